@@ -12,7 +12,7 @@ from tests.stores import NAMES, Stores
 
 @pytest.fixture(params=NAMES)
 async def stores(request: pytest.FixtureRequest, tmp_path: Path, memory_folder: Path) -> AsyncIterator[Stores]:
-    """Each kind of store in turn, in a place of its own."""
+    """Each kind of store in turn, each in its own place."""
     name, url = request.param, None
     if name == "qdrant":
         url = str(memory_folder)
@@ -25,7 +25,7 @@ async def stores(request: pytest.FixtureRequest, tmp_path: Path, memory_folder: 
 
 @pytest.fixture
 def memory_folder() -> Iterator[Path]:
-    """A folder in memory where there is such a thing: local mode waits for the disk after every point."""
+    """A folder in memory if the platform has one, since local mode syncs to disk after every point."""
     memory = Path("/dev/shm")
     with TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
         yield Path(folder)

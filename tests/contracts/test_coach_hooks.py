@@ -1,4 +1,4 @@
-"""What every hook of the coach must do, and every level offer, whichever file they come from."""
+"""The contract of every coach hook and every level, whichever file they come from."""
 
 import asyncio
 from pathlib import Path
@@ -36,27 +36,27 @@ def test_hooks_are_found() -> None:
     assert {"validation", "exit_trigger", "answer_guard"} <= set(map(name_of, POST))
 
 
-def test_every_file_is_one_hook_and_is_called_like_it() -> None:
+def test_every_file_defines_the_hook_it_is_named_after() -> None:
     (folder,) = hooks.__path__
     files = {path.stem for path in Path(folder).glob("*.py")} - {"__init__"}
     assert files == {*map(name_of, PRE), *map(name_of, POST)}
 
 
-def test_hooks_come_in_the_order_of_their_priorities() -> None:
+def test_hooks_are_ordered_by_priority() -> None:
     for side in (PRE, POST):
         assert [hook.priority for hook in side] == sorted(hook.priority for hook in side)
-    # a learner who is stuck is not told to keep to the subject
+    # a stuck learner is not told to stay on topic
     assert [*map(name_of, PRE)].index("deadlock_breaker") < [*map(name_of, PRE)].index("scope_guard")
 
 
-def test_names_are_unique() -> None:
+def test_hook_names_are_unique() -> None:
     with pytest.raises(DuplicateNameError, match=repr(PRE[0].name)):
         in_order([*PRE, PRE[0]])
 
 
 @pytest.mark.parametrize("hook", PRE, ids=name_of)
 @given(message=TEXT, before=TEXT, answer=TEXT)
-def test_a_pre_hook_rules_on_any_text(hook: PreHook, message: str, before: str, answer: str) -> None:
+def test_a_pre_hook_returns_a_ruling_for_any_text(hook: PreHook, message: str, before: str, answer: str) -> None:
     history = History().with_exchange(question=before, answer=answer, standalone=before, mode="coach")
     for known in (History(), history):
         incoming = IncomingMessage(message=message, history=known, level=levels()[1])
@@ -67,7 +67,7 @@ def test_a_pre_hook_rules_on_any_text(hook: PreHook, message: str, before: str, 
 
 @pytest.mark.parametrize("hook", POST, ids=name_of)
 @given(text=TEXT, answer=TEXT, level=st.sampled_from(list(levels())), field=st.booleans(), is_hint=st.booleans())
-def test_a_post_hook_finds_the_same_in_any_text_each_time(
+def test_a_post_hook_is_deterministic_for_any_text(
     *, hook: PostHook, text: str, answer: str, level: int, field: bool, is_hint: bool
 ) -> None:
     draft_of = CoachDraft(
@@ -78,13 +78,13 @@ def test_a_post_hook_finds_the_same_in_any_text_each_time(
     assert hook.after(draft_of) == finding
 
 
-def test_there_are_three_levels_each_tighter_than_the_one_before() -> None:
+def test_there_are_three_levels_of_increasing_strictness() -> None:
     assert [(level.number, level.limit) for level in levels().values()] == [(1, 160), (2, 120), (3, 80)]
     assert {level.hint_limit for level in levels().values()} == {160}
 
 
 @pytest.mark.parametrize("level", levels().values(), ids=lambda level: level.name)
-def test_every_template_keeps_the_rules_of_its_level(level: Level) -> None:
+def test_every_template_obeys_the_rules_of_its_level(level: Level) -> None:
     templates = level.templates
     assert {"en", "ja"} <= set(templates)
     for language, questions in templates.items():

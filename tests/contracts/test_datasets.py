@@ -1,4 +1,4 @@
-"""What every data set of the folder keeps to, found by scanning it."""
+"""The contract of every data set discovered in the folder."""
 
 import copy
 import gzip
@@ -38,15 +38,15 @@ def rows_of(dataset: Dataset, count: int = 2) -> list[object]:
 
 
 def field_of(dataset: Dataset, *names: str) -> str:
-    """What the data set calls a field that has one of these names."""
+    """The data set's own name for a field, out of these candidates."""
     return next(name for name in names if name in dataset.example)
 
 
-def test_the_data_sets_are_found() -> None:
+def test_data_sets_are_discovered() -> None:
     assert {"hotpotqa", "2wikimultihopqa", "musique", "sample", *OPEN} <= set(DATASETS)
 
 
-def test_the_package_loads_nothing_heavy() -> None:
+def test_importing_the_package_loads_no_heavy_library() -> None:
     heavy = "{'datasets', 'scipy', 'numpy', 'torch', 'pandas', 'huggingface_hub'}"
     code = f"import sys, meta_agent_rag.datasets as d; d.discover(); sys.exit(bool({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -73,7 +73,7 @@ def test_the_example_has_two_supporting_paragraphs(dataset: Dataset) -> None:
 
 
 @every_dataset
-def test_a_paragraph_gives_the_same_passage_wherever_it_stands(dataset: Dataset) -> None:
+def test_a_paragraph_yields_the_same_passage_at_any_position(dataset: Dataset) -> None:
     one, other = (dataset.parse(row, {}) for row in rows_of(dataset))
     assert one is not None
     assert other is not None
@@ -85,7 +85,7 @@ def test_a_paragraph_gives_the_same_passage_wherever_it_stands(dataset: Dataset)
 
 
 @every_dataset
-def test_the_text_reads_as_prose(dataset: Dataset) -> None:
+def test_paragraph_texts_read_as_prose(dataset: Dataset) -> None:
     question = dataset.parse(dataset.example, {})
     assert question is not None
     for paragraph in question.paragraphs:
@@ -94,7 +94,7 @@ def test_the_text_reads_as_prose(dataset: Dataset) -> None:
 
 @every_dataset
 @pytest.mark.parametrize("encode", list(ENCODINGS.values()), ids=list(ENCODINGS))
-def test_every_encoding_of_a_file_gives_the_same_questions(
+def test_every_file_encoding_yields_the_same_questions(
     dataset: Dataset, encode: Callable[[list[object]], bytes], tmp_path: Path
 ) -> None:
     rows = rows_of(dataset, 3)
@@ -107,7 +107,7 @@ def test_every_encoding_of_a_file_gives_the_same_questions(
 
 
 @every_dataset
-def test_a_file_tells_its_data_set_by_its_fields(dataset: Dataset, tmp_path: Path) -> None:
+def test_the_data_set_of_a_file_is_detected_from_its_fields(dataset: Dataset, tmp_path: Path) -> None:
     path = tmp_path / "rows.json"
     path.write_text(json.dumps(rows_of(dataset)), encoding="utf-8")
     assert load_file(path) == load_questions(dataset.name, data_file=path)
@@ -118,7 +118,7 @@ def test_a_file_tells_its_data_set_by_its_fields(dataset: Dataset, tmp_path: Pat
     "fields", [("question", "Question"), ("answer", "Answer", "possible_answers")], ids=["question", "answer"]
 )
 @pytest.mark.parametrize("value", [None, 7, "", " \n", "\ud800"], ids=repr)
-def test_a_bad_field_is_named_with_its_row(
+def test_an_invalid_field_is_reported_with_its_row(
     dataset: Dataset, fields: tuple[str, ...], value: object, tmp_path: Path
 ) -> None:
     rows, field = rows_of(dataset), field_of(dataset, *fields)
@@ -132,7 +132,7 @@ def test_a_bad_field_is_named_with_its_row(
 
 
 @pytest.mark.parametrize("name", OPEN)
-def test_a_set_without_paragraphs_is_read_in_every_shape(name: str) -> None:
+def test_a_data_set_without_paragraphs_accepts_every_answer_format(name: str) -> None:
     parse = DATASETS[name].parse
     flash = parse({"id": "test_0", "question": "Who?", "golden_answers": ["Ann", "Anna"], "metadata": {}}, {})
     assert flash is not None
@@ -154,5 +154,5 @@ def test_a_set_without_paragraphs_is_read_in_every_shape(name: str) -> None:
 
 
 @every_dataset
-def test_without_file_and_hub_a_packaged_one_is_read(dataset: Dataset) -> None:
+def test_a_data_set_is_either_on_the_hub_or_packaged(dataset: Dataset) -> None:
     assert (dataset.hub is None) == (dataset.packaged is not None)

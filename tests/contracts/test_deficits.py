@@ -1,4 +1,4 @@
-"""What every deficit must be, built-in or a stranger's."""
+"""The contract of every deficit, built-in or third-party."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -56,19 +56,19 @@ def own_folder(folder: Path, files: Mapping[str, str]) -> Path:
     return home
 
 
-def test_deficits_are_found() -> None:
+def test_deficits_are_discovered() -> None:
     builtin = {"external_only", "insufficient_knowledge", "internal_only", "reasoning_error"}
     assert builtin <= set(DEFICITS.names)
     assert len(DEFICITS.names) >= 4
     assert list(DEFICITS.names) == sorted(DEFICITS.names)
-    assert len({deficit.priority for deficit in DEFICITS}) == len(DEFICITS.names), "rules need an order"
+    assert len({deficit.priority for deficit in DEFICITS}) == len(DEFICITS.names), "rules need distinct priorities"
 
 
 @pytest.mark.parametrize("deficit", list(DEFICITS), ids=lambda deficit: deficit.name)
 class TestEveryDeficit:
-    """What derives from a deficit, and what it promises."""
+    """What is derived from a deficit, and what it guarantees."""
 
-    def test_its_texts(self, deficit: Deficit) -> None:
+    def test_texts_are_well_formed(self, deficit: Deficit) -> None:
         assert deficit.name == deficit.name.strip().lower()
         assert deficit.directive.endswith("."), "the directive is a sentence"
         assert not deficit.when.endswith("."), "`when` completes a sentence"
@@ -77,10 +77,10 @@ class TestEveryDeficit:
         for text in (deficit.when, deficit.directive, *deficit.examples):
             assert text == text.strip() != ""
             assert "\n" not in text
-            assert "|" not in text, "it would break the table"
+            assert "|" not in text, "a bar would break the Markdown table"
         assert deficit.answer_mode in {"evidence", "memory", "evidence_and_memory"}
 
-    def test_what_derives_from_it(self, deficit: Deficit) -> None:
+    def test_schema_graph_and_table_are_derived_from_it(self, deficit: Deficit) -> None:
         assert DEFICITS[deficit.name] is deficit
         assert deficit.name in critique_schema(DEFICITS).model_json_schema()["properties"]["deficit"]["enum"]
         assert deficit.name in build_graph(DEFICITS).get_graph().nodes
@@ -90,12 +90,14 @@ class TestEveryDeficit:
             assert text in rows[0]
         assert rows[0].endswith(f"| {'yes' if deficit.retrieves else 'no'} |")
 
-    def test_its_rule(self, deficit: Deficit) -> None:
+    def test_its_heuristic_is_neither_always_true_nor_always_false(self, deficit: Deficit) -> None:
         assert {type(deficit.heuristic(signals)) for signals in SIGNALS} == {bool}
-        assert any(deficit.heuristic(signals) for signals in SIGNALS), "a rule that never holds is none"
-        assert not all(deficit.heuristic(signals) for signals in SIGNALS), "a rule that always holds hides others"
+        assert any(deficit.heuristic(signals) for signals in SIGNALS), "a rule that never holds is useless"
+        assert not all(deficit.heuristic(signals) for signals in SIGNALS), (
+            "such a rule hides the later ones"
+        )
 
-    async def test_its_repair(self, deficit: Deficit, tmp_path: Path) -> None:
+    async def test_its_repair_follows_its_fields(self, deficit: Deficit, tmp_path: Path) -> None:
         retriever = FakeRetriever({QUESTION: [passage("film", FILM_SENTENCE)]})
         named = critique(deficit.name, queries=["who directed it"], suggestion="Mind the second hop.")
         run = await ask(tmp_path, {**WRONG, "evaluate": named}, retriever=retriever)
@@ -120,7 +122,7 @@ class TestEveryDeficit:
         assert (run.answer.stop_reason, run.answer.chosen) == ("satisfied", 1)
 
 
-def test_the_rules_always_name_a_deficit() -> None:
+def test_the_rules_always_select_a_deficit() -> None:
     by_priority = sorted(DEFICITS, key=lambda deficit: deficit.priority)
     for signals in SIGNALS:
         guessed = DEFICITS.guess(signals)
@@ -129,7 +131,7 @@ def test_the_rules_always_name_a_deficit() -> None:
     assert DEFICITS.guess(None) is by_priority[-1]
 
 
-def test_a_deficit_without_a_priority_is_no_last_resort() -> None:
+def test_a_deficit_without_a_priority_is_not_the_fallback() -> None:
     late = example()
     registry = DeficitRegistry(deficits=(*DEFICITS, late))
     assert registry.guess(None).name == "internal_only"
@@ -140,18 +142,18 @@ def test_a_deficit_without_a_priority_is_no_last_resort() -> None:
     "name",
     ["", "x", "Two_Words", "two words", "two-words", "_x", "9lives", "x" * 41, "line\n", "ünder", *RESERVED],
 )
-def test_a_bad_name_is_refused(name: str) -> None:
+def test_an_invalid_name_is_rejected(name: str) -> None:
     with pytest.raises(InputError, match="deficit name"):
         example(name)
 
 
 @pytest.mark.parametrize("fields", [{"when": " "}, {"directive": ""}, {"answer_mode": "guess"}])
-def test_a_bad_field_is_refused(fields: dict[str, Any]) -> None:
+def test_an_invalid_field_is_rejected(fields: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(fields))):
         example(**fields)
 
 
-def test_a_registry_is_not_empty_and_names_once() -> None:
+def test_a_registry_rejects_emptiness_and_duplicate_or_unknown_names() -> None:
     with pytest.raises(InputError, match="At least one deficit"):
         DeficitRegistry(deficits=())
     with pytest.raises(DuplicateNameError, match="'example'"):
@@ -160,17 +162,17 @@ def test_a_registry_is_not_empty_and_names_once() -> None:
         DEFICITS["no_such"]
 
 
-def test_deficits_left_out() -> None:
+def test_excluding_deficits_returns_a_smaller_registry() -> None:
     fewer = DEFICITS.without(["internal_only", "reasoning_error"])
     assert set(fewer.names) == set(DEFICITS.names) - {"internal_only", "reasoning_error"}
-    assert len(DEFICITS.names) >= 4, "the registry itself stays"
+    assert len(DEFICITS.names) >= 4, "the original registry is unchanged"
     with pytest.raises(UnknownNameError, match="'internal'"):
         DEFICITS.without(["internal_only", "internal"])
     with pytest.raises(InputError, match="At least one"):
         DEFICITS.without(DEFICITS.names)
 
 
-def test_a_deficit_from_a_folder_is_one_of_all(tmp_path: Path) -> None:
+def test_a_deficit_from_a_folder_is_registered_like_the_built_in_ones(tmp_path: Path) -> None:
     deficits = discover_deficits(own_folder(tmp_path, {"outdated.py": OWN, "_helper.py": "1 / 0", "notes.txt": "x"}))
     assert list(deficits.names) == sorted({*DEFICITS.names, "outdated_evidence"})
     assert "outdated_evidence" in critique_schema(deficits).model_json_schema()["properties"]["deficit"]["enum"]
@@ -179,7 +181,7 @@ def test_a_deficit_from_a_folder_is_one_of_all(tmp_path: Path) -> None:
     assert "outdated_evidence" not in discover_deficits().names
 
 
-async def test_a_deficit_from_a_folder_is_named_and_repaired(tmp_path: Path) -> None:
+async def test_a_deficit_from_a_folder_is_diagnosed_and_repaired(tmp_path: Path) -> None:
     home = own_folder(tmp_path, {"outdated.py": OWN})
     script: dict[str, Scripted] = {**WRONG, "evaluate": critique("outdated_evidence")}
     run = await ask(tmp_path, script, f"DEFICITS_DIR={home}")
@@ -203,7 +205,7 @@ async def test_a_deficit_from_a_folder_is_named_and_repaired(tmp_path: Path) -> 
         (OWN.replace('    when="the passages', '    no_such_field="x",\n    when="the passages'), "bad.py.*TypeError"),
     ],
 )
-def test_a_file_that_is_no_deficit_is_named(tmp_path: Path, source: str, words: str) -> None:
+def test_a_file_that_fails_to_define_a_deficit_is_reported(tmp_path: Path, source: str, words: str) -> None:
     home = own_folder(tmp_path, {"good.py": OWN, "bad.py": source})
     with pytest.raises(InputError, match=words):
         discover_deficits(home)
@@ -213,12 +215,12 @@ def test_a_file_without_a_deficit_adds_none(tmp_path: Path) -> None:
     assert discover_deficits(own_folder(tmp_path, {"words.py": "WORDS = 3\n"})).names == DEFICITS.names
 
 
-def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"missing.* is not a folder"):
         discover_deficits(tmp_path / "missing")
 
 
-def test_a_stranger_cannot_take_a_name(tmp_path: Path) -> None:
+def test_a_third_party_deficit_cannot_reuse_a_built_in_name(tmp_path: Path) -> None:
     home = own_folder(tmp_path, {"mine.py": OWN.replace("outdated_evidence", "reasoning_error")})
     with pytest.raises(DuplicateNameError, match="'reasoning_error'"):
         discover_deficits(home)

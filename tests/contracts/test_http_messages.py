@@ -1,4 +1,4 @@
-"""Every refusal of the service speaks of HTTP: one sentence, without options, settings, commands or internals."""
+"""Every error message of the service fits an HTTP client: one sentence that names no option, setting or internals."""
 
 import ast
 import json
@@ -13,7 +13,7 @@ import meta_agent_rag.service as service_package
 from tests.service import ASKED, CONTEXT, Running, running
 
 FOREIGN = re.compile(r"--[a-z]|\bmarag [a-z]|\b[A-Z]{2,}_[A-Z_]+\b|\bpydantic\b|function-|Input should|\[type=|\.py\b")
-"""What means something on a command line, in a shell or in our code, and nothing to a client."""
+"""Terms of the command line, the shell or the code, which mean nothing to an HTTP client."""
 
 BODIES: tuple[tuple[str, object, str], ...] = (
     ("/v1/ask", {}, "The field 'question' is invalid: it is missing."),
@@ -35,7 +35,7 @@ RAW = (b"", b"{bad", b"\xff", b"null", b'"text"', b"[]", b'{"question": NaN}')
 
 
 def literals() -> Iterator[tuple[str, str]]:
-    """Every text that a `RequestError` is made of in the service's code, with where it stands."""
+    """Every literal passed to a `RequestError` in the service's code, with its location."""
     folder = Path(str(service_package.__file__)).parent
     for file in sorted(folder.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
@@ -49,21 +49,21 @@ def message_of(body: dict[str, Any]) -> str:
     return str(body["error"]["message"])
 
 
-def test_no_refusal_speaks_of_what_a_client_does_not_know() -> None:
+def test_no_error_message_mentions_server_internals() -> None:
     found = list(literals())
     assert len(found) > 30
     assert not [(place, words) for place, words in found if FOREIGN.search(words)]
 
 
 @pytest.mark.parametrize(("path", "body", "words"), BODIES, ids=lambda value: str(value)[:40])
-async def test_a_field_is_named_in_words(path: str, body: object, words: str, tmp_path: Path) -> None:
+async def test_a_field_is_described_in_words(path: str, body: object, words: str, tmp_path: Path) -> None:
     async with running(tmp_path) as service:
         response = await service.client.post(path, json=body)
     assert response.status_code in {400, 422}
     assert message_of(response.json()) == words
 
 
-async def test_whatever_is_sent_the_refusal_is_one_sentence(tmp_path: Path) -> None:
+async def test_any_invalid_request_gets_a_one_sentence_error(tmp_path: Path) -> None:
     async with running(tmp_path) as service:
         schema = (await service.client.get("/openapi.json")).json()
         said = [words async for words in refusals(service, schema)]
@@ -75,7 +75,7 @@ async def test_whatever_is_sent_the_refusal_is_one_sentence(tmp_path: Path) -> N
 
 
 async def refusals(service: Running, schema: dict[str, Any]) -> Any:
-    """What the service says to broken bodies, wrong methods, and wrong values of every field of every JSON body."""
+    """Replies of the service to malformed bodies, wrong methods, and invalid values of every JSON field."""
     for path, methods in schema["paths"].items():
         address = re.sub(r"{[a-z_]+}", "nothing", path)
         response = await service.client.request("PATCH", address)

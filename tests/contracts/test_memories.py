@@ -1,4 +1,4 @@
-"""What every memory must do, whichever file it comes from."""
+"""The contract of every memory, whichever file it comes from."""
 
 import pytest
 from hypothesis import given
@@ -19,13 +19,13 @@ LIMITS = st.builds(
 ANSWERS = st.lists(st.text(max_size=300), max_size=30)
 
 
-def test_memories_are_found() -> None:
+def test_memories_are_discovered() -> None:
     assert {"summary_buffer", "buffer", "none"} <= set(discover_memories())
 
 
 @pytest.mark.parametrize("memory", MEMORIES, ids=lambda memory: memory.name)
 @given(answers=ANSWERS, limits=LIMITS)
-def test_nothing_is_lost_in_sharing_out(memory: Memory, answers: list[str], limits: Limits) -> None:
+def test_sharing_keeps_every_exchange_in_order(memory: Memory, answers: list[str], limits: Limits) -> None:
     exchanges = history_of(*answers).exchanges
     share = memory.share(exchanges, limits)
     assert (*share.dropped, *share.folded, *share.kept) == exchanges
@@ -34,14 +34,14 @@ def test_nothing_is_lost_in_sharing_out(memory: Memory, answers: list[str], limi
 
 @pytest.mark.parametrize("memory", MEMORIES, ids=lambda memory: memory.name)
 @given(answers=ANSWERS, limits=LIMITS)
-def test_what_is_kept_stays_until_more_comes(memory: Memory, answers: list[str], limits: Limits) -> None:
+def test_kept_exchanges_stay_until_new_ones_arrive(memory: Memory, answers: list[str], limits: Limits) -> None:
     kept = memory.share(history_of(*answers).exchanges, limits).kept
     again = memory.share(kept, limits)
-    # folding what was just kept would cost a call every turn
+    # folding the exchanges just kept would cost a call every turn
     assert again.kept == kept or len(kept) >= limits.fold_at
 
 
-def test_names_are_unique_and_known() -> None:
+def test_names_are_unique_and_registered() -> None:
     (memory, *_) = MEMORIES
     with pytest.raises(DuplicateNameError, match=repr(memory.name)):
         by_name([memory, memory], "memories")

@@ -1,4 +1,4 @@
-"""What every method of the benchmark must be."""
+"""The contract of every benchmark method."""
 
 import re
 import zlib
@@ -52,7 +52,7 @@ NAMES = {
     "standard_rag",
 }
 MOST_CALLS = 16
-"""No baseline makes more calls for a question, whatever a model says: FLARE's six sentences, twice, and the answer."""
+"""The most calls that any baseline makes per question: FLARE's six sentences, twice, and the answer."""
 each_baseline = pytest.mark.parametrize("name", BASELINES)
 
 
@@ -62,13 +62,13 @@ def everywhere(line: Any) -> dict[str, Any]:
 
 
 def after(calls: int, fault: MetaRagError) -> Callable[[Request], Any]:
-    """A model that goes on and on, and fails after so many calls."""
+    """An endless model that fails after `made` calls."""
     tally = count(1)
     return lambda request: fault if next(tally) > calls else endless(request)
 
 
 def endless(request: Request) -> Mapping[str, Any] | str:
-    """A model that always has one more step: a new query, a new sentence, a new doubt."""
+    """A model that never finishes: every reply brings a new query, sentence or doubt."""
     word = f"w{zlib.crc32(repr(request.messages).encode())}x"
     if request.json_schema is None:
         return f"The {word} is near the park."
@@ -77,13 +77,13 @@ def endless(request: Request) -> Mapping[str, Any] | str:
     )
 
 
-def test_methods_are_found() -> None:
+def test_methods_are_discovered() -> None:
     assert set(METHODS) >= NAMES
     assert len(METHODS) >= 13
     assert len({method.citation for method in METHODS.values()}) == len(METHODS)
 
 
-def test_methods_are_called_for_by_name() -> None:
+def test_methods_are_selected_by_name() -> None:
     assert [method.name for method in named("flare, react")] == ["flare", "react"]
     assert {method.name for method in named("all")} == set(METHODS)
     with pytest.raises(UnknownNameError, match="'flair'"):
@@ -92,7 +92,7 @@ def test_methods_are_called_for_by_name() -> None:
         named("flare,flare")
 
 
-def test_the_documentation_lists_each() -> None:
+def test_the_documentation_lists_every_method() -> None:
     text = (ROOT / "docs" / "benchmarks-reference.md").read_text(encoding="utf-8")
     section = text.partition("## Methods\n")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == set(METHODS)
@@ -100,9 +100,9 @@ def test_the_documentation_lists_each() -> None:
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 class TestEveryMethod:
-    """What holds for the loop and for the baselines alike."""
+    """The contract shared by the loop and the baselines."""
 
-    def test_it_is_named_and_cited(self, method: Method) -> None:
+    def test_it_has_a_name_and_a_citation(self, method: Method) -> None:
         module = import_module(f"benchmarks.methods.{method.name}")
         assert module.METHOD is method
         assert (module.__doc__ or "").strip()
@@ -112,7 +112,7 @@ class TestEveryMethod:
         assert re.search(r"arXiv:\d{4}\.\d{4,5}\b", method.citation)
         assert re.search(r"\b(WWW|NeurIPS|ICLR|ACL|EMNLP) ?\d{4}", method.citation.replace("\n", " "))
 
-    async def test_it_answers_over_supplied_evidence(self, method: Method, tmp_path: Path) -> None:
+    async def test_it_answers_from_supplied_evidence(self, method: Method, tmp_path: Path) -> None:
         run = await answered(tmp_path, method.name, {})
         answer = run.answer
         assert (answer.question, answer.short_answer) == (QUESTION, "scripted")
@@ -124,7 +124,7 @@ class TestEveryMethod:
         assert all((row.method, row.question_id) == (CALLED, "q1") for row in answer.calls)
         assert all(run.prompt(request.stage).count(QUESTION) >= 1 for request in run.model.requests)
 
-    async def test_it_answers_over_a_retriever(self, method: Method, tmp_path: Path) -> None:
+    async def test_it_answers_with_a_retriever(self, method: Method, tmp_path: Path) -> None:
         retriever = Shelf(shelf(40))
         run = await answered(tmp_path, method.name, everywhere(endless), "RETRIEVAL_TOP_K=4", retriever=retriever)
         known = [found.passage.id for found in run.answer.evidence]
@@ -133,20 +133,20 @@ class TestEveryMethod:
         for asked, (query, top_k, exclude) in enumerate(retriever.asked):
             assert query.strip()
             assert 1 <= top_k <= 4
-            assert exclude == frozenset(known[: 4 * asked]), "a search brings passages that are not known yet"
+            assert exclude == frozenset(known[: 4 * asked]), "a search excludes passages already found"
 
-    async def test_a_first_call_that_fails_is_no_answer(self, method: Method, tmp_path: Path) -> None:
+    async def test_a_failed_first_call_raises(self, method: Method, tmp_path: Path) -> None:
         for fault in (AuthenticationError("no"), BalanceError("no"), RefusedError("no"), ContextWindowError("no")):
             with pytest.raises(type(fault)):
                 await answered(tmp_path, method.name, everywhere(fault))
 
-    async def test_a_cost_limit_is_kept(self, method: Method, tmp_path: Path) -> None:
+    async def test_the_cost_limit_is_respected(self, method: Method, tmp_path: Path) -> None:
         model = ScriptedModel({})
         with pytest.raises(CostLimitError):
             await answered(tmp_path, method.name, {}, "COST_LIMIT_USD=0.0000001", model=model)
         assert not model.requests
 
-    async def test_a_question_is_no_template(self, method: Method, tmp_path: Path) -> None:
+    async def test_a_question_is_never_read_as_a_template(self, method: Method, tmp_path: Path) -> None:
         question = "What does $question cost, ${x} or {y} or 5 $?"
         run = await answered(tmp_path, method.name, {}, question=question)
         assert run.answer.short_answer == "scripted"
@@ -155,7 +155,7 @@ class TestEveryMethod:
 
 @each_baseline
 @pytest.mark.parametrize("fault", [CostLimitError("no"), ContextWindowError("no")])
-async def test_what_fails_later_is_raised_too(name: str, fault: MetaRagError, tmp_path: Path) -> None:
+async def test_later_failures_are_raised(name: str, fault: MetaRagError, tmp_path: Path) -> None:
     calls = len((await answered(tmp_path, name, everywhere(endless), retriever=Shelf(shelf(40)))).answer.calls)
     for made in range(calls):
         with pytest.raises(type(fault)):
@@ -163,7 +163,7 @@ async def test_what_fails_later_is_raised_too(name: str, fault: MetaRagError, tm
 
 
 @each_baseline
-async def test_it_ends(name: str, tmp_path: Path) -> None:
+async def test_it_terminates_with_a_never_ending_model(name: str, tmp_path: Path) -> None:
     run = await answered(tmp_path, name, everywhere(endless), retriever=Shelf(shelf(200)))
     assert len(run.answer.calls) <= MOST_CALLS
     assert run.answer.rounds[-1].index == run.answer.chosen == len(run.answer.rounds) - 1
@@ -187,22 +187,22 @@ async def test_it_ends(name: str, tmp_path: Path) -> None:
     ],
     ids=["prose", "nothing", "white space", "no keys", "a list", "blank", "repeated", "looking", "unfinished"],
 )
-async def test_a_model_that_misbehaves_between_still_answers(name: str, step: Any, tmp_path: Path) -> None:
+async def test_malformed_intermediate_replies_still_lead_to_an_answer(name: str, step: Any, tmp_path: Path) -> None:
     for retriever in (None, Shelf(())):
         run = await answered(tmp_path, name, {"step": step}, retriever=retriever)
         assert run.answer.short_answer == "scripted"
-        assert len(run.answer.calls) <= MOST_CALLS + 6, "each malformed reply is asked for once more"
+        assert len(run.answer.calls) <= MOST_CALLS + 6, "each malformed reply is requested once more"
 
 
 @each_baseline
-async def test_an_answer_that_cannot_be_read_is_none(name: str, tmp_path: Path) -> None:
+async def test_a_malformed_final_answer_yields_no_answer(name: str, tmp_path: Path) -> None:
     with pytest.raises(StructuredOutputError):
         await answered(tmp_path, name, everywhere("I would rather not."))
 
 
 @each_baseline
-async def test_what_is_known_from_the_first_is_shown_first(name: str, tmp_path: Path) -> None:
-    """New evidence comes after the old, so that the provider's cache serves the prefix again."""
+async def test_earlier_evidence_stays_at_the_start_of_the_prompt(name: str, tmp_path: Path) -> None:
+    """New evidence is appended, so that the provider's prefix cache still applies."""
     run = await answered(tmp_path, name, everywhere(endless), retriever=Shelf(shelf(40)))
     shown = [
         re.findall(r'<passage n="\d+" title="(.*?)">', request.messages[-1].content) for request in run.model.requests

@@ -1,4 +1,4 @@
-"""What the parsers of office formats and of PDF tables make of structure: sections, pages, tables, running heads."""
+"""The structure that parsers find in office formats and PDFs: sections, pages, tables, running heads."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -31,7 +31,7 @@ def refusal(name: str, content: bytes) -> tuple[str, str]:
 # -- PDF
 
 
-def test_a_ruled_table_of_a_pdf_keeps_its_rows_and_its_place() -> None:
+def test_a_ruled_pdf_table_keeps_its_rows_and_position() -> None:
     document = read("a.pdf", pdf([["The annual report.", "Output of the plants:"]], tables={0: OUTPUT}))
     assert [block.text for block in document.blocks] == [
         "The annual report. Output of the plants:",
@@ -41,7 +41,7 @@ def test_a_ruled_table_of_a_pdf_keeps_its_rows_and_its_place() -> None:
     assert {block.page for block in document.blocks} == {1}
 
 
-def test_a_long_table_of_a_pdf_repeats_its_header() -> None:
+def test_a_long_pdf_table_repeats_its_header() -> None:
     rows = [["Year", "Tonnes of grain"], *([str(1900 + number), "x" * 18] for number in range(26))]
     document = read("a.pdf", pdf([["Grain."]], tables={0: rows}))
     tables = [block.text for block in document.blocks if "|" in block.text]
@@ -49,13 +49,13 @@ def test_a_long_table_of_a_pdf_repeats_its_header() -> None:
     assert all(table.startswith("Year | Tonnes of grain\n") for table in tables)
 
 
-def test_frames_without_cells_are_no_table() -> None:
+def test_frames_without_cells_are_not_tables() -> None:
     document = read("a.pdf", pdf([["A poster."]], tables={0: [["One framed sentence."], ["", ""], ["", ""]]}))
     assert all("|" not in block.text for block in document.blocks)
     assert "One framed sentence." in document.text
 
 
-def test_running_heads_and_page_numbers_of_a_pdf_are_no_text() -> None:
+def test_running_heads_and_page_numbers_are_removed_from_a_pdf() -> None:
     towns = ["Alby", "Bergen", "Celle", "Dover", "Ennis", "Fano"]
     pages = [
         ["The Harbour Board", f"{number} of 6", f"{town} was enlarged in {1900 + 7 * number}.", f"- {number} -"]
@@ -67,7 +67,7 @@ def test_running_heads_and_page_numbers_of_a_pdf_are_no_text() -> None:
     ]
 
 
-def test_heads_that_alternate_or_change_with_the_chapter_go_too() -> None:
+def test_alternating_and_per_chapter_heads_are_removed() -> None:
     pages = [
         [("Harbours of the North" if number % 2 else f"Chapter {1 + number // 8}"), f"Place {chr(65 + number)} grew."]
         for number in range(16)
@@ -86,7 +86,7 @@ def test_heads_that_alternate_or_change_with_the_chapter_go_too() -> None:
     ],
     ids=["nothing else is there", "numbers that do not grow with the pages", "two pages"],
 )
-def test_what_is_no_running_head_stays(pages: list[list[str]]) -> None:
+def test_lines_that_are_not_running_heads_are_kept(pages: list[list[str]]) -> None:
     document = read("a.pdf", pdf(pages))
     assert all(line in document.text for page in pages for line in page)
 
@@ -94,7 +94,7 @@ def test_what_is_no_running_head_stays(pages: list[list[str]]) -> None:
 # -- office formats
 
 
-def test_a_workbook_has_its_sheets_as_sections_and_its_tables_apart() -> None:
+def test_a_workbook_has_sheets_as_sections_and_separate_tables() -> None:
     sheet: list[Sequence[object]] = [
         *OUTPUT,
         [],
@@ -112,7 +112,7 @@ def test_a_workbook_has_its_sheets_as_sections_and_its_tables_apart() -> None:
     ]
 
 
-def test_a_presentation_has_a_page_for_each_slide() -> None:
+def test_a_presentation_has_one_page_per_slide() -> None:
     document = read(
         "a.pptx", slides(("Rivers", "Ten countries."), ("Plants", "Output:"), table=OUTPUT, notes="Say why.")
     )
@@ -147,7 +147,7 @@ def test_an_opendocument_has_headings_lists_and_tables() -> None:
     ]
 
 
-def test_rich_text_has_paragraphs_tables_and_its_code_page() -> None:
+def test_rich_text_keeps_paragraphs_and_tables_and_decodes_its_code_page() -> None:
     source = (
         rb"{\rtf1\ansi\ansicpg1251{\fonttbl{\f0 Arial;}}\f0 \'cf\'f0\'e8\'e2\'e5\'f2\par The Danube.\par"
         rb"\trowd\cellx1000\cellx2000 Plant\cell t\cell\row"
@@ -157,7 +157,7 @@ def test_rich_text_has_paragraphs_tables_and_its_code_page() -> None:
     assert [block.text for block in document.blocks] == ["Привет", "The Danube.", "Plant | t\nQuay | 12", "End."]
 
 
-def test_a_book_is_read_in_the_order_of_its_spine() -> None:
+def test_an_epub_is_read_in_spine_order() -> None:
     chapters = {"b": "<h1>Sources</h1><p>Black Forest.</p>", "a": "<p>Goes on.</p><h1>Mouth</h1><p>Black Sea.</p>"}
     document = read("a.epub", book(chapters, title="The Danube"))
     assert document.title == "The Danube"
@@ -188,13 +188,13 @@ def test_a_book_is_read_in_the_order_of_its_spine() -> None:
         ("a.odt", opendocument("<text:p>" + " " * 9 + "</text:p>"), "no_text", "it contains no text"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_read_is_refused_with_the_remedy(name: str, content: bytes, kind: str, reason: str) -> None:
+def test_unreadable_files_are_rejected_with_a_remedy(name: str, content: bytes, kind: str, reason: str) -> None:
     found = refusal(name, content)
     assert found[0] == kind
     assert reason in found[1]
 
 
-def test_entities_of_a_book_are_not_expanded() -> None:
+def test_epub_entities_are_not_expanded() -> None:
     entities = b'<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">'
     bomb = b"<!DOCTYPE p [" + entities + b"]><package><metadata><title>&b;</title></metadata></package>"
     assert refusal("a.epub", book({"one": "x"}, extra={"text/book.opf": bomb}))[0] in {"no_text", "unreadable"}

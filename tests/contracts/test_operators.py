@@ -1,4 +1,4 @@
-"""The contract of every operator that is discovered."""
+"""The contract of every discovered operator."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from meta_agent_rag.agent.derivation.planning import plan_schema
 OPERATORS = discover_operators()
 
 
-def test_there_are_operators() -> None:
+def test_operators_are_discovered() -> None:
     assert len(OPERATORS) >= 10
 
 
@@ -24,12 +24,12 @@ def test_its_examples_pass_every_check(operator: Operator) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("operator", OPERATORS.values(), ids=lambda operator: operator.name)
-def test_values_that_cannot_be_read_give_no_comparison(operator: Operator) -> None:
+def test_unparsable_values_are_not_compared(operator: Operator) -> None:
     operands = [Operand(of="A", value="???"), Operand(of="B", value="!!!")]
     if operator.compares and operator.name != "same":
         assert operator.combine("Which has more, A or B?", operands) is None
 
 
-def test_the_planner_may_name_every_operator() -> None:
+def test_the_planner_may_choose_every_operator() -> None:
     schema = plan_schema(tuple(OPERATORS)).model_json_schema()
     assert schema["properties"]["operator"]["enum"] == list(OPERATORS)

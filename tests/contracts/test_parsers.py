@@ -1,4 +1,4 @@
-"""What every parser promises, and what each makes of its format."""
+"""The contract of every parser, and how each handles its format."""
 
 import gzip
 import json
@@ -48,19 +48,21 @@ def test_every_format_has_a_parser() -> None:
 
 
 @pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: parser.kind)
-def test_a_parser_reads_its_format_whatever_the_name(parser: Parser) -> None:
+def test_a_parser_reads_its_format_under_any_file_name(parser: Parser) -> None:
     name, content = GOOD[parser.kind]
     assert name.endswith(parser.suffixes)
     document = read(name, content)
     assert document.kind == parser.kind
     assert document.title
     assert parser.example or "ten countries" in (document.text or document.rows[0].text)
-    other = "picture.jpg" if parser.kind != "markdown" else "A.MARKDOWN"  # Markdown is text: its name tells
+    other = (
+        "picture.jpg" if parser.kind != "markdown" else "A.MARKDOWN"
+    )  # Markdown is plain text, so only its name identifies it
     assert read(other, content).kind == parser.kind
 
 
 @pytest.mark.parametrize("kind", sorted(GOOD))
-def test_no_parser_lets_anything_but_a_refusal_escape(kind: str) -> None:
+def test_a_parser_raises_nothing_but_refusals(kind: str) -> None:
     name, content = GOOD[kind]
     for cut in range(1, len(content), max(1, len(content) // 40)):
         for damaged in (content[:cut], content[:cut] + b"\xff\x00<" + content[cut + 3 :]):
@@ -71,7 +73,7 @@ def test_no_parser_lets_anything_but_a_refusal_escape(kind: str) -> None:
             assert "\0" not in document.text
 
 
-def test_two_parsers_of_one_kind_are_refused() -> None:
+def test_duplicate_parsers_are_rejected() -> None:
     with pytest.raises(DuplicateNameError, match="'text'"):
         by_priority([PARSERS[-1], PARSERS[-1]])
 
@@ -79,7 +81,7 @@ def test_two_parsers_of_one_kind_are_refused() -> None:
 # -- type and text
 
 
-def test_type_goes_by_content() -> None:
+def test_the_type_is_detected_from_content() -> None:
     assert refusal("a.pdf", b"MZ\x90\0" + bytes(4096)) == "type"
     assert refusal("a.txt", bytes(range(256)) * 20) == "type"
     assert refusal("a.docx", archive({"good.txt": b"x", "../../evil.txt": b"y"})) == "type"
@@ -89,7 +91,7 @@ def test_type_goes_by_content() -> None:
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.pdf", "a.docx", "a.jsonl"])
-def test_an_empty_file_is_refused_as_empty(name: str) -> None:
+def test_an_empty_file_is_rejected_as_empty(name: str) -> None:
     assert refusal(name, b"") == "empty"
 
 
@@ -103,36 +105,36 @@ def test_an_empty_file_is_refused_as_empty(name: str) -> None:
         ("a.docx", word_archive("<w:p/>")),
     ],
 )
-def test_a_file_without_text_is_refused_as_such(name: str, content: bytes) -> None:
+def test_a_file_without_text_is_rejected_with_that_reason(name: str, content: bytes) -> None:
     assert refusal(name, content) == "no_text"
 
 
 @pytest.mark.parametrize("kind", ["html", "markdown", "text", "passages"])
-def test_invisible_characters_are_gone_from_everything(kind: str) -> None:
+def test_invisible_characters_are_removed_from_every_format(kind: str) -> None:
     name, content = GOOD[kind]
     document = read(name, content.decode().replace("Danube", f"Dan{HIDDEN}ube").encode())
     assert "Danube" in document.text + "".join(row.text + row.title for row in document.rows)
     assert not set(HIDDEN) & set(document.text + document.title + "".join(row.text for row in document.rows))
 
 
-def test_invisible_characters_that_markup_spells_out_are_gone_too() -> None:
+def test_invisible_characters_written_as_entities_are_removed() -> None:
     assert read("a.html", b"<p>ig&#x200b;no&#8238;re</p>").text == "ignore"
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
-def test_texts_are_read_in_their_encoding(encoding: str) -> None:
+def test_text_is_decoded_in_its_own_encoding(encoding: str) -> None:
     text = "Die Donau fließt durch zehn Länder."
     assert read("a.txt", text.encode(encoding)).text == text
 
 
-def test_damaged_and_foreign_text_is_read_without_nul() -> None:
+def test_damaged_and_foreign_text_is_decoded_without_nul() -> None:
     assert read("a.txt", "Länder und Flüsse".encode() + b" \xff und Meere").text == "Länder und Flüsse \ufffd und Meere"
     assert read("a.txt", "Länder".encode("cp1252")).text == "Länder"
     assert read("a.txt", b"one\0two " * 1 + b"three words " * 50).text.startswith("onetwo")
 
 
 @given(st.binary(max_size=400))
-def test_any_bytes_are_text_or_refused(content: bytes) -> None:
+def test_any_bytes_are_either_decoded_or_rejected(content: bytes) -> None:
     try:
         document = read("a.txt", content)
     except Refused:
@@ -155,7 +157,7 @@ def test_pdf_keeps_pages_outline_and_title() -> None:
     ]  # fmt: skip
 
 
-def test_pdf_joins_divided_words_and_parts_paragraphs() -> None:
+def test_pdf_joins_hyphenated_words_and_separates_paragraphs() -> None:
     lines = [
         "The Danube is the second longest river of Eu-",
         "rope.",
@@ -168,16 +170,16 @@ def test_pdf_joins_divided_words_and_parts_paragraphs() -> None:
 
 
 @pytest.mark.parametrize("stated", ["Microsoft Word - draft.doc", "untitled", "thesis.tex", None])
-def test_pdf_without_a_sensible_title_takes_its_first_line(stated: str | None) -> None:
+def test_pdf_without_a_usable_title_uses_its_first_line(stated: str | None) -> None:
     assert read("a.pdf", pdf([["A History of Rivers"], ["Two."]], title=stated)).title == "A History of Rivers"
 
 
-def test_pdf_with_a_password_is_refused_and_an_empty_one_is_none() -> None:
+def test_pdf_with_a_password_is_rejected_unless_the_password_is_empty() -> None:
     assert refusal("a.pdf", pdf([["Secret."]], password="open sesame")) == "encrypted"
     assert read("a.pdf", pdf([["Not secret."]], password="")).text == "Not secret."
 
 
-def test_pdf_that_is_a_drawing_is_refused_and_one_such_page_left_out() -> None:
+def test_image_only_pdf_is_rejected_and_an_image_only_page_skipped() -> None:
     drawing = ["x" * 60] * 40_000
     assert refusal("a.pdf", pdf([drawing])) == "limit"
     document = read("a.pdf", pdf([["Words."], drawing]))
@@ -185,7 +187,7 @@ def test_pdf_that_is_a_drawing_is_refused_and_one_such_page_left_out() -> None:
     assert "page 2" in document.notes[0]
 
 
-def test_pdf_that_is_cut_off_is_refused() -> None:
+def test_truncated_pdf_is_rejected() -> None:
     assert refusal("a.pdf", b"%PDF-1.7\n1 0 obj\n<< /Type /Cata") == "unreadable"
 
 
@@ -204,7 +206,7 @@ def test_docx_keeps_headings_and_tables() -> None:
     assert read("notes.docx", word()).title == "Rivers"
 
 
-def test_docx_reads_rows_and_cells_within_content_controls() -> None:
+def test_docx_reads_rows_and_cells_inside_content_controls() -> None:
     def cell(text: str) -> str:
         return f"<w:tc><w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:tc>"
 
@@ -222,7 +224,7 @@ def test_docx_reads_rows_and_cells_within_content_controls() -> None:
     assert told == [["Limit", "4711 EUR"], ["Term", "inner"], ["Town", "Oslo"]]
 
 
-def test_docx_bombs_are_refused_before_they_are_opened() -> None:
+def test_docx_zip_bombs_are_rejected_before_extraction() -> None:
     assert refusal("a.docx", word_archive("<w:p/>" * 400_000)) == "limit"
     assert refusal("a.docx", word_archive("<w:p/>", extra={f"word/{n}.xml": b"" for n in range(10_001)})) == "limit"
     large = File(name="a.docx", content=word(), unpacked_bytes=1000)
@@ -230,7 +232,7 @@ def test_docx_bombs_are_refused_before_they_are_opened() -> None:
         read_document(large)
 
 
-def test_docx_entities_reach_nothing() -> None:
+def test_docx_external_entities_are_not_resolved() -> None:
     secret = '<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/hostname">]>'
     text = "<w:p><w:r><w:t>Read: &e;</w:t></w:r></w:p>"
     assert read("a.docx", word_archive(text, prologue=secret)).text == "Read:"
@@ -242,7 +244,7 @@ def test_docx_entities_reach_nothing() -> None:
     }
 
 
-def test_docx_that_is_damaged_encrypted_or_old_is_refused() -> None:
+def test_damaged_encrypted_or_legacy_docx_is_rejected() -> None:
     whole = word()
     assert refusal("a.docx", whole[: len(whole) // 2]) == "unreadable"
     ole = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(100)
@@ -275,26 +277,26 @@ def test_html_keeps_title_headings_and_tables_and_drops_the_rest() -> None:
     ]  # fmt: skip
 
 
-def test_html_is_read_in_the_encoding_that_it_declares() -> None:
+def test_html_is_decoded_as_declared() -> None:
     page = "<html><head><meta charset='{}'></head><body><p>Привет, мир и реки</p></body></html>"
     for encoding in ("windows-1251", "utf-8", "koi8-r"):
         assert read("a.html", page.format(encoding).encode(encoding)).text == "Привет, мир и реки"
     assert read("a.html", page.format("utf-8").encode("utf-16")).text == "Привет, мир и реки"
 
 
-def test_comments_before_the_markup_cost_no_time() -> None:
+def test_comments_before_the_markup_are_skipped_quickly() -> None:
     assert read("a.txt", b"<!-- note -->\n" * 500 + b"Plain words.").kind == "text"
     assert read("a.txt", b"<!-- note -->\n" * 500 + b"<html><body>Words.</body></html>").kind == "html"
 
 
-def test_html_may_be_nested_deeply() -> None:
+def test_deeply_nested_html_is_read() -> None:
     assert read("a.html", b"<div>" * 20_000 + b"end" + b"</div>" * 20_000).text == "end"
 
 
-def test_long_tables_are_divided_between_rows() -> None:
+def test_long_tables_are_split_between_rows() -> None:
     cells = "".join(f"<tr><td>row {number}</td><td>{'x' * 50}</td></tr>" for number in range(200))
     document = read("a.html", f"<table>{cells}</table>".encode())
-    assert document.text.count("row ") == 199 + len(document.blocks) > 203, "each block begins with the first row"
+    assert document.text.count("row ") == 199 + len(document.blocks) > 203, "each block repeats the first row"
 
 
 # -- Markdown
@@ -315,7 +317,7 @@ def test_markdown_keeps_front_matter_headings_and_tables() -> None:
 
 
 @pytest.mark.parametrize("front", ["title: [unclosed", "a: !!python/object/apply:os.system ['true']", "d: 2020-13-45"])
-def test_broken_or_unsafe_front_matter_is_taken_as_text(front: str) -> None:
+def test_malformed_or_unsafe_front_matter_is_treated_as_text(front: str) -> None:
     document = read("a.md", f"---\n{front}\n---\n\n# Danube\n\nWords.\n".encode())
     assert document.title == "Danube"
     assert "front matter" in document.notes[0]
@@ -330,14 +332,14 @@ def test_broken_or_unsafe_front_matter_is_taken_as_text(front: str) -> None:
         "Words.\n\n---\ntitle: no\n---\n\nMore.",
     ],
 )
-def test_rules_and_code_are_not_taken_for_front_matter(text: str) -> None:
+def test_horizontal_rules_and_code_are_not_mistaken_for_front_matter(text: str) -> None:
     read_text = read("a.md", text.encode()).text
     assert all(word in read_text for word in ("More.", "Words") if word in text)
     assert read("a.md", text.encode()).title != "no"
     assert "words" in read_text.lower()
 
 
-def test_markdown_without_front_matter_is_called_by_its_heading_or_file() -> None:
+def test_markdown_without_front_matter_is_titled_by_its_heading_or_file_name() -> None:
     assert read("notes.md", b"## Two\n\n# One\n\nx").title == "One"
     assert read("notes.md", b"words alone").title == "notes"
 
@@ -345,7 +347,7 @@ def test_markdown_without_front_matter_is_called_by_its_heading_or_file() -> Non
 # -- text and passages
 
 
-def test_text_parts_paragraphs_and_joins_wrapped_lines() -> None:
+def test_text_separates_paragraphs_and_joins_wrapped_lines() -> None:
     wrapped = "The Danube is the second longest river of all of\nEurope, after the Volga which is longer by far.\n"
     document = read("notes.txt", f"On Rivers\n\n{wrapped}\n \nshort\nlines\n".encode())
     assert document.title == "On Rivers"
@@ -356,7 +358,7 @@ def test_text_parts_paragraphs_and_joins_wrapped_lines() -> None:
     ]
 
 
-def test_passages_come_as_they_are() -> None:
+def test_passages_are_read_unchanged() -> None:
     content = rows({"id": "x", "title": "T", "text": "One\ud800."}, {"_id": 7, "text": "Two\u0085three", "extra": 1})
     for name, packed in (
         ("a.jsonl", content),
@@ -382,13 +384,13 @@ def test_passages_come_as_they_are() -> None:
         (b"[" * 100_000, "line 2 is not"),
     ],
 )
-def test_a_broken_row_is_named(broken: bytes, said: str) -> None:
+def test_a_malformed_row_is_reported(broken: bytes, said: str) -> None:
     with pytest.raises(Refused, match=said) as raised:
         read("a.jsonl", rows({"id": "1", "text": "good"}) + broken + b"\n")
     assert raised.value.kind == "unreadable"
 
 
-def test_gzip_is_bounded_and_may_be_damaged_or_foreign() -> None:
+def test_gzip_is_size_limited_and_checked_for_damage() -> None:
     bomb = gzip.compress(b'{"id": "1", "text": "' + b"x" * 5_000_000)
     with pytest.raises(Refused, match="unpacks to more than 1 MB") as raised:
         read_document(File(name="a.jsonl.gz", content=bomb, unpacked_bytes=1024 * 1024))

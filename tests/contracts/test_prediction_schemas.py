@@ -1,4 +1,4 @@
-"""What every schema of imported predictions must be."""
+"""The contract of every schema for imported predictions."""
 
 import json
 from pathlib import Path
@@ -23,16 +23,16 @@ def written(folder: Path, content: object) -> Path:
 
 
 def rows_of(example: Any) -> list[Any]:
-    """The rows of an example, to be changed in place."""
+    """The rows of an example, for changing in place."""
     return example["per_question"] if isinstance(example, dict) else example  # type: ignore[no-any-return]
 
 
-def test_the_schemas_are_found() -> None:
+def test_schemas_are_discovered() -> None:
     assert set(SCHEMAS) >= {"flashrag", "hipporag", "mothrag", "official", "plain"}
 
 
 @pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
-def test_its_example_is_read_as_itself(schema: Schema, tmp_path: Path) -> None:
+def test_its_example_is_recognised(schema: Schema, tmp_path: Path) -> None:
     found = imported(written(tmp_path, schema.example), [QUESTION], name="theirs")
     assert found.schema == schema.name
     assert found.predictions["q1"].text == "Oslo"
@@ -42,7 +42,7 @@ def test_its_example_is_read_as_itself(schema: Schema, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "schema", [one for one in SCHEMAS.values() if one.name != "official"], ids=lambda one: one.name
 )
-def test_a_damaged_row_is_named(schema: Schema, tmp_path: Path) -> None:
+def test_a_damaged_row_is_reported(schema: Schema, tmp_path: Path) -> None:
     example = json.loads(json.dumps(schema.example))
     rows = rows_of(example)
     rows.append(dict.fromkeys(rows[0], 7))
@@ -53,7 +53,7 @@ def test_a_damaged_row_is_named(schema: Schema, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "schema", [one for one in SCHEMAS.values() if one.name != "official"], ids=lambda one: one.name
 )
-def test_an_answer_that_comes_twice_is_refused(schema: Schema, tmp_path: Path) -> None:
+def test_a_duplicate_answer_is_rejected(schema: Schema, tmp_path: Path) -> None:
     example = json.loads(json.dumps(schema.example))
     rows = rows_of(example)
     rows.append(rows[0])
@@ -62,20 +62,20 @@ def test_an_answer_that_comes_twice_is_refused(schema: Schema, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
-def test_it_is_refused_where_none_of_the_questions_is_answered(schema: Schema, tmp_path: Path) -> None:
+def test_predictions_that_answer_no_question_are_rejected(schema: Schema, tmp_path: Path) -> None:
     other = Question(id="other", text="When?", answer="1950", paragraphs=())
     with pytest.raises(DataFileError, match="answers none of these 1 questions"):
         imported(written(tmp_path, schema.example), [other], name="theirs")
 
 
-def test_what_fits_no_schema_is_told_which_there_are(tmp_path: Path) -> None:
+def test_an_unrecognised_file_lists_the_known_schemas(tmp_path: Path) -> None:
     with pytest.raises(DataFileError, match=r"fits none of the known schemas .*flashrag \(FlashRAG: intermediate_data"):
         imported(written(tmp_path, [{"id": "q1"}]), [QUESTION], name="theirs")
     with pytest.raises(UnknownNameError, match="'other'"):
         imported(written(tmp_path, []), [QUESTION], name="theirs", schema="other")
 
 
-def test_a_text_decides_and_an_id_only_where_there_is_none_or_two_have_it(tmp_path: Path) -> None:
+def test_rows_match_by_question_text_and_by_id_only_if_text_is_missing_or_ambiguous(tmp_path: Path) -> None:
     twin = Question(id="q2", text="where?", answer="Rome", paragraphs=())
     third = Question(id="0", text="Who?", answer="Mira", paragraphs=())
     rows = [

@@ -1,4 +1,4 @@
-"""What every prompt file must be, and that code asks for none that does not exist."""
+"""The contract of every prompt file, and that code refers only to prompts that exist."""
 
 import ast
 from functools import cache
@@ -18,7 +18,7 @@ from meta_agent_rag.settings import Settings
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(path for folder in ("backend/meta_agent_rag", "benchmarks") for path in (ROOT / folder).rglob("*.py"))
 PLACES = {"prompt": 0, "phrase": 0, "messages": 1, "task": 1, "ainvoke": 0, "aparse": 0}
-"""Functions that take the name of a prompt, a phrase or a stage, and where."""
+"""Functions that take the name of a prompt, phrase or stage, and the argument's position."""
 
 CONVERSATION = {"summarize": "summarizer", "rewrite_query": "rewriter"}
 """Stages beside the loop, with their prompts."""
@@ -44,7 +44,7 @@ def literals(function: str) -> set[str]:
 
 
 def texts(given: ast.expr) -> set[str]:
-    """A literal text, or both of a conditional expression."""
+    """A literal text, or both branches of a conditional expression."""
     parts = [given.body, given.orelse] if isinstance(given, ast.IfExp) else [given]
     return {part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)}
 
@@ -61,12 +61,12 @@ def assigned(variable: str) -> set[str]:
 
 
 def keywords(argument: str) -> set[str]:
-    """The literal names that code passes by an argument's name."""
+    """The literal names that code passes by keyword."""
     calls = (node for node in nodes() if isinstance(node, ast.Call))
     return {text for call in calls for given in call.keywords if given.arg == argument for text in texts(given.value)}
 
 
-def test_prompts_are_found() -> None:
+def test_prompts_are_discovered() -> None:
     assert len(prompt_names()) >= 10
 
 
@@ -88,31 +88,31 @@ def test_a_prompt_can_be_filled_in(name: str) -> None:
 @pytest.mark.parametrize("name", prompt_names())
 def test_a_prompt_that_asks_for_json_says_so(name: str) -> None:
     output = prompt(name).sections.get("output_format")
-    assert output is None or "JSON" in output, "JSON mode of some providers wants the word in the prompt"
+    assert output is None or "JSON" in output, "the JSON mode of some providers requires the word in the prompt"
 
 
 @pytest.mark.slow
-def test_every_prompt_that_code_asks_for_exists() -> None:
+def test_every_prompt_used_in_code_exists() -> None:
     asked = literals("prompt") | literals("messages") | literals("task")
     assert {"system", "evidence", "question", "reask", "evaluate", "reference", "short_answer"} <= asked
     assert asked <= set(prompt_names())
 
 
-def test_every_phrase_that_code_asks_for_exists() -> None:
+def test_every_phrase_used_in_code_exists() -> None:
     asked = literals("phrase") | {f"mode_{mode}" for mode in get_args(AnswerMode)}
     assert {"not_found", "abstain", "best_guess"} <= asked
     for key in asked:
         assert phrase(key).strip()
 
 
-def test_every_stage_that_code_asks_for_exists() -> None:
+def test_every_stage_used_in_code_exists() -> None:
     asked = literals("ainvoke") | literals("aparse") | assigned("stage")
     assert {"write", "rewrite", "reference", "evaluate", "short_answer", "baseline"} <= asked
     for name in asked:
         assert stage(name, Settings.load()).max_tokens > 0
 
 
-def test_every_stage_of_the_loop_has_a_prompt_of_its_name() -> None:
+def test_every_stage_of_the_loop_has_a_prompt_with_its_name() -> None:
     listed = yaml.safe_load((ROOT / "backend/meta_agent_rag/llm/stages.yaml").read_text(encoding="utf-8"))
     assert set(listed) - {"route", *CONVERSATION} <= set(prompt_names())
     assert set(CONVERSATION.values()) <= set(prompt_names())

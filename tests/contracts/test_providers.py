@@ -1,4 +1,4 @@
-"""What every row of `providers.yaml` promises, and how one is chosen."""
+"""The contract of every row of `providers.yaml`, and how a provider is chosen."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,7 +31,7 @@ def key_of(name: str) -> str:
 
 
 def enough_for(name: str) -> Mapping[str, str]:
-    """The settings with which a provider can be used."""
+    """The minimal settings for using a provider."""
     if ALL[name].key is None:
         return {} if ALL[name].flash else {"flash_model": "local"}
     if name == COMPATIBLE:
@@ -39,14 +39,14 @@ def enough_for(name: str) -> Mapping[str, str]:
     return {key_of(name): SECRET}
 
 
-def test_all_providers_are_there() -> None:
+def test_every_provider_is_listed() -> None:
     assert len(ALL) >= 5
     assert WITH_KEY[:4] == ["deepseek", "openai", "groq", "gemini"]
     assert {COMPATIBLE, EMBEDDED} <= set(ALL)
 
 
 @pytest.mark.parametrize("row", ALL.values(), ids=ALL)
-def test_a_row_is_whole(row: Provider) -> None:
+def test_every_row_is_complete(row: Provider) -> None:
     assert row.label
     assert set(row.concurrency) == {"flash", "pro"}
     assert all(slots >= 1 for slots in row.concurrency.values())
@@ -58,7 +58,7 @@ def test_a_row_is_whole(row: Provider) -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_provider_is_taken_by_name(name: str) -> None:
+def test_a_provider_is_selected_by_name(name: str) -> None:
     choice = choose(llm_provider=name, **enough_for(name))
     assert choice.provider is ALL[name]
     assert set(choice.models) == {"flash", "pro"}
@@ -78,7 +78,7 @@ def test_secrets_are_never_shown(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WITH_KEY)
-def test_a_missing_key_is_named(name: str) -> None:
+def test_a_missing_key_is_reported(name: str) -> None:
     others = {key_of(other): SECRET for other in WITH_KEY if other != name}
     with pytest.raises(SettingsError) as caught:
         choose(llm_provider=name, llm_api_key=SECRET, **others)
@@ -88,21 +88,21 @@ def test_a_missing_key_is_named(name: str) -> None:
 
 
 @pytest.mark.parametrize("first", range(len(WITH_KEY)))
-def test_auto_takes_the_first_key_in_order(first: int) -> None:
+def test_auto_selects_the_first_provider_with_a_key(first: int) -> None:
     choice = choose(**{key_of(name): SECRET for name in reversed(WITH_KEY[first:])})
     assert choice.provider.name == WITH_KEY[first]
     assert choice.reason == f"{key_of(WITH_KEY[first]).upper()} is set"
     assert choice.models == {"flash": choice.provider.flash, "pro": choice.provider.pro}
 
 
-def test_auto_without_a_key_is_the_embedded_model() -> None:
+def test_auto_falls_back_to_the_embedded_model_without_a_key() -> None:
     choice = choose()
     assert choice.provider.name == EMBEDDED
     assert choice.reason == "no provider key is set"
     assert choice.api_key is None
 
 
-def test_a_base_url_comes_before_keys_and_is_never_sent_one() -> None:
+def test_a_base_url_takes_precedence_and_receives_no_provider_key() -> None:
     choice = choose(llm_base_url=URL, flash_model="local", **{key_of(name): SECRET for name in WITH_KEY})
     assert choice.provider.name == COMPATIBLE
     assert choice.base_url == URL
@@ -111,14 +111,14 @@ def test_a_base_url_comes_before_keys_and_is_never_sent_one() -> None:
     assert choice.models == {"flash": "local", "pro": "local"}
 
 
-def test_a_base_url_has_a_key_of_its_own() -> None:
+def test_a_base_url_has_its_own_key() -> None:
     choice = choose(llm_base_url=URL, llm_api_key=SECRET, flash_model="local")
     assert choice.api_key is not None
     assert choice.api_key.get_secret_value() == SECRET
 
 
 @pytest.mark.parametrize("name", WITH_KEY)
-def test_a_base_url_moves_a_named_provider(name: str) -> None:
+def test_a_base_url_overrides_the_address_of_a_named_provider(name: str) -> None:
     choice = choose(llm_provider=name, llm_base_url=URL, **{key_of(name): SECRET})
     assert (choice.provider.name, choice.base_url) == (name, URL)
     assert choice.api_key is not None
@@ -126,12 +126,12 @@ def test_a_base_url_moves_a_named_provider(name: str) -> None:
     assert without.api_key is None
 
 
-def test_the_compatible_provider_needs_its_address() -> None:
+def test_the_compatible_provider_requires_an_address() -> None:
     with pytest.raises(SettingsError, match=r"^LLM_PROVIDER is 'compatible' but LLM_BASE_URL is not set; set it, "):
         choose(llm_provider=COMPATIBLE, flash_model="local")
 
 
-def test_the_compatible_provider_needs_a_model() -> None:
+def test_the_compatible_provider_requires_a_model() -> None:
     with pytest.raises(SettingsError, match=r"^FLASH_MODEL is not set; name the model that LLM_BASE_URL serves"):
         choose(llm_base_url=URL)
     with pytest.raises(SettingsError, match=r"^FLASH_MODEL is not set"):
@@ -139,14 +139,14 @@ def test_the_compatible_provider_needs_a_model() -> None:
 
 
 @pytest.mark.parametrize("name", ["nobody", "DeepSeek", "deepseek ", "Auto"])
-def test_an_unknown_provider_is_answered_with_the_known_ones(name: str) -> None:
+def test_an_unknown_provider_lists_the_known_ones(name: str) -> None:
     with pytest.raises(UnknownNameError) as caught:
         choose(llm_provider=name, deepseek_api_key=SECRET)
     assert str(caught.value) == f"There is no provider {name!r}; choose from: {', '.join(sorted(['auto', *ALL]))}."
 
 
 @pytest.mark.parametrize("name", [*WITH_KEY, COMPATIBLE])
-def test_models_are_replaced_tier_by_tier(name: str) -> None:
+def test_models_are_overridden_per_tier(name: str) -> None:
     both = choose(llm_provider=name, **{**enough_for(name), "flash_model": "small", "pro_model": "large"})
     assert both.models == {"flash": "small", "pro": "large"}
     flash_alone = choose(llm_provider=name, **{**enough_for(name), "flash_model": "small"})
@@ -154,7 +154,7 @@ def test_models_are_replaced_tier_by_tier(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WITH_KEY)
-def test_the_pro_model_alone_leaves_flash(name: str) -> None:
+def test_overriding_the_pro_model_leaves_flash_unchanged(name: str) -> None:
     assert choose(llm_provider=name, pro_model="large", **enough_for(name)).models == {
         "flash": ALL[name].flash,
         "pro": "large",

@@ -1,4 +1,4 @@
-"""The contract of every route that is discovered."""
+"""The contract of every discovered route."""
 
 from pathlib import Path
 
@@ -14,21 +14,21 @@ ROUTES = discover_routes()
 USELESS = {"chains": [{"of": "", "facts": [QUESTION]}], "operator": "last"}
 
 
-def test_there_are_routes() -> None:
+def test_routes_are_discovered() -> None:
     assert len(ROUTES) >= 4
     assert set(Settings.load().routes) <= set(ROUTES)
 
 
 @pytest.mark.parametrize("route", ROUTES.values(), ids=lambda route: route.name)
 class TestEveryRoute:
-    """What holds for all of them."""
+    """The contract of a single route."""
 
-    def test_it_says_what_it_is(self, route: Route) -> None:
+    def test_it_has_a_description_and_a_weight(self, route: Route) -> None:
         assert route.about.strip()
         assert route.weight > 0
 
     @pytest.mark.slow
-    async def test_its_answer_votes(self, route: Route, tmp_path: Path) -> None:
+    async def test_its_answer_is_a_vote(self, route: Route, tmp_path: Path) -> None:
         said = {"steps": ["So."], "rationale": "So.", "answer": "It is Oslo.", "short_answer": "Oslo"}
         script = {"write": draft("Paris"), "plan": USELESS, "route": said}
         run = await ask(tmp_path, script, "MONITOR_POLICY=vote", f"ROUTES={route.name}")
@@ -38,7 +38,7 @@ class TestEveryRoute:
         assert by_route[route.name] in ("Oslo", "")
         assert bool(by_route[route.name]) == bool(run.model.asked("route"))
 
-    async def test_a_call_that_fails_has_no_vote(self, route: Route, tmp_path: Path) -> None:
+    async def test_a_failed_call_has_no_vote(self, route: Route, tmp_path: Path) -> None:
         script: dict[str, Scripted] = {
             "write": draft("Paris"),
             "plan": USELESS,

@@ -1,4 +1,4 @@
-"""Where stores lie: in folders that one process opens at a time, or on servers that settings name."""
+"""Where stores are kept: in folders opened by one process at a time, or on servers named in the settings."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ ADA = Passage(id="ada", doc_id="d1", title="Ada Lovelace", text="She wrote the f
 
 
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # the local mode of qdrant-client: its lock
-async def test_a_second_open_is_refused_where_a_store_lies_in_a_folder(stores: Stores) -> None:
+async def test_a_store_in_a_folder_cannot_be_opened_twice(stores: Stores) -> None:
     if not stores.locks:
         pytest.skip("a server is for many")
     async with stores.opened() as store:
@@ -27,7 +27,7 @@ async def test_a_second_open_is_refused_where_a_store_lies_in_a_folder(stores: S
 
 
 @pytest.mark.parametrize("stores", EMBEDDED, indirect=True)
-async def test_unreadable_files_are_named(stores: Stores) -> None:
+async def test_unreadable_files_are_reported(stores: Stores) -> None:
     async with stores.opened("one") as store:
         await store.update([ADA])
     stores.used.clear()
@@ -46,7 +46,7 @@ async def test_unreadable_files_are_named(stores: Stores) -> None:
 
 
 @pytest.mark.parametrize("stores", EMBEDDED, indirect=True)
-async def test_lost_files_are_not_taken_for_an_empty_store(stores: Stores) -> None:
+async def test_missing_files_are_not_mistaken_for_an_empty_store(stores: Stores) -> None:
     async with stores.opened("one") as store:
         await store.update([ADA])
     stores.used.clear()

@@ -1,4 +1,4 @@
-"""What every store promises, for all that are discovered.
+"""The contract of every discovered store.
 
 The embedded engines run for real, `qdrant` in its client's local mode, and `elasticsearch` through its
 client against a server that speaks its REST API. `tests/integration/test_server_stores.py` runs the
@@ -36,7 +36,7 @@ ODD_IDS = (
     "null",
 )  # fmt: skip
 MANY = 300
-"""More than a batch of any store."""
+"""More than one batch of any store."""
 
 
 def ids(found: Sequence[Found]) -> list[str]:
@@ -51,19 +51,19 @@ def edition(name: str, count: int = MANY) -> list[Passage]:
     return [Passage(id=f"{n:04}", doc_id="book", title=f"Page {n}", text=f"The {name} edition.") for n in range(count)]
 
 
-def test_all_kinds_are_discovered() -> None:
+def test_every_kind_of_store_is_discovered() -> None:
     assert set(KNOWN.dense) >= {"qdrant-edge", "qdrant"}
     assert set(KNOWN.lexical) >= {"tantivy", "elasticsearch"}
-    assert set(STRANGERS) == set(NAMES), "a new store on a server: say in tests/stores.py what a stranger's looks like"
+    assert set(STRANGERS) == set(NAMES), "a new store on a server: describe a third-party one in tests/stores.py"
 
 
-def test_a_name_twice_is_refused() -> None:
+def test_a_duplicate_name_is_rejected() -> None:
     backend = next(iter(KNOWN.lexical.values()))
     with pytest.raises(DuplicateNameError, match=backend.name):
         by_name([backend, backend], "stores")
 
 
-async def test_any_store_finds_by_title_and_text_and_gives_the_passage_back_whole(stores: Stores) -> None:
+async def test_any_store_searches_title_and_text_and_returns_whole_passages(stores: Stores) -> None:
     async with stores.opened() as store:
         await store.update(THREE)
         by_title = await store.search("Ada Lovelace", 3)
@@ -75,7 +75,7 @@ async def test_any_store_finds_by_title_and_text_and_gives_the_passage_back_whol
     assert by_title[0].score > 0
 
 
-async def test_any_store_gives_scores_of_its_own_side(stores: Stores) -> None:
+async def test_any_store_returns_only_scores_of_its_own_kind(stores: Stores) -> None:
     async with stores.opened() as store:
         await store.update(THREE)
         best = (await store.search(ADA.searchable(), 1))[0]
@@ -93,7 +93,7 @@ async def test_any_store_returns_at_most_k(stores: Stores) -> None:
         assert len(await store.search("wrote", 10_000)) <= 3
 
 
-async def test_any_store_replaces_an_id_that_comes_again(stores: Stores) -> None:
+async def test_any_store_replaces_a_passage_with_the_same_id(stores: Stores) -> None:
     newer = replace(ADA, title="Byron", text="A poet from London.")
     newest = replace(ADA, title="Zebra", text="A striped animal.")
     async with stores.opened() as store:
@@ -108,7 +108,7 @@ async def test_any_store_replaces_an_id_that_comes_again(stores: Stores) -> None
     assert newer not in [one.passage for one in old]
 
 
-async def test_any_store_forgets_what_is_removed(stores: Stores) -> None:
+async def test_any_store_no_longer_finds_removed_passages(stores: Stores) -> None:
     async with stores.opened() as store:
         await store.update(THREE)
         await store.update([], removed=["ada", "ada", "never there"])
@@ -127,7 +127,7 @@ async def test_any_store_removes_and_adds_in_one_update(stores: Stores) -> None:
         assert ids(await store.search("difference engine", 1)) == ["babbage"]
 
 
-async def test_any_store_searches_among_given_ids(stores: Stores) -> None:
+async def test_any_store_restricts_a_search_to_given_ids(stores: Stores) -> None:
     async with stores.opened() as store:
         await store.update(THREE)
         unbounded = {found.passage.id: found.score for found in await store.search("wrote", 10)}
@@ -140,7 +140,7 @@ async def test_any_store_searches_among_given_ids(stores: Stores) -> None:
         assert ids(await store.search("wrote", 10, among=[*many, "ada"])) == ["ada"]
 
 
-async def test_any_store_can_be_closed_after_a_search_was_cancelled(stores: Stores) -> None:
+async def test_any_store_can_be_closed_after_a_cancelled_search(stores: Stores) -> None:
     async with stores.opened() as store:
         await store.update(THREE)
         searches = [asyncio.create_task(store.search("wrote", 3)) for _ in range(5)]
@@ -161,7 +161,7 @@ async def test_any_store_scans_every_passage_once(stores: Stores) -> None:
         assert await scanned(store) == passages
 
 
-async def test_any_store_is_there_after_a_reopen(stores: Stores) -> None:
+async def test_any_store_persists_after_reopening(stores: Stores) -> None:
     async with stores.opened() as store:
         await store.update(THREE)
         await store.update([], removed=["babbage"])
@@ -174,7 +174,7 @@ async def test_any_store_is_there_after_a_reopen(stores: Stores) -> None:
 
 
 @pytest.mark.parametrize("text", ODD_TEXTS, ids=range(len(ODD_TEXTS)))
-async def test_any_store_takes_any_text(stores: Stores, text: str) -> None:
+async def test_any_store_accepts_any_text(stores: Stores, text: str) -> None:
     odd = Passage(id="odd", doc_id="d3", title=text[:1000], text=text)
     async with stores.opened() as store:
         await store.update([*THREE, odd])
@@ -184,7 +184,7 @@ async def test_any_store_takes_any_text(stores: Stores, text: str) -> None:
         assert odd in await scanned(store)
 
 
-async def test_any_store_takes_any_id(stores: Stores) -> None:
+async def test_any_store_accepts_any_id(stores: Stores) -> None:
     passages = [Passage(id=id_, doc_id=id_, title="Odd", text=f"Number {n}.") for n, id_ in enumerate(ODD_IDS)]
     async with stores.opened() as store:
         await store.update(passages)
@@ -195,7 +195,7 @@ async def test_any_store_takes_any_id(stores: Stores) -> None:
         assert await scanned(store) == passages[:1]
 
 
-async def test_any_store_orders_ties_by_id_also_where_k_cuts_them(stores: Stores) -> None:
+async def test_any_store_orders_ties_by_id_even_when_k_cuts_them(stores: Stores) -> None:
     twins = [Passage(id=f"twin-{number:03}", doc_id="d", title="Twin", text="Same text.") for number in range(150)]
     for order, label in ((twins, "forward"), (twins[::-1], "backward")):
         async with stores.opened(label) as store:
@@ -204,7 +204,7 @@ async def test_any_store_orders_ties_by_id_also_where_k_cuts_them(stores: Stores
             assert ids(await store.search("same twin text", 5)) == [twin.id for twin in twins[:5]]
 
 
-async def test_any_store_shows_all_of_an_update_or_none(stores: Stores) -> None:
+async def test_any_store_updates_are_atomic_for_readers(stores: Stores) -> None:
     old, new = edition("first"), edition("second")
     seen = []
     async with stores.opened() as store:
@@ -218,11 +218,11 @@ async def test_any_store_shows_all_of_an_update_or_none(stores: Stores) -> None:
             await asyncio.sleep(0)
         await update
         assert await scanned(store) == new[1:]
-    assert seen == sorted(seen), "once seen, an update stays"
+    assert seen == sorted(seen), "once visible, an update stays visible"
 
 
 @pytest.mark.parametrize("steps", [1, 4, 11, 40])
-async def test_any_store_mends_an_update_that_was_cut_short(stores: Stores, steps: int) -> None:
+async def test_any_store_repairs_an_interrupted_update(stores: Stores, steps: int) -> None:
     old, new = edition("first"), edition("second")
     async with stores.opened() as store:
         await store.update(old)
@@ -237,20 +237,20 @@ async def test_any_store_mends_an_update_that_was_cut_short(stores: Stores, step
             await store.update(new[1:], removed=["0000"])
             assert len(await store.search("edition", MANY)) == MANY - 1
     async with stores.opened() as store:
-        if not steps % 2 and stores.name != "elasticsearch":  # which may hold a part until the next refresh
+        if not steps % 2 and stores.name != "elasticsearch":  # which may show a partial update until the next refresh
             assert await scanned(store) in (old, new[1:])
         await store.update(new[1:], removed=["0000"])
         assert await scanned(store) == new[1:]
 
 
-async def test_any_store_takes_updates_at_once_in_turn(stores: Stores) -> None:
+async def test_any_store_serialises_concurrent_updates(stores: Stores) -> None:
     passages = edition("only", 40)
     async with stores.opened() as store:
         await asyncio.gather(*(store.update(passages[start : start + 5]) for start in range(0, 40, 5)))
         assert await scanned(store) == passages
 
 
-async def test_any_store_that_is_dropped_is_gone_and_its_neighbour_is_not(stores: Stores) -> None:
+async def test_any_store_can_be_dropped_without_affecting_its_neighbour(stores: Stores) -> None:
     for label in ("one", "other"):
         async with stores.opened(label) as store:
             await store.update(THREE)
@@ -263,7 +263,7 @@ async def test_any_store_that_is_dropped_is_gone_and_its_neighbour_is_not(stores
             assert await scanned(store) == kept
 
 
-async def test_any_store_leaves_alone_what_is_somebody_elses(stores: Stores) -> None:
+async def test_any_store_leaves_foreign_data_untouched(stores: Stores) -> None:
     stranger = stores.stranger("theirs")
     await stranger.arrive()
     place = stores.place("theirs")
@@ -277,7 +277,7 @@ async def test_any_store_leaves_alone_what_is_somebody_elses(stores: Stores) -> 
     await stranger.leave()
 
 
-async def test_any_store_is_closed_by_an_error_inside(stores: Stores) -> None:
+async def test_any_store_is_closed_when_its_block_raises(stores: Stores) -> None:
     async def fail() -> None:
         async with stores.opened() as store:
             await store.update(THREE)
@@ -291,25 +291,25 @@ async def test_any_store_is_closed_by_an_error_inside(stores: Stores) -> None:
 
 @pytest.mark.parametrize("stores", KNOWN.lexical, indirect=True)
 @pytest.mark.parametrize("text", ["", "?!...", "\0", "AND OR NOT"])
-async def test_any_store_finds_nothing_by_words_without_words(stores: Stores, text: str) -> None:
+async def test_any_store_finds_nothing_for_a_query_without_words(stores: Stores, text: str) -> None:
     async with stores.opened() as store:
         await store.update(THREE)
         assert await store.search(text, 10) == []
 
 
 @pytest.mark.parametrize("stores", KNOWN.lexical, indirect=True)
-async def test_any_store_of_words_stems_and_ignores_function_words(stores: Stores) -> None:
+async def test_any_store_of_words_applies_stemming_and_ignores_function_words(stores: Stores) -> None:
     band = Passage(id="band", doc_id="d", title="The Who", text="They are a band.")
     async with stores.opened() as store:
         await store.update([*THREE, band])
         assert ids(await store.search("Who was designing ENGINES?", 10)) == ["babbage"]
-        assert ids(await store.search("The Who", 1)) == ["band"], "a query of function words alone is searched as it is"
+        assert ids(await store.search("The Who", 1)) == ["band"], "a query of function words alone is searched verbatim"
 
 
-async def test_both_stores_of_words_agree_on_scores(tmp_path: Path, elasticsearch_url: str) -> None:
-    """The blend and its floor read scores on one scale: BM25 times k1 + 1.
+async def test_both_lexical_stores_agree_on_scores(tmp_path: Path, elasticsearch_url: str) -> None:
+    """The blend and its floor expect scores on one scale: BM25 times k1 + 1.
 
-    Every passage here has a title: Elasticsearch's average length of a field leaves out passages without it.
+    Every passage here has a title, since Elasticsearch's average field length skips passages without one.
     """
     titled = [ADA, BABBAGE, replace(HOPPER, title="Grace Hopper")]
     scores = []
@@ -324,7 +324,7 @@ async def test_both_stores_of_words_agree_on_scores(tmp_path: Path, elasticsearc
 
 
 @pytest.mark.parametrize("stores", KNOWN.dense, indirect=True)
-async def test_any_store_of_vectors_gives_cosines(stores: Stores) -> None:
+async def test_any_store_of_vectors_returns_cosine_scores(stores: Stores) -> None:
     passages = [Passage(id=letter, doc_id="d", title="", text=letter) for letter in "abc"]
     vectors = np.array([[1, 0], [0.6, 0.8], [-1, 0]], dtype=np.float32)
     stores.used.append("one")
@@ -337,7 +337,7 @@ async def test_any_store_of_vectors_gives_cosines(stores: Stores) -> None:
 
 
 @pytest.mark.parametrize("stores", KNOWN.dense, indirect=True)
-async def test_any_store_of_vectors_refuses_another_shape(stores: Stores) -> None:
+async def test_any_store_of_vectors_rejects_a_different_dimension(stores: Stores) -> None:
     stores.used.append("one")
     async with KNOWN.dense[stores.name].open(stores.place(), 2) as store:
         with pytest.raises(ValueError, match="shape"):

@@ -1,4 +1,4 @@
-"""What LOOP_WITHOUT leaves out of the loop, part by part."""
+"""What LOOP_WITHOUT removes from the loop, part by part."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -50,7 +50,7 @@ async def without(folder: Path, parts: str, script: Mapping[str, Scripted], **op
     return await ask(folder, script, "MONITOR_POLICY=vote", f"LOOP_WITHOUT={parts}", **options)
 
 
-async def test_without_derivations_the_routes_alone_vote(tmp_path: Path) -> None:
+async def test_without_derivations_only_routes_vote(tmp_path: Path) -> None:
     run = await without(tmp_path, "derivation", {"write": draft("Oslo")})
     assert run.stages == ["write", "route"]
     assert run.answer.stop_reason == "satisfied"
@@ -62,7 +62,7 @@ async def test_without_the_grammar_the_model_plans(tmp_path: Path) -> None:
     assert run.stages == ["write", "plan", "look_up", "look_up"]
 
 
-async def test_without_plan_checks_any_plan_that_can_be_looked_up_is(tmp_path: Path) -> None:
+async def test_without_plan_checks_every_well_formed_plan_is_looked_up(tmp_path: Path) -> None:
     strange = {"chains": [{"of": "", "facts": ["When was Bo Lind born?"]}], "operator": "last"}
     asked = "Where was the man who directed The Salt Road born?"
     script = {"write": draft("Oslo"), "plan": strange}
@@ -86,7 +86,7 @@ async def test_without_plan_checks_any_plan_that_can_be_looked_up_is(tmp_path: P
         ("same", [["When was Ada Roth born?"]]),
     ],
 )
-async def test_a_plan_that_its_operator_cannot_take_gives_no_answer(
+async def test_a_plan_that_does_not_suit_its_operator_gives_no_answer(
     operator: str, chains: list[list[str]], tmp_path: Path
 ) -> None:
     plan = {"chains": [{"of": facts[0], "facts": facts} for facts in chains], "operator": operator}
@@ -98,7 +98,7 @@ async def test_a_plan_that_its_operator_cannot_take_gives_no_answer(
     assert run.answer.short_answer == "Ada Roth"
 
 
-async def test_without_operators_nothing_is_compared_in_code(tmp_path: Path) -> None:
+async def test_without_operators_no_comparison_is_made_in_code(tmp_path: Path) -> None:
     script = {"write": draft("Bo Lind"), "plan": BIRTHS, "route": route("Bo Lind")}
     whole = await without(tmp_path / "whole", "none", script, question=OLDER, evidence=AGES)
     assert whole.answer.short_answer == "Ada Roth"
@@ -115,10 +115,10 @@ async def test_without_operators_a_chain_still_ends_in_its_last_value(tmp_path: 
     assert run.answer.short_answer == "Oslo"
 
 
-async def test_without_a_vote_no_route_is_drawn(tmp_path: Path) -> None:
+async def test_without_a_vote_no_route_is_sampled(tmp_path: Path) -> None:
     run = await without(tmp_path, "vote", {"write": draft("Mira Holt")})
     assert "route" not in run.stages
-    assert run.answer.short_answer == "Oslo", "what follows from the facts stands against the draft alone"
+    assert run.answer.short_answer == "Oslo", "the derived answer is weighed against the draft alone"
 
 
 async def test_without_a_search_an_open_fact_stays_open(tmp_path: Path) -> None:
@@ -143,17 +143,17 @@ async def test_without_a_search_an_open_fact_stays_open(tmp_path: Path) -> None:
         assert retriever.queries == queries
 
 
-async def test_several_parts_are_left_out_at_once(tmp_path: Path) -> None:
+async def test_several_parts_can_be_removed_at_once(tmp_path: Path) -> None:
     run = await without(tmp_path, "derivation+vote", {"write": draft("Oslo"), "plan": CHAIN})
     assert run.stages[0] == "write"
     assert not {"plan", "look_up", "route"} & set(run.stages)
 
 
 @pytest.mark.parametrize("part", get_args(LoopPart))
-def test_every_part_is_named_in_the_settings_description(part: str) -> None:
+def test_every_part_is_listed_in_the_setting_description(part: str) -> None:
     assert f"`{part}`" in (Settings.model_fields["loop_without"].description or "")
 
 
-def test_an_unknown_part_is_refused_with_those_that_there_are() -> None:
+def test_an_unknown_part_is_rejected_with_the_known_ones() -> None:
     with pytest.raises(SettingsError, match=r"LOOP_WITHOUT.*'luck'.*'derivation'"):
         Settings.load(["LOOP_WITHOUT=luck"])

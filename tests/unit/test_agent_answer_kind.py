@@ -1,4 +1,4 @@
-"""The loop where an answer is of another kind than the question asks for."""
+"""The loop when an answer is of a different kind than the question asks for."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ TOLD = "The question asks for a date or a year."
 STRAYED = "(this is not the kind of answer that the question asks for)"
 
 
-async def test_agreement_on_another_kind_of_answer_does_not_satisfy(tmp_path: Path) -> None:
+async def test_agreement_on_the_wrong_kind_of_answer_does_not_satisfy(tmp_path: Path) -> None:
     script = {**WRONG, "write": draft("Oslo"), "rewrite": draft("1931")}
     run = await ask(tmp_path, script, question=YEAR)
     first = run.answer.rounds[0]
@@ -21,14 +21,14 @@ async def test_agreement_on_another_kind_of_answer_does_not_satisfy(tmp_path: Pa
     assert run.answer.short_answer == "1931"
 
 
-async def test_critic_and_repair_are_told(tmp_path: Path) -> None:
+async def test_the_critic_and_the_repair_are_told_of_the_wrong_kind(tmp_path: Path) -> None:
     run = await ask(tmp_path, {**WRONG, "write": draft("Oslo"), "rewrite": draft("1931")}, question=YEAR)
     assert f"(short answer: Oslo) {STRAYED}" in run.prompt("evaluate")
     assert TOLD in run.prompt("rewrite")
-    assert "Second attempt: (none)" in run.prompt("rewrite"), "an answer of another kind is no attempt at this one"
+    assert "Second attempt: (none)" in run.prompt("rewrite"), "an answer of the wrong kind is not shown as an attempt"
 
 
-async def test_a_repair_is_told_the_kind_and_nothing_more_where_both_attempts_are_of_it(tmp_path: Path) -> None:
+async def test_a_repair_is_told_only_the_expected_kind_if_both_attempts_match_it(tmp_path: Path) -> None:
     script = {**WRONG, "write": draft("1931"), "reference": reference("1932"), "rewrite": draft("1932")}
     run = await ask(tmp_path, script, question=YEAR)
     assert STRAYED not in run.prompt("evaluate")
@@ -36,19 +36,19 @@ async def test_a_repair_is_told_the_kind_and_nothing_more_where_both_attempts_ar
     assert "Second attempt: 1932" in run.prompt("rewrite")
 
 
-async def test_a_repair_of_another_kind_is_not_returned(tmp_path: Path) -> None:
+async def test_a_repair_of_the_wrong_kind_is_not_returned(tmp_path: Path) -> None:
     script = {**WRONG, "write": draft("Bo Lind"), "reference": reference("1931"), "rewrite": draft("yes")}
     run = await ask(tmp_path, {**script, "rewrite": [draft("yes"), draft("1931")]}, question=FIRST)
     assert run.answer.short_answer == "Bo Lind"
 
 
 @pytest.mark.parametrize("question", ["Who directed The Salt Road?", "Quel est le pays de Mira Holt?"])
-async def test_where_the_words_do_not_tell_the_kind_nothing_is_said_of_it(tmp_path: Path, question: str) -> None:
+async def test_an_undetermined_kind_is_not_mentioned(tmp_path: Path, question: str) -> None:
     run = await ask(tmp_path, WRONG, question=question)
     assert "The question asks for" not in run.prompt("rewrite")
 
 
-async def test_over_documents_the_kind_counts_too(tmp_path: Path) -> None:
+async def test_the_kind_is_checked_in_grounded_runs(tmp_path: Path) -> None:
     said = draft("Oslo", quotes=[BIRTH_SENTENCE], answer="Mira Holt was born in Oslo [2].")
     run = await ask(tmp_path, {**WRONG, "write": said, "reference": reference("Oslo")}, question=YEAR, grounded=True)
     signals = run.answer.rounds[0].signals
@@ -57,7 +57,7 @@ async def test_over_documents_the_kind_counts_too(tmp_path: Path) -> None:
     assert TOLD in run.prompt("rewrite")
 
 
-async def test_over_documents_a_yes_or_no_may_be_put_in_other_words(tmp_path: Path) -> None:
+async def test_a_grounded_yes_or_no_may_be_phrased_differently(tmp_path: Path) -> None:
     said = draft("only in Oslo", quotes=[BIRTH_SENTENCE], answer="Mira Holt was born in Oslo [2].")
     script = {**WRONG, "write": said, "reference": reference("only in Oslo")}
     run = await ask(tmp_path, script, question="Was the director of The Salt Road born in Oslo?", grounded=True)

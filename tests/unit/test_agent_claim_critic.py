@@ -1,4 +1,4 @@
-"""The critic over the claims that the rules leave open: what it settles, and when its yes does not count."""
+"""The critic on claims that the rules leave open: what it settles, and when its yes is ignored."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -53,14 +53,14 @@ async def test_the_critic_settles_what_the_rules_leave_open_in_one_call(tmp_path
     (request,) = model.asked("check_claims")
     asked = request.messages[1].content
     assert "2. At nineteen she went to sea, bound for Bergen. (passage 2, 1, 3)" in asked
-    assert "1. Mira Holt" not in asked  # the rules settled it
+    assert "1. Mira Holt" not in asked  # already settled by the rules
     assert BIRTH_TEXT in without_marks(asked)
     assert [row.stage for row in reply.calls] == ["write", "reference", "check_claims"]
     assert (len(reply.answer.calls), reply.calls[-1].method) == (2, "check_claims")
     assert reply.calls[-1].cost_usd is not None
 
 
-async def test_a_citation_that_the_critics_words_contradict_is_replaced(tmp_path: Path) -> None:
+async def test_a_citation_contradicted_by_the_critics_quote_is_replaced(tmp_path: Path) -> None:
     stray = "Mira Holt was born in Oslo [2]. At nineteen she went to sea, bound for Bergen [4]."
     away = Passage(id="ice", doc_id="ice", title="Ice", text="Ice is frozen water, whatever the sea may be.")
     settings = settings_in(tmp_path, BOTH)
@@ -84,7 +84,7 @@ async def test_a_citation_that_the_critics_words_contradict_is_replaced(tmp_path
         {"claim": 1, "quotes": [SAILED], "supported": True},
     ],
 )
-async def test_a_no_a_missing_verdict_and_words_that_do_not_support_it_leave_a_claim_unsupported(
+async def test_a_claim_stays_unsupported_after_a_no_a_missing_verdict_or_a_useless_quote(
     tmp_path: Path, claim: Mapping[str, Any]
 ) -> None:
     reply = await grounded(tmp_path, script(claim), BOTH)
@@ -92,12 +92,12 @@ async def test_a_no_a_missing_verdict_and_words_that_do_not_support_it_leave_a_c
     assert reply.text.endswith("[unsupported]")
 
 
-async def test_a_critic_that_says_yes_to_the_control_claim_is_not_believed(tmp_path: Path) -> None:
+async def test_a_critic_that_accepts_the_control_claim_is_ignored(tmp_path: Path) -> None:
     gullible = script(YES, {"claim": 0, "quotes": [SAILED], "supported": True})
     assert supported(await grounded(tmp_path, gullible, BOTH)) == [True, False]
 
 
-async def test_the_critic_is_not_asked_where_the_rules_settle_all(tmp_path: Path) -> None:
+async def test_the_critic_is_not_called_if_the_rules_settle_every_claim(tmp_path: Path) -> None:
     said = "Mira Holt was born in Oslo [2]. The Salt Road is a film [1]."
     for how in ("CLAIM_CHECK=rules", BOTH):
         model = ScriptedModel(answering(said, quotes=[BIRTH_SENTENCE]))
@@ -108,7 +108,7 @@ async def test_the_critic_is_not_asked_where_the_rules_settle_all(tmp_path: Path
     assert refuted.asked("check_claims") == []
 
 
-async def test_alone_it_judges_every_claim(tmp_path: Path) -> None:
+async def test_without_the_rules_the_critic_judges_every_claim(tmp_path: Path) -> None:
     model = ScriptedModel(script({"claim": 1, "quotes": [BIRTH_SENTENCE], "supported": True}))
     reply = await grounded(tmp_path, {}, "CLAIM_CHECK=critic", model=model)
     assert supported(reply) == [True, False]
@@ -116,21 +116,21 @@ async def test_alone_it_judges_every_claim(tmp_path: Path) -> None:
     assert_refused(await grounded(tmp_path, script(), "CLAIM_CHECK=critic"), "unsupported")
 
 
-async def test_what_does_not_answer_the_question_is_refused(tmp_path: Path) -> None:
+async def test_an_answer_to_another_question_is_refused(tmp_path: Path) -> None:
     reply = await grounded(tmp_path, script(YES, answers=False), BOTH)
     assert_refused(reply, "off_question")
     assert supported(reply) == [True, True]
 
 
 @pytest.mark.parametrize("fault", [RefusedError("busy"), CostLimitError("dear"), "no JSON at all"])
-async def test_where_the_critic_fails_the_rules_stand(tmp_path: Path, fault: MetaRagError | str) -> None:
+async def test_the_rules_decide_if_the_critic_fails(tmp_path: Path, fault: MetaRagError | str) -> None:
     reply = await grounded(tmp_path, {**answering(MIXED), "check_claims": fault}, "CLAIM_CHECK=critic")
     assert reply.refused is None
     assert supported(reply) == [True, False]
     assert [row.stage for row in reply.calls][:3] == ["write", "reference", "check_claims"]
 
 
-async def test_the_critic_has_the_questions_id_and_its_deadline(tmp_path: Path) -> None:
+async def test_the_critic_call_carries_the_question_id_and_deadline(tmp_path: Path) -> None:
     settings = settings_in(tmp_path, BOTH)
     model = ScriptedModel(script(YES))
     async with open_engine(settings, transport=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
@@ -144,13 +144,13 @@ async def test_the_critic_has_the_questions_id_and_its_deadline(tmp_path: Path) 
     assert in_time.calls[-1].question_id == "q7"
 
 
-async def test_a_critic_that_must_stop_the_run_does(tmp_path: Path) -> None:
+async def test_a_fatal_error_in_the_critic_ends_the_run(tmp_path: Path) -> None:
     stopping: dict[str, Scripted] = {**answering(TWO), "check_claims": AuthenticationError("the key is wrong")}
     with pytest.raises(AuthenticationError):
         await grounded(tmp_path, stopping, BOTH)
 
 
 @pytest.mark.parametrize(("provider", "how"), [("deepseek", "both"), ("embedded", "rules")])
-def test_who_checks_by_default(tmp_path: Path, provider: str, how: str) -> None:
+def test_the_default_claim_check_depends_on_the_provider(tmp_path: Path, provider: str, how: str) -> None:
     settings = Settings.load([f"LLM_PROVIDER={provider}", "DEEPSEEK_API_KEY=none", f"MARAG_DATA_DIR={tmp_path}"])
     assert Checks.of(settings, "films").claim_check == how

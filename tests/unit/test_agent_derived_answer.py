@@ -1,4 +1,4 @@
-"""An answer whose own words are not supported is shown by the sentences of the facts that the loop derived it from."""
+"""An unsupported answer is replaced by the sentences of the facts from which the loop derived it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -36,7 +36,7 @@ async def shown(
     compared: bool = False,
     judged: Mapping[str, Any] = NO,
 ) -> GroundedAnswer:
-    """The checked answer of a writer whose sentence no passage supports, beside a derivation."""
+    """The checked answer for a draft that no passage supports, given a derivation."""
     said = answering("Oslo is where its director first saw the light [3].", short=short)
     model = ScriptedModel({**said, "check_claims": judged})
     settings = settings_in(folder, "CLAIM_CHECK=both", *assignments)
@@ -47,7 +47,7 @@ async def shown(
         return await checked(engine, replace(drafted, rounds=rounds), Checks.of(settings, "films"))
 
 
-async def test_the_sentences_of_the_facts_are_shown_each_with_its_citation(tmp_path: Path) -> None:
+async def test_the_sentences_of_the_facts_are_shown_with_citations(tmp_path: Path) -> None:
     reply = await shown(tmp_path)
     assert (reply.refused, reply.short_answer) == (None, "Oslo")
     for sentence, source in ((FILM_SENTENCE, "The Salt Road"), (BIRTH_SENTENCE, "Mira Holt")):
@@ -55,7 +55,7 @@ async def test_the_sentences_of_the_facts_are_shown_each_with_its_citation(tmp_p
     assert "first saw the light" not in reply.text
     assert all(support.supported for _, support in reply.claims)
     stages = [row.stage for row in reply.calls]
-    assert stages.count("write") == 1, "no call is counted twice"
+    assert stages.count("write") == 1, "each call is counted once"
     assert stages.count("check_claims") >= 1
     assert "check_claims" not in [row.stage for row in reply.answer.calls]
 

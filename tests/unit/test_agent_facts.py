@@ -37,7 +37,7 @@ from tests.loop import (
 )
 
 QUESTION = "Where was the man who directed The Salt Road born?"
-"""Its grammar gives no plan: the planner is asked."""
+"""Its grammar yields no plan, so the planner is called."""
 CHAIN = {"chains": [{"of": "", "facts": ["Who directed The Salt Road?", "Where was # born?"]}], "operator": "last"}
 THREE = "ROUTES=plain_pass,chain_of_thought,step_by_step"
 OLDER = "Who is older, Ada Roth or Bo Lind?"
@@ -55,7 +55,7 @@ BIRTHS = {
 
 
 def values(known: Mapping[str, str]) -> Scripted:
-    """Look-ups answered by what the fact asks for."""
+    """A script that answers each look-up by the fact it asks for."""
 
     def line(request: Request) -> str:
         said = user_text(request)
@@ -73,7 +73,7 @@ def route(short: str) -> dict[str, Any]:
 
 @dataclass
 class Meeting(ScriptedModel):
-    """Answers the draft and the plan only once both have been asked for."""
+    """Replies to the draft and plan requests only after both have been made."""
 
     both: asyncio.Barrier = field(default_factory=lambda: asyncio.Barrier(2))
 
@@ -88,7 +88,7 @@ async def vote(folder: Path, script: Mapping[str, Scripted], *assignments: str, 
     return await ask(folder, script, "MONITOR_POLICY=vote", *assignments, **{"question": QUESTION, **options})
 
 
-async def test_a_draft_that_the_derivation_upholds_needs_no_other_route(tmp_path: Path) -> None:
+async def test_a_draft_confirmed_by_the_derivation_needs_no_other_route(tmp_path: Path) -> None:
     run = await vote(tmp_path, {"write": draft("Oslo"), "plan": CHAIN, "look_up": LOOKED_UP})
     assert run.stages == ["write", "plan", "look_up", "look_up"]
     assert (run.answer.short_answer, run.answer.stop_reason, len(run.answer.rounds)) == ("Oslo", "satisfied", 1)
@@ -109,11 +109,11 @@ async def test_a_comparison_in_code_outranks_the_draft(tmp_path: Path) -> None:
     assert run.answer.rounds[0].diagnosis.deficit == "reasoning_error"
     assert run.answer.rounds[0].diagnosis.source == "facts"
     assert "8 May 1931 is earlier than 2 May 1952" in run.answer.rounds[0].diagnosis.rationale
-    assert run.stages == ["write", "plan", "look_up", "look_up"], "taking what follows from the facts costs no call"
+    assert run.stages == ["write", "plan", "look_up", "look_up"], "taking the derived answer costs no call"
     assert "[1]" in run.answer.text
 
 
-async def test_a_draft_that_stops_a_hop_early_is_a_reasoning_error(tmp_path: Path) -> None:
+async def test_a_draft_that_stops_one_hop_early_is_a_reasoning_error(tmp_path: Path) -> None:
     script = {"write": draft("Mira Holt"), "plan": CHAIN, "look_up": LOOKED_UP, "route": route("Oslo")}
     run = await vote(tmp_path, script)
     diagnosis = run.answer.rounds[0].diagnosis
@@ -122,7 +122,7 @@ async def test_a_draft_that_stops_a_hop_early_is_a_reasoning_error(tmp_path: Pat
     assert run.answer.short_answer == "Oslo"
 
 
-async def test_a_draft_that_the_passages_contradict_is_read_again(tmp_path: Path) -> None:
+async def test_a_draft_contradicted_by_the_passages_is_rewritten_from_them(tmp_path: Path) -> None:
     script = {
         "write": draft("Bergen"),
         "plan": CHAIN,
@@ -137,19 +137,19 @@ async def test_a_draft_that_the_passages_contradict_is_read_again(tmp_path: Path
     assert (run.answer.short_answer, run.stages[-1]) == ("Oslo", "rewrite")
 
 
-async def test_an_answer_that_stops_a_hop_early_has_no_vote(tmp_path: Path) -> None:
+async def test_an_answer_that_stops_one_hop_early_has_no_vote(tmp_path: Path) -> None:
     script = {"write": draft("Mira Holt"), "plan": CHAIN, "look_up": LOOKED_UP, "route": route("Mira Holt")}
     run = await vote(tmp_path, script)
     assert run.answer.short_answer == "Oslo"
 
 
-async def test_the_plan_is_made_while_the_draft_is_written(tmp_path: Path) -> None:
+async def test_the_plan_and_the_draft_are_requested_concurrently(tmp_path: Path) -> None:
     model = Meeting({"write": draft("Oslo"), "plan": CHAIN, "look_up": LOOKED_UP})
     run = await vote(tmp_path, {}, model=model)
     assert run.answer.short_answer == "Oslo"
 
 
-async def test_a_plan_that_may_not_be_paid_for_leaves_the_draft(tmp_path: Path) -> None:
+async def test_the_draft_is_kept_if_the_plan_exceeds_the_budget(tmp_path: Path) -> None:
     model = ScriptedModel({"write": draft("Oslo"), "plan": BudgetError("The cost limit is reached.")})
     run = await vote(tmp_path, {}, model=model)
     assert (run.answer.short_answer, run.answer.stop_reason) == ("Oslo", "budget")
@@ -163,7 +163,7 @@ async def test_a_question_about_a_maker_needs_no_planner(tmp_path: Path) -> None
     assert run.answer.stop_reason == "satisfied"
 
 
-async def test_an_open_fact_is_searched_and_asked_again_alone(tmp_path: Path) -> None:
+async def test_only_the_open_fact_is_searched_and_looked_up_again(tmp_path: Path) -> None:
     retriever = FakeRetriever({QUESTION: [FILM], "Where was Mira Holt born?": [BIRTH]})
     looked_up: dict[str, int] = {}
 
@@ -186,10 +186,10 @@ async def test_an_open_fact_is_searched_and_asked_again_alone(tmp_path: Path) ->
     assert (first.deficit, first.about) == ("insufficient_knowledge", "Where was Mira Holt born?")
     assert retriever.queries == [QUESTION, "Where was Mira Holt born?"]
     assert run.answer.short_answer == "Oslo"
-    assert looked_up == {"film": 1}, "a fact that stands is not asked again"
+    assert looked_up == {"film": 1}, "an established fact is not looked up again"
 
 
-async def test_memory_is_asked_for_the_fact_that_no_search_finds(tmp_path: Path) -> None:
+async def test_a_fact_that_no_search_finds_is_asked_from_memory(tmp_path: Path) -> None:
     retriever = FakeRetriever({QUESTION: [FILM]})
     script: Mapping[str, Scripted] = {
         "write": draft("Paris"),
@@ -206,7 +206,7 @@ async def test_memory_is_asked_for_the_fact_that_no_search_finds(tmp_path: Path)
     assert "from memory" in run.answer.rounds[2].draft.answer
 
 
-async def test_a_plan_that_fails_twice_gives_nothing_and_breaks_nothing(tmp_path: Path) -> None:
+async def test_a_plan_that_fails_twice_is_dropped(tmp_path: Path) -> None:
     useless = {"chains": [{"of": "", "facts": [QUESTION, "Where was # born?"]}], "operator": "last"}
     script = {"write": draft("Oslo"), "plan": useless, "route": route("Oslo")}
     run = await vote(tmp_path, script)
@@ -219,13 +219,13 @@ async def test_a_plan_that_fails_twice_gives_nothing_and_breaks_nothing(tmp_path
     assert run.answer.stop_reason == "satisfied"
 
 
-async def test_a_plan_that_is_the_question_itself_is_not_asked_for_again(tmp_path: Path) -> None:
+async def test_a_plan_that_restates_the_question_is_not_retried(tmp_path: Path) -> None:
     whole = {"chains": [{"of": "", "facts": [QUESTION]}], "operator": "last"}
     run = await vote(tmp_path, {"write": draft("Oslo"), "plan": whole, "route": route("Oslo")})
     assert run.stages == ["write", "plan", "route"]
 
 
-async def test_a_rewrite_that_repeats_the_draft_has_no_vote_of_its_own(tmp_path: Path) -> None:
+async def test_a_rewrite_that_repeats_the_draft_adds_no_vote(tmp_path: Path) -> None:
     whole = {"chains": [{"of": "", "facts": [QUESTION]}], "operator": "last"}
     unquoted = draft("Paris", quotes=["Nobody wrote this."])
     script: Mapping[str, Scripted] = {
@@ -240,7 +240,7 @@ async def test_a_rewrite_that_repeats_the_draft_has_no_vote_of_its_own(tmp_path:
     assert run.answer.short_answer == "Oslo"
 
 
-async def test_routes_are_drawn_while_the_vote_is_undecided(tmp_path: Path) -> None:
+async def test_routes_are_sampled_while_the_vote_is_undecided(tmp_path: Path) -> None:
     useless = {"chains": [{"of": "", "facts": [QUESTION]}], "operator": "last"}
     script: Mapping[str, Scripted] = {
         "write": draft("Paris"),
@@ -255,19 +255,19 @@ async def test_routes_are_drawn_while_the_vote_is_undecided(tmp_path: Path) -> N
     assert run.answer.rounds[-1].draft.route == "plain_pass"
 
 
-async def test_a_route_that_fails_has_no_vote(tmp_path: Path) -> None:
+async def test_a_failed_route_has_no_vote(tmp_path: Path) -> None:
     useless = {"chains": [{"of": "", "facts": [QUESTION]}], "operator": "last"}
     script: Mapping[str, Scripted] = {"write": draft("Oslo"), "plan": useless, "route": "no JSON at all"}
     run = await vote(tmp_path, script)
     assert (run.answer.short_answer, run.answer.fired) == ("Oslo", False)
 
 
-async def test_an_unknown_route_is_refused_before_anything_is_paid(tmp_path: Path) -> None:
+async def test_an_unknown_route_is_rejected_before_any_call(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="no_such_route"):
         await vote(tmp_path, {}, "ROUTES=no_such_route")
 
 
-async def test_the_critic_may_still_diagnose(tmp_path: Path) -> None:
+async def test_the_critic_can_still_be_the_diagnoser(tmp_path: Path) -> None:
     script: Mapping[str, Scripted] = {
         "write": draft("Mira Holt"),
         "plan": CHAIN,
@@ -304,7 +304,7 @@ async def test_a_trace_shows_facts_and_votes(tmp_path: Path) -> None:
     assert "quoted draft" in shown
 
 
-async def test_the_demo_shows_the_chain_and_the_bars(tmp_path: Path) -> None:
+async def test_the_demo_shows_the_chain_and_the_vote_bars(tmp_path: Path) -> None:
     from meta_agent_rag.demo.loop.gauge import monitoring
 
     looked_up = values({"Ada Roth born": "8 May 1931", "Bo Lind born": "NOT FOUND"})
@@ -325,7 +325,7 @@ async def test_the_demo_shows_the_chain_and_the_bars(tmp_path: Path) -> None:
     assert "<b>" not in card
 
 
-async def test_a_look_up_does_not_see_the_users_own_words(tmp_path: Path) -> None:
+async def test_a_look_up_prompt_omits_the_users_wording(tmp_path: Path) -> None:
     script = {"write": draft("Oslo"), "plan": CHAIN, "look_up": LOOKED_UP}
     settings = settings_in(tmp_path, "MONITOR_POLICY=vote")
     model = ScriptedModel(script)
@@ -335,7 +335,7 @@ async def test_a_look_up_does_not_see_the_users_own_words(tmp_path: Path) -> Non
     assert all("And where was he born?" not in user_text(request) for request in model.asked("look_up"))
 
 
-async def test_a_memory_that_says_it_does_not_know_leaves_the_fact_open(tmp_path: Path) -> None:
+async def test_a_fact_stays_open_if_memory_does_not_know_it(tmp_path: Path) -> None:
     script: Mapping[str, Scripted] = {
         "write": draft("Paris"),
         "plan": CHAIN,
@@ -352,7 +352,7 @@ async def test_a_memory_that_says_it_does_not_know_leaves_the_fact_open(tmp_path
 
 
 @pytest.mark.parametrize(("short", "named"), [("Oslo", None), ("Bergen", "Where was Mira Holt born?")])
-def test_a_draft_parts_from_the_passages_only_if_it_says_otherwise(short: str, named: str | None) -> None:
+def test_a_draft_contradicts_the_passages_only_by_a_different_answer(short: str, named: str | None) -> None:
     facts = ("Who directed The Salt Road?", "Mira Holt"), ("Where was Mira Holt born?", "Oslo")
     derivation = Derivation(
         plan=Plan(operator="last", chains=(Chain(of="", facts=("Who directed The Salt Road?", "Where was # born?")),)),
@@ -378,7 +378,7 @@ def test_a_draft_parts_from_the_passages_only_if_it_says_otherwise(short: str, n
     assert (found.about if found is not None else None) == named
 
 
-def test_an_elected_draft_keeps_the_passages_that_its_citations_count_by() -> None:
+def test_an_elected_draft_keeps_the_packing_that_its_citations_refer_to() -> None:
     said = Draft(answer="She was born in Oslo [1].", short_answer="Oslo")
     cited, whole = Packing(packed_ids=("birth",)), Packing(packed_ids=("film", "birth"))
     earlier = Round(index=1, draft=said, packing=cited, evidence_ids=("film", "birth"))

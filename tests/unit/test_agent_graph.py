@@ -1,4 +1,4 @@
-"""The wiring, the state's reducers and the schemas of replies."""
+"""The graph's wiring, the state's reducers and the reply schemas."""
 
 import json
 from pathlib import Path
@@ -35,12 +35,12 @@ PAPERS = DeficitRegistry(
         for name in ("external_only", "insufficient_knowledge", "internal_only", "reasoning_error")
     )
 )
-"""The deficits of the packaged loop, whatever others the folder holds."""
+"""The deficits of the packaged loop, without any others in the folder."""
 
 
-def test_the_drawing_is_the_recorded_one() -> None:
+def test_the_graph_matches_the_snapshot() -> None:
     drawn = build_graph(PAPERS).get_graph().draw_mermaid()
-    assert drawn == SNAPSHOT.read_text(encoding="utf-8"), f"the graph changed: look at it, then write it to {SNAPSHOT}"
+    assert drawn == SNAPSHOT.read_text(encoding="utf-8"), f"the graph changed: review it, then write it to {SNAPSHOT}"
 
 
 def test_nodes_and_edges_come_from_the_registry() -> None:
@@ -53,14 +53,14 @@ def test_nodes_and_edges_come_from_the_registry() -> None:
 
 
 @pytest.mark.parametrize("name", discover_deficits().names)
-def test_a_deficit_left_out_is_nowhere(name: str) -> None:
+def test_an_excluded_deficit_appears_nowhere(name: str) -> None:
     fewer = discover_deficits().without([name])
     assert name not in build_graph(fewer).get_graph().nodes
     assert not any(name in edge for edge in edges(fewer))
     assert name not in json.dumps(critique_schema(fewer).model_json_schema())
 
 
-async def test_an_engine_without_a_deficit(tmp_path: Path) -> None:
+async def test_an_engine_can_exclude_a_deficit(tmp_path: Path) -> None:
     model = ScriptedModel(WRONG)
     encoder = AsyncEncoder(HashEncoder())
     async with open_engine(
@@ -69,13 +69,13 @@ async def test_an_engine_without_a_deficit(tmp_path: Path) -> None:
         answer = await engine.answer(QUESTION, evidence=EVIDENCE)
     assert "reasoning_error" not in model.asked("evaluate")[0].messages[-1].content
     assert answer.rounds[0].diagnosis is not None
-    assert answer.rounds[0].diagnosis.source == "heuristic", "the critic named what it was not offered"
+    assert answer.rounds[0].diagnosis.source == "heuristic", "the critic named a deficit that it was not offered"
     with pytest.raises(UnknownNameError, match="no_such"):
         async with open_engine(settings_in(tmp_path), transport=model, without_deficits=["no_such"]):
             pass
 
 
-async def test_a_question_without_anything_to_answer_from_is_an_error(tmp_path: Path) -> None:
+async def test_a_question_without_evidence_or_retriever_is_an_error(tmp_path: Path) -> None:
     model = ScriptedModel(WRONG)
     encoder = AsyncEncoder(HashEncoder())
     async with open_engine(settings_in(tmp_path), transport=model, monitor_encoder=encoder) as engine:
@@ -93,7 +93,7 @@ FOUND = st.lists(st.sampled_from("abcdef"), max_size=8).map(
 
 
 @given(known=FOUND, new=FOUND)
-def test_evidence_is_appended_each_once(known: list[Found], new: list[Found]) -> None:
+def test_evidence_is_appended_without_duplicates(known: list[Found], new: list[Found]) -> None:
     first = add_found((), known)
     both = add_found(first, new)
     ids = [found.passage.id for found in both]
@@ -101,14 +101,16 @@ def test_evidence_is_appended_each_once(known: list[Found], new: list[Found]) ->
     assert both[: len(first)] == first
     assert set(ids) == {found.passage.id for found in [*known, *new]}
     for found in both[len(first) :]:
-        assert found is next(item for item in new if item.passage.id == found.passage.id), "the first of equals"
+        assert found is next(item for item in new if item.passage.id == found.passage.id), (
+            "the first of two is kept"
+        )
 
 
 def critic_reply(**fields: Any) -> dict[str, Any]:
     return {**critique("reasoning_error"), **fields}
 
 
-def test_the_critic_may_name_what_is_registered_or_none() -> None:
+def test_the_critic_may_name_a_registered_deficit_or_none() -> None:
     deficits = discover_deficits()
     schema = critique_schema(deficits)
     for name in (*deficits.names, "none"):
@@ -120,13 +122,13 @@ def test_the_critic_may_name_what_is_registered_or_none() -> None:
 
 
 @pytest.mark.parametrize("missing", ["rationale", "deficit", "error_type", "suggestion", "suggested_queries"])
-def test_nothing_is_filled_in_for_the_critic(missing: str) -> None:
+def test_missing_fields_of_a_critique_are_not_filled_in(missing: str) -> None:
     reply = {key: value for key, value in critic_reply().items() if key != missing}
     with pytest.raises(ValidationError):
         critique_schema(discover_deficits()).model_validate(reply)
 
 
-def test_replies_of_the_writer() -> None:
+def test_writer_replies_are_cleaned_and_validated() -> None:
     reply = DraftReply.model_validate(
         {"quotes": ["", " a  b ", "\n"], "answer": " x ", "short_answer": 1912, "more": 1}
     )
@@ -137,6 +139,6 @@ def test_replies_of_the_writer() -> None:
             DraftReply.model_validate({**draft("Oslo"), **fault})
 
 
-async def test_an_empty_short_answer_is_no_answer(tmp_path: Path) -> None:
+async def test_an_empty_short_answer_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(StructuredOutputError):
         await ask(tmp_path, {"write": {"quotes": [], "answer": "Text.", "short_answer": ""}})

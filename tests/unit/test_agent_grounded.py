@@ -1,4 +1,4 @@
-"""Answers from documents as they are shown: every reason to refuse one, and what the checks make of the others."""
+"""Grounded answers as shown to the user: every reason for refusal, and what the checks change in the rest."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ SAID = "Mira Holt was born in Oslo [2]."
 
 @dataclass(frozen=True, kw_only=True)
 class FixedRetriever:
-    """Finds the same passages for every query, with the same fit."""
+    """Returns the same passages with the same scores for every query."""
 
     passages: Sequence[Passage] = PASSAGES
     dense: float = 0.9
@@ -47,7 +47,7 @@ class FixedRetriever:
 def answering(
     answer: str = SAID, *, quotes: Sequence[str] = (BIRTH_SENTENCE,), short: str = "Oslo", confidence: Any = 0.9
 ) -> dict[str, Scripted]:
-    """A script whose writer says this, and whose monitor agrees."""
+    """A script with this draft and an agreeing reference answer."""
     written = draft(short, quotes=quotes, answer=answer) | {"confidence": confidence}
     return {"write": written, "reference": reference(short)}
 
@@ -84,7 +84,7 @@ def assert_refused(reply: GroundedAnswer, reason: str) -> None:
     assert reply.question == QUESTION
 
 
-async def test_an_answer_that_holds_is_shown_with_its_citation(tmp_path: Path) -> None:
+async def test_a_supported_answer_is_shown_with_its_citation(tmp_path: Path) -> None:
     reply = await grounded(tmp_path, answering())
     assert (reply.text, reply.short_answer, reply.refused) == (
         "Mira Holt was born in Oslo [Mira Holt, p.7-8].",
@@ -110,13 +110,13 @@ async def test_an_answer_that_holds_is_shown_with_its_citation(tmp_path: Path) -
 # -- refusals
 
 
-def test_every_reason_has_a_text_that_says_what_to_try() -> None:
+def test_every_refusal_reason_has_a_text_with_a_suggestion() -> None:
     texts = {reason: refusal(reason) for reason in REASONS}
     assert len(set(texts.values())) == len(REASONS) == 8
     assert all(any(word in text for word in ("Ask", "Rephrase", "Use the full name")) for text in texts.values())
 
 
-async def test_without_any_passage_nobody_is_asked(tmp_path: Path) -> None:
+async def test_no_model_is_called_without_passages(tmp_path: Path) -> None:
     model = ScriptedModel(answering())
     reply = await grounded(tmp_path, {}, model=model, retriever=FixedRetriever(passages=()))
     assert_refused(reply, "no_evidence")
@@ -137,44 +137,44 @@ async def test_without_any_passage_nobody_is_asked(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("quotes", [(), (BIRTH_SENTENCE,)])
-async def test_an_abstention_is_an_answer_in_any_words(
+async def test_an_abstention_is_recognised_in_any_wording(
     tmp_path: Path, answer: str | None, short: str | None, quotes: Sequence[str]
 ) -> None:
     written = {"quotes": list(quotes), "answer": answer, "short_answer": short, "confidence": 0.9}
     model = ScriptedModel({"write": written, "rewrite": written, "reference": reference("NOT FOUND")})
     reply = await grounded(tmp_path, {}, model=model, retriever=FixedRetriever())
     assert_refused(reply, "not_found")
-    assert len(model.asked("write")) == 1, "nobody is asked again for what was not found"
+    assert len(model.asked("write")) == 1, "an abstention is not retried"
 
 
-async def test_an_answer_without_a_short_one_is_taken_whole(tmp_path: Path) -> None:
+async def test_an_answer_without_a_short_answer_is_used_whole(tmp_path: Path) -> None:
     reply = await grounded(tmp_path, answering(short=""))
     assert (reply.refused, reply.short_answer) == (None, "Mira Holt was born in Oslo.")
 
 
 @pytest.mark.parametrize("quotes", [(), ("Mira Holt was born in Bergen.",), ("",), ('"."',)])
-async def test_invented_quotes(tmp_path: Path, quotes: tuple[str, ...]) -> None:
+async def test_an_answer_with_invented_quotes_is_refused(tmp_path: Path, quotes: tuple[str, ...]) -> None:
     assert_refused(await grounded(tmp_path, answering(quotes=quotes)), "invented_quotes")
 
 
-async def test_a_quote_that_nearly_copies_a_sentence_is_shown_as_the_passage_has_it(tmp_path: Path) -> None:
+async def test_a_near_verbatim_quote_is_shown_in_the_passages_wording(tmp_path: Path) -> None:
     copied = "She left the city at nineteen and sailed on to Bergen with 14 crates"
     reply = await grounded(tmp_path, answering("She sailed to Bergen [2].", short="Bergen", quotes=(copied,)))
     assert reply.quotes == ("She left the city at nineteen and sailed to Bergen with 14 crates of film.",)
     assert_refused(await grounded(tmp_path, answering(quotes=(copied.replace("14", "15"),))), "invented_quotes")
 
 
-async def test_a_claim_is_cited_where_its_quote_is(tmp_path: Path) -> None:
+async def test_a_claim_is_cited_to_the_passage_of_its_quote(tmp_path: Path) -> None:
     reply = await grounded(tmp_path, answering("Mira Holt was born in Oslo [1]."))
     assert [citation.title for citation in reply.citations] == ["Mira Holt"]
 
 
-async def test_quotes_are_compared_without_white_space_and_typography(tmp_path: Path) -> None:
+async def test_quotes_are_compared_ignoring_white_space_and_typography(tmp_path: Path) -> None:
     reply = await grounded(tmp_path, answering(quotes=("\u201cMira  Holt was\nborn in Oslo\u201d",)))
     assert reply.refused is None
 
 
-async def test_of_quotes_partly_invented_the_true_ones_count(tmp_path: Path) -> None:
+async def test_verbatim_quotes_count_beside_invented_ones(tmp_path: Path) -> None:
     reply = await grounded(tmp_path, answering(quotes=("She loved Rome.", BIRTH_SENTENCE)))
     assert reply.refused is None
     assert reply.quotes == (BIRTH_SENTENCE,)
@@ -188,14 +188,14 @@ async def test_of_quotes_partly_invented_the_true_ones_count(tmp_path: Path) -> 
         "In the novel Mira Holt was born in Oslo [2].",
     ],
 )
-async def test_leakage(tmp_path: Path, answer: str) -> None:
+async def test_an_answer_that_leaks_outside_knowledge_is_refused(tmp_path: Path, answer: str) -> None:
     reply = await grounded(tmp_path, answering(answer))
     assert_refused(reply, "leakage")
     assert len(reply.leaks) == 1
     assert reply.leaks[0] in answer.lower()
 
 
-async def test_a_phrase_within_a_verified_quote_is_the_documents_own(tmp_path: Path) -> None:
+async def test_a_leakage_phrase_within_a_verified_quote_is_allowed(tmp_path: Path) -> None:
     quote = "A letter of Mira Holt says that in the novel the sea is a person."
     said = "A letter of Mira Holt says that in the novel the sea is a person [3]."
     reply = await grounded(tmp_path, answering(said, quotes=(quote,), short="a person"), question="Who is Mira Holt?")
@@ -215,7 +215,7 @@ async def test_a_phrase_within_a_verified_quote_is_the_documents_own(tmp_path: P
         (f"{BIRTH_SENTENCE[:-1]} [2].", "Henrik Ibsen"),
     ],
 )
-async def test_an_answer_that_no_passage_bears_out(tmp_path: Path, answer: str, short: str) -> None:
+async def test_an_unsupported_answer_is_refused(tmp_path: Path, answer: str, short: str) -> None:
     question = "Is Henrik Ibsen the writer of Peer Gynt?"
     reply = await grounded(tmp_path, answering(answer, short=short), question=question)
     assert reply.refused == "unsupported"
@@ -224,13 +224,13 @@ async def test_an_answer_that_no_passage_bears_out(tmp_path: Path, answer: str, 
     assert reply.claims
 
 
-async def test_a_verdict_is_judged_by_its_question(tmp_path: Path) -> None:
+async def test_a_yes_or_no_is_checked_together_with_its_question(tmp_path: Path) -> None:
     script = answering("Yes [2].", short="yes")
     reply = await grounded(tmp_path, script, question="Is Mira Holt from Oslo?")
     assert (reply.refused, reply.text) == (None, "Yes [Mira Holt, p.7-8].")
 
 
-async def test_below_the_floor_it_is_not_covered(tmp_path: Path) -> None:
+async def test_an_answer_below_the_confidence_floor_is_refused(tmp_path: Path) -> None:
     # 0.6 x 0.60, the least, + 0.4 x 0.1
     low, distant = answering(confidence=0.1), FixedRetriever(dense=0.1)
     reply = await grounded(tmp_path, low, retriever=distant)
@@ -245,17 +245,17 @@ async def test_below_the_floor_it_is_not_covered(tmp_path: Path) -> None:
 # -- citations
 
 
-async def test_a_citation_of_no_passage_of_the_prompt_is_removed_and_counted(tmp_path: Path) -> None:
+async def test_a_citation_of_an_unknown_passage_is_removed_and_counted(tmp_path: Path) -> None:
     reply = await grounded(tmp_path, answering("Mira Holt was born in Oslo [2][9]. She came back in June [4]."))
     assert reply.refused is None
     assert reply.removed == 2
     assert reply.text == "Mira Holt was born in Oslo [Mira Holt, p.7-8]. She came back in June. [unsupported]"
-    # two passages are shown, so the third is none of the prompt's
+    # two passages are shown, so there is no third
     few = await grounded(tmp_path, answering("Mira Holt was born in Oslo [2][3]."), "RETRIEVAL_TOP_K=2")
     assert (few.removed, few.text) == (1, "Mira Holt was born in Oslo [Mira Holt, p.7-8].")
 
 
-async def test_a_claim_without_a_mark_gets_that_of_the_quoted_passage(tmp_path: Path) -> None:
+async def test_an_uncited_claim_is_given_the_citation_of_the_quoted_passage(tmp_path: Path) -> None:
     said = "The Salt Road is a film that Mira Holt directed. Mira Holt was born in Oslo."
     both = answering(said, quotes=(FILM_SENTENCE, BIRTH_SENTENCE))
     reply = await grounded(tmp_path, both, "CITATION_STYLE=title")
@@ -276,11 +276,11 @@ async def test_a_claim_without_a_mark_gets_that_of_the_quoted_passage(tmp_path: 
         ("source", f'Mira Holt was born in Oslo [Source: Mira Holt, Early life (Page 7-8) - "{BIRTH_TEXT}"].'),
     ],
 )
-async def test_the_styles(tmp_path: Path, style: str, shown: str) -> None:
+async def test_citations_are_written_in_every_style(tmp_path: Path, style: str, shown: str) -> None:
     assert (await grounded(tmp_path, answering(), f"CITATION_STYLE={style}")).text == shown
 
 
-async def test_a_style_that_there_is_none_of(tmp_path: Path) -> None:
+async def test_an_unknown_style_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="citation style 'footnote'"):
         await grounded(tmp_path, answering(), "CITATION_STYLE=footnote")
 
@@ -311,7 +311,7 @@ async def test_unsupported_claims_are_marked_or_dropped(tmp_path: Path, how: str
 # -- the corpus's own phrases
 
 
-async def test_a_corpus_brings_phrases_of_its_own(tmp_path: Path) -> None:
+async def test_a_corpus_can_add_its_own_phrases(tmp_path: Path) -> None:
     lists = tmp_path / "leakage"
     lists.mkdir()
     (lists / "films.yaml").write_text("- born in oslo\n", encoding="utf-8")
@@ -324,7 +324,7 @@ async def test_a_corpus_brings_phrases_of_its_own(tmp_path: Path) -> None:
     assert (await grounded(tmp_path, other, setting, corpus="other")).refused is None
 
 
-async def test_a_list_of_phrases_with_a_fault_is_named(tmp_path: Path) -> None:
+async def test_a_malformed_list_of_phrases_is_reported(tmp_path: Path) -> None:
     (tmp_path / "films.yaml").write_text("born: in Oslo\n", encoding="utf-8")
     with pytest.raises(DataFileError, match=r"films\.yaml"):
         Checks.of(settings_in(tmp_path, f"LEAKAGE_DIR={tmp_path}"), "films")
@@ -332,10 +332,10 @@ async def test_a_list_of_phrases_with_a_fault_is_named(tmp_path: Path) -> None:
         Checks.of(settings_in(tmp_path, f"LEAKAGE_DIR={tmp_path / 'nowhere'}"), "films")
 
 
-# -- the prompt, and what is told while it runs
+# -- the prompt and progress reports
 
 
-async def test_the_users_own_words_stand_beside_what_they_are_understood_as(tmp_path: Path) -> None:
+async def test_the_prompt_shows_the_users_wording_beside_the_rewritten_question(tmp_path: Path) -> None:
     model = ScriptedModel(answering())
     await grounded(tmp_path, {}, model=model, asked="And where was she born?")
     both = f"Question: And where was she born?\nMeaning: {QUESTION}\n"
@@ -346,7 +346,7 @@ async def test_the_users_own_words_stand_beside_what_they_are_understood_as(tmp_
     assert not any("Meaning:" in request.messages[1].content for request in alone.requests)
 
 
-async def test_steps_are_told_in_their_order(tmp_path: Path) -> None:
+async def test_steps_are_reported_in_order(tmp_path: Path) -> None:
     steps: list[Step] = []
     await grounded(tmp_path, answering(), steps=steps)
     assert [(step.node, len(step.rounds)) for step in steps] == [("retrieve", 0), ("write", 0), ("diagnose", 0)]
@@ -364,7 +364,7 @@ async def test_steps_are_told_in_their_order(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-async def test_a_quote_that_is_missing_is_asked_for_again(tmp_path: Path) -> None:
+async def test_a_missing_quote_is_requested_again(tmp_path: Path) -> None:
     rewrites = [draft("Oslo", answer="Her life began there [2]."), draft("Oslo", quotes=[BIRTH_SENTENCE], answer=SAID)]
     script: Mapping[str, Scripted] = {
         **answering(quotes=()), "evaluate": critique("external_only"), "rewrite": rewrites
@@ -372,7 +372,7 @@ async def test_a_quote_that_is_missing_is_asked_for_again(tmp_path: Path) -> Non
     assert (await grounded(tmp_path, script)).refused is None
 
 
-async def test_checking_does_without_the_graph(tmp_path: Path) -> None:
+async def test_an_answer_can_be_checked_without_the_graph(tmp_path: Path) -> None:
     settings = settings_in(tmp_path)
     encoder = AsyncEncoder(HashEncoder())
     async with open_engine(settings, transport=ScriptedModel(answering()), monitor_encoder=encoder) as engine:
@@ -383,13 +383,13 @@ async def test_checking_does_without_the_graph(tmp_path: Path) -> None:
     assert one.refused is None
 
 
-async def test_an_answer_of_another_kind_than_the_question_asks_for_is_not_shown(tmp_path: Path) -> None:
+async def test_an_answer_of_the_wrong_kind_is_not_shown(tmp_path: Path) -> None:
     for short in ("Oslo", ""):
         reply = await grounded(tmp_path, answering(short=short), question="In which year was Mira Holt born?")
         assert (reply.refused, reply.text) == ("off_question", refusal("off_question"))
 
 
-async def test_the_conversation_reaches_the_writer_alone(tmp_path: Path) -> None:
+async def test_only_the_writer_sees_the_conversation(tmp_path: Path) -> None:
     model = ScriptedModel(answering())
     settings = settings_in(tmp_path)
     async with open_engine(settings, transport=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
@@ -397,4 +397,4 @@ async def test_the_conversation_reaches_the_writer_alone(tmp_path: Path) -> None
         await companion("In German please", QUESTION, before="User: Where?\nAssistant: Oslo.")
     write, other = (request.messages[-1].content for request in model.requests)
     assert "<conversation>\nUser: Where?\nAssistant: Oslo.\n</conversation>" in write
-    assert "<conversation>" not in other, "all other calls share the prefix"
+    assert "<conversation>" not in other, "all other calls share one prompt prefix"

@@ -1,4 +1,4 @@
-"""Signals of a draft beside the reference answer, and the policy over them."""
+"""Signals from comparing a draft with the reference answer, and the policy over them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -31,7 +31,7 @@ PACKED = pack([Found(passage=FILM, score=0.0), Found(passage=BIRTH, score=0.0)],
 
 
 class CountingEncoder(HashEncoder):
-    """Remembers what it encoded."""
+    """Records what it encodes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ async def measured(
 @pytest.mark.parametrize(
     ("similarity", "satisfied"), [(0.4, True), (0.41, True), (1.0, True), (0.399, False), (-1.0, False), (None, False)]
 )
-def test_the_papers_policy_is_the_threshold(tmp_path: Path, similarity: float | None, satisfied: bool) -> None:
+def test_the_papers_policy_is_a_similarity_threshold(tmp_path: Path, similarity: float | None, satisfied: bool) -> None:
     assert paper_policy(signals(similarity), settings_in(tmp_path)).satisfied is satisfied
 
 
@@ -113,12 +113,12 @@ def test_the_papers_policy_is_the_threshold(tmp_path: Path, similarity: float | 
         ("no", "no", True),
     ],
 )
-def test_two_routes_to_one_answer(one: str, other: str, agree: bool) -> None:
+def test_agreement_compares_short_answers(one: str, other: str, agree: bool) -> None:
     assert same_answer(one, other) is agree
     assert same_answer(other, one) is agree
 
 
-def test_agreement_satisfies_and_nothing_else_does(tmp_path: Path) -> None:
+def test_only_agreement_satisfies(tmp_path: Path) -> None:
     settings = settings_in(tmp_path)
     assert agreement_policy(replace(signals(0.1), agreement=True), settings).satisfied
     assert not agreement_policy(replace(signals(0.99), agreement=False), settings).satisfied
@@ -135,12 +135,12 @@ def test_agreement_satisfies_and_nothing_else_does(tmp_path: Path) -> None:
         ("(film)", "(film)"),
     ],
 )
-def test_the_bracket_of_a_title_is_no_part_of_an_answer(short: str, bare: str) -> None:
+def test_the_disambiguation_of_a_title_is_stripped_from_an_answer(short: str, bare: str) -> None:
     assert without_disambiguation(short, ["Salt Road (film)", "125 lb", "(film)"]) == bare
 
 
 @pytest.mark.parametrize("threshold", [-1.0, 0.0, 0.75, 1.0])
-def test_the_threshold_is_the_settings(tmp_path: Path, threshold: float) -> None:
+def test_the_threshold_comes_from_the_settings(tmp_path: Path, threshold: float) -> None:
     settings = settings_in(tmp_path, f"MONITOR_SIMILARITY_THRESHOLD={threshold}")
     assert paper_policy(signals(threshold), settings).satisfied
     assert not paper_policy(signals(threshold - 0.001), settings).satisfied
@@ -178,7 +178,7 @@ async def test_similarity_is_the_cosine_of_the_short_answers(tmp_path: Path) -> 
         ("Oslo", concluded("Oslo", error="the call failed")),
     ],
 )
-async def test_nothing_to_compare_is_neither_agreement_nor_disagreement(
+async def test_without_two_answers_there_is_no_agreement_signal(
     tmp_path: Path, draft: str, other: SecondAnswer
 ) -> None:
     encoder = CountingEncoder()
@@ -193,13 +193,15 @@ async def test_nothing_to_compare_is_neither_agreement_nor_disagreement(
     ("quotes", "share"),
     [((), None), ((BIRTH_SENTENCE,), 1.0), ((BIRTH_SENTENCE, "She was born in Paris."), 0.5), (("Paris",), 0.0)],
 )
-async def test_share_of_verbatim_quotes(tmp_path: Path, quotes: Sequence[str], share: float | None) -> None:
+async def test_verbatim_is_the_share_of_verbatim_quotes(
+    tmp_path: Path, quotes: Sequence[str], share: float | None
+) -> None:
     found = await measured(tmp_path, "Oslo", concluded("Oslo"), quotes)
     assert found.verbatim == share
     assert found.evidence_passages == 2
 
 
-async def test_an_unknown_policy_is_refused_before_any_call(tmp_path: Path) -> None:
+async def test_an_unknown_policy_is_rejected_before_any_call(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match=r"monitor policy 'gut_feeling'.*paper"):
         policy(settings_in(tmp_path, "MONITOR_POLICY=gut_feeling"))
     model = ScriptedModel({})

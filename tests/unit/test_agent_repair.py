@@ -1,4 +1,4 @@
-"""What each deficit changes in the next draft, and what is looked up for it."""
+"""What each deficit changes in the next draft, and what it retrieves."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from tests.loop import (
 MISSING = "birthplace of Mira Holt"
 
 
-async def test_internal_only_answers_from_memory(tmp_path: Path) -> None:
+async def test_the_internal_only_repair_answers_from_memory(tmp_path: Path) -> None:
     run = await ask(tmp_path, {**WRONG, "evaluate": critique("internal_only")})
     prompt = run.prompt("rewrite")
     assert FILM_SENTENCE not in prompt
@@ -36,10 +36,10 @@ async def test_internal_only_answers_from_memory(tmp_path: Path) -> None:
     assert run.answer.rounds[1].packing.packed_ids == ()
     assert run.answer.rounds[1].plan is not None
     assert run.answer.rounds[1].plan.answer_mode == "memory"
-    assert run.answer.rounds[1].evidence_ids == ("film", "birth"), "what was found stays found"
+    assert run.answer.rounds[1].evidence_ids == ("film", "birth"), "the evidence found is kept"
 
 
-async def test_the_short_answer_of_a_memory_draft_sees_no_evidence(tmp_path: Path) -> None:
+async def test_the_short_answer_of_a_memory_draft_is_written_without_evidence(tmp_path: Path) -> None:
     short = [{"short_answer": "Paris"}, {"short_answer": "Oslo"}]
     script = {**WRONG, "evaluate": critique("internal_only"), "short_answer": short}
     run = await ask(tmp_path, script, "SHORT_ANSWER=stage")
@@ -47,7 +47,7 @@ async def test_the_short_answer_of_a_memory_draft_sees_no_evidence(tmp_path: Pat
     assert FILM_SENTENCE not in run.prompt("short_answer", 1)
 
 
-async def test_a_memory_draft_keeps_what_the_passages_were_found_to_say(tmp_path: Path) -> None:
+async def test_a_memory_draft_is_told_the_facts_from_the_passages(tmp_path: Path) -> None:
     first = draft("Paris", quotes=[FILM_SENTENCE, "She was never near Oslo."])
     run = await ask(tmp_path, {**WRONG, "write": first, "evaluate": critique("internal_only")})
     prompt = run.prompt("rewrite")
@@ -56,12 +56,12 @@ async def test_a_memory_draft_keeps_what_the_passages_were_found_to_say(tmp_path
     assert BIRTH_SENTENCE not in prompt
 
 
-async def test_other_repairs_are_told_no_facts(tmp_path: Path) -> None:
+async def test_other_repairs_are_not_told_the_facts(tmp_path: Path) -> None:
     run = await ask(tmp_path, {**WRONG, "write": draft("Paris", quotes=[FILM_SENTENCE])})
     assert phrase("known_facts") not in run.prompt("rewrite")
 
 
-async def test_external_only_answers_from_the_evidence_alone(tmp_path: Path) -> None:
+async def test_the_external_only_repair_answers_from_evidence_alone(tmp_path: Path) -> None:
     run = await ask(tmp_path, {**WRONG, "evaluate": critique("external_only")})
     prompt = run.prompt("rewrite")
     assert phrase("mode_evidence") in prompt
@@ -70,14 +70,16 @@ async def test_external_only_answers_from_the_evidence_alone(tmp_path: Path) -> 
     assert BIRTH_SENTENCE in prompt
 
 
-async def test_reasoning_error_gets_the_critics_suggestion(tmp_path: Path) -> None:
+async def test_the_reasoning_error_repair_gets_the_critics_suggestion(tmp_path: Path) -> None:
     run = await ask(tmp_path, WRONG)
     prompt = run.prompt("rewrite")
     assert "Read the second passage." in prompt
     assert "hop by hop" in prompt
     assert "First attempt: Paris\nSecond attempt: Oslo\n" in prompt
-    assert "She was born in Paris [2]." not in prompt, "words that would be copied in place of the passages'"
-    assert "Mira Holt directed it." not in prompt, "the reference's steps"
+    assert "She was born in Paris [2]." not in prompt, (
+        "the draft would be copied instead of the passages"
+    )
+    assert "Mira Holt directed it." not in prompt, "the reference answer's steps"
     assert phrase("mode_evidence_and_memory") in prompt
 
 
@@ -87,7 +89,7 @@ async def test_a_repair_without_a_suggestion_gets_the_default_advice(tmp_path: P
 
 
 @pytest.mark.parametrize("deficit", ["internal_only", "insufficient_knowledge"])
-async def test_advice_is_for_those_who_read_what_the_critic_read(deficit: str, tmp_path: Path) -> None:
+async def test_a_suggestion_is_only_shown_with_the_evidence_the_critic_saw(deficit: str, tmp_path: Path) -> None:
     retriever = FakeRetriever({QUESTION: [FILM], MISSING: [BIRTH]})
     critic = critique(deficit, suggestion="Read the second passage.", queries=[MISSING])
     run = await ask(tmp_path, {**WRONG, "evaluate": critic}, retriever=retriever)
@@ -95,7 +97,7 @@ async def test_advice_is_for_those_who_read_what_the_critic_read(deficit: str, t
     assert "Read the second passage." not in run.prompt("rewrite")
 
 
-async def test_insufficient_knowledge_looks_up_what_is_missing(tmp_path: Path) -> None:
+async def test_the_insufficient_knowledge_repair_retrieves_missing_evidence(tmp_path: Path) -> None:
     dropped = (Dropped(passage_id="attack", reason="it carries instructions"),)
     retriever = FakeRetriever({QUESTION: [FILM, NAMESAKE], MISSING: [NAMESAKE, BIRTH, BIRTH]}, dropped=dropped)
     script = {**WRONG, "evaluate": critique("insufficient_knowledge", queries=[MISSING])}
@@ -103,14 +105,14 @@ async def test_insufficient_knowledge_looks_up_what_is_missing(tmp_path: Path) -
     assert retriever.asked == [((QUESTION,), 3, frozenset()), ((MISSING,), 3, frozenset({"film", "namesake"}))]
     first, second = run.answer.rounds
     assert first.evidence_ids == ("film", "namesake")
-    assert second.evidence_ids == ("film", "namesake", "birth"), "the new one last, each once"
+    assert second.evidence_ids == ("film", "namesake", "birth"), "the new passage comes last, without duplicates"
     assert second.plan is not None
     assert (second.plan.deficit, second.plan.queries) == ("insufficient_knowledge", (MISSING,))
     assert [found.passage.id for found in run.answer.evidence] == ["film", "namesake", "birth"]
     assert run.answer.dropped == dropped * 2
 
 
-async def test_new_evidence_leaves_the_prefix_of_the_prompt_as_it_was(tmp_path: Path) -> None:
+async def test_new_evidence_leaves_the_prompt_prefix_unchanged(tmp_path: Path) -> None:
     retriever = FakeRetriever({QUESTION: [FILM, NAMESAKE], MISSING: [BIRTH]})
     script = {**WRONG, "evaluate": critique("insufficient_knowledge", queries=[MISSING])}
     run = await ask(tmp_path, script, retriever=retriever)
@@ -122,7 +124,7 @@ async def test_new_evidence_leaves_the_prefix_of_the_prompt_as_it_was(tmp_path: 
     assert BIRTH_SENTENCE not in before
 
 
-async def test_no_query_is_asked_twice(tmp_path: Path) -> None:
+async def test_no_query_is_repeated(tmp_path: Path) -> None:
     same_words = "born was the DIRECTOR of the salt road, where?"
     again = "Mira Holt: birthplace of?"
     retriever = FakeRetriever({QUESTION: [FILM]})
@@ -139,7 +141,7 @@ async def test_no_query_is_asked_twice(tmp_path: Path) -> None:
     assert plans == [None, (MISSING,), ("where Mira Holt grew up",), helped]
 
 
-async def test_a_critic_without_queries_is_helped_out(tmp_path: Path) -> None:
+async def test_queries_are_derived_if_the_critic_gives_none(tmp_path: Path) -> None:
     retriever = FakeRetriever({QUESTION: [FILM]})
     run = await ask(tmp_path, {**WRONG, "evaluate": critique("insufficient_knowledge")}, retriever=retriever)
     first, *helped = retriever.queries
@@ -149,7 +151,7 @@ async def test_a_critic_without_queries_is_helped_out(tmp_path: Path) -> None:
     assert run.answer.rounds[1].plan.queries == tuple(helped)
 
 
-async def test_blank_queries_are_no_queries(tmp_path: Path) -> None:
+async def test_blank_queries_are_ignored(tmp_path: Path) -> None:
     retriever = FakeRetriever({QUESTION: [FILM]})
     script = {**WRONG, "evaluate": critique("insufficient_knowledge", queries=["", "  ", MISSING])}
     run = await ask(tmp_path, script, retriever=retriever)
@@ -161,17 +163,17 @@ async def test_blank_queries_are_no_queries(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("query", "again"), [("director of Salt Road, born where?", True), ("Mira Holt birthplace", False)]
 )
-def test_a_query_that_only_restates_the_question_is_none(query: str, again: bool) -> None:
+def test_a_query_that_restates_the_question_is_ignored(query: str, again: bool) -> None:
     assert restates(query, QUESTION) is again
 
 
-def test_what_is_still_open_is_what_no_quote_holds() -> None:
+def test_question_words_found_in_no_quote_are_still_open() -> None:
     written = Draft(answer="", short_answer="Mira Holt", quotes=(FILM_SENTENCE,))
     last = Round(index=0, draft=written, packing=Packing(), evidence_ids=())
     assert still_open(QUESTION, last) == "director born"
 
 
-async def test_of_much_supplied_evidence_the_best_is_shown_and_the_rest_searched(tmp_path: Path) -> None:
+async def test_ample_supplied_evidence_is_ranked_and_the_rest_searched(tmp_path: Path) -> None:
     towns = tuple(passage(f"town{place}", f"Town {place} lies on a river.") for place in range(6))
     supplied = (*towns, BIRTH, FILM)
     script = {**WRONG, "evaluate": critique("insufficient_knowledge", queries=["town 3 river"])}
@@ -184,7 +186,7 @@ async def test_of_much_supplied_evidence_the_best_is_shown_and_the_rest_searched
     assert [round_.evidence_ids for round_ in whole.answer.rounds] == [tuple(one.id for one in supplied)] * 2
 
 
-async def test_supplied_evidence_is_not_added_to(tmp_path: Path) -> None:
+async def test_nothing_is_retrieved_beyond_supplied_evidence(tmp_path: Path) -> None:
     script = {**WRONG, "evaluate": critique("insufficient_knowledge", queries=[MISSING])}
     run = await ask(tmp_path, script)
     assert run.answer.rounds[1].plan is not None
@@ -193,13 +195,13 @@ async def test_supplied_evidence_is_not_added_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("deficit", ["internal_only", "external_only", "reasoning_error"])
-async def test_other_deficits_look_nothing_up(tmp_path: Path, deficit: str) -> None:
+async def test_other_deficits_retrieve_nothing(tmp_path: Path, deficit: str) -> None:
     retriever = FakeRetriever({QUESTION: [FILM], MISSING: [BIRTH]})
     await ask(tmp_path, {**WRONG, "evaluate": critique(deficit, queries=[MISSING])}, retriever=retriever)
     assert retriever.queries == [QUESTION]
 
 
-async def test_evidence_alone_in_grounded_runs(tmp_path: Path) -> None:
+async def test_grounded_repairs_use_evidence_alone(tmp_path: Path) -> None:
     run = await ask(tmp_path, WRONG, grounded=True)
     for stage in ("write", "rewrite"):
         assert phrase("mode_evidence") in run.prompt(stage)
@@ -217,7 +219,7 @@ async def test_grounded_runs_never_answer_from_memory(tmp_path: Path) -> None:
     assert not second.satisfied
 
 
-async def test_nothing_to_answer_from_costs_nothing(tmp_path: Path) -> None:
+async def test_a_grounded_run_without_evidence_makes_no_call(tmp_path: Path) -> None:
     run = await ask(tmp_path, WRONG, evidence=(), grounded=True)
     assert run.stages == []
     assert run.answer.short_answer == "NOT FOUND"
@@ -227,19 +229,19 @@ async def test_nothing_to_answer_from_costs_nothing(tmp_path: Path) -> None:
     assert run.answer.rounds[0].cost_usd == 0
 
 
-async def test_a_search_that_found_nothing_costs_nothing(tmp_path: Path) -> None:
+async def test_an_empty_search_makes_no_further_call(tmp_path: Path) -> None:
     run = await ask(tmp_path, WRONG, retriever=FakeRetriever({}), grounded=True)
     assert run.stages == []
     assert (run.answer.short_answer, run.answer.stop_reason) == ("NOT FOUND", "no_evidence")
 
 
-async def test_without_evidence_a_benchmark_run_guesses(tmp_path: Path) -> None:
+async def test_a_benchmark_run_without_evidence_still_answers(tmp_path: Path) -> None:
     run = await ask(tmp_path, {**WRONG, "write": draft("Oslo"), "reference": reference("Oslo")}, evidence=())
     assert run.answer.short_answer == "Oslo"
     assert "(no passage was found)" in run.prompt("write")
 
 
-async def test_what_a_prompt_held_is_recorded(tmp_path: Path) -> None:
+async def test_the_contents_of_a_prompt_are_recorded(tmp_path: Path) -> None:
     long = passage("long", "Word after word after word fills this passage. " * 40)
     run = await ask(tmp_path, WRONG, "EVIDENCE_TOKENS=300", evidence=(FILM, long, BIRTH))
     packing = run.answer.rounds[0].packing
@@ -249,13 +251,13 @@ async def test_what_a_prompt_held_is_recorded(tmp_path: Path) -> None:
     assert run.answer.rounds[0].evidence_ids == ("film", "long", "birth")
 
 
-def test_unasked_keeps_order_and_first_wording() -> None:
+def test_unasked_queries_keep_their_order_and_first_wording() -> None:
     asked = ["Who wrote it?"]
     wanted = ["It, wrote: WHO", "b a", "A song", "B  a!", "?!", "song"]
     assert unasked(wanted, asked) == ("b a", "A song")
 
 
-async def test_grounded_internal_only_ends_in_not_found_though_a_draft_was_there(tmp_path: Path) -> None:
+async def test_a_grounded_internal_only_diagnosis_ends_in_not_found_despite_a_draft(tmp_path: Path) -> None:
     run = await ask(tmp_path, {**WRONG, "evaluate": critique("internal_only")}, grounded=True)
     assert run.answer.stop_reason == "not_in_evidence"
     assert run.answer.short_answer == "NOT FOUND"

@@ -1,4 +1,4 @@
-"""When answers are the same, and which draft is returned."""
+"""When two answers count as equal, and which draft is returned."""
 
 import pytest
 from hypothesis import given
@@ -52,20 +52,20 @@ def round_(
 
 
 @given(one=WORDS, other=WORDS)
-def test_jaccard(one: str, other: str) -> None:
+def test_jaccard_similarity_has_its_properties(one: str, other: str) -> None:
     value = jaccard(one, other)
     assert 0.0 <= value <= 1.0
     assert value == jaccard(other, one)
     assert jaccard(one, one) == 1.0
 
 
-def test_jaccard_by_hand() -> None:
+def test_jaccard_similarity_by_hand() -> None:
     assert jaccard("red green", "green blue") == pytest.approx(1 / 3)
     assert jaccard("", "") == 1.0
     assert jaccard("red", "") == 0.0
 
 
-def test_both_answers_must_be_the_same() -> None:
+def test_convergence_needs_both_answers_to_match() -> None:
     one = draft("Ada before Bob", "Ada came before Bob.")
     other = draft("Bob before Ada", "Bob came before Ada.")
     assert jaccard(one.answer, other.answer) == 1.0
@@ -86,7 +86,7 @@ def test_one_draft_neither_converges_nor_oscillates() -> None:
     assert not oscillates([draft("Oslo")], 0.0)
 
 
-def test_oscillation_is_a_return_and_not_a_repetition() -> None:
+def test_oscillation_is_a_return_not_a_repetition() -> None:
     assert oscillates([draft("Oslo"), draft("Rome"), draft("Oslo")], 0.85)
     assert oscillates([draft("Oslo"), draft("Rome"), draft("Bern"), draft("Oslo")], 0.85)
     assert not oscillates([draft("Oslo"), draft("Oslo")], 0.85)
@@ -128,7 +128,7 @@ def test_a_better_later_draft_wins(rounds: list[Round]) -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans(), st.floats(0, 1)), min_size=1, max_size=6))
-def test_best_never_abstains_where_a_draft_answers(rows: list[tuple[str, bool, float]]) -> None:
+def test_best_abstains_only_if_every_draft_abstains(rows: list[tuple[str, bool, float]]) -> None:
     rounds = [
         round_(index, short, abstained=abstained, verbatim=verbatim)
         for index, (short, abstained, verbatim) in enumerate(rows)

@@ -1,4 +1,4 @@
-"""What the monitor measures on a draft beyond the comparison with the reference answer."""
+"""What the monitor measures in a draft besides comparing it with the reference answer."""
 
 import json
 import math
@@ -25,7 +25,7 @@ TEXTS = (f"The Salt Road\n{FILM_SENTENCE}", f"Mira Holt\n{BIRTH_SENTENCE}")
         ("", "", 0.0),
     ],
 )
-def test_overlap_is_the_f1_of_words(one: str, other: str, expected: float) -> None:
+def test_overlap_is_the_f1_over_words(one: str, other: str, expected: float) -> None:
     assert overlap(one, other) == expected
     assert overlap(other, one) == expected
 
@@ -41,13 +41,11 @@ def test_overlap_is_the_f1_of_words(one: str, other: str, expected: float) -> No
         (("never said",), 0.0),
     ],
 )
-def test_coverage_counts_the_questions_words_in_quotes_and_their_titles(
-    quotes: tuple[str, ...], expected: float
-) -> None:
+def test_coverage_counts_question_words_in_quotes_and_their_titles(quotes: tuple[str, ...], expected: float) -> None:
     assert coverage(QUESTION, quotes, TEXTS) == expected
 
 
-def test_coverage_of_function_words_alone_counts_them() -> None:
+def test_coverage_counts_function_words_if_there_are_no_others() -> None:
     assert coverage("Who is it?", ("It is.",), ("Title\nIt is.",)) == pytest.approx(2 / 3, abs=1e-4)
     assert coverage("???", ("It is.",), ("Title\nIt is.",)) == 0.0
 
@@ -56,26 +54,26 @@ def reply(*tokens: tuple[str, float]) -> Reply:
     return Reply(text="".join(token for token, _ in tokens), usage=None, tokens=tokens)
 
 
-def test_the_short_answers_own_tokens_count() -> None:
+def test_confidence_uses_the_tokens_of_the_short_answer() -> None:
     said = reply(
         *[('{"answer": "Oslo", "short', -9.0), ('_answer": "', -9.0), ("Os", -0.5), ("lo", -1.5), ('"}', -9.0)]
     )
     assert short_answer_logprob(said, "Oslo") == -1.0
 
 
-def test_a_token_that_spells_more_than_the_answer_counts_too() -> None:
+def test_a_token_that_overlaps_the_answer_counts() -> None:
     said = reply(('{"short_answer": "', -9.0), ("Os", -1.0), ('lo"}', -2.0))
     assert short_answer_logprob(said, "Oslo") == -1.5
 
 
-def test_without_the_answers_tokens_all_count_and_without_tokens_none() -> None:
+def test_all_tokens_count_if_the_answer_is_not_found_among_them() -> None:
     assert short_answer_logprob(reply(("{}", -2.0), (" ", -4.0)), "Oslo") == -3.0
     assert short_answer_logprob(Reply(text="{}", usage=None), "Oslo") is None
     assert short_answer_logprob(reply(("{}", -math.inf)), "Oslo") == -20.0
 
 
 @given(st.text(min_size=1, max_size=30), st.lists(st.integers(1, 5), max_size=40))
-def test_any_answer_is_found_however_it_is_cut_into_tokens(answer: str, cuts: list[int]) -> None:
+def test_any_answer_is_found_under_any_tokenisation(answer: str, cuts: list[int]) -> None:
     text = json.dumps({"quotes": [answer], "short_answer": answer}, ensure_ascii=False)
     tokens: list[tuple[str, float]] = []
     for length in (*cuts, len(text)):

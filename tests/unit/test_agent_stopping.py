@@ -1,4 +1,4 @@
-"""Why the loop stops, and what is kept when it has to."""
+"""Why the loop stops, and what is kept when it must."""
 
 import asyncio
 import time
@@ -28,18 +28,18 @@ from meta_agent_rag.testing import ScriptedModel
 from tests.loop import BIRTH, FILM, QUESTION, WRONG, FakeRetriever, ask, critique, draft, reference
 
 UNLIKE = ["Rome", "Lyon", "Graz", "Bonn", "Bern", "Kiel", "Turin", "Cork", "Nice", "Riga", "Vaduz", "Sofia", "Minsk"]
-"""Short answers that share no word and so never converge."""
+"""Short answers without a common word, which never converge."""
 
 
-async def test_at_most_so_many_rounds(tmp_path: Path) -> None:
+async def test_max_rounds_limits_the_loop(tmp_path: Path) -> None:
     run = await ask(tmp_path, {**WRONG, "rewrite": [draft(name) for name in UNLIKE]}, "MAX_METACOGNITIVE_ROUNDS=3")
     assert run.answer.stop_reason == "max_rounds"
     assert run.stages.count("rewrite") == 3
     assert len(run.answer.rounds) == 4
-    assert run.stages.count("evaluate") == 3, "the critic is not asked where nothing could follow"
+    assert run.stages.count("evaluate") == 3, "the critic is not called if no round could follow"
 
 
-async def test_no_rounds_at_all(tmp_path: Path) -> None:
+async def test_zero_rounds_return_the_first_draft(tmp_path: Path) -> None:
     run = await ask(tmp_path, WRONG, "MAX_METACOGNITIVE_ROUNDS=0")
     assert run.stages == ["write", "reference"]
     assert run.answer.stop_reason == "max_rounds"
@@ -51,14 +51,14 @@ async def test_many_rounds_are_not_cut_short_by_the_graph(tmp_path: Path) -> Non
     assert (run.answer.stop_reason, len(run.answer.rounds)) == ("max_rounds", 13)
 
 
-async def test_a_repeated_answer_has_converged(tmp_path: Path) -> None:
+async def test_a_repeated_answer_converges(tmp_path: Path) -> None:
     run = await ask(tmp_path, {**WRONG, "rewrite": [draft("Rome"), draft("rome.")]})
     assert run.answer.stop_reason == "converged"
     assert [round_.draft.short_answer for round_ in run.answer.rounds] == ["Paris", "Rome", "rome."]
-    assert run.stages[-1] == "rewrite", "the critic is not asked again"
+    assert run.stages[-1] == "rewrite", "the critic is not called again"
 
 
-async def test_the_same_words_in_another_order_have_not_converged(tmp_path: Path) -> None:
+async def test_the_same_words_in_another_order_do_not_converge(tmp_path: Path) -> None:
     one = draft("Ada before Bob", answer="Ada came before Bob.")
     other = draft("Bob before Ada", answer="Bob came before Ada.")
     script = {**WRONG, "write": one, "rewrite": other, "reference": reference("Cleo and Dan")}
@@ -66,16 +66,18 @@ async def test_the_same_words_in_another_order_have_not_converged(tmp_path: Path
     assert run.answer.stop_reason == "max_rounds"
 
 
-async def test_a_draft_that_a_repair_upholds_is_not_asked_about_again(tmp_path: Path) -> None:
+async def test_a_draft_confirmed_by_a_repair_is_not_diagnosed_again(tmp_path: Path) -> None:
     again = draft("paris", answer="It was there that her life began [1].")
     run = await ask(tmp_path, {**WRONG, "rewrite": [again, draft("Oslo")]})
     assert (run.answer.stop_reason, run.answer.short_answer) == ("upheld", "Paris")
-    assert run.stages == ["write", "reference", "evaluate", "rewrite"], "the reference stays, and nobody is asked"
+    assert run.stages == ["write", "reference", "evaluate", "rewrite"], (
+        "the reference is unchanged: no model is called"
+    )
     papers = await ask(tmp_path, {**WRONG, "rewrite": [again, draft("Oslo")]}, "SELECTION=last")
     assert (papers.answer.stop_reason, papers.answer.short_answer) == ("satisfied", "Oslo")
 
 
-async def test_an_upheld_draft_is_asked_about_again_where_the_reference_has_moved(tmp_path: Path) -> None:
+async def test_a_confirmed_draft_is_diagnosed_again_if_the_reference_changed(tmp_path: Path) -> None:
     again = draft("Paris", answer="It was there that her life began [1].")
     retriever = FakeRetriever({QUESTION: [FILM], "birthplace of Mira Holt": [BIRTH]})
     critic = critique("insufficient_knowledge", queries=["birthplace of Mira Holt"])
@@ -95,12 +97,12 @@ async def test_a_return_to_an_earlier_answer_oscillates(tmp_path: Path) -> None:
     assert [round_.draft.short_answer for round_ in run.answer.rounds] == ["Paris", "Rome", "Paris"]
 
 
-async def test_a_satisfied_monitor_comes_before_all_else(tmp_path: Path) -> None:
+async def test_a_satisfied_monitor_takes_precedence(tmp_path: Path) -> None:
     run = await ask(tmp_path, WRONG, "MAX_METACOGNITIVE_ROUNDS=1")
     assert (len(run.answer.rounds), run.answer.stop_reason) == (2, "satisfied")
 
 
-async def test_a_cost_limit_is_kept_and_the_best_so_far_returned(tmp_path: Path) -> None:
+async def test_at_the_cost_limit_the_best_draft_so_far_is_returned(tmp_path: Path) -> None:
     script = {**WRONG, "rewrite": [draft(name) for name in UNLIKE]}
     seen: set[tuple[str, bool]] = set()
     for step in range(12):
@@ -114,19 +116,19 @@ async def test_a_cost_limit_is_kept_and_the_best_so_far_returned(tmp_path: Path)
             continue
         assert run.answer.totals.paid_usd is not None
         assert float(run.answer.totals.paid_usd) <= limit
-        assert len(run.answer.calls) == len(run.model.requests), "a call that is not made leaves no row"
+        assert len(run.answer.calls) == len(run.model.requests), "a call that is not made leaves no ledger row"
         assert run.answer.short_answer
         seen.add((run.answer.stop_reason, run.answer.fired))
     assert seen == {("raised", False), ("cost_limit", False), ("cost_limit", True), ("max_rounds", True)}
 
 
-async def test_a_limit_without_a_price_is_refused(tmp_path: Path) -> None:
+async def test_a_limit_without_a_known_price_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(UnpricedModelError):
         await ask(tmp_path, WRONG, "COST_LIMIT_USD=1", "FLASH_MODEL=nobody-knows")
 
 
 class Sluggish(ScriptedModel):
-    """Takes its time over one stage."""
+    """Is slow in one stage."""
 
     async def complete(self, request: Request) -> Reply:
         if request.stage == "rewrite":
@@ -134,7 +136,7 @@ class Sluggish(ScriptedModel):
         return await super().complete(request)
 
 
-async def test_the_deadline_ends_a_later_draft(tmp_path: Path) -> None:
+async def test_the_deadline_interrupts_a_later_draft(tmp_path: Path) -> None:
     started = time.monotonic()
     run = await ask(tmp_path, {}, model=Sluggish(WRONG), deadline=started + 1.0)
     assert time.monotonic() - started < 10
@@ -142,7 +144,7 @@ async def test_the_deadline_ends_a_later_draft(tmp_path: Path) -> None:
     assert run.answer.calls[-1].error == "timeout"
 
 
-async def test_no_first_draft_after_the_deadline(tmp_path: Path) -> None:
+async def test_no_first_draft_is_written_after_the_deadline(tmp_path: Path) -> None:
     model = ScriptedModel(WRONG)
     with pytest.raises(DeadlineError):
         await ask(tmp_path, {}, model=model, deadline=time.monotonic() - 1)
@@ -151,7 +153,7 @@ async def test_no_first_draft_after_the_deadline(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error", [CostLimitError("spent"), DeadlineError("late")])
 @pytest.mark.parametrize("stage", ["reference", "evaluate", "rewrite", "short_answer"])
-async def test_a_budget_that_ends_after_the_first_draft_keeps_it(
+async def test_the_first_draft_is_kept_if_the_budget_then_runs_out(
     tmp_path: Path, stage: str, error: CostLimitError | DeadlineError
 ) -> None:
     lines = [{"short_answer": "Paris"}, error] if stage == "short_answer" else error
@@ -166,7 +168,7 @@ async def test_a_budget_that_ends_after_the_first_draft_keeps_it(
 
 
 class FailsLater(FakeRetriever):
-    """Finds something for the question, and then the indexes are gone."""
+    """Finds something for the question, then fails on every later query."""
 
     async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
         if self.asked:
@@ -206,13 +208,13 @@ async def test_a_failed_first_draft_raises(tmp_path: Path, failure: str | ModelE
 
 @pytest.mark.parametrize("stage", ["write", "short_answer", "reference", "evaluate", "rewrite"])
 @pytest.mark.parametrize("error", [AuthenticationError("refused key"), BalanceError("empty")])
-async def test_a_refused_key_or_an_empty_account_always_raises(tmp_path: Path, stage: str, error: ModelError) -> None:
+async def test_a_rejected_key_or_an_empty_account_always_raises(tmp_path: Path, stage: str, error: ModelError) -> None:
     with pytest.raises(type(error), match=str(error)):
         await ask(tmp_path, {**WRONG, stage: error}, "SHORT_ANSWER=stage" if stage == "short_answer" else "RRF_K=60")
 
 
 @pytest.mark.parametrize("stage", ["write", "reference", "rewrite"])
-async def test_a_server_that_is_gone_raises(tmp_path: Path, stage: str) -> None:
+async def test_an_unreachable_server_raises(tmp_path: Path, stage: str) -> None:
     with pytest.raises(UnreachableError):
         await ask(tmp_path, {**WRONG, stage: UnreachableError("gone")})
 
@@ -221,21 +223,23 @@ async def test_a_server_that_is_gone_raises(tmp_path: Path, stage: str) -> None:
     "failure",
     ["prose", '{"deficit": "no_such"}', RefusedError("no"), ContextWindowError("long"), UnreachableError("g")],
 )
-async def test_rules_decide_where_the_critic_fails(tmp_path: Path, failure: str | ModelError) -> None:
+async def test_the_rules_diagnose_if_the_critic_fails(tmp_path: Path, failure: str | ModelError) -> None:
     run = await ask(tmp_path, {**WRONG, "evaluate": failure})
     diagnosis = run.answer.rounds[0].diagnosis
     assert diagnosis is not None
     assert diagnosis.source == "heuristic"
     assert diagnosis.critic_error
     expected = discover_deficits().guess(run.answer.rounds[0].signals)
-    assert diagnosis.deficit == expected.name == "external_only", "nothing was quoted"
+    assert diagnosis.deficit == expected.name == "external_only", "the draft quoted nothing"
     assert diagnosis.suggested_queries == ()
     assert run.answer.rounds[1].plan is not None
     assert run.answer.rounds[1].plan.deficit == "external_only"
-    assert run.stages.count("evaluate") == (2 if isinstance(failure, str) else 1), "malformed replies are re-asked once"
+    assert run.stages.count("evaluate") == (2 if isinstance(failure, str) else 1), (
+        "a malformed reply is retried once"
+    )
 
 
-async def test_a_critic_that_mends_its_reply_is_heard(tmp_path: Path) -> None:
+async def test_a_corrected_critic_reply_is_used(tmp_path: Path) -> None:
     run = await ask(tmp_path, {**WRONG, "evaluate": ["It looks wrong to me.", critique("internal_only")]})
     diagnosis = run.answer.rounds[0].diagnosis
     assert diagnosis is not None
@@ -243,7 +247,7 @@ async def test_a_critic_that_mends_its_reply_is_heard(tmp_path: Path) -> None:
     assert run.answer.rounds[0].calls == 4
 
 
-async def test_an_abstaining_draft_without_a_critic_looks_for_more(tmp_path: Path) -> None:
+async def test_an_abstaining_draft_without_a_critic_retrieves_more(tmp_path: Path) -> None:
     run = await ask(tmp_path, {**WRONG, "write": draft("unknown"), "evaluate": "prose"}, question=QUESTION)
     assert run.answer.rounds[0].diagnosis is not None
     assert run.answer.rounds[0].diagnosis.deficit == "insufficient_knowledge"

@@ -1,4 +1,4 @@
-"""Diagnoses against what the data set and the model's memory imply."""
+"""Diagnoses compared with those implied by the data set and the model's memory."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ ROWS = [
     diagnosed("4", "internal_only", 0.0),  # knows, incomplete: right
     diagnosed("5", "none", 1.0, em=1.0),
     diagnosed("6", "none", 1.0),
-    diagnosed("7", "external_only", 1.0),  # closed book failed: not comparable
+    diagnosed("7", "external_only", 1.0),  # the closed-book answer failed: not comparable
     diagnosed("8", "external_only", None),
 ]
 
@@ -73,12 +73,12 @@ def test_only_the_first_diagnosis_counts() -> None:
     assert figures([memory("1", 1.0), diagnosed("1", "reasoning_error", 1.0)])["metarag"]["n"] == 1
 
 
-def test_without_closed_book_there_is_none_and_the_report_says_so() -> None:
+def test_without_closed_book_rows_the_report_says_why_it_is_missing() -> None:
     assert ANALYSIS.measure(material(ARMS[1:], ROWS, n=8)) == {}
     assert "closed_book" in ANALYSIS.missing
 
 
-def test_a_swept_row_goes_by_the_closed_book_of_its_own_settings() -> None:
+def test_a_swept_row_uses_the_closed_book_row_with_its_settings() -> None:
     run = arms(named("closed_book,metarag"), sweeps=["SELECTION=best,last"])
     rows = [
         {**memory("1", 1.0), "method": "closed_book SELECTION=best"},
@@ -94,7 +94,7 @@ def test_a_swept_row_goes_by_the_closed_book_of_its_own_settings() -> None:
     assert ANALYSIS.measure(material(plain, [memory("1", 1.0), rows[-1]], n=1))[run[-1].name]["agreement"] == 1.0
 
 
-def test_the_matrix_has_a_row_for_none() -> None:
+def test_the_matrix_has_a_row_for_no_diagnosis() -> None:
     _, matrix = ANALYSIS.tables(figures())
     assert [line[0] for line in matrix.rows] == [
         "external_only",

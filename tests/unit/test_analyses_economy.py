@@ -1,4 +1,4 @@
-"""Calls, prefix cache and dollars of two questions, counted by hand."""
+"""Calls, prefix-cache hits and cost of two questions, counted by hand."""
 
 from decimal import Decimal
 from typing import Any
@@ -36,57 +36,57 @@ ONCE = row(
 )
 
 
-def test_means_a_question() -> None:
+def test_figures_are_means_per_question() -> None:
     found = economy([FIRED, ONCE], TARIFFS)
     assert (found["n"], found["calls"], found["prompt_tokens"], found["completion_tokens"]) == (2, 3.0, 2900.0, 200.0)
     assert found["calls_by_tier"] == {"flash": 2.0, "pro": 1.0}
 
 
-def test_the_prefix_cache_after_the_first_call_without_the_answer_from_memory() -> None:
+def test_the_prefix_cache_share_excludes_first_calls_and_answers_from_memory() -> None:
     found = economy([FIRED, ONCE], TARIFFS)
     assert found["recorded"]["prefix_share"] == (900 + 1000 + 800) / (1200 + 1400 + 1000)
     # the critic is the first call to the pro tier
     assert found["own_cache"]["prefix_share"] == pytest.approx((900 + 800) / 3600, abs=1e-4)
 
 
-def test_dollars_of_a_thousand_questions() -> None:
+def test_cost_is_stated_per_thousand_questions() -> None:
     found = economy([FIRED, ONCE], TARIFFS)
     flash = 1700 * 0.003 + 2500 * 0.15 + 300 * 0.60
     assert found["recorded"]["usd"] == pytest.approx((flash + 1064 * 0.022 + 536 * 0.66 + 100 * 1.98) / 2000, abs=1e-4)
     assert found["own_cache"]["usd"] == pytest.approx((flash + 64 * 0.022 + 1536 * 0.66 + 198) / 2000, abs=1e-4)
 
 
-def test_a_probe_is_no_first_call() -> None:
+def test_a_probe_is_not_a_first_call() -> None:
     without_passages = [{**FIRED["rounds"][0], "packing": {"packed_ids": []}}, *FIRED["rounds"][1:]]
     probed = row("p", without_passages, usage=[call("write", "pro", 150, 100, 9), REFERENCE, EVALUATE])
     assert following(probed, probed["usage"]) == [EVALUATE]
     assert [one["cache_hit"] for one in apart(probed)] == [0, 0, 0]
 
 
-def test_a_call_for_a_round_that_was_never_finished_has_evidence() -> None:
+def test_a_call_for_an_unfinished_round_counts_as_having_evidence() -> None:
     cut = row("c", ONCE["rounds"], usage=[WRITE, call("rewrite", "pro", 500, 400, 1, at=1)])
     assert len(following(cut, cut["usage"])) == 1
 
 
-def test_questions_without_known_tokens_are_left_out() -> None:
+def test_questions_with_unknown_token_counts_are_excluded() -> None:
     unreported = row("u", ONCE["rounds"], usage=[call("write", "flash", None, None, None)])
     found = ANALYSIS.measure(material([arm("metarag")], [FIRED, ONCE, failed("x"), unreported], n=4))
     assert found["metarag"]["n"] == 2
     assert ANALYSIS.measure(material([arm("metarag")], [once("old", 1.0), unreported], n=2)) == {}
 
 
-def test_a_single_call_has_no_share() -> None:
+def test_a_single_call_has_no_prefix_cache_share() -> None:
     single = row("s", ONCE["rounds"], usage=[WRITE])
     assert economy([single], TARIFFS)["recorded"]["prefix_share"] is None
 
 
-def test_the_newest_tariffs_are_those_in_force_last() -> None:
+def test_the_latest_tariffs_are_used() -> None:
     found = newest_tariffs()
     assert sorted(found) == ["flash", "pro"]
     assert all(tariff.until is None for tariff in found.values())
 
 
-def test_a_row_a_method() -> None:
+def test_the_table_has_one_row_per_method() -> None:
     (table,) = ANALYSIS.tables(ANALYSIS.measure(material([arm("metarag")], [FIRED, ONCE], n=2)))
     assert table.rows[0][:7] == ("metarag", "2", "3.00", "2900", "200", "75.0", "47.2")
     assert len(table.rows[0]) == len(table.head)

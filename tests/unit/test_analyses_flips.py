@@ -9,7 +9,7 @@ from tests.benchmark_rows import arm, failed, material, round_of, row
 
 
 def walk(identity: str, *drafts: tuple[str, float, str | None], chosen: int = -1) -> dict[str, Any]:
-    """A question by its drafts: short answer, exact match, deficit that led to it."""
+    """A question as its drafts: short answer, exact match, and the deficit that led to each."""
     rounds = [round_of(index, short, em, deficit=why) for index, (short, em, why) in enumerate(drafts)]
     return row(identity, rounds, chosen=chosen)
 
@@ -39,7 +39,7 @@ def kinds(found: dict[str, Any]) -> tuple[int, int, int, int]:
     return found["fixed"], found["broken"], found["changed"], found["unchanged"]
 
 
-def test_every_step_by_round_and_deficit() -> None:
+def test_every_step_is_listed_by_round_and_deficit() -> None:
     cells = {(cell["round"], cell["deficit"]): kinds(cell) for cell in ledger()["by_round_and_deficit"]}
     assert cells == {
         (1, RETRIEVE): (1, 0, 1, 1),
@@ -49,7 +49,7 @@ def test_every_step_by_round_and_deficit() -> None:
     }
 
 
-def test_sums_by_round_and_by_deficit() -> None:
+def test_totals_by_round_and_by_deficit() -> None:
     found = ledger()
     assert {cell["round"]: kinds(cell) for cell in found["by_round"]} == {1: (3, 2, 2, 2), 2: (1, 1, 0, 0)}
     assert {name: kinds(cell) for name, cell in found["by_deficit"].items()} == {
@@ -59,30 +59,30 @@ def test_sums_by_round_and_by_deficit() -> None:
     assert kinds(found["all"]) == (4, 3, 2, 2)
 
 
-def test_rates_and_break_even_of_all_repairs() -> None:
+def test_rates_and_break_even_over_all_repairs() -> None:
     found = ledger()["all"]
-    # before its repair right: 05, 06, 09 and the second of 11; wrong: the other seven steps
+    # right before repair: 05, 06, 09 and the second of 11; wrong: the other seven steps
     assert (found["n"], found["right_before"], found["wrong_before"]) == (11, 4, 7)
     assert found["error_introduction_rate"] == pytest.approx(3 / 4)
     assert found["fix_rate"] == pytest.approx(4 / 7, abs=1e-4)
     assert found["break_even"] == pytest.approx((4 / 7) / (4 / 7 + 3 / 4), abs=1e-4)
 
 
-def test_at_the_break_even_share_a_repair_wins_what_it_loses() -> None:
+def test_at_the_break_even_share_repairs_gain_as_much_as_they_lose() -> None:
     found = ledger()["all"]
     share = found["break_even"]
     won, lost = (1 - share) * found["fix_rate"], share * found["error_introduction_rate"]
     assert won == pytest.approx(lost, abs=1e-3)
 
 
-def test_from_the_first_draft_to_the_returned_answer() -> None:
+def test_first_drafts_are_compared_with_returned_answers() -> None:
     found = ledger()["returned"]
-    # 03, 04, 10 fixed; 05 broken; 07 and 11 another wrong one; 06, 08 and 09 as before
+    # 03, 04, 10 fixed; 05 broken; 07 and 11 differently wrong; 06, 08 and 09 unchanged
     assert kinds(found) == (3, 1, 2, 3)
     assert (found["right_before"], found["wrong_before"]) == (3, 6)
 
 
-def test_no_rate_where_nothing_could_be_fixed_or_broken() -> None:
+def test_a_rate_with_an_empty_denominator_is_undefined() -> None:
     (only,) = steps(walk("q", ("Rome", 0.0, None), ("Oslo", 1.0, REASON)))
     found = counts([only])
     assert found["error_introduction_rate"] is None
@@ -90,17 +90,17 @@ def test_no_rate_where_nothing_could_be_fixed_or_broken() -> None:
     assert counts([])["fix_rate"] is None
 
 
-def test_a_method_that_never_fired_has_no_ledger() -> None:
+def test_a_method_without_repairs_has_no_ledger() -> None:
     assert ANALYSIS.measure(material([arm("metarag")], ROWS[:2], n=2)) == {}
 
 
-def test_tables_hold_every_repair_once() -> None:
+def test_tables_list_every_repair_once() -> None:
     cells, balance, *_ = ANALYSIS.tables({"metarag": ledger()})
     assert sum(int(line[3]) for line in cells.rows) == 11
     assert [line[1] for line in balance.rows] == ["every repair", "first draft to returned answer"]
 
 
-def test_what_the_whole_loop_lost_and_repaired() -> None:
+def test_losses_and_repairs_of_the_whole_loop() -> None:
     # right at first: 01, 05, 06, 09, of which 05 is lost; wrong at first: seven, of which 03, 04, 10 end right
     found = ledger()["loop"]["all"]
     assert found["error_introduction"] == {"n": 4, "count": 1, "rate": 0.25, "ci95": [0.0063, 0.8059]}
@@ -108,14 +108,14 @@ def test_what_the_whole_loop_lost_and_repaired() -> None:
     assert found["error_introduction"]["ci95"][0] == pytest.approx(1 - 0.975 ** (1 / 4), abs=1e-4)
 
 
-def test_each_deficit_answers_for_the_questions_that_it_was_first_found_on() -> None:
+def test_each_question_counts_for_its_first_deficit() -> None:
     found = ledger()["loop"]["by_first_deficit"]
     told = {name: [(part["count"], part["n"]) for part in one.values()] for name, one in found.items()}
     assert told == {REASON: [(1, 3), (2, 3)], RETRIEVE: [(0, 0), (1, 3)]}
     assert found[RETRIEVE]["error_introduction"] == {"n": 0, "count": 0, "rate": None, "ci95": None}
 
 
-def test_the_broken_are_listed_with_their_way() -> None:
+def test_broken_questions_are_listed_with_their_drafts() -> None:
     way = walk("q", ("Oslo", 1.0, None), ("Bern", 0.0, RETRIEVE), ("Rome", 0.0, REASON), ("Ulm", 0.0, REASON), chosen=2)
     measured = ANALYSIS.measure(material([arm("metarag")], [*ROWS, way], n=13))
     assert measured["metarag"]["loop"]["broken"] == [
@@ -145,7 +145,7 @@ def test_the_broken_are_listed_with_their_way() -> None:
     assert (listed.name, [line[1] for line in listed.rows]) == ("broken", ["05 broken", "q"])
 
 
-def test_at_most_fifty_broken_are_listed() -> None:
+def test_at_most_fifty_broken_questions_are_listed() -> None:
     rows = [walk(f"{place:02}", ("Oslo", 1.0, None), ("Rome", 0.0, REASON)) for place in range(60)]
     measured = ANALYSIS.measure(material([arm("metarag")], rows, n=60))
     assert measured["metarag"]["loop"]["all"]["error_introduction"]["count"] == 60
@@ -153,6 +153,6 @@ def test_at_most_fifty_broken_are_listed() -> None:
     assert (len(listed.rows), listed.note) == (50, "The first 50.")
 
 
-def test_where_nothing_broke_none_is_listed() -> None:
+def test_no_list_is_printed_if_nothing_broke() -> None:
     names = [table.name for table in ANALYSIS.tables(ANALYSIS.measure(material([arm("metarag")], ROWS[2:4], n=2)))]
     assert names == ["flips", "flips-balance", "flips-loop"]

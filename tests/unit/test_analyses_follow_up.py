@@ -1,4 +1,4 @@
-"""Evidence before and after searching again, counted by hand."""
+"""Evidence recall before and after follow-up searches, counted by hand."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ MISSING, REASON = "insufficient_knowledge", "reasoning_error"
 
 
 def walk(identity: str, first: float | None, *later: tuple[float | None, str, int]) -> dict[str, Any]:
-    """A question by the recall of its rounds; each later one with its deficit and the number of its queries."""
+    """A question as the recall of each round; later rounds add a deficit and a number of queries."""
 
     def recall(value: float | None) -> dict[str, float] | None:
         return None if value is None else {"retrieved": value, "packed": 0.0}
@@ -37,7 +37,7 @@ def figures() -> Any:
     return ANALYSIS.measure(material([arm("metarag")], ROWS, n=6))["metarag"]
 
 
-def test_first_against_last_round() -> None:
+def test_the_first_round_is_compared_with_the_last() -> None:
     found = figures()["all"]
     assert (found["n"], found["searched"], found["searches"]) == (3, 2, 2)
     assert (found["first"], found["last"], found["difference"]) == (33.33, 66.67, 33.33)
@@ -45,14 +45,14 @@ def test_first_against_last_round() -> None:
     assert 0.0 <= low < 33.33 < high <= 50.0
 
 
-def test_those_that_searched_and_each_last_deficit() -> None:
+def test_questions_that_searched_are_grouped_by_last_deficit() -> None:
     found = figures()
     assert (found["searched"]["n"], found["searched"]["difference"], found["searched"]["ci95"]) == (2, 50.0, [50, 50])
     parts = {name: (one["n"], one["first"], one["last"]) for name, one in found["by_last_deficit"].items()}
     assert parts == {MISSING: (2, 50.0, 100.0), REASON: (1, 0.0, 0.0)}
 
 
-def test_a_question_that_has_stopped_keeps_what_it_had() -> None:
+def test_a_stopped_question_keeps_its_last_recall() -> None:
     assert figures()["by_round"] == [
         {"round": 0, "running": 3, "recall": 33.33},
         {"round": 1, "running": 3, "recall": 50.0},
@@ -60,12 +60,12 @@ def test_a_question_that_has_stopped_keeps_what_it_had() -> None:
     ]
 
 
-def test_nothing_where_nothing_fired_or_nothing_is_known() -> None:
+def test_there_are_no_figures_without_repairs_or_known_recall() -> None:
     assert ANALYSIS.measure(material([arm("metarag")], [*ROWS[3:], once("q", 1.0)], n=4)) == {}
     assert (ANALYSIS.tables({}), ANALYSIS.plots({})) == ([], [])
 
 
-def test_a_run_in_which_none_searched() -> None:
+def test_a_run_without_follow_up_searches() -> None:
     measured = ANALYSIS.measure(material([arm("metarag")], [ROWS[2]], n=1))
     assert measured["metarag"]["searched"] is None
     gains, rounds = ANALYSIS.tables(measured)
@@ -73,7 +73,7 @@ def test_a_run_in_which_none_searched() -> None:
     assert len(rounds.rows) == 2
 
 
-def test_the_plot_draws_a_line_a_method() -> None:
+def test_the_plot_draws_one_line_per_method() -> None:
     from matplotlib.figure import Figure
 
     (plot,) = ANALYSIS.plots({"metarag": figures()})

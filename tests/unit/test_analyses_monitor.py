@@ -1,4 +1,4 @@
-"""The monitor's figures over first drafts, with the missing counted as lowest."""
+"""The monitor's figures over first drafts, with missing signals ranked lowest."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def test_a_missing_signal_ranks_below_every_other() -> None:
     assert judged([0.0, None], [1.0, 0.0], "verbatim")["auroc"] == 0.5
 
 
-def test_calibration_reads_a_negative_cosine_as_nought() -> None:
+def test_calibration_clips_a_negative_cosine_to_zero() -> None:
     found = judged([-1.0, 1.0], [0.0, 1.0], "similarity")
     assert found["ece"] == 0.0
     assert [one["confidence"] for one in found["bins"]] == [0.0, 1.0]
@@ -54,17 +54,17 @@ def test_risk_and_coverage_by_hand() -> None:
     assert found["aurc"] == pytest.approx((0.0 + 0.5 + 1 / 3 + 0.5) / 4, abs=1e-4)
 
 
-def test_a_long_curve_is_thinned_and_keeps_its_end() -> None:
+def test_a_long_curve_is_thinned_but_keeps_its_last_point() -> None:
     found = judged([index / 1000 for index in range(1000)], [float(index % 2) for index in range(1000)], "verbatim")
     assert len(found["risk_coverage"]) <= 51
     assert found["risk_coverage"][-1] == [1.0, 0.5]
 
 
-def test_only_right_drafts_have_no_auroc() -> None:
+def test_auroc_is_undefined_if_every_draft_is_right() -> None:
     assert judged([0.1, 0.2], [1.0, 1.0], "verbatim")["auroc"] is None
 
 
-def test_an_oracle_is_not_judged() -> None:
+def test_oracle_rows_are_excluded() -> None:
     oracle = arm("metarag", oracles=("monitor",))
     rows = [{**one, "method": oracle.name} for one in ROWS]
     assert ANALYSIS.measure(material([oracle], rows, n=5)) == {}
@@ -78,7 +78,7 @@ def richer(identity: str, em: float, *, chance: float | None, **signals: Any) ->
     return row(identity, [first])
 
 
-def test_further_signals_are_judged_where_a_draft_has_them() -> None:
+def test_additional_signals_are_evaluated_if_drafts_have_them() -> None:
     rows = [
         richer("a", 1.0, chance=0.9, logprob=-0.1, quoted=True),
         richer("b", 0.0, chance=0.7, logprob=-2.0, quoted=True),
@@ -88,19 +88,19 @@ def test_further_signals_are_judged_where_a_draft_has_them() -> None:
     assert found["p_correct"]["auroc"] == 1.0
     assert found["quoted"]["auroc"] == 0.75
     assert (found["logprob"]["auroc"], found["logprob"]["missing"]) == (1.0, 1)
-    # read as probabilities: exp(-0.1) of a right draft, exp(-2) and nought of the wrong ones
+    # read as probabilities: exp(-0.1) for a right draft, exp(-2) and zero for the wrong ones
     assert found["logprob"]["ece"] == pytest.approx((1 - 0.9048 + 0.1353) / 3, abs=1e-4)
     assert "coverage" not in found
     assert "second_sample" not in found
 
 
-def test_old_rows_have_the_old_signals_alone() -> None:
+def test_older_rows_have_only_the_older_signals() -> None:
     assert [name for name in figures() if name not in ("n", "right")] == [
         *("similarity", "agreement", "verbatim", "not_abstained", "policy")
     ]
 
 
-def test_the_second_sample_is_the_answer_of_the_plain_method() -> None:
+def test_the_second_sample_comes_from_the_plain_method() -> None:
     rows = [richer("a", 1.0, chance=None), richer("b", 0.0, chance=None), richer("c", 0.0, chance=None)]
     others = [
         row("a", [round_of(0, "Oslo.", 1.0)], method="standard_rag"),
@@ -113,7 +113,7 @@ def test_the_second_sample_is_the_answer_of_the_plain_method() -> None:
     assert "second_sample" not in ANALYSIS.measure(material([arm("metarag"), varied], [*rows, *again], n=3))["metarag"]
 
 
-def test_auroc_has_its_interval() -> None:
+def test_auroc_has_an_interval() -> None:
     found = figures()["similarity"]
     low, high = found["auroc_ci95"]
     assert 0.0 <= low < found["auroc"] < high <= 1.0
@@ -122,6 +122,6 @@ def test_auroc_has_its_interval() -> None:
     assert table.rows[0][4] == f"{found['auroc']:.3f} [{low:.3f}, {high:.3f}]"
 
 
-def test_a_row_a_signal() -> None:
+def test_the_table_has_one_row_per_signal() -> None:
     (table,) = ANALYSIS.tables({"metarag": figures()})
     assert [line[1] for line in table.rows] == ["similarity", "agreement", "verbatim", "not_abstained", "policy"]

@@ -1,4 +1,4 @@
-"""Rows of one run set against one another: the first method, oracles, variants, repetitions; and the registry."""
+"""Comparisons within one run: with the first method, oracles, variants and repetitions; and the registry."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,24 +19,24 @@ def results(of: Arm, *ems: float) -> list[dict[str, Any]]:
     return [once(str(place), em, method=of.name) for place, em in enumerate(ems)]
 
 
-def test_every_analysis_is_found_once() -> None:
+def test_every_analysis_is_discovered_once() -> None:
     names = [analysis.name for analysis in discover_analyses()]
     assert set(names) >= {"comparison", "flips", "monitor", "diagnosis", "error_budget", "variants", "spread"}
     assert len(set(names)) == len(names)
     assert all(analysis.title and analysis.about for analysis in discover_analyses())
 
 
-def test_the_first_method_against_the_others() -> None:
+def test_the_first_method_is_compared_with_the_others() -> None:
     rows = [*results(PLAIN, 1, 1, 1, 0, 0, 1), *results(RAG, 1, 0, 0, 0, 1, 0)]
     found = comparison.ANALYSIS.measure(material([PLAIN, RAG], rows, n=6))
     em = found["against"]["standard_rag"]["em"]
     assert found["method"] == "metarag"
     assert em["difference"] == pytest.approx(100 * (4 - 2) / 6, abs=0.01)
     assert em["ci95"][0] <= em["difference"] <= em["ci95"][1]
-    assert em["p"] == pytest.approx(0.625)  # three to one among four that differ: 2 * (1 + 4) / 16
+    assert em["p"] == pytest.approx(0.625)  # three against one among the four that differ: 2 * (1 + 4) / 16
 
 
-def test_with_all_methods_the_loop_is_what_the_run_is_about() -> None:
+def test_the_loop_is_the_compared_method_if_the_run_has_it() -> None:
     rows = [*results(RAG, 1.0), *results(PLAIN, 0.0)]
     found = comparison.ANALYSIS.measure(material([RAG, PLAIN], rows, n=1))
     assert (found["method"], list(found["against"])) == ("metarag", ["standard_rag"])
@@ -44,17 +44,17 @@ def test_with_all_methods_the_loop_is_what_the_run_is_about() -> None:
     assert alone["method"] == "standard_rag"
 
 
-def test_one_method_is_compared_with_none() -> None:
+def test_a_single_method_has_no_comparison() -> None:
     assert comparison.ANALYSIS.measure(material([PLAIN], results(PLAIN, 1.0), n=1)) == {}
 
 
-def test_failed_and_unreached_questions_earn_nothing_on_either_side() -> None:
+def test_failed_and_unreached_questions_score_zero_on_either_side() -> None:
     rows = [*results(PLAIN, 1.0, 1.0), once("0", 1.0, method=RAG.name), failed("1", method=RAG.name)]
     one, other = material([PLAIN, RAG], rows, n=4).pairs(RAG, PLAIN, "em")
     assert (one, other) == ([100.0, 0.0, 0.0, 0.0], [100.0, 100.0, 0.0, 0.0])
 
 
-def test_an_oracle_is_set_against_the_same_row_without_it() -> None:
+def test_an_oracle_is_compared_with_the_same_row_without_it() -> None:
     oracle = arm("metarag", oracles=("monitor",))
     rows = [*results(PLAIN, 0, 0, 1, 1), *results(oracle, 1, 0, 1, 1)]
     found = error_budget.ANALYSIS.measure(material([PLAIN, oracle], rows, n=4))
@@ -63,7 +63,7 @@ def test_an_oracle_is_set_against_the_same_row_without_it() -> None:
     assert found[oracle.name]["f1"]["difference"] == 25.0
 
 
-def test_what_each_row_varies() -> None:
+def test_each_row_states_what_it_varies() -> None:
     swept = arm("metarag", assignments=("MAX_METACOGNITIVE_ROUNDS=1",))
     ablated = arm("metarag", assignments=swept.assignments, without_deficits=("internal_only",))
     repeated = arm("metarag", oracles=("monitor",), repeat=2)
@@ -75,16 +75,16 @@ def test_what_each_row_varies() -> None:
 
 
 def swept_run(**varied: Any) -> tuple[Arm, ...]:
-    """The rows of a sweep, as the program makes them."""
+    """The rows of a sweep, as the benchmark makes them."""
     return arms(named("closed_book,metarag,standard_rag"), sweeps=["SELECTION=best,last"], **varied)
 
 
 def every(rows: Sequence[Arm]) -> list[dict[str, Any]]:
-    """Two questions for each row, the second one right in rows that are swept to `last` alone."""
+    """Two questions per row; the second is right only in rows swept to `last`."""
     return [one for row in rows for one in results(row, 1, float("last" in row.name))]
 
 
-def test_the_first_row_of_a_sweep_is_the_reference_of_its_others() -> None:
+def test_the_first_row_of_a_sweep_is_the_baseline_for_the_others() -> None:
     run = swept_run(ablations=["reasoning_error"], oracles=["monitor"], repeats=2)
     found = variants.ANALYSIS.measure(material(run, every(run), n=2))
     assert {name: one["reference"] for name, one in found.items() if name.startswith("metarag")} == {
@@ -101,13 +101,13 @@ def test_the_first_row_of_a_sweep_is_the_reference_of_its_others() -> None:
     assert ("metarag SELECTION=last", "metarag SELECTION=best") in [line[:2] for line in table.rows]
 
 
-def test_every_combination_of_two_sweeps_is_set_against_the_first() -> None:
+def test_every_combination_of_two_sweeps_is_compared_with_the_first() -> None:
     run = arms(named("metarag"), sweeps=["SELECTION=best,last", "MAX_METACOGNITIVE_ROUNDS=0,1"])
     first, *others = run
     assert [reference_of(one, run) for one in others] == [first] * 3
 
 
-def test_oracles_of_a_sweep_are_set_against_the_same_settings() -> None:
+def test_oracles_of_a_sweep_are_compared_under_the_same_settings() -> None:
     run = swept_run(oracles=["monitor"])
     found = error_budget.ANALYSIS.measure(material(run, every(run), n=2))
     assert {name: one["reference"] for name, one in found.items()} == {
@@ -128,14 +128,14 @@ def test_methods_of_a_sweep_are_compared_under_the_same_settings() -> None:
     assert len(table.rows) == 4
 
 
-def test_oracles_are_no_variants() -> None:
+def test_oracles_are_not_variants() -> None:
     swept = arm("metarag", assignments=("MAX_METACOGNITIVE_ROUNDS=1",))
     oracle = arm("metarag", oracles=("monitor",))
     rows = [*results(PLAIN, 1.0), *results(swept, 0.0), *results(oracle, 1.0)]
     assert list(variants.ANALYSIS.measure(material([PLAIN, swept, oracle], rows, n=1))) == [swept.name]
 
 
-def test_spread_over_repetitions_by_hand() -> None:
+def test_the_spread_over_repetitions_by_hand() -> None:
     second, third = (arm("metarag", repeat=repeat) for repeat in (2, 3))
     rows = [*results(PLAIN, 1, 1), *results(second, 1, 0), *results(third, 0, 0), *results(RAG, 1, 1)]
     found = spread.ANALYSIS.measure(material([PLAIN, second, third, RAG], rows, n=2))

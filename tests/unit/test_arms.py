@@ -12,11 +12,11 @@ def names(*methods: str, **varied: object) -> list[str]:
     return [arm.name for arm in arms(named(",".join(methods)), **varied)]  # type: ignore[arg-type]
 
 
-def test_a_method_as_it_is() -> None:
+def test_a_plain_method_is_one_row() -> None:
     assert names("metarag", "standard_rag") == ["metarag", "standard_rag"]
 
 
-def test_sweeps_give_every_combination() -> None:
+def test_sweeps_yield_every_combination() -> None:
     assert names("metarag", sweeps=["max_metacognitive_rounds=0, 1", "SELECTION=best,last"]) == [
         "metarag MAX_METACOGNITIVE_ROUNDS=0 SELECTION=best",
         "metarag MAX_METACOGNITIVE_ROUNDS=0 SELECTION=last",
@@ -25,7 +25,7 @@ def test_sweeps_give_every_combination() -> None:
     ]
 
 
-def test_ablations_and_oracles_stand_beside_the_loop_alone() -> None:
+def test_ablations_and_oracles_apply_to_the_loop_only() -> None:
     assert names(
         "standard_rag", "metarag", ablations=["reasoning_error", "internal_only,external_only"], oracles=["retrieval"]
     ) == [
@@ -37,7 +37,7 @@ def test_ablations_and_oracles_stand_beside_the_loop_alone() -> None:
     ]
 
 
-def test_several_oracles_also_stand_together_in_the_order_of_the_loop() -> None:
+def test_several_oracles_are_also_combined_in_loop_order() -> None:
     assert names("metarag", oracles=["retrieval", "monitor"]) == [
         "metarag",
         "metarag oracle monitor",
@@ -73,17 +73,17 @@ def test_repetitions_are_numbered_and_share_a_base() -> None:
         ({"repeats": 0}, "at least 1, not 0"),
     ],
 )
-def test_what_cannot_be_varied_is_refused(varied: dict[str, object], said: str) -> None:
+def test_settings_that_cannot_be_varied_are_rejected(varied: dict[str, object], said: str) -> None:
     with pytest.raises(InputError, match=said):
         names("metarag", **varied)
 
 
-def test_an_ablation_without_a_loop_is_refused() -> None:
+def test_an_ablation_without_a_loop_is_rejected() -> None:
     with pytest.raises(InputError, match="name a method that runs the loop"):
         names("standard_rag", ablations=["reasoning_error"])
 
 
-def test_values_are_checked_before_anything_is_asked() -> None:
+def test_values_are_checked_before_any_call() -> None:
     settings = Settings.load()
     with pytest.raises(MetaRagError, match="SELECTION"):
         check_arms(arms(named("metarag"), sweeps=["SELECTION=best,worst"]), settings)
@@ -91,7 +91,7 @@ def test_values_are_checked_before_anything_is_asked() -> None:
         check_arms(arms(named("metarag"), ablations=["nope"]), settings)
 
 
-def test_a_row_has_the_settings_of_the_run_with_its_own_values() -> None:
+def test_a_row_overrides_the_settings_of_the_run() -> None:
     settings = Settings.load(["RETRIEVAL_TOP_K=9", "SELECTION=last"])
     (method,) = named("metarag")
     own = arm_settings(Arm(method=method, assignments=("RETRIEVAL_TOP_K=3",)), settings)
@@ -99,7 +99,7 @@ def test_a_row_has_the_settings_of_the_run_with_its_own_values() -> None:
     assert arm_settings(Arm(method=method), settings) == settings
 
 
-def test_equal_rows_and_settings_of_the_method_itself_are_refused() -> None:
+def test_duplicate_rows_and_settings_fixed_by_the_method_are_rejected() -> None:
     settings = Settings.load()
     with pytest.raises(InputError, match="would be identical"):
         check_arms(arms(named("metarag"), sweeps=["MONITOR_SIMILARITY_THRESHOLD=0.4,0.40"]), settings)

@@ -1,4 +1,4 @@
-"""The calibrated policy: its file, its arithmetic, its fit, and what it refuses."""
+"""The calibrated policy: its file, arithmetic and fit, and the input it rejects."""
 
 import hashlib
 import math
@@ -34,7 +34,7 @@ from tests.past_runs import write_run
 
 
 def file_content(**changes: Any) -> dict[str, Any]:
-    """A calibration by hand: log-odds 2 (similarity - 0.5) / 0.25 - 3 similarity_missing + 1."""
+    """A handmade calibration: log-odds 2 (similarity - 0.5) / 0.25 - 3 similarity_missing + 1."""
     return {
         "version": 3,
         "encoder": "all-MiniLM-L6-v2",
@@ -71,19 +71,19 @@ def signals(similarity: float | None = None, *, abstained: bool = False) -> Sign
 
 
 @pytest.mark.parametrize(("similarity", "odds"), [(0.5, 1.0), (0.75, 3.0), (0.0, -3.0), (None, -2.0)])
-def test_the_chance_is_the_logistic_of_the_weighted_signals(
+def test_the_probability_is_the_logistic_of_the_weighted_signals(
     tmp_path: Path, similarity: float | None, odds: float
 ) -> None:
     calibration = read_calibration(written(tmp_path, file_content()))
     assert probability(signals(similarity), calibration) == pytest.approx(1 / (1 + math.exp(-odds)))
 
 
-def test_huge_odds_do_not_overflow(tmp_path: Path) -> None:
+def test_extreme_odds_do_not_overflow(tmp_path: Path) -> None:
     for bias, chance in ((1e6, 1.0), (-1e6, 0.0)):
         assert probability(signals(0.5), read_calibration(written(tmp_path, file_content(bias=bias)))) == chance
 
 
-def test_satisfied_from_the_threshold_on_and_never_with_an_abstention(tmp_path: Path) -> None:
+def test_satisfied_at_or_above_the_threshold_unless_abstained(tmp_path: Path) -> None:
     calibration = read_calibration(written(tmp_path, file_content()))
     assert is_satisfied(signals(0.375), calibration)  # log-odds 0: one half
     assert not is_satisfied(signals(0.37), calibration)
@@ -91,7 +91,7 @@ def test_satisfied_from_the_threshold_on_and_never_with_an_abstention(tmp_path: 
     assert not is_satisfied(replace(signals(1.0), of_kind=False), calibration)
 
 
-def test_features_name_every_signal_and_every_gap() -> None:
+def test_features_include_every_signal_and_a_missing_flag_for_each() -> None:
     measured = {
         "similarity": 0.3,
         "agreement": False,
@@ -135,14 +135,14 @@ def test_features_name_every_signal_and_every_gap() -> None:
         (file_content(mood=1), r"malformed \(field 'mood': unknown field\)"),
     ],
 )
-def test_a_bad_file_is_one_sentence(tmp_path: Path, content: object, message: str) -> None:
+def test_a_malformed_file_is_reported_in_one_sentence(tmp_path: Path, content: object, message: str) -> None:
     with pytest.raises(SettingsError, match=message) as caught:
         read_calibration(written(tmp_path, content))
     assert "\n" not in str(caught.value)
     assert "benchmarks.calibrate" in str(caught.value)
 
 
-def test_a_file_that_is_not_there_or_no_yaml(tmp_path: Path) -> None:
+def test_a_missing_file_or_invalid_yaml_is_reported(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"'.*nowhere.yaml' cannot be read"):
         read_calibration(tmp_path / "nowhere.yaml")
     (tmp_path / "monitor.yaml").write_text("{[")
@@ -153,7 +153,7 @@ def test_a_file_that_is_not_there_or_no_yaml(tmp_path: Path) -> None:
         read_calibration(tmp_path / "monitor.yaml")
 
 
-def test_a_file_is_parsed_once_and_again_when_it_changes(tmp_path: Path) -> None:
+def test_a_file_is_parsed_again_only_when_it_changes(tmp_path: Path) -> None:
     path = written(tmp_path, file_content())
     first = read_calibration(path)
     assert read_calibration(path) is first
@@ -162,7 +162,7 @@ def test_a_file_is_parsed_once_and_again_when_it_changes(tmp_path: Path) -> None
     assert read_calibration(path).threshold == 0.9
 
 
-def test_the_policy_is_named_by_a_setting(tmp_path: Path) -> None:
+def test_the_policy_is_selected_by_a_setting(tmp_path: Path) -> None:
     path = written(tmp_path, file_content())
     chosen = settings_in(tmp_path, "MONITOR_POLICY=calibrated", f"MONITOR_CALIBRATION={path}")
     assert policy(chosen) is calibrated_policy
@@ -173,7 +173,7 @@ def test_the_policy_is_named_by_a_setting(tmp_path: Path) -> None:
     assert not calibrated_policy(signals(None), chosen).satisfied
 
 
-async def test_what_the_policy_lacks_is_said_before_any_call(tmp_path: Path) -> None:
+async def test_missing_requirements_of_the_policy_are_reported_before_any_call(tmp_path: Path) -> None:
     path, model = written(tmp_path, file_content()), ScriptedModel({})
     for assignments, message in (
         (["MONITOR_POLICY=calibrated"], "set MONITOR_CALIBRATION"),
@@ -190,7 +190,7 @@ async def test_what_the_policy_lacks_is_said_before_any_call(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("bias", "reason", "rounds"), [(9.0, "satisfied", 1), (-9.0, "max_rounds", 2)])
-async def test_the_loop_obeys_the_file(tmp_path: Path, bias: float, reason: str, rounds: int) -> None:
+async def test_the_loop_follows_the_calibration_file(tmp_path: Path, bias: float, reason: str, rounds: int) -> None:
     path = written(tmp_path, file_content(bias=bias))
     script = {**WRONG, "rewrite": draft("Bergen")}
     run = await ask(
@@ -205,12 +205,12 @@ async def test_the_loop_obeys_the_file(tmp_path: Path, bias: float, reason: str,
     assert (run.answer.stop_reason, len(run.answer.rounds)) == (reason, rounds)
 
 
-def test_the_fingerprint_is_what_it_says() -> None:
+def test_the_fingerprint_is_the_documented_hash() -> None:
     assert question_fingerprint("sample", "q1") == hashlib.sha256(b"sample\0q1").hexdigest()[:16]
     assert question_fingerprint("a", "bc") != question_fingerprint("ab", "c")
 
 
-def test_fitted_questions_are_refused_and_counted(tmp_path: Path) -> None:
+def test_questions_used_in_the_fit_are_rejected_and_counted(tmp_path: Path) -> None:
     calibration = read_calibration(written(tmp_path, file_content()))
     with pytest.raises(InputError, match="fitted on 1 of these 2 questions of 'sample'"):
         refuse_fitted_questions(calibration, "sample", [("q1", "One?"), ("q2", "Two?"), ("q2", "Two?")])
@@ -219,13 +219,13 @@ def test_fitted_questions_are_refused_and_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["Where was the author of the Edda born?", "where was author of  the EDDA born"])
-def test_another_id_or_data_set_does_not_hide_a_fitted_question(tmp_path: Path, text: str) -> None:
+def test_a_fitted_question_is_recognised_under_another_id_or_data_set(tmp_path: Path, text: str) -> None:
     calibration = read_calibration(written(tmp_path, file_content()))
     with pytest.raises(InputError, match="fitted on 1 of these 2 questions of 'other'"):
         refuse_fitted_questions(calibration, "other", [("renamed", text), ("x", "Where was the Edda written?")])
 
 
-def test_questions_without_a_word_are_not_all_one() -> None:
+def test_questions_without_words_are_not_all_equal() -> None:
     assert text_fingerprint("???") != text_fingerprint("!")
 
 
@@ -250,19 +250,19 @@ def test_repairs_and_the_break_even_point_by_hand(tmp_path: Path) -> None:
     assert Repairs(wrong=0, fixed=0, right=0, broken=0).break_even == 0.5
 
 
-def test_at_the_break_even_point_a_repair_gains_what_it_costs() -> None:
+def test_at_the_break_even_point_a_repair_gains_as_much_as_it_loses() -> None:
     happened = Repairs(wrong=98, fixed=29, right=48, broken=4)
     line, fix, break_ = happened.break_even, 0.3, 0.1
     assert fix * (1 - line) == pytest.approx(break_ * line)
 
 
-def test_the_fit_finds_the_signal_that_tells(tmp_path: Path) -> None:
+def test_the_fit_finds_the_informative_signal(tmp_path: Path) -> None:
     drafts = drafts_of(tmp_path, telling(200))
     found = fit(drafts, encoder="e", runs=["run"], models={"pro": "p"}, method="metarag")
     weights = {name: weight.weight for name, weight in found.calibration.signals.items()}
     assert max(weights, key=lambda name: abs(weights[name])) == "agreement"
     assert weights["agreement"] > 1.0
-    assert "verbatim" not in weights  # the same in all drafts
+    assert "verbatim" not in weights  # constant over all drafts
     assert found.quality.auroc is not None
     cosine = cosine_quality(drafts, 0.4)
     assert found.quality.auroc > 0.75 > (cosine.auroc or 1.0)
@@ -271,15 +271,15 @@ def test_the_fit_finds_the_signal_that_tells(tmp_path: Path) -> None:
     assert found.calibration.threshold == pytest.approx(found.repairs.break_even, abs=1e-4)
 
 
-def test_the_file_gives_the_chances_of_the_regression(tmp_path: Path) -> None:
-    """An independent reading of the same model: the mean chance equals the share of right drafts."""
+def test_the_file_reproduces_the_probabilities_of_the_regression(tmp_path: Path) -> None:
+    """An independent evaluation of the same model: the mean probability equals the share of right drafts."""
     drafts = drafts_of(tmp_path, telling(120))
     calibration = fit(drafts, encoder="e", runs=["run"], models={"pro": "p"}, method="metarag").calibration
     chances = [probability(one.signals, calibration) for one in drafts]
     assert sum(chances) / len(chances) == pytest.approx(sum(one.right for one in drafts) / len(drafts), abs=1e-4)
 
 
-def test_the_same_drafts_in_any_order_give_the_same_file(tmp_path: Path) -> None:
+def test_the_order_of_drafts_does_not_change_the_file(tmp_path: Path) -> None:
     drafts = drafts_of(tmp_path, telling(80))
     one, other = (
         fit(some, encoder="e", runs=["run"], models={"pro": "p"}, method="metarag") for some in (drafts, drafts[::-1])
@@ -293,8 +293,8 @@ def test_the_same_drafts_in_any_order_give_the_same_file(tmp_path: Path) -> None
     )
 
 
-def test_what_tells_nothing_is_not_flattered(tmp_path: Path) -> None:
-    """Labels without relation to the signals: a fit judged on its own questions would look better than chance."""
+def test_uninformative_signals_get_no_optimistic_estimate(tmp_path: Path) -> None:
+    """Labels unrelated to the signals: a fit evaluated on its own questions would look better than chance."""
     chance = random.Random(5)
     rows = [
         monitored(f"q{n}", similarity=chance.random(), agreement=chance.random() < 0.5, right=chance.random() < 0.5)
@@ -323,13 +323,13 @@ def test_repeated_questions_stay_in_one_fold(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("right", "word"), [(True, "0 of the first drafts of 'metarag' are wrong"), (False, "are right")]
 )
-def test_too_little_to_learn_from_is_refused(tmp_path: Path, right: bool, word: str) -> None:
+def test_too_few_drafts_are_rejected(tmp_path: Path, right: bool, word: str) -> None:
     rows = [monitored(f"q{n}", similarity=n / 40, agreement=True, right=right) for n in range(40)]
     with pytest.raises(InputError, match=word):
         fit(drafts_of(tmp_path, rows), encoder="e", runs=["run"], models={"pro": "p"}, method="metarag")
 
 
-def test_signals_that_never_vary_are_refused(tmp_path: Path) -> None:
+def test_signals_that_never_vary_are_rejected(tmp_path: Path) -> None:
     rows = [monitored(f"q{n}", similarity=0.5, agreement=True, right=n % 2 == 0) for n in range(40)]
     with pytest.raises(InputError, match="same signals"):
         fit(drafts_of(tmp_path, rows), encoder="e", runs=["run"], models={"pro": "p"}, method="metarag")
@@ -353,14 +353,14 @@ def test_a_question_under_several_ids_stays_in_one_fold(tmp_path: Path) -> None:
         ("metarag MONITOR_ENCODER=hash-64", "its own encoder"),
     ],
 )
-def test_rows_that_tell_nothing_of_the_runs_monitor_are_refused(tmp_path: Path, method: str, message: str) -> None:
+def test_rows_that_do_not_reflect_the_runs_monitor_are_rejected(tmp_path: Path, method: str, message: str) -> None:
     rows = [{**one, "method": method} for one in telling(3)]
     run = past_run(str(write_run(tmp_path / "run", rows)), Path("RESULTS"))
     with pytest.raises(InputError, match=message):
         first_drafts(run, method)
 
 
-def test_a_method_without_a_monitor_is_refused(tmp_path: Path) -> None:
+def test_a_method_without_a_monitor_is_rejected(tmp_path: Path) -> None:
     rows = [monitored(f"q{n}", similarity=0.5, agreement=True, right=True) for n in range(3)]
     for one in rows:
         one["rounds"][0]["signals"] = None
