@@ -93,9 +93,7 @@ class TestEveryDeficit:
     def test_its_heuristic_is_neither_always_true_nor_always_false(self, deficit: Deficit) -> None:
         assert {type(deficit.heuristic(signals)) for signals in SIGNALS} == {bool}
         assert any(deficit.heuristic(signals) for signals in SIGNALS), "a rule that never holds is useless"
-        assert not all(deficit.heuristic(signals) for signals in SIGNALS), (
-            "such a rule hides the later ones"
-        )
+        assert not all(deficit.heuristic(signals) for signals in SIGNALS), "such a rule hides the later ones"
 
     async def test_its_repair_follows_its_fields(self, deficit: Deficit, tmp_path: Path) -> None:
         retriever = FakeRetriever({QUESTION: [passage("film", FILM_SENTENCE)]})

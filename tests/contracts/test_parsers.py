@@ -55,9 +55,8 @@ def test_a_parser_reads_its_format_under_any_file_name(parser: Parser) -> None:
     assert document.kind == parser.kind
     assert document.title
     assert parser.example or "ten countries" in (document.text or document.rows[0].text)
-    other = (
-        "picture.jpg" if parser.kind != "markdown" else "A.MARKDOWN"
-    )  # Markdown is plain text, so only its name identifies it
+    # Markdown is plain text, so only its name identifies it
+    other = "picture.jpg" if parser.kind != "markdown" else "A.MARKDOWN"
     assert read(other, content).kind == parser.kind
 
 

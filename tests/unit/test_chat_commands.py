@@ -1,4 +1,4 @@
-"""The slash commands of `marag chat` and how sources and answers are put on the screen."""
+"""The slash commands of `marag chat`, and how sources and answers are displayed."""
 
 import asyncio
 import io
@@ -29,13 +29,13 @@ PLACE = {"title": "Tides", "doc_id": "tides", "section": "Spring", "page": 3, "l
 
 @asynccontextmanager
 async def shell(folder: Path, **model: str) -> AsyncIterator[Shell]:
-    """A session over the sample corpus, with an encoder and a model that cost nothing."""
+    """A session over the sample corpus, with a free encoder and model."""
     load = partial(Settings.load, [*FIXED, f"MARAG_DATA_DIR={folder}"], **model)
     async with open_study(load(), transport=ScriptedModel({})) as study:
         yield Shell(study=study, settings=load(), load=load, screen=Screen())
 
 
-def test_every_command_is_explained_and_named_once() -> None:
+def test_every_command_is_described_and_has_a_unique_name() -> None:
     names = [command.name for command in COMMANDS]
     wanted = {
         "help",
@@ -65,7 +65,7 @@ def test_completion_offers_commands_and_their_values() -> None:
     assert not list(completions("mode", COMMANDS))
 
 
-async def test_commands_say_what_they_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_commands_report_what_they_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async with shell(tmp_path) as talk:
         for line in (
             "/history",
@@ -103,7 +103,7 @@ async def test_commands_say_what_they_did(tmp_path: Path, capsys: pytest.Capture
     assert "Forgotten: 1 question " in shown
 
 
-async def test_a_session_says_in_which_mode_it_goes_on(
+async def test_a_resumed_session_states_its_mode(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     load = partial(Settings.load, [*FIXED, f"MARAG_DATA_DIR={tmp_path}"])
@@ -146,7 +146,7 @@ async def test_refusals_of_the_packaged_model_are_explained_once(
         ("/save taken.md", "left unchanged"),
     ],
 )
-async def test_what_cannot_be_done_is_said_in_one_sentence(tmp_path: Path, line: str, said: str) -> None:
+async def test_errors_are_reported_in_one_sentence(tmp_path: Path, line: str, said: str) -> None:
     taken = tmp_path / "taken.md"
     taken.write_text("mine")
     async with shell(tmp_path) as talk:
@@ -155,7 +155,7 @@ async def test_what_cannot_be_done_is_said_in_one_sentence(tmp_path: Path, line:
     assert taken.read_text() == "mine"
 
 
-async def test_another_provider_is_not_asked_at_the_address_of_the_first(tmp_path: Path) -> None:
+async def test_switching_the_provider_resets_address_and_models(tmp_path: Path) -> None:
     async with shell(tmp_path, llm_base_url="http://127.0.0.1:9/v1", flash_model="own") as talk:
         assert provider_changes(talk, "groq") == {
             "llm_provider": "groq",
@@ -177,11 +177,11 @@ async def test_another_provider_is_not_asked_at_the_address_of_the_first(tmp_pat
         ({"title": "", "doc_id": "tides"}, "tides"),
     ],
 )
-def test_a_source_names_its_place(source: Mapping[str, object], line: str) -> None:
+def test_a_source_names_its_location(source: Mapping[str, object], line: str) -> None:
     assert source_lines(source)[0] == line
 
 
-def test_no_control_character_is_saved_or_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_control_characters_are_neither_saved_nor_shown(capsys: pytest.CaptureFixture[str]) -> None:
     sources = [{**PLACE, "title": "Ti\x1b[2Jdes", "snippet": "high\x07 water"}]
     text = as_markdown("evening", "sea", history_of("It is \x1b[31mred[/]."), (), sources)
     assert "\x1b" not in text
@@ -192,14 +192,14 @@ def test_no_control_character_is_saved_or_shown(capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out == "\\x1b]0;title\\x07 [bold]as it is[/] :cat:\n\\x9b2J\n"
 
 
-def test_stages_are_named() -> None:
+def test_every_stage_has_a_label() -> None:
     assert Step(node="retrieve", rounds=()).words == "Retrieving"
     assert Step(node="reasoning_error", rounds=()).words == "Repairing reasoning error"
 
 
-async def test_ctrl_c_stops_the_work_at_hand_and_nothing_else() -> None:
+async def test_ctrl_c_stops_only_the_current_task() -> None:
     interrupts = Interrupts()
-    interrupts.stop()  # without work it does nothing
+    interrupts.stop()  # without a running task it does nothing
     asyncio.get_running_loop().call_later(0.01, interrupts.stop)
     with pytest.raises(Stopped):
         await interrupts.finished(asyncio.sleep(10))

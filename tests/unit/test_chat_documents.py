@@ -1,4 +1,4 @@
-"""Questions about one document, the whole conversation in a file, and sessions by name."""
+"""Questions about one document, saving a whole conversation, and named sessions."""
 
 import asyncio
 from pathlib import Path
@@ -46,7 +46,7 @@ DOCUMENTS = (
     ("name", "place"),
     [("tides", 0), ("TIDES.MD", 0), ("Tides of the North", 0), ("tides of", 0), ("north-winds", 1), ("winds old", 2)],
 )
-def test_documents_are_named_by_title_or_file(name: str, place: int) -> None:
+def test_documents_are_found_by_title_or_file_name(name: str, place: int) -> None:
     assert documents_named(DOCUMENTS, [name]) == {DOCUMENTS[place].id}
 
 
@@ -58,12 +58,12 @@ def test_documents_are_named_by_title_or_file(name: str, place: int) -> None:
         ("_", "No document is named '_'"),
     ],
 )
-def test_a_name_that_is_unknown_or_ambiguous_is_said(name: str, said: str) -> None:
+def test_an_unknown_or_ambiguous_name_is_reported(name: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         documents_named(DOCUMENTS, [name])
 
 
-def test_a_text_in_place_of_a_list_is_refused() -> None:
+def test_a_string_instead_of_a_list_is_rejected() -> None:
     with pytest.raises(InputError, match=r"Give a list of documents, \['tides'\], not a text"):
         documents_named(DOCUMENTS, "tides")
 
@@ -78,11 +78,11 @@ def test_a_text_in_place_of_a_list_is_refused() -> None:
         ("Who is @ home?", "Who is @ home?", set()),
     ],
 )
-def test_a_message_names_its_documents(message: str, text: str, found: set[int]) -> None:
+def test_documents_named_in_a_message_are_recognised(message: str, text: str, found: set[int]) -> None:
     assert addressed(message, DOCUMENTS) == (text, frozenset(DOCUMENTS[place].id for place in found))
 
 
-def test_sources_in_short_name_each_document_once() -> None:
+def test_short_sources_name_each_document_once() -> None:
     sources: list[dict[str, object]] = [
         {"title": "Tides", "page": 3, "last_page": 4},
         {"title": "Winds", "doc_id": "w"},
@@ -121,7 +121,7 @@ def grounded(turn: Turn) -> GroundedAnswer:
     return turn.reply.grounded
 
 
-async def test_a_question_keeps_to_the_documents_that_it_names(folder: Path) -> None:
+async def test_a_question_is_limited_to_the_documents_it_names(folder: Path) -> None:
     question = "What does the spring at Quell reach?"
     study, turns = await talk(folder, question, f"@tides {question}", f"@winds {question}", session="limited")
     found = [{one.passage.title for one in grounded(turn).answer.evidence} for turn in turns]
@@ -131,7 +131,7 @@ async def test_a_question_keeps_to_the_documents_that_it_names(folder: Path) -> 
         await talk(folder, f"@waves {question}", session="limited")
 
 
-async def test_one_question_keeps_to_named_documents(folder: Path) -> None:
+async def test_one_question_can_be_limited_to_documents(folder: Path) -> None:
     settings = settings_in(folder, *HASHED, f"MARAG_DATA_DIR={folder}")
     asked: Any = {"corpus": "coast", "settings": settings, "transport": ScriptedModel({})}
     found = await grounded_answer("What does the spring at Quell reach?", documents=["winds.md"], **asked)
@@ -140,7 +140,7 @@ async def test_one_question_keeps_to_named_documents(folder: Path) -> None:
         await answer("What does the spring at Quell reach?", documents=["waves"], **asked)
 
 
-async def test_the_whole_conversation_is_saved_whatever_is_remembered(folder: Path, tmp_path: Path) -> None:
+async def test_the_whole_conversation_is_saved_regardless_of_memory(folder: Path, tmp_path: Path) -> None:
     questions = [f"How high is tide number {number} at Quell?" for number in range(5)]
     study, _ = await talk(folder, *questions, session="forgetful", memory="none")
     assert study.history.is_empty
@@ -163,7 +163,7 @@ async def test_the_whole_conversation_is_saved_whatever_is_remembered(folder: Pa
         (History(turns=9, summary="Tides."), "9 questions so far, none remembered in full, earlier ones in a summary"),
     ],
 )
-async def test_the_greeting_says_what_is_remembered(folder: Path, history: History, said: str) -> None:
+async def test_the_greeting_states_what_is_remembered(folder: Path, history: History, said: str) -> None:
     study, _ = await talk(folder, session="greeted")
     study.conversation.history = history
     assert _remembered(study) == said
@@ -174,7 +174,7 @@ def sessions(folder: Path, *arguments: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-def test_sessions_are_listed_renamed_and_deleted(tmp_path: Path, folder: Path) -> None:
+def test_sessions_can_be_listed_renamed_and_deleted(tmp_path: Path, folder: Path) -> None:
     assert sessions(tmp_path, "list") == (0, "No conversations yet; start one with `marag chat`.\n")
     asyncio.run(talk(folder, "How high is the tide at Quell?", session="monday"))
     asyncio.run(talk(folder, session="tuesday"))

@@ -1,4 +1,4 @@
-"""The coach in conversation: what reaches the learner, what reaches the model, and what is remembered."""
+"""The coach in conversation: what the learner sees, what the model sees, and what is remembered."""
 
 import json
 from pathlib import Path
@@ -38,7 +38,7 @@ async def asked_once(talk: Conversation, message: str = QUESTION) -> CoachReply:
     return coached(await talk.reply(message))
 
 
-async def test_none_of_300_replies_of_an_explainer_breaks_a_rule(tmp_path: Path) -> None:
+async def test_none_of_300_replies_breaks_a_rule_with_a_model_that_explains(tmp_path: Path) -> None:
     questions, model = data("questions")["within"], explainer()
     seen = 0
     for number in range(30):
@@ -56,7 +56,7 @@ async def test_none_of_300_replies_of_an_explainer_breaks_a_rule(tmp_path: Path)
     assert {request.max_tokens for request in model.requests} == {300}
 
 
-async def test_the_first_reply_after_the_teacher_obeys_in_50_of_50(tmp_path: Path) -> None:
+async def test_the_first_reply_after_teacher_mode_always_obeys_the_rules(tmp_path: Path) -> None:
     questions = data("questions")["within"]
     for number in range(50):
         model, level = explainer(), list(levels())[number % 3]
@@ -80,7 +80,7 @@ async def test_a_good_draft_needs_one_call(tmp_path: Path) -> None:
     assert [exchange.mode for exchange in talk.history.exchanges] == ["coach"]
 
 
-async def test_a_failing_draft_is_written_anew_with_constraint_and_reason(tmp_path: Path) -> None:
+async def test_a_draft_that_breaks_a_rule_is_regenerated_with_constraint_and_reason(tmp_path: Path) -> None:
     model = ScriptedModel({"coach": [reply(EXPLAINED), reply(GOOD)]})
     async with coaching(tmp_path, model, level=2) as talk:
         shown = await asked_once(talk)
@@ -102,7 +102,7 @@ async def test_a_failing_draft_is_written_anew_with_constraint_and_reason(tmp_pa
         ("x" * 300 + "?", "Why is that?", "shortened"),
     ],
 )
-async def test_a_second_failure_is_shortened_to_a_question(
+async def test_a_second_violation_is_shortened_to_a_question(
     tmp_path: Path, second: str, text: str, outcome: str
 ) -> None:
     first = f"{EXPLAINED} Why is that?"
@@ -114,7 +114,7 @@ async def test_a_second_failure_is_shortened_to_a_question(
 
 
 @pytest.mark.parametrize(("message", "language"), [(QUESTION, "en"), ("なぜ影は動くのですか？", "ja")])
-async def test_without_any_question_a_template_is_asked(tmp_path: Path, message: str, language: str) -> None:
+async def test_a_template_is_used_if_no_draft_has_a_question(tmp_path: Path, message: str, language: str) -> None:
     model = ScriptedModel({"coach": reply(EXPLAINED, right=True)})
     async with coaching(tmp_path, model, level=3) as talk:
         first, second = [await asked_once(talk, message), await asked_once(talk, f"{message} So?")]
@@ -126,7 +126,7 @@ async def test_without_any_question_a_template_is_asked(tmp_path: Path, message:
 
 @pytest.mark.parametrize("stuck", ["I don't know", "...", "わかりません"])
 @pytest.mark.parametrize("level", [1, 2, 3])
-async def test_a_deadlock_brings_one_hint_and_then_the_coach_asks_again(tmp_path: Path, stuck: str, level: int) -> None:
+async def test_a_deadlock_leads_to_one_hint_then_the_coach_asks_again(tmp_path: Path, stuck: str, level: int) -> None:
     model = ScriptedModel({"coach": [reply(GOOD), reply(HINT, right=True), reply(HINT), reply(GOOD)]})
     async with coaching(tmp_path, model, level=level) as talk:
         replies = [await asked_once(talk, message) for message in (QUESTION, stuck, stuck)]
@@ -140,7 +140,7 @@ async def test_a_deadlock_brings_one_hint_and_then_the_coach_asks_again(tmp_path
     assert [exchange.mode for exchange in talk.history.exchanges] == ["coach", "hint", "coach"]
 
 
-async def test_a_hint_that_runs_on_is_cut(tmp_path: Path) -> None:
+async def test_an_overlong_hint_is_cut(tmp_path: Path) -> None:
     model = ScriptedModel({"coach": [reply(GOOD), reply(EXPLAINED), reply(EXPLAINED)]})
     async with coaching(tmp_path, model, level=3) as talk:
         await talk.reply(QUESTION)
@@ -164,17 +164,17 @@ ANSWER = "the Earth turns"
         ([f"Does the Earth turn? {GOOD}", f"Yes, it turns, the Earth. {GOOD}"], GOOD, "shortened"),
     ],
 )
-async def test_nothing_that_gives_the_answer_away_is_shown(
+async def test_drafts_that_reveal_the_answer_are_not_shown(
     tmp_path: Path, lines: list[str], text: str | None, outcome: str, stuck: bool
 ) -> None:
     drafts = [reply(line, answer=ANSWER) for line in lines]
     model = ScriptedModel({"coach": [*([reply(ASKED, answer=ANSWER)] if stuck else []), *drafts]})
     async with coaching(tmp_path, model) as talk:
         if stuck:
-            assert (await asked_once(talk)).text == ASKED, "a question may offer the answer among others"
+            assert (await asked_once(talk)).text == ASKED, "a question may offer the answer as one of several options"
         shown = await asked_once(talk, "I don't know" if stuck else QUESTION)
     if stuck and outcome == "shortened":
-        text, outcome = None, "template"  # the beginning of a hint is kept, not its last question
+        text, outcome = None, "template"  # a hint keeps its beginning, not its last question
     assert shown.text == (levels()[1].templates["en"][int(stuck)] if text is None else text)
     assert (shown.trace.outcome, bool(shown.trace.emergency)) == (outcome, stuck)
     assert [bool(attempt.finding.violation) for attempt in shown.trace.attempts] == [line != GOOD for line in lines]
@@ -185,7 +185,7 @@ async def test_nothing_that_gives_the_answer_away_is_shown(
         assert shown.trace.violations[0] in model.requests[-1].messages[-1].content
 
 
-async def test_a_second_draft_is_held_to_the_answer_of_the_first_and_so_is_a_template(tmp_path: Path) -> None:
+async def test_second_drafts_and_templates_are_checked_against_the_first_answer(tmp_path: Path) -> None:
     model = ScriptedModel({"coach": [reply("Do you notice it?", answer="notice"), reply("Will you notice?")]})
     async with coaching(tmp_path, model, history=History(turns=1)) as talk:
         shown = await asked_once(talk)
@@ -194,7 +194,7 @@ async def test_a_second_draft_is_held_to_the_answer_of_the_first_and_so_is_a_tem
     assert (shown.text, len(shown.trace.violations)) == (templates[2], 2)
 
 
-async def test_what_the_learner_has_found_may_be_repeated(tmp_path: Path) -> None:
+async def test_what_the_learner_has_found_out_may_be_repeated(tmp_path: Path) -> None:
     right = "That's right, the Earth turns. How fast?"
     model = ScriptedModel({"coach": [reply(GOOD, answer=ANSWER), *[reply(right, answer=ANSWER, right=True)] * 2]})
     async with coaching(tmp_path, model) as talk:
@@ -206,7 +206,7 @@ async def test_what_the_learner_has_found_may_be_repeated(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("last", ["???", "   "])
-async def test_a_hint_that_says_nothing_is_not_shown(tmp_path: Path, last: str) -> None:
+async def test_a_hint_without_content_is_not_shown(tmp_path: Path, last: str) -> None:
     model = ScriptedModel({"coach": [reply(GOOD), reply(EXPLAINED), *[reply(last)] * 3]})
     async with coaching(tmp_path, model) as talk:
         await talk.reply(QUESTION)
@@ -216,7 +216,7 @@ async def test_a_hint_that_says_nothing_is_not_shown(tmp_path: Path, last: str) 
 
 
 @pytest.mark.parametrize("setting", [("MEMORY=none",), ("MEMORY_EXCHANGES=0",), ()], ids=str)
-async def test_whatever_is_remembered_a_deadlock_is_noticed(tmp_path: Path, setting: tuple[str, ...]) -> None:
+async def test_a_deadlock_is_detected_regardless_of_memory(tmp_path: Path, setting: tuple[str, ...]) -> None:
     model = ScriptedModel({"coach": [reply(GOOD), reply(HINT), reply(GOOD)], "summarize": "They spoke of shadows."})
     async with coaching(tmp_path, model, *setting) as talk:
         turns = [await talk.say(message) for message in (QUESTION, "I don't know", "I don't know")]
@@ -226,7 +226,7 @@ async def test_whatever_is_remembered_a_deadlock_is_noticed(tmp_path: Path, sett
 
 
 class Switching(FakeAnswerer):
-    """A teacher in whose turn the mode is changed."""
+    """Changes the mode during the teacher's turn."""
 
     talk: Conversation
 
@@ -237,7 +237,7 @@ class Switching(FakeAnswerer):
         return TurnReply(text=EXPLAINED, short_answer="the Earth turns")
 
 
-async def test_a_mode_that_changes_in_mid_turn_counts_from_the_next_turn(tmp_path: Path) -> None:
+async def test_a_mode_changed_in_mid_turn_applies_from_the_next_turn(tmp_path: Path) -> None:
     model, teacher = ScriptedModel({"coach": reply(GOOD)}), Switching()
     async with coaching(tmp_path, model, mode="teacher", teacher=teacher) as talk:
         teacher.talk = talk
@@ -248,7 +248,7 @@ async def test_a_mode_that_changes_in_mid_turn_counts_from_the_next_turn(tmp_pat
 
 
 class Far:
-    """A scope that tells one score for everything."""
+    """A scope with one score for every message."""
 
     def __init__(self, score: float) -> None:
         self.value = score
@@ -259,7 +259,7 @@ class Far:
         return ScopeScore(topic="sundials", score=self.value, threshold=0.15)
 
 
-async def test_what_is_out_of_scope_costs_no_call_and_is_not_remembered(tmp_path: Path) -> None:
+async def test_an_off_topic_message_costs_no_call_and_is_not_remembered(tmp_path: Path) -> None:
     model, scope, retriever = ScriptedModel({"coach": reply(GOOD)}), Far(0.03), OnePassage()
     async with coaching(tmp_path, model, scope=scope, retriever=retriever) as talk:
         talk.socratic = Socratic(mode="coach", topic="sundials")
@@ -276,7 +276,7 @@ async def test_what_is_out_of_scope_costs_no_call_and_is_not_remembered(tmp_path
     assert talk.history.turns == 2
 
 
-async def test_the_latest_ten_messages_follow_and_older_ones_are_summarised(tmp_path: Path) -> None:
+async def test_the_prompt_holds_the_latest_ten_messages_and_a_summary(tmp_path: Path) -> None:
     model = ScriptedModel({"coach": reply(GOOD)})
     async with coaching(tmp_path, model) as talk:
         for number in range(8):
@@ -289,7 +289,7 @@ async def test_the_latest_ten_messages_follow_and_older_ones_are_summarised(tmp_
     assert "Earth turns once in 24 hours" in last.messages[0].content
 
 
-async def test_what_was_asked_is_searched_for_with_what_it_answers(tmp_path: Path) -> None:
+async def test_retrieval_uses_the_coachs_question_with_the_learners_answer(tmp_path: Path) -> None:
     retriever = OnePassage()
     async with coaching(tmp_path, ScriptedModel({"coach": reply(ASKED)}), retriever=retriever) as talk:
         for message in (QUESTION, "the Earth", "I don't know"):
@@ -301,14 +301,14 @@ async def test_what_was_asked_is_searched_for_with_what_it_answers(tmp_path: Pat
     ]
 
 
-async def test_success_is_told_by_the_field_or_by_words(tmp_path: Path) -> None:
+async def test_success_is_recognised_from_the_field_or_the_wording(tmp_path: Path) -> None:
     lines = [reply(GOOD, right=True), reply(f"Correct! {GOOD}"), reply(GOOD), reply(f"Not quite. {GOOD}", right=True)]
     async with coaching(tmp_path, ScriptedModel({"coach": lines})) as talk:
         seen = [(await asked_once(talk, f"Is it the Earth, number {number}?")).acknowledged for number in range(4)]
     assert seen == [True, True, False, False]
 
 
-async def test_only_questions_about_the_talk_pass_the_coach_by(tmp_path: Path) -> None:
+async def test_only_questions_about_the_conversation_bypass_the_coach(tmp_path: Path) -> None:
     model = ScriptedModel({"coach": reply(GOOD)})
     async with coaching(tmp_path, model) as talk:
         await talk.reply(QUESTION)
@@ -320,7 +320,7 @@ async def test_only_questions_about_the_talk_pass_the_coach_by(tmp_path: Path) -
     assert len(model.requests) == 4
 
 
-async def test_modes_change_between_turns_and_the_rewriter_is_the_teacher_s_alone(tmp_path: Path) -> None:
+async def test_modes_change_between_turns_and_only_the_teacher_uses_the_rewriter(tmp_path: Path) -> None:
     model, teacher = ScriptedModel({"coach": reply(GOOD), "rewrite_query": "Why does it move?"}), FakeAnswerer("Told.")
     async with coaching(tmp_path, model, teacher=teacher) as talk:
         await talk.reply(QUESTION)
@@ -332,7 +332,7 @@ async def test_modes_change_between_turns_and_the_rewriter_is_the_teacher_s_alon
     assert [request.stage for request in model.requests][:2] == ["coach", "rewrite_query"]
 
 
-async def test_faults_of_the_model(tmp_path: Path) -> None:
+async def test_model_errors_are_survived_or_raised(tmp_path: Path) -> None:
     prose = ScriptedModel({"coach": "I would rather explain."})
     async with coaching(tmp_path, prose, level=3) as talk:
         shown = await asked_once(talk)
@@ -354,7 +354,7 @@ async def test_faults_of_the_model(tmp_path: Path) -> None:
             await talk.reply(QUESTION)
 
 
-def test_modes_and_levels_are_checked_and_stored() -> None:
+def test_modes_and_levels_are_validated_and_stored() -> None:
     held = Socratic(mode="coach", level=3, topic="sundials")
     stored = Stored(corpus="notes", history=History(), socratic=held)
     assert Stored.from_json(stored.as_json()) == stored

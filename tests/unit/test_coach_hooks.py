@@ -1,4 +1,4 @@
-"""Each hook of the coach over a table of cases, false alarms included, in English and Japanese."""
+"""Each coach hook over a table of cases, including false alarms, in English and Japanese."""
 
 import re
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ def cases(hook: str, *names: str) -> Sequence[Any]:
 
 
 class FarOff:
-    """A scope that nothing is near to."""
+    """A scope that every message is far from."""
 
     async def score(self, message: str, topic: str = "") -> ScopeScore | None:
         return ScopeScore(topic=topic or "sundials", score=0.04, threshold=0.15)
@@ -59,7 +59,7 @@ def draft_of(text: str, *, level: int = 1, acknowledges: bool = False, is_hint: 
 
 
 @pytest.mark.parametrize("hook", ["answer_guard", "deadlock_breaker", "exit_trigger", "scope_guard", "validation"])
-def test_every_table_is_long_and_in_two_languages(hook: str) -> None:
+def test_every_table_has_enough_cases_in_both_languages(hook: str) -> None:
     rows = [str(row) for name in table(hook) for row in table(hook)[name]]
     assert len(rows) >= 40
     assert len(set(rows)) == len(rows) or hook == "exit_trigger"
@@ -67,22 +67,22 @@ def test_every_table_is_long_and_in_two_languages(hook: str) -> None:
 
 
 @pytest.mark.parametrize("message", cases("deadlock_breaker", "stuck"))
-async def test_a_learner_who_is_stuck_is_noticed(message: str) -> None:
+async def test_a_stuck_learner_is_detected(message: str) -> None:
     assert (await DEADLOCK.before(incoming(message))).emergency
 
 
 @pytest.mark.parametrize("message", cases("deadlock_breaker", "trying"))
-async def test_a_learner_who_tries_is_not_stuck(message: str) -> None:
+async def test_a_learner_who_tries_is_not_taken_for_stuck(message: str) -> None:
     assert await DEADLOCK.before(incoming(message)) == Ruling()
 
 
 @pytest.mark.parametrize(("before", "now"), cases("deadlock_breaker", "repeated"))
-async def test_the_same_answer_again_is_a_deadlock(before: str, now: str) -> None:
+async def test_a_repeated_answer_is_a_deadlock(before: str, now: str) -> None:
     assert (await DEADLOCK.before(incoming(now, question=before))).detail == "repeats"
 
 
 @pytest.mark.parametrize(("before", "now"), cases("deadlock_breaker", "not_repeated"))
-async def test_another_answer_is_none(before: str, now: str) -> None:
+async def test_a_different_answer_is_not_a_deadlock(before: str, now: str) -> None:
     assert await DEADLOCK.before(incoming(now, question=before)) == Ruling()
 
 
@@ -91,13 +91,13 @@ async def test_another_answer_is_none(before: str, now: str) -> None:
     [{"answer": "The Earth turns."}, {"mode": "teacher"}, {"mode": ""}, {"mode": "hint"}],
     ids=["no question", "teacher", "companion", "just after a hint"],
 )
-async def test_there_is_no_deadlock_but_on_the_coach_s_question(before: dict[str, Any]) -> None:
+async def test_a_deadlock_needs_a_preceding_question_of_the_coach(before: dict[str, Any]) -> None:
     assert await DEADLOCK.before(incoming("I don't know", **before)) == Ruling()
     first = IncomingMessage(message="I don't know", history=History(), level=levels()[1])
     assert await DEADLOCK.before(first) == Ruling()
 
 
-async def test_long_and_strange_texts_are_read_quickly() -> None:
+async def test_long_and_unusual_texts_are_checked_quickly() -> None:
     for message in ("i dont know " * 5000, "\ud800", "わからない" * 3000, "the the the " * 20 + "x"):
         await DEADLOCK.before(incoming(message))
         await SCOPE.before(incoming(message, scope=FarOff()))
@@ -106,12 +106,12 @@ async def test_long_and_strange_texts_are_read_quickly() -> None:
 
 
 @pytest.mark.parametrize("message", cases("scope_guard", "passes"))
-async def test_what_the_dialogue_brings_passes_without_the_check(message: str) -> None:
+async def test_dialogue_replies_skip_the_scope_check(message: str) -> None:
     assert await SCOPE.before(incoming(message, scope=FarOff())) == Ruling()
 
 
 @pytest.mark.parametrize("message", cases("scope_guard", "measured"))
-async def test_everything_else_is_measured_and_the_score_is_told(message: str) -> None:
+async def test_other_messages_are_scored_and_the_score_is_reported(message: str) -> None:
     ruling = await SCOPE.before(incoming(message, scope=FarOff()))
     assert "0.04" in ruling.refusal
     assert "0.15" in ruling.refusal
@@ -119,7 +119,7 @@ async def test_everything_else_is_measured_and_the_score_is_told(message: str) -
     assert ruling.score == pytest.approx(0.04)
 
 
-async def test_without_a_scope_or_in_an_emergency_nothing_is_out_of_scope() -> None:
+async def test_without_a_scope_or_in_an_emergency_every_message_passes() -> None:
     message = "Who won the world cup in 1998?"
     assert await SCOPE.before(incoming(message)) == Ruling()
     urgent = IncomingMessage(
@@ -132,7 +132,7 @@ async def test_without_a_scope_or_in_an_emergency_nothing_is_out_of_scope() -> N
     assert await SCOPE.before(urgent) == Ruling()
 
 
-async def test_a_learner_who_is_still_stuck_after_the_hint_is_not_turned_away() -> None:
+async def test_a_learner_still_stuck_after_a_hint_is_not_refused() -> None:
     message = "I really have no idea what to answer to that, please just tell me"
     assert await SCOPE.before(incoming(message, mode="hint", answer="It turns.", scope=FarOff())) == Ruling()
     assert (await SCOPE.before(incoming(message, mode="teacher", scope=FarOff()))).refusal
@@ -143,45 +143,45 @@ def filled(text: str) -> str:
 
 
 @pytest.mark.parametrize(("level", "text"), cases("validation", "keeps"))
-def test_a_reply_that_keeps_the_rules(level: int, text: str) -> None:
+def test_a_reply_that_obeys_the_rules_passes(level: int, text: str) -> None:
     assert VALIDATION.after(draft_of(filled(text), level=level)) == RuleFinding()
 
 
 @pytest.mark.parametrize(("level", "text"), cases("validation", "breaks"))
-def test_a_reply_that_breaks_a_rule(level: int, text: str) -> None:
+def test_a_reply_that_breaks_a_rule_is_a_violation(level: int, text: str) -> None:
     assert VALIDATION.after(draft_of(filled(text), level=level)).violation
 
 
-def test_the_reason_names_the_measure() -> None:
+def test_the_reason_states_the_measured_length() -> None:
     assert "81" in VALIDATION.after(draft_of(filled("{80}?"), level=3)).violation
     assert "80" in VALIDATION.after(draft_of(filled("{80}?"), level=3)).violation
 
 
 @pytest.mark.parametrize("level", [1, 2, 3])
-def test_a_hint_need_not_ask_and_has_the_length_of_the_first_level(level: int) -> None:
+def test_a_hint_needs_no_question_and_has_the_length_limit_of_level_one(level: int) -> None:
     assert not VALIDATION.after(draft_of(filled("{160}"), level=level, is_hint=True)).violation
     assert VALIDATION.after(draft_of(filled("{161}"), level=level, is_hint=True)).violation
     assert VALIDATION.after(draft_of("...?", level=level, is_hint=True)).violation
 
 
 @pytest.mark.parametrize("text", cases("exit_trigger", "success"))
-def test_an_acknowledgement_is_seen(text: str) -> None:
+def test_an_acknowledgement_is_detected(text: str) -> None:
     assert EXIT.after(draft_of(text)).acknowledged
     assert not EXIT.after(draft_of(text, is_hint=True)).acknowledged
 
 
 @pytest.mark.parametrize("text", cases("exit_trigger", "no_success"))
-def test_what_is_no_acknowledgement_is_not_celebrated(text: str) -> None:
+def test_other_replies_are_not_taken_for_an_acknowledgement(text: str) -> None:
     assert not EXIT.after(draft_of(text)).acknowledged
 
 
 @pytest.mark.parametrize("text", cases("exit_trigger", "overruled"))
-def test_words_overrule_the_field(text: str) -> None:
+def test_wording_that_denies_overrides_the_field(text: str) -> None:
     assert not EXIT.after(draft_of(text, acknowledges=True)).acknowledged
 
 
 @pytest.mark.parametrize("text", cases("exit_trigger", "not_overruled"))
-def test_the_field_comes_first(text: str) -> None:
+def test_the_field_counts_if_the_wording_is_neutral(text: str) -> None:
     assert EXIT.after(draft_of(text, acknowledges=True)).acknowledged
     assert not EXIT.after(draft_of(text)).acknowledged
 
@@ -192,7 +192,7 @@ def guarded(answer: str, message: str, text: str, *earlier: str) -> bool:
 
 
 @pytest.mark.parametrize("half", ["", "_held_out"])
-def test_hints_that_give_the_answer_away_are_told_from_others(half: str) -> None:
+def test_hints_that_reveal_the_answer_are_distinguished_from_harmless_ones(half: str) -> None:
     leaking, harmless = cases("answer_guard", f"leaking{half}"), cases("answer_guard", f"harmless{half}")
     assert len(leaking) == len(harmless) == 10
     assert sum(guarded(*row) for row in leaking) >= 9
@@ -211,11 +211,11 @@ def test_hints_that_give_the_answer_away_are_told_from_others(half: str) -> None
         ("傾き", "傾きですか、それとも距離ですか？", False),
     ],
 )
-def test_what_gives_an_answer_away(answer: str, text: str, given: bool) -> None:
+def test_replies_that_reveal_the_answer(answer: str, text: str, given: bool) -> None:
     assert gives_away(text, answer) == given
 
 
-def test_words_of_the_learner_are_not_given_away() -> None:
+def test_the_learners_own_words_do_not_reveal_the_answer() -> None:
     row = ("carbon dioxide", "No idea.", "Carbon dioxide, you said. Why?")
     assert guarded(*row)
     assert not guarded(*row, "It is carbon dioxide.")

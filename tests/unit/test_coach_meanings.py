@@ -1,4 +1,4 @@
-"""What learners and the coach mean by words that no list has, and files of words of one's own."""
+"""Recognising meanings beyond the word lists, and custom files of words."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,12 +32,12 @@ from tests.unit.test_coach_hooks import FarOff, draft_of, incoming
 TABLE = Path(__file__).parents[1] / "coaching" / "meanings.yaml"
 LEAST = {"gives_up": 0.7, "right": 0.5}
 MOST_WRONG = {"gives_up": 0.07, "right": 0.15}
-"""Shares of what measures: a celebration too few is better than one too many."""
+"""Shares of held-out examples: a missed celebration is better than a wrong one."""
 
 
 @cache
 def measured(name: str) -> Sequence[str]:
-    """The second of each pair: what nothing was fitted on."""
+    """The second of each pair: held-out examples that nothing was fitted on."""
     return [pair[1] for pair in yaml.safe_load(TABLE.read_text("utf-8"))[name]]
 
 
@@ -55,12 +55,12 @@ async def share(texts: Sequence[str], meaning: str) -> float:
 
 
 @pytest.mark.parametrize(("meaning", "opposite"), [("gives_up", "goes_on"), ("right", "not_right")])
-async def test_meaning_tells_what_words_leave_open(meaning: str, opposite: str) -> None:
+async def test_meaning_is_recognised_where_word_lists_fail(meaning: str, opposite: str) -> None:
     assert await share(measured(meaning), meaning) >= LEAST[meaning]
     assert await share(measured(opposite), meaning) <= MOST_WRONG[meaning]
 
 
-async def test_a_learner_who_has_enough_gets_a_hint_by_meaning_alone() -> None:
+async def test_giving_up_is_recognised_by_meaning_alone() -> None:
     message = "stop asking me questions"
     assert not gives_up(message)
     asked = incoming(message)
@@ -70,21 +70,21 @@ async def test_a_learner_who_has_enough_gets_a_hint_by_meaning_alone() -> None:
         assert not (await DEADLOCK.before(replace(incoming(attempt), meanings=meanings()))).emergency
 
 
-def test_what_sounds_right_is_overruled_by_words() -> None:
+def test_wording_overrides_a_reply_that_sounds_right() -> None:
     good = replace(draft_of("You're hitting the nail. What follows?"), sounds_right=True)
     assert EXIT.after(good).acknowledged
     assert not EXIT.after(replace(good, is_hint=True)).acknowledged
     assert not EXIT.after(replace(good, text="That is not right. What moves?")).acknowledged
 
 
-async def test_any_encoder_will_do_and_no_text_breaks_it() -> None:
+async def test_any_encoder_works_and_any_text_is_accepted() -> None:
     known = Meanings(encoder=AsyncEncoder(HashEncoder()))
     assert await known.any_means(["I give up, tell me the answer."], "gives_up")
     assert not await known.any_means([], "right")
     assert not await known.any_means(["...", ""], "right")
 
 
-def test_files_of_words_of_one_s_own(tmp_path: Path) -> None:
+def test_custom_files_of_words(tmp_path: Path) -> None:
     (tmp_path / "levels.yaml").write_text("3: {limit: 60, templates: {en: ['Really?']}}\n", "utf-8")
     (tmp_path / "replies.yaml").write_text("thanks: Any time.\n", "utf-8")
     (tmp_path / "words.yaml").write_text("mumbles: [[meh]]\nreasons: {no_question: ask something}\n", "utf-8")
@@ -120,7 +120,7 @@ def test_a_misspelt_name_is_an_error(tmp_path: Path, name: str, text: str, named
         check_files(tmp_path / "gone")
 
 
-def test_strategies_of_one_s_own_and_misspelt_ones(tmp_path: Path) -> None:
+def test_custom_strategies_and_misspelt_ones(tmp_path: Path) -> None:
     (tmp_path / "strategies.yaml").write_text("slowly: Take your time.\n", "utf-8")
     (tmp_path / "answerer.yaml").write_text("instruction: Answer.\nreasoning_strategy: slowly\n", "utf-8")
     check_prompts(tmp_path)
@@ -136,7 +136,7 @@ def test_strategies_of_one_s_own_and_misspelt_ones(tmp_path: Path) -> None:
     assert "Think of a number." in prompt("answerer", third).text()
 
 
-async def test_the_coach_uses_the_files_of_its_settings(tmp_path: Path) -> None:
+async def test_the_coach_uses_the_files_named_in_the_settings(tmp_path: Path) -> None:
     own = tmp_path / "own"
     own.mkdir()
     (own / "levels.yaml").write_text("1: {limit: 20}\n", "utf-8")
@@ -159,14 +159,14 @@ async def test_the_coach_uses_the_files_of_its_settings(tmp_path: Path) -> None:
         ("levels.yml", "templates: {}", "replaces none"),
     ],
 )
-def test_a_fault_in_a_file_of_ones_own_is_found_at_the_start(tmp_path: Path, file: str, text: str, said: str) -> None:
+def test_an_error_in_a_custom_file_is_found_at_startup(tmp_path: Path, file: str, text: str, said: str) -> None:
     (tmp_path / file).write_text(text)
     with pytest.raises(PromptError) as found:
         check_files(tmp_path)
     assert said in str(found.value)
 
 
-async def test_a_first_comparison_that_is_cut_off_leaves_the_next_one_whole() -> None:
+async def test_an_interrupted_first_comparison_does_not_break_the_next() -> None:
     class CutOff(HashEncoder):
         left = 1
 

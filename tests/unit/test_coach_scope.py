@@ -1,4 +1,4 @@
-"""What belongs to a subject: nearer to it than to anything else, and a topic that limits the search."""
+"""What belongs to a subject (what is nearer to it than to anything else), and topics that limit the search."""
 
 import asyncio
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ def hashed(*topics: Topic, threshold: float | None = None) -> TopicScope:
     return TopicScope(subject=Subject(topics=topics), encoder=AsyncEncoder(HashEncoder()), threshold=threshold)
 
 
-async def test_the_nearest_topic_counts_or_the_chosen_one() -> None:
+async def test_the_score_is_of_the_nearest_or_the_chosen_topic() -> None:
     scope = hashed(SUN, TIME)
     nearest = await scope.score("clock time")
     assert nearest is not None
@@ -55,7 +55,7 @@ async def test_the_nearest_topic_counts_or_the_chosen_one() -> None:
     assert await hashed().score("clock time") is None
 
 
-async def test_the_threshold_is_calibrated_or_that_of_the_setting() -> None:
+async def test_the_threshold_is_calibrated_or_set() -> None:
     calibrated = await hashed(SUN, TIME).score("clock time")
     narrow = await hashed(TIME).score("clock time")
     fixed = await hashed(SUN, TIME, threshold=0.3).score("clock time")
@@ -63,10 +63,10 @@ async def test_the_threshold_is_calibrated_or_that_of_the_setting() -> None:
     assert narrow is not None
     assert fixed is not None
     assert fixed.threshold == 0.3
-    assert calibrated.threshold >= narrow.threshold  # with more to be near to, strangers come nearer
+    assert calibrated.threshold >= narrow.threshold  # with more topics, unrelated texts come nearer to one
 
 
-async def test_passages_count_beside_titles() -> None:
+async def test_passages_are_matched_as_well_as_titles() -> None:
     encoder = HashEncoder()
     subject = Subject(
         topics=(SUN, TIME),
@@ -80,7 +80,7 @@ async def test_passages_count_beside_titles() -> None:
     assert (found.topic, found.score > without.score) == ("sun", True)
 
 
-async def test_questions_on_the_course_pass_and_others_do_not() -> None:
+async def test_questions_about_the_course_pass_and_others_do_not() -> None:
     if packaged_folder() is None:
         pytest.skip("no encoder is packaged")
     encoder = load_encoder(Settings.load(), "all-MiniLM-L6-v2").encoder
@@ -92,7 +92,7 @@ async def test_questions_on_the_course_pass_and_others_do_not() -> None:
     assert found["recall"] >= 0.9
 
 
-async def test_a_corpus_knows_which_passages_belong_to_which_topic(tmp_path: Path) -> None:
+async def test_a_corpus_maps_passages_to_topics(tmp_path: Path) -> None:
     settings = settings_in(tmp_path, *HASHED)
     encoder = AsyncEncoder(HashEncoder())
     await ingest(settings, [COURSE], "course", encoder=encoder)
@@ -128,7 +128,7 @@ async def test_a_chosen_topic_limits_what_the_coach_reads(tmp_path: Path) -> Non
 
 
 class Listed:
-    """Finds its passages in their order, and counts the searches."""
+    """Returns its passages in order, and counts the searches."""
 
     def __init__(self, *documents: str) -> None:
         self.searches = 0
@@ -147,7 +147,7 @@ class Listed:
     [(["a"] * 9 + ["b", "a", "b"], 2, ["9", "11"]), (["a"] * 100 + ["b"], 1, []), ([], 3, [])],
     ids=["further on", "beyond what is searched", "nothing there"],
 )
-async def test_the_search_goes_on_past_other_documents(documents: list[str], k: int, expected: list[str]) -> None:
+async def test_a_topic_search_continues_past_other_documents(documents: list[str], k: int, expected: list[str]) -> None:
     listed: Any = Listed(*documents)
     found = await LimitedRetriever(retriever=listed, documents=frozenset({"b"})).retrieve(["q"], k=k)
     assert [one.passage.id for one in found.found] == expected

@@ -1,4 +1,4 @@
-"""The coach over an ingested course: its topics, and a mode that is kept with the session."""
+"""The coach over an ingested course: its topics, and a mode stored with the session."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ QUESTION = "Why does the shadow move over the dial of a sundial?"
 GOOD = "What stands still, the stick or the Sun?"
 
 
-async def test_a_course_is_taught_in_the_mode_that_was_kept(tmp_path: Path) -> None:
+async def test_a_resumed_course_keeps_its_mode(tmp_path: Path) -> None:
     settings = settings_in(tmp_path, *HASHED)
     report = await ingest(settings, [COURSE], "course", encoder=AsyncEncoder(HashEncoder()))
     assert len(report.outcomes) == 6
@@ -63,7 +63,7 @@ async def test_a_course_is_taught_in_the_mode_that_was_kept(tmp_path: Path) -> N
         assert isinstance((await study.reply("Is it the shadow of a stick?")).reply, CoachReply)
 
 
-def test_lessons_are_gathered_by_topic() -> None:
+def test_lessons_are_grouped_by_topic() -> None:
     lessons = [
         Lesson(title="One", topic="b", level=3, headings=("One", "Part"), document="1"),
         Lesson(title="Two", topic="a"),
@@ -87,14 +87,14 @@ def test_lessons_are_gathered_by_topic() -> None:
         ("", "", None),
     ],
 )
-def test_what_front_matter_states(tmp_path: Path, text: str, topic: str, level: int | None) -> None:
+def test_front_matter_states_topic_and_level(tmp_path: Path, text: str, topic: str, level: int | None) -> None:
     file = tmp_path / "lesson.md"
     file.write_text(text, encoding="utf-8")
     assert stated_in(file) == Stated(topic=topic, level=level)
     assert stated_in(tmp_path / "gone.md") == Stated()
 
 
-def test_topics_of_one_s_own(tmp_path: Path) -> None:
+def test_custom_topics(tmp_path: Path) -> None:
     file = tmp_path / "topics.yaml"
     file.write_text("sun: [The height of the Sun, The seasons]\ntime: [Clocks]\n", encoding="utf-8")
     assert read_topics(file)[0] == Topic(name="sun", anchors=("The height of the Sun", "The seasons"))

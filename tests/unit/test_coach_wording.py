@@ -1,4 +1,4 @@
-"""Length, questions and shortening as a reader sees them, on wild text."""
+"""Length, questions and shortening as a reader sees them, on arbitrary text."""
 
 import time
 
@@ -56,18 +56,18 @@ LIMITS = st.integers(2, 200)
         ("a\r\nb", 3),
     ],
 )
-def test_length_counts_what_a_reader_sees(text: str, characters: int) -> None:
+def test_length_counts_visible_characters(text: str, characters: int) -> None:
     assert length(text) == characters
 
 
 @given(WILD)
-def test_length_is_no_more_than_code_points(text: str) -> None:
+def test_length_is_at_most_the_number_of_code_points(text: str) -> None:
     assert 0 <= length(text) <= len(text.strip())
     assert length(f"  {text}\n") == length(text)
 
 
 @given(WILD, LIMITS)
-def test_what_is_shortened_asks_and_fits(text: str, limit: int) -> None:
+def test_a_shortened_question_is_a_question_within_the_limit(text: str, limit: int) -> None:
     question = shortened_to_question(text, limit)
     if question:
         assert length(question) <= limit
@@ -79,14 +79,14 @@ def test_what_is_shortened_asks_and_fits(text: str, limit: int) -> None:
 
 
 @given(st.text(alphabet=st.characters(categories=["L", "N"]), min_size=4, max_size=40), WILD)
-def test_the_last_question_is_found_in_front_of_whatever_asks_nothing(asked: str, after: str) -> None:
+def test_the_last_question_is_found_before_any_trailing_text(asked: str, after: str) -> None:
     trailing = regex.sub("[?？]", "", after)
     question = f"{asked}?"
     assert last_question(f"First. {question}\n{trailing}") == question
 
 
 @given(WILD, LIMITS)
-def test_what_is_cut_fits_and_is_the_beginning(text: str, limit: int) -> None:
+def test_cut_text_is_a_prefix_within_the_limit(text: str, limit: int) -> None:
     shown = cut(text, limit)
     assert length(shown) <= limit
     if length(text) <= limit:
@@ -96,14 +96,14 @@ def test_what_is_cut_fits_and_is_the_beginning(text: str, limit: int) -> None:
 
 
 @given(WILD)
-def test_a_mark_without_words_is_no_question(text: str) -> None:
+def test_a_question_mark_without_words_is_not_a_question(text: str) -> None:
     if ends_with_question(text):
         assert regex.search(r"[\p{L}\p{N}]", text)
         assert regex.search("[?？]", text)
     assert not ends_with_question(f"{text} And so it is.")
 
 
-def test_a_text_of_any_length_is_measured_at_once() -> None:
+def test_a_text_of_any_length_is_measured_quickly() -> None:
     began = time.perf_counter()
     for text in ("?" * 50_000, "a" * 50_000, ". " * 50_000, "a? " * 20_000, "…" * 50_000, '"' * 50_000, "3." * 30_000):
         length(text)
@@ -125,18 +125,18 @@ def test_a_text_of_any_length_is_measured_at_once() -> None:
         ("ﾅｾﾞ", "ja"),
     ],
 )
-def test_the_language_of_a_template(text: str, language: str) -> None:
+def test_the_template_language_is_detected_from_the_text(text: str, language: str) -> None:
     assert language_of(text) == language
 
 
 @given(st.lists(st.sampled_from(["i", "give up", "ok", "dont know", "x"]), max_size=12))
-def test_a_text_consists_of_phrases_just_where_each_of_its_parts_is_one(parts: list[str]) -> None:
+def test_a_text_consists_of_phrases_if_and_only_if_every_part_is_one(parts: list[str]) -> None:
     wanted, fillers = frozenset({"give up", "dont know"}), frozenset({"i", "ok"})
     expected = "x" not in parts and bool(wanted & set(parts))
     assert consists_of(" ".join(parts), wanted, fillers) == expected
 
 
-def test_words_are_found_as_words() -> None:
+def test_words_are_matched_as_whole_words() -> None:
     assert holds("he will pass it", {"pass"})
     assert not holds("he passed it by a password", {"pass"})
     assert holds("答えは知りません", {"知りません"})

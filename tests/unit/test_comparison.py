@@ -1,4 +1,4 @@
-"""Two sides over a dozen questions, against counts made by hand."""
+"""Comparing two sides over a dozen questions, checked against counts made by hand."""
 
 import json
 from itertools import product
@@ -28,7 +28,7 @@ def found(tmp_path: Path) -> Comparison:
     return compare(side(tmp_path, "one", rows_a()), side(tmp_path, "two", rows_b()))
 
 
-def test_exact_matches_by_hand(found: Comparison) -> None:
+def test_exact_match_figures_by_hand(found: Comparison) -> None:
     these = found.figures
     assert these.n == 12
     counts = (these.both_right, these.only_a_right, these.only_b_right, these.neither_right)
@@ -48,7 +48,7 @@ def test_scores_by_hand(found: Comparison) -> None:
         assert one.a.low < one.a.mean < one.a.high
 
 
-def test_the_p_of_f1_counts_every_pattern_of_signs(found: Comparison) -> None:
+def test_the_p_value_of_f1_counts_every_sign_pattern(found: Comparison) -> None:
     fifteenths = (15, 5, 15, 15, 10, 2, 15, 15)  # the unequal pairs; B minus A is 12 of them
     sums = [
         abs(sum(sign * size for sign, size in zip(signs, fifteenths, strict=True)))
@@ -65,7 +65,7 @@ def test_wins_and_losses_by_hand(found: Comparison) -> None:
     assert found.lost[-1][0].id == "q09"
 
 
-def test_what_is_not_paired_and_what_failed_is_counted(found: Comparison) -> None:
+def test_unpaired_and_failed_questions_are_counted(found: Comparison) -> None:
     assert (found.alone_a, found.alone_b) == (1, 2)
     assert (found.failed_a, found.failed_b) == (1, 1)  # x3 failed too, but has no counterpart
 
@@ -81,19 +81,19 @@ def test_groups_by_hand(found: Comparison) -> None:
     assert {name: em(one) for name, one in found.by_hops.items()} == {"2": (8, 50.0, 75.0), "4": (4, 25.0, 25.0)}
 
 
-def test_the_order_of_rows_is_no_matter(found: Comparison, tmp_path: Path) -> None:
+def test_the_order_of_rows_does_not_matter(found: Comparison, tmp_path: Path) -> None:
     again = compare(side(tmp_path, "three", rows_a()[::-1]), side(tmp_path, "four", rows_b()[::-1]))
     assert (again.figures, again.by_type, again.won) == (found.figures, found.by_type, found.won)
 
 
-def test_a_dozen_questions_tell_nothing(found: Comparison) -> None:
+def test_a_dozen_questions_give_no_significant_difference(found: Comparison) -> None:
     assert verdict(found.figures) == "unknown"
     assert sentence(found).startswith("No significant difference between A (run one) and B (run two): B - A is +6.7 ")
     assert sentence(found).endswith("over 12 questions.")
 
 
 @pytest.mark.parametrize(("swapped", "word"), [(False, "more"), (True, "less")])
-def test_a_clear_difference_is_stated_with_its_interval(tmp_path: Path, swapped: bool, word: str) -> None:
+def test_a_significant_difference_is_stated_with_its_interval(tmp_path: Path, swapped: bool, word: str) -> None:
     ids = [f"q{number:03}" for number in range(60)]
     worse = [row((id_, "Oslo", "Oslo" if number % 3 else "Rome")) for number, id_ in enumerate(ids)]
     better = [row((id_, "Oslo", "Oslo" if number != 1 else "Rome")) for number, id_ in enumerate(ids)]
@@ -110,7 +110,7 @@ def test_a_clear_difference_is_stated_with_its_interval(tmp_path: Path, swapped:
     )
 
 
-def test_one_pair_has_no_interval_that_convinces(tmp_path: Path) -> None:
+def test_one_pair_gives_no_significant_difference(tmp_path: Path) -> None:
     one = side(tmp_path, "one", [row(("q1", "Oslo", "Rome"))])
     other = side(tmp_path, "two", [row(("q1", "Oslo", "Oslo"))])
     found = compare(one, other)
@@ -118,7 +118,7 @@ def test_one_pair_has_no_interval_that_convinces(tmp_path: Path) -> None:
     assert sentence(found).endswith("p = 1.000, over 1 question.")
 
 
-def test_protocols_that_differ_are_said_in_words(tmp_path: Path) -> None:
+def test_protocol_differences_are_listed(tmp_path: Path) -> None:
     a = side(tmp_path, "one", rows_a())
     b = side(tmp_path, "two", rows_b(), mode="open_domain", n=14, set_evidence_tokens=3000, set_cost_limit_usd=2.0)
     found = compare(a, b)
@@ -130,18 +130,18 @@ def test_protocols_that_differ_are_said_in_words(tmp_path: Path) -> None:
     assert "- mode: A gold; B open_domain" in markdown(found)
 
 
-def test_equal_protocols_are_silent(found: Comparison) -> None:
+def test_equal_protocols_are_not_mentioned(found: Comparison) -> None:
     assert found.differing == ()
     assert "Measured differently" not in markdown(found)
 
 
-def test_other_gold_answers_are_counted(tmp_path: Path) -> None:
+def test_differing_gold_answers_are_counted(tmp_path: Path) -> None:
     a = side(tmp_path, "one", [row(("q1", "Oslo", "Oslo")), row(("q2", "Bern", "Bern"))])
     b = side(tmp_path, "two", [row(("q1", "Oslo", "Oslo"), aliases=["Kristiania"]), row(("q2", "Bern", "Bern"))])
     assert compare(a, b).unlike_golds == 1
 
 
-def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
+def test_incomparable_sides_are_rejected(tmp_path: Path) -> None:
     a = side(tmp_path, "one", rows_a())
     with pytest.raises(InputError, match="data set 'sample' and B from 'musique'"):
         compare(a, side(tmp_path, "two", rows_b(), dataset="musique"))
@@ -160,7 +160,7 @@ def test_a_method_must_be_known(tmp_path: Path) -> None:
         run_side(run, "flare")
 
 
-def test_a_run_must_be_there_and_have_rows(tmp_path: Path) -> None:
+def test_a_run_must_exist_and_have_rows(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="'nowhere' is not a run folder"):
         past_run("nowhere", tmp_path)
     write_run(tmp_path / "bare", [])
@@ -168,7 +168,7 @@ def test_a_run_must_be_there_and_have_rows(tmp_path: Path) -> None:
         past_run("bare", tmp_path)
 
 
-def test_the_json_view_holds_every_figure(found: Comparison) -> None:
+def test_the_json_output_holds_every_figure(found: Comparison) -> None:
     shown = json.loads(json.dumps(as_json(found)))
     assert (shown["only_a_right"], shown["only_b_right"], shown["wins"]) == (2, 4, 5)
     assert shown["scores"]["f1"]["difference"]["mean"] == pytest.approx(100 * 0.8 / 12)
@@ -178,7 +178,7 @@ def test_the_json_view_holds_every_figure(found: Comparison) -> None:
     assert q12["golds"] == ["Kiel"]
 
 
-def test_the_document_lists_every_question_won_and_lost(found: Comparison) -> None:
+def test_the_report_lists_every_question_won_and_lost(found: Comparison) -> None:
     text = markdown(found)
     assert text.startswith("**No significant difference")
     assert "## Won by B (5)" in text
@@ -194,7 +194,7 @@ def test_the_document_lists_every_question_won_and_lost(found: Comparison) -> No
 
 
 @pytest.mark.parametrize(("p", "words"), [(0.0204, "p = 0.020"), (1.0, "p = 1.000"), (0.0009, "p < 0.001")])
-def test_p_in_words(p: float, words: str) -> None:
+def test_p_values_are_formatted(p: float, words: str) -> None:
     assert p_words(p) == words
 
 
@@ -206,7 +206,7 @@ FORMS = (
 
 
 @pytest.mark.parametrize("text", FORMS)
-def test_three_forms_of_predictions_are_read(tmp_path: Path, text: str) -> None:
+def test_three_formats_of_predictions_are_read(tmp_path: Path, text: str) -> None:
     (tmp_path / "p.json").write_text(text)
     assert read_predictions(tmp_path / "p.json") == {"a": "Oslo", "b": None}
 
@@ -223,7 +223,7 @@ def test_three_forms_of_predictions_are_read(tmp_path: Path, text: str) -> None:
         ("not json\n", "row 1"),
     ],
 )
-def test_malformed_predictions_are_one_sentence(tmp_path: Path, text: str, message: str) -> None:
+def test_malformed_predictions_are_reported_in_one_sentence(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "p.json").write_text(text)
     with pytest.raises(DataFileError, match=message):
         read_predictions(tmp_path / "p.json")

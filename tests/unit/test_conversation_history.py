@@ -1,4 +1,4 @@
-"""A history: bounded texts, and plain JSON there and back."""
+"""A history: bounded texts, and a round trip through JSON."""
 
 import json
 from dataclasses import replace
@@ -45,19 +45,19 @@ def changed(**change: object) -> str:
         ({"exchanges": [{"question": "q", "answer": 3, "standalone": "s", "turn": 1}]}, r"'history\..*answer'"),
     ],
 )
-def test_a_malformed_history_is_named(change: dict[str, Any], named: str) -> None:
+def test_a_malformed_field_of_a_history_is_reported(change: dict[str, Any], named: str) -> None:
     with pytest.raises(DataFileError, match=f"{named}.*start a new session"):
         Stored.from_json(changed(**change))
 
 
-def test_what_is_no_history() -> None:
+def test_other_json_is_rejected_as_a_history() -> None:
     for text in ("[]", "{}", "", '{"corpus": "notes", "history": []}'):
         with pytest.raises(DataFileError, match="damaged"):
             Stored.from_json(text)
     assert Stored.from_json(changed(colour="red")).history == history_of("a")
 
 
-def test_an_exchange_is_counted_and_cut() -> None:
+def test_an_exchange_is_numbered_and_truncated() -> None:
     history = history_of("one").with_exchange(question="q" * 9000, answer="word " * 9000, standalone="s")
     last = history.exchanges[-1]
     assert (last.turn, history.turns) == (2, 2)
@@ -67,7 +67,7 @@ def test_an_exchange_is_counted_and_cut() -> None:
 
 
 @given(ANY_TEXT, st.integers(1, 50))
-def test_clipping_keeps_its_bound(text: str, characters: int) -> None:
+def test_clipping_respects_its_limit(text: str, characters: int) -> None:
     for cut in (clipped(text, characters), clipped_at_sentence(text, characters)):
         assert len(cut) <= characters
         if len(text.strip()) <= characters:
@@ -81,7 +81,7 @@ def test_a_summary_is_cut_after_a_sentence() -> None:
 
 
 @given(st.lists(st.text(max_size=900), min_size=1, max_size=20), st.integers(200, 3000))
-def test_a_transcript_keeps_to_its_tokens(answers: list[str], tokens: int) -> None:
+def test_a_transcript_respects_its_token_budget(answers: list[str], tokens: int) -> None:
     shown = transcript(history_of(*answers).exchanges, tokens)
     assert estimate_tokens(shown) <= tokens + 60 * len(answers)
     assert shown.count("User: ") >= len(answers)
@@ -96,7 +96,7 @@ def test_a_text_cannot_close_the_tag_around_it() -> None:
     assert len(shown.splitlines()) == 2
 
 
-def test_what_can_be_looked_up() -> None:
+def test_the_text_of_a_history_holds_summary_and_exchanges() -> None:
     history = replace(history_of("In Oslo."), summary="Earlier: Rome.")
     assert {"Oslo", "Rome", "Standalone"} <= set(history.text.replace(".", "").split())
     assert not history.is_empty

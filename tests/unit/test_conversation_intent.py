@@ -40,12 +40,12 @@ CONTENT = sorted({word for text in QUESTIONS for word in words(text)} - POLITE_W
         ("that\u2019s all", "farewell"),
     ],
 )
-def test_pleasantries(message: str, kind: str) -> None:
+def test_pleasantries_are_recognised(message: str, kind: str) -> None:
     assert read_intent(message) == Reading(intent="pleasantry", kind=kind)
 
 
 @pytest.mark.parametrize("phrase", PLEASANT)
-def test_every_pleasantry_of_the_list_is_one(phrase: str) -> None:
+def test_every_listed_pleasantry_is_recognised(phrase: str) -> None:
     assert read_intent(phrase).intent == "pleasantry"
 
 
@@ -65,7 +65,7 @@ def test_every_pleasantry_of_the_list_is_one(phrase: str) -> None:
         ("help", "capabilities"),
     ],
 )
-def test_questions_about_the_conversation(message: str, kind: str) -> None:
+def test_questions_about_the_conversation_are_recognised(message: str, kind: str) -> None:
     assert read_intent(message) == Reading(intent="conversation", kind=kind)
 
 
@@ -83,7 +83,7 @@ def test_questions_about_the_conversation(message: str, kind: str) -> None:
         ("What time is it?", "live"),
     ],
 )
-def test_off_topic_requests(message: str, kind: str) -> None:
+def test_off_topic_requests_are_recognised(message: str, kind: str) -> None:
     assert read_intent(message) == Reading(intent="off_topic", kind=kind)
 
 
@@ -120,13 +120,13 @@ def test_everything_else_is_a_question_for_the_documents(message: str) -> None:
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=()), max_size=200))
-def test_no_text_crashes_it(message: str) -> None:
+def test_any_text_has_an_intent(message: str) -> None:
     reading = read_intent(message)
     assert (reading.kind == "") == (reading.intent == "question")
 
 
 @given(st.data())
-def test_content_words_make_it_no_pleasantry(data: st.DataObject) -> None:
+def test_a_message_with_content_words_is_not_a_pleasantry(data: st.DataObject) -> None:
     pleasant = data.draw(st.lists(st.sampled_from(PLEASANT), max_size=4))
     content = data.draw(st.lists(st.sampled_from(CONTENT), min_size=1, max_size=4))
     message = " ".join(data.draw(st.permutations([*pleasant, *content])))
@@ -138,7 +138,7 @@ def test_a_polite_question_is_a_question(question: str, courtesy: str) -> None:
     assert read_intent(courtesy + question) == QUESTION
 
 
-def test_every_kind_has_its_phrase() -> None:
+def test_every_kind_has_a_phrase() -> None:
     known = conversation_words()
     kinds = {each.kind for each in known.pleasantries} | {kind for kind, _ in known.off_topic}
     kinds |= {kind for kind, _ in known.about_conversation}
@@ -152,7 +152,7 @@ def about(kind: str, history: History) -> str:
     return answer_without_documents(Reading(intent="conversation", kind=kind), history)
 
 
-def test_what_was_discussed_comes_from_the_history() -> None:
+def test_replies_about_the_conversation_come_from_the_history() -> None:
     history = history_of("In Oslo.", "In $Rome.", summary="They spoke of ships.")
     told = about("discussed", history)
     for part in ("They spoke of ships.", "- Standalone 1?", "- Standalone 2?"):
@@ -163,7 +163,7 @@ def test_what_was_discussed_comes_from_the_history() -> None:
     assert "2" in about("count", history)
 
 
-def test_what_is_gone_is_not_made_up() -> None:
+def test_forgotten_turns_are_not_invented() -> None:
     for kind in ("discussed", "last_question", "first_question", "last_answer"):
         assert about(kind, History()) == reply_phrase("nothing_discussed")
         assert about(kind, History(turns=3, dropped=3)) == reply_phrase("not_word_for_word")
@@ -187,7 +187,7 @@ def test_what_is_gone_is_not_made_up() -> None:
         ("Wie geht es Ihnen?", "how_are_you", "Danke, gut. Was möchten Sie aus den Dokumenten wissen?"),
     ],
 )
-def test_small_talk_in_other_languages(message: str, kind: str, reply: str) -> None:
+def test_small_talk_is_recognised_in_other_languages(message: str, kind: str, reply: str) -> None:
     reading = read_intent(message)
     assert (reading.intent, reading.kind) == ("pleasantry", kind)
     assert answer_without_documents(reading, History()) == reply
@@ -202,5 +202,5 @@ def test_small_talk_in_other_languages(message: str, kind: str, reply: str) -> N
         "谢谢 谁设计了图书馆?",
     ],
 )
-def test_a_question_in_another_language_stays_one(message: str) -> None:
+def test_a_question_in_another_language_is_a_question(message: str) -> None:
     assert read_intent(message) == QUESTION

@@ -1,4 +1,4 @@
-"""The schedule of folding, its bounds, and what happens when it fails."""
+"""When exchanges are folded, the bounds on memory, and what happens if folding fails."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ LIMITS = Limits(exchanges=4, fold_at=8, tokens=3000)
 async def talked(
     folder: Path, turns: int, *assignments: str, model: ScriptedModel | None = None
 ) -> tuple[History, ScriptedModel, list[int]]:
-    """A conversation of so many questions: its history, its model, and the turns after which it folded."""
+    """A conversation of `turns` questions: its history, its model, and the turns after which it folded."""
     model = model or ScriptedModel(SCRIPT)
     folded: list[int] = []
     async with conversation(folder, model, *assignments) as talk:
@@ -59,7 +59,7 @@ async def test_memory_is_bounded_over_500_turns(tmp_path: Path) -> None:
     assert len(Stored(corpus="", history=history).as_json()) < 4000
 
 
-async def test_size_zero_folds_every_turn_at_once(tmp_path: Path) -> None:
+async def test_size_zero_folds_after_every_turn(tmp_path: Path) -> None:
     history, _, folded = await talked(tmp_path, 5, "MEMORY_EXCHANGES=0")
     assert folded == [1, 2, 3, 4, 5]
     assert history.exchanges == ()
@@ -75,7 +75,7 @@ async def test_memories_without_a_summary_never_call(tmp_path: Path, name: str, 
     assert history.summary == ""
 
 
-async def test_many_tokens_fold_before_many_exchanges(tmp_path: Path) -> None:
+async def test_long_exchanges_are_folded_earlier(tmp_path: Path) -> None:
     answerer = FakeAnswerer(text="A long answer. " * 60)
     model = ScriptedModel(SCRIPT)
     async with conversation(tmp_path, model, "MEMORY_TOKENS=1000", answerer=answerer) as talk:
@@ -85,14 +85,14 @@ async def test_many_tokens_fold_before_many_exchanges(tmp_path: Path) -> None:
         assert [exchange.turn for exchange in talk.history.exchanges] == [3, 4]
 
 
-async def test_one_long_exchange_stays() -> None:
+async def test_one_long_exchange_is_kept() -> None:
     share = memory_named("summary_buffer").share(history_of("word " * 3000).exchanges, LIMITS)
     assert len(share.kept) == 1
     assert not share.folded
 
 
 @pytest.mark.parametrize("fault", [RefusedError("no"), DeadlineError("late"), CostLimitError("dear"), None])
-async def test_a_failed_fold_loses_nothing_and_is_tried_again(fault: MetaRagError | None) -> None:
+async def test_a_failed_fold_loses_nothing_and_is_retried(fault: MetaRagError | None) -> None:
     history = history_of(*"abcdefgh", summary="Before.")
     memory = memory_named("summary_buffer")
 
@@ -116,7 +116,7 @@ async def test_a_failed_fold_loses_nothing_and_is_tried_again(fault: MetaRagErro
     assert [exchange.turn for exchange in done.history.exchanges] == [6, 7, 8, 9]
 
 
-async def test_where_folding_always_fails_the_oldest_go_at_the_hard_bound(tmp_path: Path) -> None:
+async def test_if_folding_always_fails_the_oldest_are_dropped_at_the_hard_limit(tmp_path: Path) -> None:
     model = ScriptedModel({**SCRIPT, "summarize": RefusedError("no")})
     async with conversation(tmp_path, model) as talk:
         notes = [(await talk.say(f"Who designed the Pennant Bridge number {turn}?")).notes for turn in range(40)]
@@ -128,7 +128,7 @@ async def test_where_folding_always_fails_the_oldest_go_at_the_hard_bound(tmp_pa
     assert len(user_text(model.asked("summarize")[-1])) < 3000 / 0.35 + 2000
 
 
-def test_limits_that_contradict_each_other() -> None:
+def test_contradictory_limits_are_rejected() -> None:
     with pytest.raises(SettingsError, match="MEMORY_FOLD_AT 4 is not more than MEMORY_EXCHANGES 4"):
         Limits.of(Settings.load(memory_fold_at=4))
     assert Limits.of(Settings.load()) == LIMITS

@@ -1,4 +1,4 @@
-"""A follow-up made to stand alone, and the rules that a rewrite must keep to."""
+"""Rewriting follow-ups into standalone questions, and the rules for a rewrite."""
 
 import json
 from pathlib import Path
@@ -32,7 +32,7 @@ async def asked(
         return await rewritten(question, history, opened.session()), model
 
 
-async def test_a_pronoun_gets_its_name(tmp_path: Path) -> None:
+async def test_a_pronoun_is_replaced_by_its_name(tmp_path: Path) -> None:
     query, model = await asked(tmp_path, "Where was she born?", "Where was Mira Holt born?")
     assert query == Rewritten(query="Where was Mira Holt born?", how="rewritten")
     (request,) = model.requests
@@ -55,7 +55,7 @@ async def test_a_topic_switch_makes_no_call(tmp_path: Path) -> None:
     assert model.requests == []
 
 
-async def test_a_summary_alone_is_history_enough(tmp_path: Path) -> None:
+async def test_a_summary_alone_suffices_as_history(tmp_path: Path) -> None:
     summary = History(summary="They spoke of Mira Holt.", turns=1)
     query, model = await asked(tmp_path, "Where was she born?", "Where was Mira Holt born?", history=summary)
     assert query.how == "rewritten"
@@ -76,7 +76,7 @@ BAD = [
     ("Where was she born?", "Where in 1931 was Mira Holt born?", "invented_words"),
     ("Where was she born?", "Where was Mira Holt born among quiet green valleys?", "invented_words"),
 ]
-"""(question, a rewrite of it, the rule that it breaks)"""
+"""(question, rewrite, the rule that it breaks)"""
 
 
 @pytest.mark.parametrize(("question", "reply", "rule"), BAD)
@@ -86,7 +86,7 @@ async def test_a_bad_rewrite_falls_back_to_the_question(tmp_path: Path, question
     assert len(model.requests) == 1
 
 
-def test_every_rule_is_broken_by_something() -> None:
+def test_every_rule_has_a_rewrite_that_breaks_it() -> None:
     assert {rule for _, _, rule in BAD} == set(RULES)
 
 
@@ -103,17 +103,17 @@ def test_every_rule_is_broken_by_something() -> None:
         ("When was that film made?", "When was the film The Salt Road made?"),
     ],
 )
-def test_a_good_rewrite_is_taken(question: str, reply: str) -> None:
+def test_a_good_rewrite_is_used(question: str, reply: str) -> None:
     assert broken_rule(reply, question, HISTORY) == ""
 
 
-async def test_a_call_that_fails_falls_back_where_others_may_work(tmp_path: Path) -> None:
+async def test_a_failed_call_falls_back_if_later_calls_may_work(tmp_path: Path) -> None:
     query, _ = await asked(tmp_path, "Where was she born?", ContextWindowError("too long"))
     assert query == Rewritten(query="Where was she born?", how="failed", reason="too long")
 
 
 @pytest.mark.parametrize("fault", [AuthenticationError("no key"), DeadlineError("late")])
-async def test_a_call_that_would_always_fail_ends_the_turn(tmp_path: Path, fault: ModelError | BudgetError) -> None:
+async def test_a_permanent_failure_ends_the_turn(tmp_path: Path, fault: ModelError | BudgetError) -> None:
     with pytest.raises(type(fault)):
         await asked(tmp_path, "Where was she born?", fault)
 
@@ -132,7 +132,7 @@ async def test_a_call_that_would_always_fail_ends_the_turn(tmp_path: Path, fault
         "By the way, what is a sextant?",
     ],
 )
-def test_a_question_that_stands_alone(question: str) -> None:
+def test_standalone_questions_are_recognised(question: str) -> None:
     assert stands_alone(question)
 
 
@@ -157,7 +157,7 @@ def test_a_question_that_stands_alone(question: str) -> None:
         "?!",
     ],
 )
-def test_a_question_that_may_not_stand_alone(question: str) -> None:
+def test_other_questions_may_not_stand_alone(question: str) -> None:
     assert not stands_alone(question)
 
 
@@ -166,7 +166,7 @@ def test_most_questions_of_the_sample_stand_alone() -> None:
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=()), max_size=120), st.text(max_size=120))
-def test_no_text_crashes_the_rules(reply: str, question: str) -> None:
+def test_the_rules_accept_any_text(reply: str, question: str) -> None:
     assert stands_alone(reply) in {True, False}
     broken = broken_rule(reply, question, HISTORY)
     assert broken in {"", *RULES}
@@ -176,7 +176,7 @@ def test_no_text_crashes_the_rules(reply: str, question: str) -> None:
 
 
 @given(st.sampled_from(QUESTIONS))
-def test_the_question_itself_keeps_every_rule(question: str) -> None:
+def test_the_question_itself_breaks_no_rule(question: str) -> None:
     assert broken_rule(question, question, HISTORY) == ""
 
 
@@ -200,7 +200,7 @@ def test_the_question_itself_keeps_every_rule(question: str) -> None:
         "Put it in three bullet points",
     ],
 )
-def test_requests_for_another_form(message: str) -> None:
+def test_requests_to_restate_the_answer_are_recognised(message: str) -> None:
     assert asks_to_restate(message)
 
 
@@ -221,5 +221,5 @@ def test_requests_for_another_form(message: str) -> None:
         *QUESTIONS[:20],
     ],
 )
-def test_questions_are_no_such_requests(message: str) -> None:
+def test_questions_are_not_requests_to_restate(message: str) -> None:
     assert not asks_to_restate(message)

@@ -1,4 +1,4 @@
-"""Conversations that are kept by name: what comes back, what is refused, and how much gathers."""
+"""Conversations stored by name: what is restored, what is rejected, and how large they grow."""
 
 import asyncio
 import json
@@ -54,7 +54,7 @@ async def saved(folder: Path, name: str = "talk", stored: Stored = STORED) -> No
         await sessions.save(name, stored)
 
 
-async def test_two_that_open_a_new_file_at_once_wait_for_each_other(tmp_path: Path) -> None:
+async def test_concurrent_openers_of_a_new_file_wait_for_each_other(tmp_path: Path) -> None:
     (tmp_path / FOLDER).mkdir(exist_ok=True)
     other = sqlite3.connect(tmp_path / FOLDER / "sessions.sqlite", isolation_level=None)
     other.execute("CREATE TABLE first (value)")
@@ -71,7 +71,7 @@ async def test_two_that_open_a_new_file_at_once_wait_for_each_other(tmp_path: Pa
     await using
 
 
-async def test_a_conversation_comes_back_in_another_connection(tmp_path: Path) -> None:
+async def test_a_conversation_is_restored_over_another_connection(tmp_path: Path) -> None:
     await saved(tmp_path)
     async with opened(tmp_path) as sessions:
         assert await sessions.load("talk") == STORED
@@ -82,7 +82,7 @@ async def test_a_conversation_comes_back_in_another_connection(tmp_path: Path) -
         assert await again.load("talk") == longer
 
 
-async def test_of_conversations_saved_at_once_one_is_kept(tmp_path: Path) -> None:
+async def test_concurrent_saves_keep_one_whole_conversation(tmp_path: Path) -> None:
     async with opened(tmp_path) as sessions:
         await sessions.save("talk", STORED)
         stored = [replace(STORED, corpus=f"corpus {number}") for number in range(8)]
@@ -90,7 +90,7 @@ async def test_of_conversations_saved_at_once_one_is_kept(tmp_path: Path) -> Non
         assert await sessions.load("talk") in stored
 
 
-async def test_names_are_listed_and_forgotten(tmp_path: Path) -> None:
+async def test_names_are_listed_and_deleted(tmp_path: Path) -> None:
     other = Stored(corpus="sample", history=History())
     async with opened(tmp_path) as sessions:
         await sessions.save("b", STORED)
@@ -104,7 +104,7 @@ async def test_names_are_listed_and_forgotten(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", " ", "../talk", "-talk", ".talk", "a/b", "a b", "t\n", "\u00e9t\u00e9", "a" * 65])
-async def test_what_cannot_be_a_name(tmp_path: Path, name: str) -> None:
+async def test_an_invalid_name_is_rejected(tmp_path: Path, name: str) -> None:
     async with opened(tmp_path) as sessions:
         for work in (sessions.load(name), sessions.save(name, STORED)):
             with pytest.raises(InputError, match="A session cannot be named"):
@@ -112,7 +112,7 @@ async def test_what_cannot_be_a_name(tmp_path: Path, name: str) -> None:
         assert await sessions.names() == []
 
 
-async def test_a_session_takes_one_row(tmp_path: Path) -> None:
+async def test_a_session_is_stored_in_one_row(tmp_path: Path) -> None:
     async with opened(tmp_path) as sessions:
         await sessions.save("other", STORED)
         for turn in range(1, 51):
@@ -125,7 +125,7 @@ async def test_a_session_takes_one_row(tmp_path: Path) -> None:
 
 
 def rewritten(folder: Path, stored: object) -> None:
-    """Put a value in the place of the stored conversation."""
+    """Replace the stored conversation by a value."""
     connection = sqlite3.connect(folder / FOLDER / "sessions.sqlite")
     with connection:
         connection.execute("UPDATE sessions SET stored = ?", (stored,))
@@ -144,7 +144,7 @@ def rewritten(folder: Path, stored: object) -> None:
         {"sources": [{"doc_id": 3}, 4]},
     ],
 )
-async def test_a_damaged_state_is_one_sentence(tmp_path: Path, values: dict[str, object]) -> None:
+async def test_a_damaged_state_is_reported_in_one_sentence(tmp_path: Path, values: dict[str, object]) -> None:
     await saved(tmp_path)
     rewritten(tmp_path, json.dumps({**json.loads(STORED.as_json()), **values}))
     async with opened(tmp_path) as sessions:
@@ -154,7 +154,7 @@ async def test_a_damaged_state_is_one_sentence(tmp_path: Path, values: dict[str,
 
 
 @pytest.mark.parametrize("stored", [b"", b"\xc1\xff\x00", "", "{", "null"])
-async def test_a_session_that_cannot_be_read_is_one_sentence(tmp_path: Path, stored: object) -> None:
+async def test_an_unreadable_session_is_reported_in_one_sentence(tmp_path: Path, stored: object) -> None:
     await saved(tmp_path)
     rewritten(tmp_path, stored)
     async with opened(tmp_path) as sessions:
@@ -172,7 +172,7 @@ CHECKPOINTS = (
 
 
 class Intruder:
-    """An object of a foreign module, which notices when it is revived."""
+    """An object of a foreign module, which records when it is deserialised."""
 
     alive = 0
 
@@ -184,7 +184,7 @@ class Intruder:
         return lambda: {"name": "intruder", "corpus": "notes"}
 
 
-async def test_conversations_of_version_0_1_are_taken_over(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_conversations_of_version_0_1_are_migrated(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / FOLDER).mkdir(exist_ok=True)
     lenient = JsonPlusSerializer(allowed_msgpack_modules=True)
     foreign = Intruder()
@@ -233,7 +233,7 @@ def as_other_tables(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [as_text, as_folder, as_other_tables])
-async def test_a_file_that_holds_no_sessions_is_one_sentence(tmp_path: Path, damage: Any) -> None:
+async def test_a_file_without_sessions_is_reported_in_one_sentence(tmp_path: Path, damage: Any) -> None:
     (tmp_path / FOLDER).mkdir(exist_ok=True)
     damage(tmp_path / FOLDER / "sessions.sqlite")
     with pytest.raises(StorageError, match=r"sessions\.sqlite.*cannot be read or written") as raised:
@@ -242,14 +242,14 @@ async def test_a_file_that_holds_no_sessions_is_one_sentence(tmp_path: Path, dam
     assert "\n" not in str(raised.value)
 
 
-async def test_a_file_where_the_data_folder_should_be_is_one_sentence(tmp_path: Path) -> None:
+async def test_a_file_in_place_of_the_data_folder_is_reported_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("here first")
     with pytest.raises(StorageError, match=r"'.*file.*cannot be"):
         async with open_sessions(tmp_path / "file" / "below"):
             pass
 
 
-async def test_a_session_about_another_corpus_is_refused(tmp_path: Path) -> None:
+async def test_a_session_about_another_corpus_is_rejected(tmp_path: Path) -> None:
     settings = settings_in(tmp_path / FOLDER, "ENCODER=hash-64", "MONITOR_ENCODER=hash-64")
     await saved(tmp_path)
     with pytest.raises(InputError, match="'talk' is about the corpus 'notes', not 'sample'"):
@@ -261,7 +261,7 @@ async def test_a_session_about_another_corpus_is_refused(tmp_path: Path) -> None
 
 
 class Everywhere:
-    """Finds the same passages for every query."""
+    """Returns the same passages for every query."""
 
     async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
         return Retrieval(found=tuple(Found(passage=item, score=1.0, dense=0.9) for item in EVIDENCE))
@@ -278,7 +278,7 @@ def writer() -> ScriptedModel:
 
 @asynccontextmanager
 async def study(folder: Path, model: ScriptedModel) -> AsyncIterator[Study]:
-    """A study session over the passages of `tests.loop`; resumed where there is one."""
+    """A study session over the passages of `tests.loop`, resumed if it exists."""
     settings = settings_in(folder / FOLDER)
     encoder = AsyncEncoder(HashEncoder())
     async with (
@@ -300,7 +300,7 @@ async def study(folder: Path, model: ScriptedModel) -> AsyncIterator[Study]:
 FOLLOW_UP = "And where was she born?"
 
 
-async def test_a_study_goes_on_where_it_stopped(tmp_path: Path) -> None:
+async def test_a_study_resumes_where_it_stopped(tmp_path: Path) -> None:
     async with study(tmp_path, writer()) as first:
         await first.reply("Where was Mira Holt born?")
         await first.settle()
@@ -320,7 +320,7 @@ async def test_a_study_goes_on_where_it_stopped(tmp_path: Path) -> None:
         assert third.sources == ()
 
 
-async def test_a_turn_that_failed_or_needed_no_document_is_not_kept(tmp_path: Path) -> None:
+async def test_failed_turns_and_turns_without_documents_are_not_stored(tmp_path: Path) -> None:
     model = ScriptedModel({"write": RefusedError("busy")})
     async with study(tmp_path, model) as talk:
         with pytest.raises(MetaRagError, match="busy"):
@@ -331,7 +331,7 @@ async def test_a_turn_that_failed_or_needed_no_document_is_not_kept(tmp_path: Pa
 
 
 @pytest.mark.slow
-async def test_500_turns_take_no_more_than_50(tmp_path: Path) -> None:
+async def test_memory_and_prompts_do_not_grow_over_500_turns(tmp_path: Path) -> None:
     model = writer()
     tokens: list[int] = []
     stored: list[int] = []
@@ -353,7 +353,7 @@ async def test_500_turns_take_no_more_than_50(tmp_path: Path) -> None:
     assert folds == list(range(8, 501, 4))
     assert len(model.asked("summarize")) == len(folds) == 124
     assert len(model.asked("rewrite_query")) == 499
-    # as many exchanges lie before turn 50 as before turn 498, and the number of a turn is in no prompt
+    # the same number of exchanges precedes turns 50 and 498, and no prompt holds the turn's number
     assert tokens[49] == tokens[497]
     assert max(tokens[400:]) == max(tokens[10:100])
     assert tokens[499] <= max(tokens[40:60])

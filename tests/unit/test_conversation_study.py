@@ -1,4 +1,4 @@
-"""A study session: what is kept of it, whatever stops a turn."""
+"""What a study session stores, whatever interrupts a turn."""
 
 import asyncio
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ HASHED = ("ENCODER=hash-64", "MONITOR_ENCODER=hash-64")
 
 @dataclass(frozen=True, kw_only=True)
 class Hesitant(Sessions):
-    """Keeps a conversation, and the first time hesitates afterwards."""
+    """Saves a conversation, and pauses after the first save."""
 
     begun: asyncio.Event
 
@@ -27,7 +27,7 @@ class Hesitant(Sessions):
             await asyncio.sleep(30)
 
 
-async def test_a_turn_that_is_stopped_while_it_is_kept_is_forgotten_everywhere(tmp_path: Path) -> None:
+async def test_a_turn_stopped_while_being_saved_is_forgotten_everywhere(tmp_path: Path) -> None:
     async with open_study(settings_in(tmp_path, *HASHED), transport=ScriptedModel({})) as study:
         begun = asyncio.Event()
         study.sessions = Hesitant(path=study.sessions.path, begun=begun)

@@ -1,4 +1,4 @@
-"""Turns of a conversation: who is asked, what is remembered, and what an interruption leaves."""
+"""Turns of a conversation: which calls are made, what is remembered, and what an interruption leaves."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -16,7 +16,7 @@ from meta_agent_rag.testing import ScriptedModel
 from tests.talk import FIRST, SCRIPT, FakeAnswerer, conversation, history_of
 
 
-async def test_a_follow_up_reaches_the_answerer_in_both_forms(tmp_path: Path) -> None:
+async def test_a_follow_up_reaches_the_answerer_as_asked_and_as_rewritten(tmp_path: Path) -> None:
     model = ScriptedModel({**SCRIPT, "rewrite_query": "When did Mira Holt die?"})
     answerer = FakeAnswerer()
     async with conversation(tmp_path, model, answerer=answerer) as talk:
@@ -30,7 +30,7 @@ async def test_a_follow_up_reaches_the_answerer_in_both_forms(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("message", ["Thanks!", "Write me a poem", "What have we discussed?"])
-async def test_what_needs_no_document_asks_nobody(tmp_path: Path, message: str) -> None:
+async def test_a_message_that_needs_no_document_makes_no_call(tmp_path: Path, message: str) -> None:
     model, answerer = ScriptedModel(SCRIPT), FakeAnswerer()
     async with conversation(tmp_path, model, answerer=answerer, history=history_of("a")) as talk:
         turn = await talk.say(message)
@@ -42,7 +42,7 @@ async def test_what_needs_no_document_asks_nobody(tmp_path: Path, message: str) 
 
 
 @pytest.mark.parametrize("fault", [RefusedError("busy"), asyncio.CancelledError(), ValueError("unforeseen")])
-async def test_a_turn_that_failed_is_not_remembered(tmp_path: Path, fault: BaseException) -> None:
+async def test_a_failed_turn_is_not_remembered(tmp_path: Path, fault: BaseException) -> None:
     answerer = FakeAnswerer()
     async with conversation(tmp_path, ScriptedModel(SCRIPT), answerer=answerer) as talk:
         await talk.say(FIRST)
@@ -57,7 +57,7 @@ async def test_a_turn_that_failed_is_not_remembered(tmp_path: Path, fault: BaseE
 
 
 def telling(event: asyncio.Event, line: str) -> Callable[[Request], str]:
-    """A script that says when it is asked."""
+    """A script that signals when it is called."""
 
     def asked(request: Request) -> str:
         event.set()
@@ -74,7 +74,7 @@ async def cancelled_once(event: asyncio.Event, work: Coroutine[object, object, o
         await running
 
 
-async def test_an_interruption_leaves_the_history_as_it_was(tmp_path: Path) -> None:
+async def test_an_interruption_leaves_the_history_unchanged(tmp_path: Path) -> None:
     asked = asyncio.Event()
     model = ScriptedModel({"rewrite_query": telling(asked, "Where was Mira Holt born?")}, seconds=30.0)
     async with conversation(tmp_path, model, history=history_of("Mira Holt")) as talk:
@@ -102,7 +102,7 @@ async def test_an_interrupted_fold_keeps_the_answered_turn(tmp_path: Path) -> No
         assert len(talk.history.exchanges) == 4
 
 
-async def test_turns_take_their_turn(tmp_path: Path) -> None:
+async def test_concurrent_turns_run_one_after_another(tmp_path: Path) -> None:
     model = ScriptedModel(SCRIPT, seconds=0.01)
     async with conversation(tmp_path, model) as talk:
         await asyncio.gather(*(talk.say(f"Who designed the Pennant Bridge number {n}?") for n in range(9)))
@@ -111,7 +111,7 @@ async def test_turns_take_their_turn(tmp_path: Path) -> None:
     assert [exchange.turn for exchange in talk.history.exchanges] == [5, 6, 7, 8, 9][-len(talk.history.exchanges) :]
 
 
-async def test_a_fold_that_fails_leaves_a_note_beside_the_answer(tmp_path: Path) -> None:
+async def test_a_failed_fold_adds_a_note_to_the_answer(tmp_path: Path) -> None:
     model = ScriptedModel({**SCRIPT, "summarize": AuthenticationError("the key is wrong")})
     async with conversation(tmp_path, model, history=history_of(*"abcdefg")) as talk:
         turn = await talk.say("Who designed the Pennant Bridge?")
@@ -121,7 +121,7 @@ async def test_a_fold_that_fails_leaves_a_note_beside_the_answer(tmp_path: Path)
     assert len(talk.history.exchanges) == 8
 
 
-async def test_a_rewrite_that_fails_leaves_a_note(tmp_path: Path) -> None:
+async def test_a_failed_rewrite_adds_a_note(tmp_path: Path) -> None:
     model = ScriptedModel({**SCRIPT, "rewrite_query": RefusedError("busy")})
     async with conversation(tmp_path, model, history=history_of("a")) as talk:
         turn = await talk.say("Where was she born?")
@@ -130,7 +130,7 @@ async def test_a_rewrite_that_fails_leaves_a_note(tmp_path: Path) -> None:
     assert talk.history.turns == 2
 
 
-async def test_a_conversation_goes_on_from_json(tmp_path: Path) -> None:
+async def test_a_conversation_can_be_resumed_from_json(tmp_path: Path) -> None:
     async with conversation(tmp_path, ScriptedModel(SCRIPT)) as talk:
         for number in range(9):
             await talk.say(f"Who designed the Pennant Bridge number {number}?")
@@ -143,14 +143,14 @@ async def test_a_conversation_goes_on_from_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("message", ["", " \n ", "Who \ud800?"])
-async def test_a_message_that_is_none(tmp_path: Path, message: str) -> None:
+async def test_an_empty_or_invalid_message_is_rejected(tmp_path: Path, message: str) -> None:
     async with conversation(tmp_path, ScriptedModel()) as talk:
         with pytest.raises(InputError, match=r"write a question|type it again"):
             await talk.say(message)
     assert talk.history == History()
 
 
-async def test_settings_that_cannot_be(tmp_path: Path) -> None:
+async def test_invalid_settings_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="no memory 'elephant'"):
         async with conversation(tmp_path, ScriptedModel(), "MEMORY=elephant"):
             pass
@@ -162,7 +162,7 @@ async def test_settings_that_cannot_be(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "request_", ["Say that in simpler words.", "In German please", "Auf Deutsch, bitte!", "shorter"]
 )
-async def test_another_form_of_the_last_answer_is_asked_of_the_same_documents(tmp_path: Path, request_: str) -> None:
+async def test_a_restated_answer_uses_the_same_question_and_documents(tmp_path: Path, request_: str) -> None:
     model, answerer = ScriptedModel(SCRIPT), FakeAnswerer()
     async with conversation(tmp_path, model, answerer=answerer) as talk:
         await talk.say(FIRST)
@@ -177,7 +177,7 @@ async def test_another_form_of_the_last_answer_is_asked_of_the_same_documents(tm
     assert model.asked("rewrite_query") == []
 
 
-async def test_the_conversation_is_bounded_by_the_memorys_tokens(tmp_path: Path) -> None:
+async def test_the_conversation_in_a_prompt_is_limited_by_the_memorys_tokens(tmp_path: Path) -> None:
     answerer = FakeAnswerer(text="word " * 3000)
     async with conversation(tmp_path, ScriptedModel(SCRIPT), "MEMORY_TOKENS=200", answerer=answerer) as talk:
         await talk.reply(FIRST)
@@ -186,4 +186,4 @@ async def test_the_conversation_is_bounded_by_the_memorys_tokens(tmp_path: Path)
     told = answerer.before[1]
     assert FIRST in told
     assert estimate_tokens(told) <= 210
-    assert answerer.before[2] == "", "what stands alone is answered without what was said before"
+    assert answerer.before[2] == "", "a standalone question is answered without the history"

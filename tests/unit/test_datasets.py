@@ -1,4 +1,4 @@
-"""Loading: each schema, malformed files, aliases, the hub's shape, and the sampling of questions."""
+"""Loading data sets: each schema, malformed files, aliases, the hub's format, and the sampling of questions."""
 
 import gzip
 import json
@@ -92,7 +92,7 @@ MALFORMED: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize(("content", "message"), list(MALFORMED.values()), ids=list(MALFORMED))
-def test_a_malformed_file_is_named_in_one_sentence(content: bytes, message: str, tmp_path: Path) -> None:
+def test_a_malformed_file_is_reported_in_one_sentence(content: bytes, message: str, tmp_path: Path) -> None:
     path = tmp_path / "given.json"
     path.write_bytes(content)
     with pytest.raises(DataFileError, match=message) as raised:
@@ -102,7 +102,7 @@ def test_a_malformed_file_is_named_in_one_sentence(content: bytes, message: str,
     assert str(raised.value).endswith(".")
 
 
-def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
+def test_a_missing_file_or_a_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(DataFileError, match=r"There is no data file '.*none\.json'"):
         load_questions(NAME, data_file=tmp_path / "none.json")
     with pytest.raises(DataFileError, match="cannot be read"):
@@ -115,7 +115,7 @@ def load(tmp_path: Path, *rows: object, name: str = NAME) -> tuple[Question, ...
     return load_questions(name, data_file=path).questions
 
 
-def test_a_line_separator_inside_a_text_is_no_end_of_line(tmp_path: Path) -> None:
+def test_a_line_separator_inside_a_text_does_not_end_the_line(tmp_path: Path) -> None:
     (question,) = load(tmp_path, {**ROW, "answer": "one\u0085two\u2028three"})
     assert question.answer == "one\u0085two\u2028three"
 
@@ -131,7 +131,7 @@ def test_facts_outside_the_context_are_tolerated_and_kept(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", [NAME, "2wikimultihopqa"])
-def test_the_shape_of_the_hub_gives_the_same_question(name: str, tmp_path: Path) -> None:
+def test_the_hub_format_yields_the_same_question(name: str, tmp_path: Path) -> None:
     official: dict[str, Any] = dict(discover()[name].example)
     titles, sentences = zip(*official["context"], strict=True)
     fact_titles, indices = zip(*official["supporting_facts"], strict=True)
@@ -143,7 +143,7 @@ def test_the_shape_of_the_hub_gives_the_same_question(name: str, tmp_path: Path)
     assert load(tmp_path, hub, name=name) == load(tmp_path, official, name=name)
 
 
-def test_hotpotqa_joins_sentences_as_they_are_and_2wiki_with_a_blank(tmp_path: Path) -> None:
+def test_hotpotqa_joins_sentences_directly_and_2wiki_with_a_space(tmp_path: Path) -> None:
     context = [["Skunk Fu!", ['It is called "Skunk Fu!', '".', " It ended."]]]
     (hotpot,) = load(tmp_path, {**ROW, "context": context})
     assert hotpot.paragraphs[0].text == 'It is called "Skunk Fu!". It ended.'
@@ -151,7 +151,7 @@ def test_hotpotqa_joins_sentences_as_they_are_and_2wiki_with_a_blank(tmp_path: P
     assert two_wiki.paragraphs[0].text == "One. Two. Three."
 
 
-def test_musique_reads_hops_aliases_and_leaves_out_the_unanswerable(tmp_path: Path) -> None:
+def test_musique_reads_hops_and_aliases_and_skips_unanswerable_questions(tmp_path: Path) -> None:
     row: dict[str, Any] = dict(discover()["musique"].example)
     rows = [{**row, "id": "4hop3__1_2"}, {**row, "id": "3hop1__1", "answerable": False}, {**row, "id": "other"}]
     questions = load(tmp_path, *rows, name="musique")
@@ -165,7 +165,7 @@ def test_musique_reads_hops_aliases_and_leaves_out_the_unanswerable(tmp_path: Pa
         load(tmp_path, {**row, "answerable": False}, name="musique")
 
 
-def test_the_sample_wants_hops(tmp_path: Path) -> None:
+def test_the_sample_requires_hops(tmp_path: Path) -> None:
     row: dict[str, Any] = dict(discover()["sample"].example)
     with pytest.raises(DataFileError, match="row 1, field 'hops'"):
         load(tmp_path, {**row, "hops": 0}, name="sample")
@@ -189,7 +189,7 @@ def two_wiki_file(tmp_path: Path, **changes: object) -> Path:
     return path
 
 
-def test_aliases_and_demonyms_are_found_by_the_answers_id(tmp_path: Path) -> None:
+def test_aliases_and_demonyms_are_found_by_answer_id(tmp_path: Path) -> None:
     aliases = write_aliases(
         tmp_path,
         {"Q_id": "Q1", "aliases": ["O. Hale", "Otto Hale", " "], "demonyms": ["Haler"]},
@@ -206,13 +206,13 @@ def test_aliases_that_match_nothing_are_an_error(tmp_path: Path) -> None:
         load_questions("2wikimultihopqa", data_file=two_wiki_file(tmp_path, answer_id=None), aliases_file=aliases)
 
 
-def test_a_malformed_file_of_aliases(tmp_path: Path) -> None:
+def test_a_malformed_alias_file_is_reported(tmp_path: Path) -> None:
     aliases = write_aliases(tmp_path, {"Q_id": "Q1", "aliases": []}, {"Q_id": "Q2", "aliases": "x"})
     with pytest.raises(DataFileError, match=r"^id_aliases\.json: row 2, field 'aliases': it must be a list"):
         load_questions("2wikimultihopqa", data_file=two_wiki_file(tmp_path), aliases_file=aliases)
 
 
-def test_aliases_only_where_they_mean_something(tmp_path: Path) -> None:
+def test_aliases_are_rejected_for_a_data_set_without_support(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not support a file of aliases"):
         load_questions("musique", aliases_file=write_aliases(tmp_path, {}))
 
@@ -222,13 +222,13 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
         load_questions("squad")
 
 
-def test_two_data_sets_of_one_name_are_an_error() -> None:
+def test_duplicate_data_set_names_are_an_error() -> None:
     dataset = discover()[NAME]
     with pytest.raises(DuplicateNameError, match=NAME):
         by_name([dataset, dataset], "data sets")
 
 
-def test_a_file_in_the_folder_is_a_data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_in_the_folder_adds_a_data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "own_datasets"
     folder.mkdir()
     (folder / "__init__.py").write_text("")
@@ -252,7 +252,7 @@ def test_the_same_data_gzipped_have_the_same_checksum(tmp_path: Path) -> None:
     assert load_questions(NAME, data_file=plain).sha256 == load_questions(NAME, data_file=packed).sha256
 
 
-def test_title_and_text_make_the_passage() -> None:
+def test_title_and_text_determine_the_passage_id() -> None:
     def identity(title: str, text: str = "Text.") -> str:
         return passages_of([Paragraph(title=title, sentences=(text,), is_supporting=False)])[0].id
 
@@ -277,7 +277,7 @@ def test_the_official_files_load(name: str, file: str, count: int, hops: set[int
     assert all(sum(paragraph.is_supporting for paragraph in question.paragraphs) >= 2 for question in questions)
 
 
-# -- the hub, in a process of its own: the address is read at import, and a lost hub is slow to notice
+# -- the hub, in a separate process: its address is read at import, and an unreachable hub is slow to detect
 
 Done = subprocess.CompletedProcess[str]
 HUB_CODE = """
@@ -302,16 +302,16 @@ DatasetInfo(features=rows.features, splits=splits, **names).write_to_directory(f
 """
 
 
-def beside_a_lost_hub(code: str, home: Path, *more: str, hub: str = "http://127.0.0.1:9") -> Done:
+def with_an_unreachable_hub(code: str, home: Path, *more: str, hub: str = "http://127.0.0.1:9") -> Done:
     environment = {**os.environ, "HF_ENDPOINT": hub, "HF_HOME": str(home), "HF_HUB_OFFLINE": ""}
     command = [sys.executable, "-c", code, *more]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
 
 
 @pytest.mark.slow
-def test_a_lost_hub_is_said_in_one_sentence_with_the_remedy(tmp_path: Path) -> None:
+def test_an_unreachable_hub_is_reported_in_one_sentence_with_a_remedy(tmp_path: Path) -> None:
     started = time.monotonic()
-    result = beside_a_lost_hub(HUB_CODE, tmp_path)
+    result = with_an_unreachable_hub(HUB_CODE, tmp_path)
     assert time.monotonic() - started < 40
     assert result.returncode == 1
     assert "does not respond and no cached copy can be read" in result.stderr
@@ -319,17 +319,17 @@ def test_a_lost_hub_is_said_in_one_sentence_with_the_remedy(tmp_path: Path) -> N
     assert "Traceback" not in result.stderr
 
 
-def test_a_hub_that_has_no_such_data_set(tmp_path: Path) -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:  # 501 for whatever is asked
+def test_a_data_set_missing_from_the_hub_is_reported(tmp_path: Path) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:  # 501 for every request
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        result = beside_a_lost_hub(HUB_CODE, tmp_path, hub=f"http://127.0.0.1:{server.server_port}")
+        result = with_an_unreachable_hub(HUB_CODE, tmp_path, hub=f"http://127.0.0.1:{server.server_port}")
         server.shutdown()
     assert result.returncode == 1
     assert re.search(r"could not be loaded from the Hugging Face hub \(\w+\); .* --data-file\.$", result.stderr.strip())
 
 
 @pytest.mark.slow
-def test_a_lost_hub_leaves_the_cached_copy(tmp_path: Path) -> None:
+def test_the_cached_copy_is_used_if_the_hub_is_unreachable(tmp_path: Path) -> None:
     hub_row = {
         "id": "1",
         "question": "q",
@@ -338,9 +338,9 @@ def test_a_lost_hub_leaves_the_cached_copy(tmp_path: Path) -> None:
         "supporting_facts": {"title": ["T"], "sent_id": [0]},
         "context": {"title": ["T"], "sentences": [["Some text."]]},
     }
-    prepared = beside_a_lost_hub(CACHE_CODE, tmp_path, json.dumps(hub_row))
+    prepared = with_an_unreachable_hub(CACHE_CODE, tmp_path, json.dumps(hub_row))
     assert prepared.returncode == 0, prepared.stderr
-    result = beside_a_lost_hub(HUB_CODE, tmp_path)
+    result = with_an_unreachable_hub(HUB_CODE, tmp_path)
     assert (result.returncode, result.stdout.strip()) == (0, "1"), result.stderr
 
 
@@ -352,7 +352,7 @@ def questions(count: int) -> tuple[Question, ...]:
 
 
 @given(st.integers(1, 40), st.integers(1, 60), st.integers())
-def test_a_draw_is_repeatable_in_file_order_and_without_repeats(count: int, n: int, seed: int) -> None:
+def test_a_sample_is_reproducible_in_file_order_and_without_duplicates(count: int, n: int, seed: int) -> None:
     file = questions(count)
     drawn = draw(file, n, seed)
     assert drawn == draw(file, n, seed)
@@ -360,21 +360,21 @@ def test_a_draw_is_repeatable_in_file_order_and_without_repeats(count: int, n: i
     assert list(drawn) == [question for question in file if question in drawn]
 
 
-def test_a_smaller_draw_lies_within_a_larger_one_and_seeds_differ() -> None:
+def test_a_smaller_sample_is_a_subset_of_a_larger_one_and_seeds_differ() -> None:
     file = questions(200)
     assert {q.id for q in draw(file, 20, 42)} < {q.id for q in draw(file, 50, 42)}
     assert draw(file, 20, 42) != draw(file, 20, 43)
-    # Pinned: another draw would make recorded runs unrepeatable.
+    # Pinned: a different sample would make recorded runs irreproducible.
     assert [q.id for q in draw(questions(10), 3, 42)] == ["q3", "q5", "q8"]
 
 
 @pytest.mark.parametrize("n", [0, -1])
-def test_a_draw_takes_at_least_one(n: int) -> None:
+def test_a_sample_has_at_least_one_question(n: int) -> None:
     with pytest.raises(InputError, match="at least 1"):
         draw(questions(3), n, 42)
 
 
-def test_positions_count_from_one_and_include_both_ends() -> None:
+def test_positions_start_at_one_and_include_both_ends() -> None:
     file = questions(5)
     assert by_position(file, "2-4") == file[1:4]
     assert by_position(file, "1-5") == file
@@ -395,6 +395,6 @@ def test_positions_count_from_one_and_include_both_ends() -> None:
         ("2-6", "beyond the 5 questions"),
     ],
 )
-def test_a_wrong_range_is_explained(positions: str, message: str) -> None:
+def test_an_invalid_range_is_explained(positions: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         by_position(questions(5), positions)

@@ -1,4 +1,4 @@
-"""Who asks the hub for which revision of a data set, told by a loopback hub."""
+"""The token and revision sent to the hub, recorded by a loopback hub."""
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from meta_agent_rag.datasets.hub import _commit
-from tests.unit.test_datasets import beside_a_lost_hub
+from tests.unit.test_datasets import with_an_unreachable_hub
 
 ASK = """
 import sys
@@ -35,11 +35,11 @@ def test_the_token_and_the_revision_reach_the_hub(tmp_path: Path, revision: str)
         do_HEAD = do_GET  # noqa: N815
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        result = beside_a_lost_hub(ASK, tmp_path, revision, hub=f"http://127.0.0.1:{server.server_port}")
+        result = with_an_unreachable_hub(ASK, tmp_path, revision, hub=f"http://127.0.0.1:{server.server_port}")
         server.shutdown()
     assert result.returncode == 1
     assert "hf-planted" not in result.stderr
@@ -50,7 +50,7 @@ def test_the_token_and_the_revision_reach_the_hub(tmp_path: Path, revision: str)
     assert all("v1.1" in path for path, _ in about) if revision else all("v1.1" not in path for path, _ in about)
 
 
-def test_the_commit_is_read_from_the_addresses_of_the_files() -> None:
+def test_the_commit_is_read_from_the_file_urls() -> None:
     address = f"hf://datasets/hotpotqa/hotpot_qa@{'1f' * 20}/distractor/validation.parquet"
     assert _commit(SimpleNamespace(download_checksums={address: {}})) == "1f" * 20
     assert _commit(SimpleNamespace(download_checksums=None)) is None

@@ -1,4 +1,4 @@
-"""Gold decompositions as chains and plans, and derivations judged by them."""
+"""Gold decompositions as chains and plans, and derivations evaluated against them."""
 
 from dataclasses import replace
 from typing import Any
@@ -44,15 +44,15 @@ FOUND = [
 def test_facts_form_chains() -> None:
     one, other = gold_chains(FACTS)
     assert [fact.value for fact in one] == ["Ann Bode", "3 May 1990"]
-    assert [fact.value for fact in other] == ["Karl Lutz", "1981"], "a qualifier in brackets may be missing"
+    assert [fact.value for fact in other] == ["Karl Lutz", "1981"], "a parenthesised qualifier may be missing"
 
 
-def test_values_of_one_relation_are_one_fact() -> None:
+def test_values_of_one_relation_form_one_fact() -> None:
     ((fact,),) = gold_chains([("A Day", "country", "Canadian"), ("A Day", "country", "British")])
     assert fact.value == "Canadian, British"
 
 
-def test_the_operator_is_the_one_that_gives_the_answer() -> None:
+def test_the_operator_is_chosen_to_give_the_gold_answer() -> None:
     plan = gold_plan(QUESTION, "Grey Water", gold_chains(FACTS), OPERATORS)
     assert plan is not None
     assert plan.operator == "earliest"
@@ -60,7 +60,7 @@ def test_the_operator_is_the_one_that_gives_the_answer() -> None:
     assert gold_plan("Who directed it?", "Nobody", gold_chains(FACTS), OPERATORS) is None
 
 
-def test_a_plan_with_more_chains_than_the_data_sets_does_not_give_its_answer() -> None:
+def test_a_plan_with_more_chains_than_the_gold_one_does_not_give_its_answer() -> None:
     asked = "How many years after Ann Bode did Karl Lutz die?"
     chain = Chain(of="Ann Bode", facts=("When did Ann Bode die?",))
     plan = Plan(operator="difference", chains=(chain, replace(chain, of="Karl Lutz")))
@@ -68,7 +68,7 @@ def test_a_plan_with_more_chains_than_the_data_sets_does_not_give_its_answer() -
     assert gives(plan, asked, "9", gold_chains(FACTS[2:]), OPERATORS) is True
 
 
-def test_free_questions_are_one_chain_with_references() -> None:
+def test_free_form_questions_form_one_chain_with_references() -> None:
     facts = [("", "What is Mach number named after?", "Ernst Mach"), ("", "Where did Ernst Mach work?", "Prague")]
     plan = gold_plan("Where did the namesake of the Mach number work?", "Prague", gold_chains(facts), OPERATORS)
     assert plan is not None
@@ -79,11 +79,11 @@ def test_free_questions_are_one_chain_with_references() -> None:
     ("asked", "value"),
     [("When did Ann Bode die?", "3 May 1990"), ("When was Ann Bode born?", None), ("When did Eva Roth die?", None)],
 )
-def test_the_oracle_knows_only_the_data_sets_facts(asked: str, value: str | None) -> None:
+def test_the_oracle_knows_only_the_gold_facts(asked: str, value: str | None) -> None:
     assert fact_oracle(gold_chains(FACTS))(asked, "") == value
 
 
-def test_relations_without_an_entry_are_told_by_their_words() -> None:
+def test_unlisted_relations_are_recognised_by_their_words() -> None:
     (((fact,),)) = gold_chains([("Salt Road", "production company", "Lund Films")])
     assert asks_for("Which company produced Salt Road?", fact)
     assert not asks_for("Who wrote Salt Road?", fact)
@@ -101,7 +101,7 @@ def test_relations_without_an_entry_are_told_by_their_words() -> None:
         ("no plan", {"plan": None, "facts": [], "answer": "", "dropped": "it restates the question"}),
     ],
 )
-def test_the_first_stage_that_goes_wrong_is_named(stage: str, held: dict[str, Any]) -> None:
+def test_the_first_failing_stage_is_identified(stage: str, held: dict[str, Any]) -> None:
     answered = row(
         "1", [round_of(0, "x", 0.0, derivation=held)], question=QUESTION, gold="Grey Water", gold_facts=FACTS
     )
@@ -112,7 +112,7 @@ def test_the_first_stage_that_goes_wrong_is_named(stage: str, held: dict[str, An
     assert ANALYSIS.tables({"metarag": found})
 
 
-def test_facts_count_for_the_chain_that_asks_for_them() -> None:
+def test_facts_are_credited_to_the_chain_that_asks_for_them() -> None:
     held = derivation("earliest", [*FOUND[:3], looked_up(1, 1, "1970")], "Blue Hill")
     answered = row(
         "1", [round_of(0, "x", 0.0, derivation=held)], question=QUESTION, gold="Grey Water", gold_facts=FACTS
@@ -121,6 +121,6 @@ def test_facts_count_for_the_chain_that_asks_for_them() -> None:
     assert (found["facts_right"], found["plan_right"], found["operator_right"]) == (0.75, 1.0, 1.0)
 
 
-def test_rows_without_a_decomposition_are_left_out() -> None:
+def test_rows_without_a_decomposition_are_excluded() -> None:
     answered = row("1", [round_of(0, "x", 0.0, derivation=derivation("earliest", FOUND, "Grey Water"))])
     assert ANALYSIS.measure(material([arm("metarag")], [answered], n=1)) == {}

@@ -1,4 +1,4 @@
-"""Two methods side by side: which questions, in which order, and what is said of the difference."""
+"""Two methods side by side: which questions, in which order, and how the difference is described."""
 
 import pytest
 
@@ -24,7 +24,7 @@ TWO = Run(
 )
 
 
-def test_shared_questions_are_paired_and_those_that_differ_come_first() -> None:
+def test_shared_questions_are_paired_with_differing_ones_first() -> None:
     found = pairs(ONE, "m", TWO, "n")
     assert [ours["id"] for ours, _ in found] == ["b", "c", "a"]
 
@@ -39,7 +39,7 @@ def test_the_difference_and_each_question_are_shown() -> None:
     assert "<b>" not in html
 
 
-def test_runs_over_other_questions_are_refused() -> None:
+def test_runs_over_different_questions_are_rejected() -> None:
     with pytest.raises(InputError, match="'m' of 'one' and 'none' of 'two' have no question in common"):
         pairs(ONE, "m", TWO, "none")
     other = Run(name="three", rows=({**row("a", "m", 1.0), "question": "Another?"},))
@@ -47,6 +47,6 @@ def test_runs_over_other_questions_are_refused() -> None:
         pairs(ONE, "m", other, "m")
 
 
-def test_a_run_without_both_methods_has_no_figures_to_tell() -> None:
+def test_a_run_without_both_methods_shows_no_figures() -> None:
     assert "F1" not in primer([ONE])
     assert "Derivation" in primer([])

@@ -1,4 +1,4 @@
-"""Derivations and votes as a viewer sees them."""
+"""Derivations and votes as displayed."""
 
 from meta_agent_rag.agent.derivation import Chain, Derivation, Fact, Plan
 from meta_agent_rag.agent.routes import Ballot, Vote
@@ -27,7 +27,7 @@ DERIVATION = Derivation(
 )
 
 
-def test_chains_stand_side_by_side_each_fact_with_its_passage() -> None:
+def test_chains_are_shown_side_by_side_with_the_passage_of_each_fact() -> None:
     shown = chain(DERIVATION, {})
     assert shown.count("<ol>") == 2
     assert "blue hill: “It is by &lt;Ann&gt; Bode.”" in shown
@@ -38,23 +38,23 @@ def test_chains_stand_side_by_side_each_fact_with_its_passage() -> None:
     assert "1981 is earlier than 1990: Grey Water" in shown
 
 
-def test_an_open_fact_is_marked_with_its_reason() -> None:
+def test_an_open_fact_is_shown_with_its_reason() -> None:
     assert '<li class="m-open-fact"><span>Fact 1.0?</span><strong>?</strong><small>open: no passage gives it' in chain(
         DERIVATION, {}
     )
 
 
-def test_a_remembered_fact_says_so() -> None:
+def test_a_remembered_fact_is_labelled() -> None:
     remembered = Derivation(plan=PLAN, facts=(fact(0, 0, "Ann Bode", passage_id=None, from_memory=True),))
     assert "from the model's memory" in chain(remembered, {})
     assert "The facts give no answer." in chain(remembered, {})
 
 
-def test_a_dropped_plan_says_why() -> None:
+def test_a_dropped_plan_states_the_reason() -> None:
     assert "it restates &lt;the&gt; question" in chain(Derivation(plan=None, dropped="it restates <the> question"), {})
 
 
-def test_the_bars_of_the_elected_answer_stand_out() -> None:
+def test_the_bars_of_the_elected_answer_are_highlighted() -> None:
     ballots = (
         Ballot(route="quoted_draft", short_answer="Blue Hill"),
         Ballot(route="derivation", short_answer="Grey <"),

@@ -1,4 +1,4 @@
-"""The tab Loop without a browser: walks through the graph, and what is shown of them."""
+"""The Loop tab without a browser: walks through the graph, and their display."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -56,11 +56,11 @@ def begin(engine: Engine) -> Walk:
 
 
 def ignore(_: Sight) -> None:
-    """Nobody looks."""
+    """Discard the update."""
 
 
 class TestWalk:
-    async def test_a_run_shows_each_stage_as_it_happens(self, engine: Engine) -> None:
+    async def test_each_stage_is_shown_as_it_happens(self, engine: Engine) -> None:
         seen: list[Sight] = []
         walk = begin(engine)
         await walk.advance(seen.append, steps=False)
@@ -79,7 +79,7 @@ class TestWalk:
             *("write", "diagnose"),
         )
 
-    async def test_steps_end_where_a_run_does(self, engine: Engine, model: ScriptedModel) -> None:
+    async def test_stepping_ends_with_the_same_answer_as_a_run(self, engine: Engine, model: ScriptedModel) -> None:
         whole, stepped = begin(engine), begin(engine)
         await whole.advance(ignore, steps=False)
         waiting = []
@@ -92,7 +92,7 @@ class TestWalk:
         assert replace(stepped.sight.answer, calls=(), rounds=()) == replace(whole.sight.answer, calls=(), rounds=())
         assert len(model.requests) == 10
 
-    async def test_a_stopped_call_is_made_anew_and_nothing_else_is(self, engine: Engine, model: ScriptedModel) -> None:
+    async def test_only_a_stopped_call_is_repeated(self, engine: Engine, model: ScriptedModel) -> None:
         walk = begin(engine)
         await walk.advance(ignore, steps=True)
         asked = asyncio.Event()
@@ -115,7 +115,7 @@ class TestWalk:
         assert [request.stage for request in model.requests][:3] == ["write", "write", "reference"]
         assert "1 failed call" in timeline(walk.sight)
 
-    async def test_a_fault_is_shown_and_can_be_overcome(self, engine: Engine, model: ScriptedModel) -> None:
+    async def test_an_error_is_shown_and_can_be_retried(self, engine: Engine, model: ScriptedModel) -> None:
         model.script = {**STORY, "write": RefusedError("The server refused <it>; try again.")}
         walk = begin(engine)
         await walk.advance(ignore, steps=False)
@@ -126,7 +126,7 @@ class TestWalk:
         await walk.advance(seen.append, steps=False)
         assert seen[-1].status == "done"
 
-    async def test_every_stage_of_a_walk_is_told(self, engine: Engine) -> None:
+    async def test_every_stage_of_a_walk_is_described(self, engine: Engine) -> None:
         walk = begin(engine)
         await walk.advance(ignore, steps=False)
         told = stages(walk.sight, engine.settings)
@@ -164,7 +164,7 @@ def round_(**changes: Any) -> Round:
 
 
 class TestWhatIsShown:
-    def test_nothing_that_a_document_or_a_model_says_becomes_markup(self) -> None:
+    def test_text_from_documents_and_models_never_becomes_markup(self) -> None:
         hostile = replace(BIRTH, title=MARKUP, text=f"{BIRTH_SENTENCE} {MARKUP}")
         evidence = {BIRTH.id: Found(passage=hostile, score=1.0, via=MARKUP, suspect=(MARKUP,))}
         shown = "".join(round_cards(round_(), round_(), evidence, Settings.load()))
@@ -172,7 +172,7 @@ class TestWhatIsShown:
         assert f"<mark>{BIRTH_SENTENCE[:-1]}</mark>" in shown
         assert shown.count("&lt;script&gt;") > 10
 
-    def test_the_gauge_shows_what_decides(self) -> None:
+    def test_the_gauge_shows_the_deciding_signal(self) -> None:
         by_cosine = monitoring(
             round_(), Settings.load(["MONITOR_POLICY=paper", "MONITOR_SIMILARITY_THRESHOLD=0.4"]), {}
         )
@@ -182,11 +182,11 @@ class TestWhatIsShown:
         assert "agreement decides" in by_agreement
         assert "Monitoring: Satisfied" in by_agreement
 
-    def test_a_failed_reference_is_said(self) -> None:
+    def test_a_failed_reference_is_reported(self) -> None:
         failed = SecondAnswer(short_answer="", steps=(), packed_ids=(), error="The server was busy.")
         assert "The server was busy." in monitoring(round_(second_answer=failed), Settings.load(), {})
 
-    def test_the_graph_lights_the_node_at_work(self) -> None:
+    def test_the_graph_highlights_the_active_node(self) -> None:
         repairs = repair_nodes(build_graph())
         assert repairs == discover_deficits().names
         assert {"insufficient_knowledge", "internal_only"} < set(repairs)
@@ -197,28 +197,28 @@ class TestWhatIsShown:
         assert "the answer is ready" in drawing(repairs, Lit(done=True))
 
 
-def test_quotes_are_marked_where_they_stand() -> None:
+def test_quotes_are_highlighted_in_their_passages() -> None:
     assert with_quotes("a < b. It was so. End", ["It was so", "was so. End", "nowhere"]) == (
         "a &lt; b. <mark>It was so. End</mark>"
     )
 
 
-def test_citations_are_set_apart() -> None:
+def test_citations_are_styled() -> None:
     assert with_citations("So <it> is [2].") == 'So &lt;it&gt; is <span class="m-cite">2</span>.'
 
 
-def test_a_difference_shows_what_went_and_what_came() -> None:
+def test_a_difference_shows_deletions_and_insertions() -> None:
     assert difference("born in Rome [1].", "born in Oslo & Rome [1].") == ("born in <ins>Oslo &amp;</ins> Rome [1].")
     assert difference("He left.", "") == "<del>He left.</del>"
 
 
-def test_scores_take_the_gold_that_fits_best() -> None:
+def test_scores_use_the_best_matching_gold_answer() -> None:
     assert score("the Marren", ["River Marren", "Marren"]) == AnswerScore(em=True, f1=1.0)
     assert score("Upper Marren", ["River Marren"]) == AnswerScore(em=False, f1=0.5)
     assert score("anything", []) is None
 
 
-def test_a_configuration_changes_the_run_and_says_how_it_differs(tmp_path: Path) -> None:
+def test_a_configuration_lists_its_differences(tmp_path: Path) -> None:
     settings = settings_in(tmp_path)
     start = WhatIf.of(settings, "deepseek")
     other = replace(start, rounds=0, links=False, policy="paper")

@@ -1,4 +1,4 @@
-"""The demo's reader of runs: what opens, what is filtered, what a replay shows, and that nothing of it is markup."""
+"""The demo's run viewer: opening, filtering and replaying runs, none of whose text becomes markup."""
 
 import json
 import zipfile
@@ -28,7 +28,7 @@ def recorded() -> Run:
 
 @pytest.fixture(scope="module")
 def repaired(recorded: Run) -> dict[str, Any]:
-    """An answer that was repaired."""
+    """A repaired answer."""
     row = answer_to(recorded, REPAIRED, "metarag")
     assert row is not None
     return dict(row)
@@ -44,7 +44,7 @@ def folder(path: Path, *rows: Mapping[str, Any], tail: str = "") -> Path:
     return path
 
 
-def test_the_recorded_run_opens_with_all_that_the_view_shows(recorded: Run) -> None:
+def test_a_recorded_run_opens_with_everything_the_view_shows(recorded: Run) -> None:
     assert len(recorded.rows) == 48
     assert recorded.setting("monitor_policy") == "vote"
     assert not [name for name in recorded.config["settings"] if name.endswith(("_dir", "_path", "_url", "_key"))]
@@ -56,8 +56,8 @@ def test_the_recorded_run_opens_with_all_that_the_view_shows(recorded: Run) -> N
     assert plots(recorded).count("<img ") == len(recorded.plots) == 5
 
 
-def test_answers_are_filtered_as_counted_by_hand(recorded: Run) -> None:
-    # of metarag's 24 first drafts 15 were repaired, for 12 of them with success
+def test_answer_filters_match_counts_by_hand(recorded: Run) -> None:
+    # 15 of metarag's 24 first drafts were repaired, 12 of them successfully
     assert methods(recorded) == ("metarag", "standard_rag")
     assert counted(recorded, Filter(method="metarag")) == 24
     assert counted(recorded, Filter(method="metarag", deficit="external_only")) == 1
@@ -82,18 +82,18 @@ def test_answers_are_filtered_as_counted_by_hand(recorded: Run) -> None:
     [
         (scored(1.0, 0.0, 1.0), "fixed"),
         (scored(0.0, 1.0, 0.0), "broken"),
-        (scored(1.0, 1.0, 0.0), "still right"),  # the first draft was chosen in the end
+        (scored(1.0, 1.0, 0.0), "still right"),  # the first draft was returned
         (scored(1.0, 1.0), "not repaired"),
         (scored(0.0, 0.0, 0.5), "still wrong"),
         (scored(0.0), "not repaired"),
         ({**scored(0.0), "em": None, "error": "UnreachableError: no answer"}, "error"),
     ],
 )
-def test_what_became_of_an_answer(row: dict[str, Any], expected: str) -> None:
+def test_the_outcome_of_an_answer(row: dict[str, Any], expected: str) -> None:
     assert outcome(row) == expected
 
 
-def test_a_replay_goes_through_every_step(recorded: Run, repaired: dict[str, Any]) -> None:
+def test_a_replay_shows_every_step(recorded: Run, repaired: dict[str, Any]) -> None:
     settings = settings_of(recorded, Settings.load(["MONITOR_POLICY=paper"]))
     assert settings.monitor_policy == "vote"
     one_pass = recorded.answer(REPAIRED, "standard_rag")
@@ -110,7 +110,7 @@ def test_a_replay_goes_through_every_step(recorded: Run, repaired: dict[str, Any
     ):
         assert words in steps[-1]
     assert "2,675 tokens read, 157 written" in steps[-1]
-    assert " s ·" not in steps[-1], "replies from the cache have no latencies"
+    assert " s ·" not in steps[-1], "cached replies have no latencies"
     unpriced = {**repaired, "cost_usd": None}
     assert "price unknown" in cards(unpriced, None, {}, settings)[-1]
     local = settings.model_copy(update={"llm_provider": "embedded"})
@@ -122,14 +122,14 @@ def test_a_replay_goes_through_every_step(recorded: Run, repaired: dict[str, Any
     assert "Monitoring" not in page
 
 
-def test_passages_without_a_text_are_named_and_nothing_is_claimed_of_the_quotes(repaired: dict[str, Any]) -> None:
+def test_passages_without_a_text_are_listed_and_quotes_are_not_judged(repaired: dict[str, Any]) -> None:
     steps = "".join(cards(repaired, None, {}, Settings.load()))
     assert "<li>samuel langdon</li>" in steps
     assert "their names, not their texts" in steps
     assert "is not in any passage" not in steps
 
 
-def test_nothing_of_a_run_becomes_markup(tmp_path: Path, repaired: dict[str, Any]) -> None:
+def test_text_from_a_run_never_becomes_markup(tmp_path: Path, repaired: dict[str, Any]) -> None:
     def hostile(value: Any) -> Any:
         if isinstance(value, dict):
             return {name: hostile(one) for name, one in value.items()}
@@ -160,7 +160,7 @@ def _zipped(tmp_path: Path, *rows: Mapping[str, Any]) -> Path:
     return file
 
 
-def test_runs_of_a_folder_are_listed_and_an_unfinished_one_opens(tmp_path: Path) -> None:
+def test_the_runs_in_a_folder_are_listed_and_an_unfinished_one_opens(tmp_path: Path) -> None:
     folder(tmp_path / "2026-a", scored(1.0, 1.0))
     folder(tmp_path / "2026-b", scored(0.0, 1.0, 0.0), {**scored(0.0), "method": "n"}, tail='{"id": "torn')
     (tmp_path / "notes").mkdir()
@@ -175,7 +175,7 @@ def test_runs_of_a_folder_are_listed_and_an_unfinished_one_opens(tmp_path: Path)
     assert run_names(tmp_path / "gone") == tuple(RECORDED)
 
 
-def test_what_is_no_run_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_run_is_rejected_with_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "text.zip").write_text("no zip")
     with pytest.raises(InputError, match="zip the folder of a benchmark run"):
         open_zip(tmp_path / "text.zip")

@@ -1,4 +1,4 @@
-"""What the conversations of the demo show: steps without a word of a draft, sources, uploads, the coach's trace."""
+"""What the demo's conversations show: steps without draft text, sources, uploads, the coach's trace."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -31,7 +31,7 @@ COURSE = Path(__file__).parents[2] / "docs" / "examples" / "course"
 HOSTILE = "<img src=http://example.com/x> & 'so on'"
 
 
-async def test_work_tells_gives_its_result_and_ends_with_the_stream() -> None:
+async def test_watched_work_reports_progress_returns_its_result_and_ends_with_the_stream() -> None:
     ended: list[str] = []
 
     async def work(tell: Callable[[int], None]) -> str:
@@ -74,7 +74,7 @@ async def counting(ended: list[str], *, fault: Exception | None = None) -> Async
         ended.append("stream")
 
 
-async def test_a_visitor_has_one_stream_at_a_time_to_stop_to_drop_or_to_leave() -> None:
+async def test_a_visitor_has_one_stream_at_a_time() -> None:
     streams, ended = Streams(), list[str]()
     stopped_, other = streams.run("one", counting(ended)), streams.run("two", counting(ended))
     assert (await anext(stopped_), await anext(other)) == (1, 1)
@@ -96,7 +96,7 @@ async def test_a_visitor_has_one_stream_at_a_time_to_stop_to_drop_or_to_leave() 
         assert [item async for item in streams.run("one", counting(ended, fault=InputError("No.")))]
 
 
-async def test_of_two_that_wait_for_their_turn_the_newest_has_it_and_nobody_whose_page_is_closed() -> None:
+async def test_the_newest_waiting_stream_runs_unless_its_page_is_closed() -> None:
     streams, ended = Streams(), list[str]()
     first = streams.run("one", counting(ended))
     assert await anext(first) == 1
@@ -112,10 +112,10 @@ async def test_of_two_that_wait_for_their_turn_the_newest_has_it_and_nobody_whos
     assert [item async for item in newer] == []
     assert await arriving == "nothing"
     assert not streams.busy("one")
-    assert ended == ["stream"] * 2, "what never had its turn never began"
+    assert ended == ["stream"] * 2, "a stream that never had its turn never started"
 
 
-async def test_a_message_that_is_stopped_is_not_remembered(tmp_path: Path) -> None:
+async def test_a_stopped_message_is_not_remembered(tmp_path: Path) -> None:
     streams = Streams()
     async with conversation(tmp_path, ScriptedModel(), answerer=FakeAnswerer()) as opened:
 
@@ -143,7 +143,7 @@ async def shown(opened: Conversation, message: str) -> list[Moment]:
     return [moment async for moment in moments(opening, message, opened.history)]
 
 
-async def test_an_answer_comes_after_its_steps_and_is_remembered_at_the_end(tmp_path: Path) -> None:
+async def test_an_answer_follows_its_steps_and_is_remembered_last(tmp_path: Path) -> None:
     async with conversation(tmp_path, ScriptedModel(), answerer=FakeAnswerer(text=HOSTILE)) as opened:
         first, step, answered, last = await shown(opened, "Where was Mira Holt born?")
     assert [message["role"] for message in first.messages] == ["user", "assistant"]
@@ -156,7 +156,7 @@ async def test_an_answer_comes_after_its_steps_and_is_remembered_at_the_end(tmp_
     assert last.history.turns == 1
 
 
-async def test_a_fault_is_said_and_nothing_is_remembered(tmp_path: Path) -> None:
+async def test_an_error_is_shown_and_nothing_is_remembered(tmp_path: Path) -> None:
     fault = UnreachableError("The server does not answer; start it.")
     async with conversation(tmp_path, ScriptedModel(), answerer=FakeAnswerer(fault=fault)) as opened:
         last = (await shown(opened, "Where was Mira Holt born?"))[-1]
@@ -167,7 +167,7 @@ async def test_a_fault_is_said_and_nothing_is_remembered(tmp_path: Path) -> None
     assert last.messages[1]["metadata"]["status"] == "done"
 
 
-def test_a_stopped_talk_has_nothing_pending() -> None:
+def test_a_stopped_conversation_has_no_pending_step() -> None:
     trail = Trail(id="1")
     trail.begin(Step(node="retrieve", rounds=()))
     ended = stopped(trail.messages)
@@ -183,7 +183,7 @@ async def coached(folder: Path, *drafts: Any, message: str = "Why does the shado
     return turn
 
 
-async def test_the_coach_s_reply_is_measured_and_explained_on_demand(tmp_path: Path) -> None:
+async def test_the_coachs_reply_has_a_meter_and_an_explanation_on_demand(tmp_path: Path) -> None:
     turn = await coached(tmp_path, reply(EXPLAINED), reply("What <b>moves</b>?"), level=3)
     html = beside(turn, 3)
     assert "18 of 80 characters" in html
@@ -195,7 +195,7 @@ async def test_the_coach_s_reply_is_measured_and_explained_on_demand(tmp_path: P
     assert celebration(turn) == ""
 
 
-async def test_confetti_falls_where_the_learner_is_right_and_each_time_anew(tmp_path: Path) -> None:
+async def test_confetti_marks_right_answers_and_varies_each_time(tmp_path: Path) -> None:
     turn = await coached(tmp_path, reply("That's right. What follows?", right=True), message="The Earth turns.")
     first, second = celebration(turn), celebration(turn)
     assert "You found it yourself" in first
@@ -212,7 +212,7 @@ def test_rules_and_meter_follow_the_level() -> None:
     assert "m-over" not in measured("x" * 80, 80)
 
 
-def test_before_anything_was_said_every_view_has_words() -> None:
+def test_every_view_has_a_placeholder_before_the_first_message() -> None:
     assert "appear here" in sources(None)
     assert "measured here" in beside(None, 1)
     assert "file 1 of 2" in reading(IngestProgress(files=0, of_files=2, passages=0, of_passages=0))
@@ -220,7 +220,7 @@ def test_before_anything_was_said_every_view_has_words() -> None:
 
 
 @pytest.mark.slow
-async def test_a_shelf_holds_one_visitor_s_documents_until_they_leave(tmp_path: Path) -> None:
+async def test_a_shelf_holds_the_documents_of_one_visitor_until_they_leave(tmp_path: Path) -> None:
     uploads = tmp_path / "uploads"
     uploads.mkdir()
     (uploads / "note.md").write_text("# The Salt Road\n\nThe Salt Road is a film that Mira Holt directed.\n")
@@ -244,12 +244,12 @@ async def test_a_shelf_holds_one_visitor_s_documents_until_they_leave(tmp_path: 
         (uploads / "plan.md").write_text(f"# Two Lamps\n\nTwo Lamps is a film that {director} directed.\n")
         await mine.add([uploads / "plan.md"], take=True)
     texts = " ".join(one.passage.text for one in (await mine.retrieve(["Two Lamps"], k=5)).found)
-    assert ("Bo Lind" in texts, "Ada Roth" in texts) == (True, False), "a known name stands for the newest file"
+    assert ("Bo Lind" in texts, "Ada Roth" in texts) == (True, False), "a known name refers to the newest file"
     (tmp_path / "twin").mkdir()
     (uploads / "same.md").write_text("# Oar\n\nOar is a play.\n")
     (tmp_path / "twin" / "same.md").write_text("# Reed\n\nReed is a play.\n")
     await mine.add([uploads / "same.md", tmp_path / "twin" / "same.md"], take=True)
-    assert (await mine.files()).count("same.md") == 2, "files that come together are not each other's newest"
+    assert (await mine.files()).count("same.md") == 2, "files uploaded together do not replace each other"
     assert mine.folder != other.folder
     with pytest.raises(InputError, match=f"at most {MOST_FILES}"):
         await mine.add([tmp_path / "x.md"] * MOST_FILES)
@@ -258,7 +258,7 @@ async def test_a_shelf_holds_one_visitor_s_documents_until_they_leave(tmp_path: 
     assert not list(below.iterdir())
 
 
-async def test_the_course_is_read_in_place_and_has_topics(tmp_path: Path) -> None:
+async def test_the_course_is_ingested_in_place_with_topics(tmp_path: Path) -> None:
     settings = settings_in(tmp_path, "ENCODER=hash-64")
     course = PrivateCorpus.below(tmp_path, settings, AsyncEncoder(HashEncoder()))
     await course.add(sorted(COURSE.glob("*.md")))

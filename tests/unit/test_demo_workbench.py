@@ -1,4 +1,4 @@
-"""What the demo's visitors share: questions, an engine opened once, and a cap on what each may spend."""
+"""What the demo's visitors share: questions, one engine, and a spending cap per visitor."""
 
 import asyncio
 import json
@@ -39,7 +39,7 @@ MUSIQUE = {
 
 
 class TestQuestions:
-    def test_official_files_are_read_as_json_and_as_lines(self, tmp_path: Path) -> None:
+    def test_official_files_are_read_as_json_and_jsonl(self, tmp_path: Path) -> None:
         whole, lines = tmp_path / "hotpot.json", tmp_path / "musique.jsonl"
         whole.write_text(json.dumps([HOTPOT]))
         lines.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in (MUSIQUE, HUB)), encoding="utf-8")
@@ -53,13 +53,13 @@ class TestQuestions:
     @pytest.mark.parametrize(
         ("text", "said"), [('[{"id": "x"}]', "row 1"), ("{]", "expected one JSON object"), ("[]", "contains no rows")]
     )
-    def test_another_file_is_refused_with_what_is_wrong(self, tmp_path: Path, text: str, said: str) -> None:
+    def test_other_files_are_rejected_with_the_reason(self, tmp_path: Path, text: str, said: str) -> None:
         path = tmp_path / "other.json"
         path.write_text(text)
         with pytest.raises(DataFileError, match=said):
             read_questions(path)
 
-    def test_the_columns_of_the_hub_count_hops_and_the_unanswerable_is_left_out(self, tmp_path: Path) -> None:
+    def test_hub_columns_give_hops_and_unanswerable_rows_are_skipped(self, tmp_path: Path) -> None:
         path = tmp_path / "rows.jsonl"
         columns = {**HUB, "supporting_facts": {"title": ["Film", "Mira", "Film"], "sent_id": [0, 0, 1]}}
         path.write_text("\n".join(map(json.dumps, (columns, {**MUSIQUE, "answerable": False}))))
@@ -89,9 +89,7 @@ class TestWorkbench:
             assert (await bench.engine("one")).model.budget is not first.model.budget
         assert model.closed
 
-    async def test_a_data_set_is_fetched_once_when_it_is_picked_and_only_where_it_is_allowed(
-        self, tmp_path: Path
-    ) -> None:
+    async def test_a_data_set_is_fetched_once_on_selection_if_allowed(self, tmp_path: Path) -> None:
         asked: list[str] = []
 
         def fetch(name: str) -> QuestionSet:
@@ -115,18 +113,18 @@ class TestWorkbench:
             async with open_workbench(settings_in(tmp_path), datasets=["squad"]):
                 pass
 
-    def test_only_what_is_configured_can_be_chosen(self, tmp_path: Path) -> None:
+    def test_only_configured_providers_can_be_chosen(self, tmp_path: Path) -> None:
         bench = Workbench(settings=settings_in(tmp_path, "GROQ_API_KEY=none"))
         assert bench.provider_names() == ["deepseek", "groq", "embedded"]
         assert expected_wait(bench, "groq") == ""
         assert "about 10 s per call: expect 20 s" in expected_wait(bench, "embedded")
         assert spending_cap(bench, "embedded") == ""
 
-    def test_without_a_provider_there_is_still_a_page(self, tmp_path: Path) -> None:
+    def test_the_page_opens_without_a_provider(self, tmp_path: Path) -> None:
         lost = Settings.load(["LLM_PROVIDER=compatible", f"MARAG_DATA_DIR={tmp_path}"])
         assert "compatible" not in Workbench(settings=lost).provider_names()
 
-    async def test_a_visit_says_what_keeps_it_from_beginning(self, tmp_path: Path) -> None:
+    async def test_a_visit_reports_why_it_cannot_start(self, tmp_path: Path) -> None:
         bench = Workbench(settings=Settings.load(["LLM_PROVIDER=compatible", f"MARAG_DATA_DIR={tmp_path}"]))
         visit = LoopVisit(workbench=bench, visitor="one")
         what_if = WhatIf.of(bench.settings, "")
@@ -135,7 +133,7 @@ class TestWorkbench:
         assert visit.fault.startswith("LLM_PROVIDER is 'compatible'")
         assert not visit.under_way
 
-    async def test_what_begins_after_a_stop_outlives_the_stream_before(self, tmp_path: Path) -> None:
+    async def test_a_run_started_after_a_stop_outlives_the_previous_stream(self, tmp_path: Path) -> None:
         encoder, model = AsyncEncoder(HashEncoder()), ScriptedModel(STORY, seconds=60.0)
         async with open_workbench(settings_in(tmp_path), transport=model, monitor_encoder=encoder) as bench:
             visit, question = LoopVisit(workbench=bench, visitor="one"), sample_questions().get(QUESTION_ID)
@@ -154,7 +152,7 @@ class TestWorkbench:
             assert [sight.status for sight in visit.sights] == ["done"]
 
 
-async def test_a_call_is_reserved_for_the_visitor_and_for_all() -> None:
+async def test_a_call_reserves_from_the_visitors_and_the_shared_budget() -> None:
     whole = Budget(limit_usd=Decimal("0.5"))
     visitor = VisitorBudget(limit_usd=Decimal("0.3"), whole=whole)
     other = VisitorBudget(limit_usd=Decimal("0.3"), whole=whole)

@@ -1,4 +1,4 @@
-"""Plans are tidied and checked in code before a look-up is paid for."""
+"""Plans are tidied and checked in code before any look-up call is made."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def both(operator: str, *facts: str) -> Plan:
     return plan(operator, *((name, tuple(fact.replace("NAME", name) for fact in facts)) for name in names))
 
 
-def test_a_reference_in_a_first_fact_is_what_the_chain_is_about() -> None:
+def test_a_reference_in_a_first_fact_is_replaced_by_the_chains_entity() -> None:
     slip = plan("same", ("Red Moth", ("Where is # from?",)), ("The Vales", ("Where is # from?",)))
     assert [chain.facts for chain in tidied(slip).chains] == [
         ("Where is Red Moth from?",),
@@ -28,12 +28,12 @@ def test_a_reference_in_a_first_fact_is_what_the_chain_is_about() -> None:
     ]
 
 
-def test_a_later_chain_that_begins_with_a_reference_continues_the_one_before() -> None:
+def test_a_chain_that_begins_with_a_reference_is_joined_to_the_previous_one() -> None:
     slip = plan("last", ("", ("Who directed Salt Road?",)), ("", ("Where was # born?",)))
     assert tidied(slip) == plan("last", ("", ("Who directed Salt Road?", "Where was # born?")))
 
 
-def test_the_question_says_the_direction() -> None:
+def test_the_direction_of_a_comparison_comes_from_the_question() -> None:
     assert directed(both("latest", "Who directed NAME?", "When was # born?"), OLDER).operator == "earliest"
     assert directed(both("most", "How long is NAME?"), "Which is longer?").operator == "most"
 
@@ -48,7 +48,7 @@ def test_the_question_says_the_direction() -> None:
         ("Who wrote it?", "When did # die?", "When did # die?"),
     ],
 )
-def test_a_fact_asks_for_what_the_question_asks_for(question: str, fact: str, mended: str) -> None:
+def test_a_fact_is_adjusted_to_what_the_question_asks(question: str, fact: str, mended: str) -> None:
     asked = directed(plan("last", ("", ("Who is Otto?", fact))), question)
     assert asked.chains[0].facts[1] == mended
 
@@ -91,13 +91,13 @@ def test_a_fact_asks_for_what_the_question_asks_for(question: str, fact: str, me
         ("Who is it?", plan("nonsense", ("", ("Who is Otto?",))), "no operator"),
     ],
 )
-def test_what_a_plan_may_not_do(question: str, wrong: Plan, reason: str) -> None:
+def test_invalid_plans_are_reported(question: str, wrong: Plan, reason: str) -> None:
     fault = fault_of(wrong, question, OPERATORS)
     assert fault is not None
     assert reason in fault
 
 
-def test_a_comparison_of_one_candidate_is_completed_by_the_other() -> None:
+def test_a_comparison_of_one_candidate_is_completed_with_the_other() -> None:
     question = "Which band was formed first, Red Moth or The Vales?"
     made = directed(plan("earliest", ("The Vales", ("When was The Vales formed?",))), question)
     assert [(chain.of, chain.facts) for chain in made.chains] == [
@@ -109,9 +109,9 @@ def test_a_comparison_of_one_candidate_is_completed_by_the_other() -> None:
     assert directed(unnamed, question) == unnamed
 
 
-def test_a_good_plan_has_no_fault() -> None:
+def test_a_valid_plan_has_no_fault() -> None:
     assert fault_of(both("earliest", "Who directed NAME?", "When was # born?"), OLDER, OPERATORS) is None
 
 
-def test_references_by_number() -> None:
+def test_numbered_references_are_resolved() -> None:
     assert resolved("Did #1 meet #2?", 2, {0: "Ada", 1: "Bo"}) == "Did Ada meet Bo?"

@@ -1,4 +1,4 @@
-"""A looked-up value stands in a passage that mentions its entity, or its fact is open."""
+"""A looked-up value must occur in a passage that mentions its entity; otherwise the fact is open."""
 
 import pytest
 
@@ -21,7 +21,7 @@ TEXTS = (
         ("Where did Karl Lutz live?", "Karl Lutz", "Bergen", "other"),
     ],
 )
-def test_a_value_that_stands(fact: str, entity: str, value: str, passage: str) -> None:
+def test_a_supported_value_is_accepted(fact: str, entity: str, value: str, passage: str) -> None:
     found = supported(fact, entity, value, TEXTS)
     assert (found.fault, found.passage_id) == (None, passage)
 
@@ -37,13 +37,13 @@ def test_a_value_that_stands(fact: str, entity: str, value: str, passage: str) -
         ("Is Blue Hill a film?", "Blue Hill", "yes", "no passage mentions"),
     ],
 )
-def test_an_open_fact(fact: str, entity: str, value: str, reason: str) -> None:
+def test_an_unsupported_value_leaves_the_fact_open(fact: str, entity: str, value: str, reason: str) -> None:
     fault = supported(fact, entity, value, TEXTS).fault
     assert fault is not None
     assert reason in fault
 
 
-def test_what_a_fact_is_about() -> None:
+def test_the_entity_of_a_fact_is_read_from_its_question() -> None:
     assert entity_of("When was the film Night Train (1950 Film) released?", "Night Train (1950 Film)") == (
         "Night Train (1950 Film)"
     )

@@ -1,4 +1,4 @@
-"""Questions whose grammar gives the plan, without a call."""
+"""Questions whose grammar yields a plan without a model call."""
 
 import pytest
 
@@ -52,7 +52,7 @@ from meta_agent_rag.agent.derivation.unfolding import unfolded
         ),
     ],
 )
-def test_relatives_makers_and_clauses_are_unfolded(question: str, facts: tuple[str, ...]) -> None:
+def test_relatives_makers_and_relative_clauses_are_unfolded(question: str, facts: tuple[str, ...]) -> None:
     plan = unfolded(question)
     assert plan is not None
     assert (plan.operator, [chain.facts for chain in plan.chains]) == ("last", [facts])
@@ -63,15 +63,15 @@ def test_relatives_makers_and_clauses_are_unfolded(question: str, facts: tuple[s
     [
         "Who is the father of Otto Lind?",  # one fact
         "Who directed Salt Road?",
-        "Who was born first, Otto Lind's father or Bo Holt's mother?",  # a choice
-        "Is the director of film Salt Road the director of film Blue Hill?",  # a yes or no
+        "Who was born first, Otto Lind's father or Bo Holt's mother?",  # a choice between two between two
+        "Is the director of film Salt Road the director of film Blue Hill?",  # a yes/no question
         "Which film has the director who was born later, Salt Road or Blue Hill?",
-        "When did the person who founded Alder Press die?",  # where the clause ends cannot be told
+        "When did the person who founded Alder Press die?",  # the end of the clause is ambiguous
         "What year did the mayor of the city where Bo Holt lived resign?",
-        "Alder Press is a company by the man who died in which year?",  # the question comes late
-        "Who left the city where the man who founded Alder Press died?",  # a clause within a clause
+        "Alder Press is a company by the man who died in which year?",  # the question word comes late
+        "Who left the city where the man who founded Alder Press died?",  # a nested clause
         "Who bought the company that makes shoes?",  # no name
-        "Who is the president of Norway for whom the treaty was signed in the year of the flood?",  # no name's end
+        "Who is the president of Norway for whom the treaty was signed in the year of the flood?",  # no end of the name
         "",
         "?",
         "wife of",

@@ -1,4 +1,4 @@
-"""Values that a look-up gives, compared as what they are."""
+"""Looked-up values compared by type: dates, quantities, numbers and names."""
 
 import pytest
 from hypothesis import given
@@ -24,11 +24,11 @@ from meta_agent_rag.text.dates import Date, as_date, dates_in, later
         ("Berlin", None),
     ],
 )
-def test_dates(text: str, date: Date | None) -> None:
+def test_dates_are_parsed(text: str, date: Date | None) -> None:
     assert as_date(text) == date
 
 
-def test_a_date_is_later_only_where_the_shared_precision_tells() -> None:
+def test_a_date_is_later_only_if_the_shared_precision_shows_it() -> None:
     assert later(Date(year=1966, month=12), Date(year=1966, month=3)) is True
     assert later(Date(year=1966), Date(year=1966, month=3)) is None
     assert later(Date(year=1950), Date(year=1966, month=3)) is False
@@ -55,7 +55,7 @@ def test_a_written_date_is_found_in_a_sentence(year: int, month: int, day: int) 
         ("the 1990s", 1990.0, ""),
     ],
 )
-def test_quantities(text: str, number: float, unit: str) -> None:
+def test_quantities_are_parsed(text: str, number: float, unit: str) -> None:
     quantity = as_quantity(text)
     assert quantity is not None
     assert (quantity.number, quantity.unit) == (number, unit)
@@ -72,7 +72,7 @@ def test_quantities(text: str, number: float, unit: str) -> None:
         ("5 million", "4,999,999", True),
     ],
 )
-def test_quantities_of_one_kind_are_compared_in_any_unit(one: str, other: str, is_greater: bool | None) -> None:
+def test_quantities_of_one_kind_are_compared_across_units(one: str, other: str, is_greater: bool | None) -> None:
     left, right = as_quantity(one), as_quantity(other)
     assert left is not None
     assert right is not None
@@ -80,7 +80,7 @@ def test_quantities_of_one_kind_are_compared_in_any_unit(one: str, other: str, i
     assert smaller(left, right) is (None if is_greater is None else not is_greater)
 
 
-def test_numbers_in_words_and_digits_are_the_same() -> None:
+def test_numbers_in_words_and_digits_are_equal() -> None:
     assert 4.0 in numbers_in("The band has four members.")
 
 
@@ -95,18 +95,18 @@ def test_numbers_in_words_and_digits_are_the_same() -> None:
         ("CBS", "NBC", False),
     ],
 )
-def test_same_value(one: str, other: str, same: bool | None) -> None:
+def test_equal_values_are_recognised(one: str, other: str, same: bool | None) -> None:
     assert same_value(one, other) is same
     assert same_value(other, one) is same
 
 
-def test_several_countries_joined() -> None:
+def test_several_countries_in_one_value_are_parsed() -> None:
     assert countries("French and Italian") == {"FR", "IT"}
     assert countries("Louis Armstrong") == frozenset()
 
 
 @given(st.text(max_size=60))
-def test_no_text_breaks_a_reader(text: str) -> None:
+def test_every_parser_accepts_any_text(text: str) -> None:
     as_date(text)
     as_quantity(text)
     countries(text)
