@@ -101,9 +101,7 @@ def test_evidence_is_appended_without_duplicates(known: list[Found], new: list[F
     assert both[: len(first)] == first
     assert set(ids) == {found.passage.id for found in [*known, *new]}
     for found in both[len(first) :]:
-        assert found is next(item for item in new if item.passage.id == found.passage.id), (
-            "the first of two is kept"
-        )
+        assert found is next(item for item in new if item.passage.id == found.passage.id), "the first of two is kept"
 
 
 def critic_reply(**fields: Any) -> dict[str, Any]:

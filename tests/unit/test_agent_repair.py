@@ -76,9 +76,7 @@ async def test_the_reasoning_error_repair_gets_the_critics_suggestion(tmp_path: 
     assert "Read the second passage." in prompt
     assert "hop by hop" in prompt
     assert "First attempt: Paris\nSecond attempt: Oslo\n" in prompt
-    assert "She was born in Paris [2]." not in prompt, (
-        "the draft would be copied instead of the passages"
-    )
+    assert "She was born in Paris [2]." not in prompt, "the draft would be copied instead of the passages"
     assert "Mira Holt directed it." not in prompt, "the reference answer's steps"
     assert phrase("mode_evidence_and_memory") in prompt
 

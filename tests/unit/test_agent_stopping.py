@@ -70,9 +70,7 @@ async def test_a_draft_confirmed_by_a_repair_is_not_diagnosed_again(tmp_path: Pa
     again = draft("paris", answer="It was there that her life began [1].")
     run = await ask(tmp_path, {**WRONG, "rewrite": [again, draft("Oslo")]})
     assert (run.answer.stop_reason, run.answer.short_answer) == ("upheld", "Paris")
-    assert run.stages == ["write", "reference", "evaluate", "rewrite"], (
-        "the reference is unchanged: no model is called"
-    )
+    assert run.stages == ["write", "reference", "evaluate", "rewrite"], "the reference is unchanged: no model is called"
     papers = await ask(tmp_path, {**WRONG, "rewrite": [again, draft("Oslo")]}, "SELECTION=last")
     assert (papers.answer.stop_reason, papers.answer.short_answer) == ("satisfied", "Oslo")
 
@@ -234,9 +232,7 @@ async def test_the_rules_diagnose_if_the_critic_fails(tmp_path: Path, failure: s
     assert diagnosis.suggested_queries == ()
     assert run.answer.rounds[1].plan is not None
     assert run.answer.rounds[1].plan.deficit == "external_only"
-    assert run.stages.count("evaluate") == (2 if isinstance(failure, str) else 1), (
-        "a malformed reply is retried once"
-    )
+    assert run.stages.count("evaluate") == (2 if isinstance(failure, str) else 1), "a malformed reply is retried once"
 
 
 async def test_a_corrected_critic_reply_is_used(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What `--dry-run` makes of earlier runs: whose calls it counts, and by which run it goes."""
+"""How `--dry-run` uses earlier runs: which calls it counts, and which run it relies on."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -33,7 +33,7 @@ def call(id_: str, method: str, request: str = "r", *, cached: bool = False, err
 
 
 def measured(*calls: LedgerRow, source: str = "run", judged: bool = False, others: tuple[str, ...] = ()) -> Measured:
-    """A run of two finished questions by each method that it names in `calls`, the judge apart."""
+    """A run with two finished questions for each method named in `calls`, not counting the judge."""
     methods = {one.method for one in calls} - {"judge"}
     return Measured(
         source=source,
@@ -60,10 +60,10 @@ def config(tmp_path: Path) -> RunConfig:
     )
 
 
-def test_calls_of_failed_answers_count_and_paid_ones_once(tmp_path: Path) -> None:
+def test_failed_calls_count_and_every_paid_call_counts_once(tmp_path: Path) -> None:
     run = measured(
         call("a", "metarag", "1"),
-        call("a", "metarag", "1", cached=True),  # the run was taken up again
+        call("a", "metarag", "1", cached=True),  # the run was resumed
         call("a", "metarag", "2", cached=True),  # another run had paid for it
         call("b", "metarag", "3", error="RefusedError"),
         call("unfinished", "metarag", "4"),
@@ -74,7 +74,7 @@ def test_calls_of_failed_answers_count_and_paid_ones_once(tmp_path: Path) -> Non
     assert (found.cost_usd, found.measured) == (5.0, 2)
 
 
-def test_judge_and_oracle_are_rows_of_their_own(tmp_path: Path) -> None:
+def test_the_judge_and_the_oracle_have_separate_rows(tmp_path: Path) -> None:
     wanted = replace(config(tmp_path), judge=True, oracles=("diagnosis",))
     own, aside = "metarag oracle diagnosis", "metarag oracle diagnosis (closed book)"
     bare = measured(call("a", "metarag"), source="bare")
@@ -83,11 +83,11 @@ def test_judge_and_oracle_are_rows_of_their_own(tmp_path: Path) -> None:
         call("a", "metarag"), call("a", own), call("b", aside), call("a", "judge"), call("b", "judge"), judged=True
     )
     found = {name: one.calls for name, one in expectations(wanted, [full], n=N).items() if one is not None}
-    # one verdict for every two answers, of two rows over ten questions
+    # one verdict per two answers, for two rows over ten questions
     assert found == {"metarag": 5, own: 5, aside: 5, "judge": 10}
 
 
-def test_the_first_run_that_has_a_row_is_gone_by_and_says_what_differs(tmp_path: Path) -> None:
+def test_each_row_is_estimated_from_the_first_run_that_has_it(tmp_path: Path) -> None:
     same = measured(call("a", "metarag"), source="same")
     other = measured(
         call("a", "metarag"), call("b", "metarag", "2"), source="other", others=("evidence_tokens",), judged=True
@@ -101,7 +101,7 @@ def test_the_first_run_that_has_a_row_is_gone_by_and_says_what_differs(tmp_path:
     assert (judge.source, judge.other_settings) == ("other", ("evidence_tokens",))
 
 
-def test_a_variant_that_was_not_run_is_judged_by_its_method(tmp_path: Path) -> None:
+def test_a_variant_not_run_before_is_estimated_from_its_method(tmp_path: Path) -> None:
     wanted = replace(config(tmp_path), sweeps=("EVIDENCE_TOKENS=512",))
     (found,) = expectations(wanted, [measured(call("a", "metarag"))], n=N).values()
     assert found is not None

@@ -1,4 +1,4 @@
-"""The measure of grounded answers: what is asked, what becomes a row, and the shares over rows."""
+"""The benchmark of grounded answers: which questions are asked, the rows, and the shares over rows."""
 
 import json
 from collections.abc import Mapping
@@ -56,7 +56,7 @@ def test_an_unanswerable_question_loses_its_supporting_paragraphs() -> None:
         (draft("", quotes=[], answer="NOT FOUND"), "not_found", (False, False)),
     ],
 )
-async def test_a_row_has_the_draft_and_what_was_shown_of_it(
+async def test_a_row_has_the_draft_and_the_shown_answer(
     tmp_path: Path, written: Mapping[str, Any], refused: str | None, right: tuple[bool, bool]
 ) -> None:
     settings = settings_in(tmp_path, "MAX_METACOGNITIVE_ROUNDS=0", "CLAIM_CHECK=rules", "MONITOR_POLICY=agreement")
@@ -71,7 +71,7 @@ async def test_a_row_has_the_draft_and_what_was_shown_of_it(
     assert found.shown == ("Oslo" if refused is None else "")
 
 
-def test_the_shares_are_those_of_the_rows() -> None:
+def test_shares_are_computed_over_the_rows() -> None:
     others = [replace(one, answerable=False) for one in (WITHHELD, WITHHELD, ROW)]
     table = quality([ROW, ROW, WRONG, WITHHELD, *others])
     shares = {cells[0]: cells[1:3] for cells in table.rows}
@@ -80,7 +80,7 @@ def test_the_shares_are_those_of_the_rows() -> None:
     assert shares["wrong among shown answers"] == ("1", "3")
     assert shares["unanswerable questions refused"] == ("2", "3")
     assert shares["wrong among shown answers, unanswerable questions included"] == ("2", "4"), (
-        "no passage supports what is right by chance"
+        "an answer that is right by chance is supported by no passage"
     )
     assert [cells[:3] for cells in levels([ROW, WRONG, WITHHELD]).rows] == [
         ("high", "1", "1"), ("medium", "0", "0"), ("low", "0", "1"),
@@ -88,7 +88,7 @@ def test_the_shares_are_those_of_the_rows() -> None:
     assert reasons([ROW, WITHHELD, *others]).rows == [("unsupported", "1", "0", "2")]
 
 
-def test_rows_of_a_file_are_reported_and_not_asked_again(tmp_path: Path) -> None:
+def test_rows_in_a_file_are_reported_without_new_calls(tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
     file.write_text(f"{json.dumps(asdict(ROW))}\n{json.dumps(asdict(WRONG))}\n", "utf-8")
     done = CliRunner().invoke(app, [str(file), "--report", "--json"])
@@ -106,7 +106,7 @@ def test_rows_of_a_file_are_reported_and_not_asked_again(tmp_path: Path) -> None
         ("", ["--dataset", "hotpot", "--answerable", "1-2"], "hotpotqa"),
     ],
 )
-def test_wrong_input_is_refused_with_what_to_do(
+def test_invalid_input_is_rejected_with_a_remedy(
     tmp_path: Path, content: str, options: list[str], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LLM_PROVIDER", "embedded")

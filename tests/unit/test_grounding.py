@@ -18,7 +18,7 @@ TEXT = (
 
 
 @given(st.text(max_size=40))
-def test_normalised_is_idempotent_and_plain(text: str) -> None:
+def test_normalised_text_is_idempotent_and_plain(text: str) -> None:
     once = normalised(text)
     assert normalised(once) == once
     assert once == once.lower()
@@ -28,7 +28,7 @@ def test_normalised_is_idempotent_and_plain(text: str) -> None:
 
 
 @given(st.text(max_size=40))
-def test_case_and_marks_around_a_text_change_nothing(text: str) -> None:
+def test_case_and_surrounding_punctuation_do_not_matter(text: str) -> None:
     assert normalised(f" \u201c{text}\u201d!") == normalised(text)
     assert normalised(f"({text})...") == normalised(text)
 
@@ -46,7 +46,7 @@ def test_case_and_marks_around_a_text_change_nothing(text: str) -> None:
         ("?!", ""),
     ],
 )
-def test_normalised_by_hand(text: str, plain: str) -> None:
+def test_normalisation_by_hand(text: str, plain: str) -> None:
     assert normalised(text) == plain
 
 
@@ -72,7 +72,7 @@ def test_as_quoted_is_idempotent_and_keeps_words(text: str) -> None:
         "film, 1912-1920. She was born",
     ],
 )
-def test_a_quote_with_other_marks_is_verbatim(quote: str) -> None:
+def test_a_quote_with_other_punctuation_marks_is_verbatim(quote: str) -> None:
     assert is_verbatim(quote, ["Another text.", TEXT])
 
 
@@ -90,11 +90,11 @@ def test_a_quote_with_other_marks_is_verbatim(quote: str) -> None:
         '"."',
     ],
 )
-def test_what_is_no_quote(quote: str) -> None:
+def test_other_texts_are_not_verbatim(quote: str) -> None:
     assert not is_verbatim(quote, ["Another text.", TEXT])
 
 
-def test_a_quote_stands_in_one_text() -> None:
+def test_a_quote_must_occur_within_one_text() -> None:
     assert not is_verbatim("one two", ["one", "two"])
     assert not is_verbatim("one", [])
 
@@ -110,11 +110,11 @@ def test_every_part_of_a_text_is_verbatim(text: str, data: st.DataObject) -> Non
     ("quotes", "share"),
     [([], None), (["born in Oslo"], 1.0), (["born in Oslo", "in Rome"], 0.5), (["..."], 0.0), (["", "in Rome"], 0.0)],
 )
-def test_share_of_quotes(quotes: list[str], share: float | None) -> None:
+def test_the_share_of_verbatim_quotes(quotes: list[str], share: float | None) -> None:
     assert verbatim_share(quotes, [TEXT]) == share
 
 
-def test_listed_abstentions_in_any_dress() -> None:
+def test_listed_abstentions_are_recognised_in_any_case_or_quotes() -> None:
     listed = yaml.safe_load(files("meta_agent_rag.grounding").joinpath("abstention.yaml").read_text(encoding="utf-8"))
     assert len(listed) > 20
     for phrase in listed:
@@ -123,7 +123,7 @@ def test_listed_abstentions_in_any_dress() -> None:
 
 
 @pytest.mark.parametrize("answer", ["", "  ", "?", "N/A", "Unknown.", "the Unknown", "I don\u2019t know"])
-def test_more_abstentions(answer: str) -> None:
+def test_further_abstentions_are_recognised(answer: str) -> None:
     assert is_abstention(answer)
 
 
@@ -145,7 +145,7 @@ def test_more_abstentions(answer: str) -> None:
         "not given names",
     ],
 )
-def test_an_answer_is_no_abstention(answer: str) -> None:
+def test_an_answer_is_not_an_abstention(answer: str) -> None:
     assert not is_abstention(answer)
 
 
@@ -174,7 +174,7 @@ def test_an_answer_is_no_abstention(answer: str) -> None:
         "文中没有提到。",
     ],
 )
-def test_sentences_that_say_that_there_is_no_answer(answer: str) -> None:
+def test_sentences_that_state_a_missing_answer_are_recognised(answer: str) -> None:
     assert is_abstention(answer)
 
 
@@ -195,5 +195,5 @@ def test_sentences_that_say_that_there_is_no_answer(answer: str) -> None:
         "It could not be found in 1990 by the crew.",
     ],
 )
-def test_sentences_that_say_something(answer: str) -> None:
+def test_sentences_with_information_are_not_abstentions(answer: str) -> None:
     assert not is_abstention(answer)

@@ -1,4 +1,4 @@
-"""The kind of answer that a question asks for, and answers of it and of another."""
+"""The kind of answer a question asks for, and whether an answer is of that kind."""
 
 import pytest
 from hypothesis import given
@@ -62,7 +62,7 @@ WHO = "Who directed Salt Road?"
         ("", None),
     ],
 )
-def test_the_words_of_a_question_tell_the_kind_or_nothing_does(question: str, kind: str | None) -> None:
+def test_the_kind_is_read_from_the_words_of_the_question(question: str, kind: str | None) -> None:
     assert kind_asked(question) == kind
 
 
@@ -77,31 +77,31 @@ def test_the_words_of_a_question_tell_the_kind_or_nothing_does(question: str, ki
         ("Where was Mira Holt born?", ["Oslo", "2027 Fairmount Avenue"], ["8 December 1966", "no"]),
     ],
 )
-def test_an_answer_is_of_the_kind_or_of_another(question: str, good: list[str], bad: list[str]) -> None:
+def test_an_answer_matches_the_kind_or_not(question: str, good: list[str], bad: list[str]) -> None:
     assert [answer for answer in good if of_kind(question, answer) is not True] == []
     assert [answer for answer in bad if of_kind(question, answer) is not False] == []
 
 
-def test_where_the_words_do_not_tell_any_answer_but_a_verdict_passes() -> None:
+def test_for_an_unknown_kind_only_a_yes_or_no_is_rejected() -> None:
     assert of_kind("What genre is Salt Road?", "1931") is None
     assert of_kind("What genre is Salt Road?", "Yes") is False
     assert of_kind("Name a film of hers.", "yes") is None
 
 
 @given(st.text(max_size=80), st.text(max_size=40))
-def test_any_text_is_judged(question: str, answer: str) -> None:
+def test_any_text_can_be_checked(question: str, answer: str) -> None:
     assert of_kind(question, answer) in (True, False, None)
 
 
 @pytest.mark.parametrize("question", ["Can a man who is paid by invoice claim it?", "Will those who won return?"])
-def test_yes_or_no_may_answer_a_question_with_a_modal_verb(question: str) -> None:
+def test_a_yes_or_no_may_answer_a_question_with_a_modal_verb(question: str) -> None:
     assert of_kind(question, "no") is None
 
 
 @pytest.mark.parametrize(
     "question", ["Can you tell me who made it?", "Could I ask where it was?", "Will Holt was born where?"]
 )
-def test_but_not_a_request_or_a_question_that_begins_with_a_name(question: str) -> None:
+def test_a_yes_or_no_does_not_answer_a_request_or_a_question_starting_with_a_name(question: str) -> None:
     assert of_kind(question, "yes") is False
 
 

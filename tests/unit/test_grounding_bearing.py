@@ -1,4 +1,4 @@
-"""Does what is supported bear on what was asked?"""
+"""Whether supported claims answer the question asked."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -33,7 +33,7 @@ YARDS = statements(YARDS_TEXT)
         ("who is it?", "", True),
     ],
 )
-def test_what_a_source_speaks_of(question: str, source: str, speaks: bool) -> None:
+def test_a_source_is_matched_to_the_subject_of_the_question(question: str, source: str, speaks: bool) -> None:
     assert speaks_of(question, statements(source)) is speaks
 
 
@@ -41,7 +41,7 @@ def judged(*supported: bool) -> Sequence[Support]:
     return [Support(score=0.9, passage_id="p", supported=each) for each in supported]
 
 
-def test_what_says_next_to_nothing_is_judged_by_its_question() -> None:
+def test_a_claim_of_few_words_is_judged_together_with_its_question() -> None:
     stated = claims("Yes [1]. Eight [1]. The Grey Petrel was built at Dunnaigh [1].")
     known = on_the_question("Is the Grey Petrel eight years old?", stated, judged(True, True, True), YARDS)
     assert [found.supported for found in known] == [True, True, True]
@@ -63,14 +63,14 @@ def test_what_says_next_to_nothing_is_judged_by_its_question() -> None:
         ("yes", "It was built at Dunnaigh [1].", (True,), False),
     ],
 )
-def test_the_short_answer_needs_a_supported_claim(
+def test_the_short_answer_must_occur_in_a_supported_claim(
     short: str, answer: str, supported: tuple[bool, ...], holds: bool
 ) -> None:
     question = "Was the Grey Petrel built at Rome?"
     assert holds_the_answer(question, short, claims(answer), judged(*supported), YARDS) is holds
 
 
-def test_a_verdict_may_follow_from_other_claims() -> None:
+def test_a_yes_or_no_may_follow_from_other_claims() -> None:
     question = "Were the Grey Petrel and the Star of Ithry built by the same yard?"
     stated = claims("No, they are of different yards [1]. The Grey Petrel was built at Dunnaigh [1].")
     assert holds_the_answer(question, "no", stated, judged(False, True), YARDS)
@@ -109,17 +109,17 @@ PORT = (
         ("When did Ada Bode launch it?", [9], False),
     ],
 )
-def test_an_answer_is_connected_with_a_full_name_in_its_question(
+def test_an_answer_must_be_connected_with_the_full_name_in_the_question(
     question: str, cited: list[int], connected: bool
 ) -> None:
     assert is_connected(question, cited, PORT) is connected
 
 
-def test_one_of_two_things_compared_suffices() -> None:
+def test_one_of_the_two_compared_entities_suffices() -> None:
     passages = (passage("Pride of Kelmouth", "It was 90 m long."), passage("SNS Maristel", "It was 80 m long."))
     assert is_connected("Which ship was longer, SNS Maristel or the Pride of Kelmouth?", [1], passages)
 
 
-def test_a_section_names_what_its_passages_are_about() -> None:
+def test_a_section_title_names_the_subject_of_its_passages() -> None:
     passages = (replace(passage("manual.pdf", "The guarantee lasts two years."), section="Petrel Light"),)
     assert is_connected("How long is the guarantee of a Petrel Light?", [1], passages)

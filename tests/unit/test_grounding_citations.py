@@ -1,4 +1,4 @@
-"""Marks, citations and their styles."""
+"""Citation marks, citations and their styles."""
 
 import re
 
@@ -74,11 +74,11 @@ def written(answer: str, style: str = "page", quotes: tuple[str, ...] = ()) -> C
         ("[1-999999999]", [tuple(range(1, 52))]),
     ],
 )
-def test_marks(text: str, numbers: list[tuple[int, ...]]) -> None:
+def test_citation_marks_are_parsed(text: str, numbers: list[tuple[int, ...]]) -> None:
     assert [mark.numbers for mark in marks(text)] == numbers
 
 
-def test_a_bracket_that_was_copied_is_no_mark() -> None:
+def test_a_copied_bracket_is_not_a_mark() -> None:
     assert marks("Her father built bridges.[3]", [LIFE]) == ()
     assert marks("Her father built many bridges.[3]", [LIFE])
     assert [mark.numbers for mark in marks("Her father built bridges.[3] [1][2]", [LIFE])] == [(1, 2)]
@@ -114,13 +114,13 @@ def test_marks_lie_in_the_text_in_order(text: str) -> None:
         ("", "", 0),
     ],
 )
-def test_marks_become_citations_or_go(answer: str, shown: str, removed: int) -> None:
+def test_marks_become_citations_or_are_removed(answer: str, shown: str, removed: int) -> None:
     cited = written(answer)
     assert cited.text == shown
     assert cited.removed == removed
 
 
-def test_styles_are_written_as_their_names_say() -> None:
+def test_every_style_writes_its_format() -> None:
     answer, quote = "She sailed to Bergen [1].", "sailed to Bergen"
     assert written(answer, "title").text == "She sailed to Bergen [Mira Holt]."
     source = written(answer, "source", (quote,))
@@ -131,7 +131,7 @@ def test_styles_are_written_as_their_names_say() -> None:
     assert written("A film [2].", "source").text == f'A film [Source: The Salt Road - "{ROAD}"].'
 
 
-def test_a_passage_over_two_pages_names_both() -> None:
+def test_a_passage_over_two_pages_cites_both() -> None:
     over = found("over", ROAD, "", (3, 4))
     assert cite("So [1].", [over], [], chosen("page")).text == "So [doc-over, p.3-4]."
     assert cite("So [1].", [over], [], chosen("title")).text == "So [doc-over]."
@@ -150,7 +150,7 @@ def test_styles_are_discovered() -> None:
 
 
 def resolves(citation: Citation) -> None:
-    """The snippet is whole words of the passage; the span lies in the document, within the passage."""
+    """Check that the snippet is whole words of the passage, and that the span lies within the passage."""
     item = next(item for item in PASSAGES if item.passage.id == citation.passage_id)
     text = item.passage.text
     at = text.find(citation.snippet)
@@ -195,11 +195,11 @@ def test_every_citation_resolves(answer: str, style: str, words: tuple[int, int]
     assert len(set(cited.citations)) == len(cited.citations)
     assert not cited.removed or "[9]" in answer
     assert cited.removed or cited.citations or cited.text == answer
-    # an invented number is left only where brackets are part of a word
+    # an invented number remains only if its brackets are part of a word
     assert "[9]" not in cited.text or re.search(r"\w\[|\][a-z]", answer)
 
 
-def test_the_span_is_that_of_the_quote() -> None:
+def test_the_span_covers_the_quote() -> None:
     (citation,) = written("She was born in Oslo [1].", quotes=("born  in Oslo,", "nineteen years old")).citations
     assert citation.span is not None
     assert DOCUMENT[slice(*citation.span)] == "born in Oslo,"
@@ -208,13 +208,13 @@ def test_the_span_is_that_of_the_quote() -> None:
     assert DOCUMENT[slice(*typographic.span)] == "directed \u201cThe Salt Road\u201d in 1950"
 
 
-def test_a_claim_that_no_quote_is_about_refers_to_the_best_sentences() -> None:
+def test_a_claim_without_a_matching_quote_cites_the_best_sentences() -> None:
     (citation,) = written("It won prizes at a festival [1].", quotes=("was a Norwegian",)).citations
     assert citation.span == PASSAGES[0].passage.span
     assert "three prizes at the first festival" in citation.snippet
 
 
-def test_a_span_that_does_not_fit_the_text_is_kept_whole() -> None:
+def test_a_span_that_does_not_fit_the_text_is_left_unchanged() -> None:
     altered = Found(passage=Passage(id="p", doc_id="d", title="", text=ROAD, span=(5, 9)), score=0.1)
     (citation,) = cite("A drama [1].", [altered], ["a drama film"], chosen("page")).citations
     assert citation.span == (5, 9)
@@ -243,7 +243,7 @@ def test_an_excerpt_of_nothing_is_empty() -> None:
 
 
 @given(st.text(alphabet="ab\u00e9\u0301\u201c\u201d \n\u00a0\ufb01.'\u2013\u2460", max_size=30), st.data())
-def test_a_quote_is_found_where_it_stands(text: str, data: st.DataObject) -> None:
+def test_a_quote_is_located_in_its_text(text: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, len(text)))
     quote = text[start:end]
@@ -258,7 +258,7 @@ def test_a_quote_is_found_where_it_stands(text: str, data: st.DataObject) -> Non
     st.integers(0, 30),
     st.integers(0, 30),
 )
-def test_place_follows_the_rule_of_is_verbatim(text: str, start: int, end: int) -> None:
+def test_place_agrees_with_is_verbatim(text: str, start: int, end: int) -> None:
     quote = text[start:end]
     assert (place(quote, text) is not None) == is_verbatim(quote, [text])
 

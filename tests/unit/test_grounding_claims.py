@@ -1,4 +1,4 @@
-"""Claims, their support, and what happens to those that have none."""
+"""Claims, their support, and the treatment of unsupported ones."""
 
 import pytest
 from hypothesis import given, settings
@@ -83,14 +83,14 @@ def test_claims_lie_in_the_answer_in_order(answer: str) -> None:
         position = end
 
 
-def test_a_very_long_line_is_divided() -> None:
+def test_a_very_long_line_is_split() -> None:
     for text in ("He left the house. " * 600, "word " * 2400, "x" * 12_000):
         pieces = sentences(text)
         assert "".join(pieces) == text
         assert max(map(len, pieces)) <= 5_000
 
 
-def test_words_numbers_and_names() -> None:
+def test_words_numbers_and_names_are_extracted() -> None:
     assert content_words("The bridges that were designed") == content_words("a bridge designs")
     assert numbers("1,912.50 and 05 on 3rd, twelve, one") == {"1912.5", "5", "3", "12"}
     assert names("Then \u201cThe Salt Road\u201d by Mira Holt\u2019s I. in Jean-Luc") == {
@@ -100,7 +100,7 @@ def test_words_numbers_and_names() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from(["Ada wrote it.", "Oslo is old.", "It won.", "\n"]), max_size=8).map(" ".join))
-def test_the_best_window_holds_what_it_says(text: str) -> None:
+def test_the_best_window_holds_the_words_it_reports(text: str) -> None:
     wanted = content_words("Ada wrote of old Oslo")
     window = best_window(wanted, text)
     assert window.held == content_words(text[window.start : window.end]) & wanted
@@ -130,20 +130,20 @@ def test_the_best_window_holds_what_it_says(text: str) -> None:
         ("She was born in Oslo.", "refuted"),
     ],
 )
-def test_what_the_rules_say(answer: str, standing: str) -> None:
+def test_the_rules_give_each_claim_a_standing(answer: str, standing: str) -> None:
     (support,) = supports(claims(answer), PASSAGES)
     assert support.standing == standing
     assert support.supported is (standing in {"supported", "likely"})
 
 
-def test_support_says_why() -> None:
+def test_support_reports_missing_words_and_its_passage() -> None:
     (support,) = supports(claims("She was born in Turin in 1913 [1]."), PASSAGES)
     assert support.missing == ("Turin", "1913")
     assert (support.passage_id, support.number) == ("holt", 1)
     assert support.score == pytest.approx(1 / 3)
 
 
-def test_a_claim_without_a_mark_is_held_against_what_the_answer_cites() -> None:
+def test_an_uncited_claim_is_checked_against_the_answers_citations() -> None:
     assert [one.supported for one in supports(claims("She was born in Oslo. She was a director [1]."), PASSAGES)] == [
         True
     ] * 2
@@ -167,7 +167,7 @@ def test_unsupported_claims_are_marked_or_dropped() -> None:
     assert marked(ANSWER, stated, support, drop=True) == "She was born in Oslo [1]. It won three prizes [2]."
 
 
-def test_a_derived_figure_is_followed_by_its_steps_and_an_uncited_claim_by_its_passage() -> None:
+def test_derived_figures_show_their_steps_and_uncited_claims_gain_citations() -> None:
     stated = claims("It won 3 prizes. It is 7 m high [1].")
     steps = Derived(written="7 m", operation="sum", steps="3 + 4 = 7")
     support = [
@@ -184,7 +184,7 @@ def verdicts(stated: tuple[Claim, ...], good: list[bool]) -> list[Support]:
 
 @settings(max_examples=200, deadline=None)
 @given(ANSWERS, st.lists(st.booleans(), min_size=60, max_size=60))
-def test_marking_and_dropping_touch_nothing_else(answer: str, good: list[bool]) -> None:
+def test_marking_and_dropping_leave_other_claims_unchanged(answer: str, good: list[bool]) -> None:
     stated = claims(answer)
     support = verdicts(stated, good)
     bad = [claim for claim, one in zip(stated, support, strict=True) if not one.supported]

@@ -29,14 +29,16 @@ NUMBERS = st.one_of(st.floats(), st.floats(min_value=0, max_value=1))
         ([1.0], inf, [], 0.92, "high"),
     ],
 )
-def test_by_hand(scores: list[float], generation: float | None, cited: list[int], score: float, name: str) -> None:
+def test_the_score_and_level_by_hand(
+    scores: list[float], generation: float | None, cited: list[int], score: float, name: str
+) -> None:
     result = confidence(scores, generation, cited)
     assert result.score == pytest.approx(score, abs=1e-6)
     assert result.level == name
 
 
 @given(st.lists(NUMBERS, max_size=6), st.one_of(st.none(), NUMBERS), st.lists(st.integers(-2, 8), max_size=4))
-def test_it_stays_within_its_bounds(scores: list[float], generation: float | None, cited: list[int]) -> None:
+def test_the_score_stays_within_its_bounds(scores: list[float], generation: float | None, cited: list[int]) -> None:
     result = confidence(scores, generation, cited)
     assert 0.6 <= result.retrieval <= 1
     assert 0 <= result.generation <= 1
@@ -44,7 +46,7 @@ def test_it_stays_within_its_bounds(scores: list[float], generation: float | Non
     assert result.level == level(result.score)
 
 
-def test_levels_meet_at_their_bounds() -> None:
+def test_level_boundaries_are_inclusive_for_medium() -> None:
     assert [level(score) for score in (0.6999, 0.70, 0.85, 0.8501)] == ["low", "medium", "medium", "high"]
 
 
@@ -55,5 +57,5 @@ def test_a_calibrated_probability_is_the_score(chance: float, name: str) -> None
     assert result.coverage == pytest.approx(0.6 * 0.9 + 0.4 * chance)
 
 
-def test_without_a_probability_there_is_none_to_show() -> None:
+def test_without_a_probability_none_is_shown() -> None:
     assert confidence([0.9], None, [1], calibrated=True) == confidence([0.9], None, [1])

@@ -1,4 +1,4 @@
-"""Phrases that step outside the documents."""
+"""Phrases that refer to knowledge outside the documents."""
 
 import time
 from pathlib import Path
@@ -15,13 +15,13 @@ PLAIN_WORDS = st.lists(st.sampled_from(["mira", "sailed", "1912", "oslo,", "brid
 
 
 @given(phrase=st.sampled_from(general_phrases()), before=PLAIN_WORDS, after=PLAIN_WORDS)
-def test_every_phrase_is_found_wherever_it_stands(phrase: str, before: list[str], after: list[str]) -> None:
+def test_every_phrase_is_found_at_any_position(phrase: str, before: list[str], after: list[str]) -> None:
     answer = " ".join([*before, phrase, *after])
     assert phrase in leaks(answer, [], general_phrases())
     assert leaks(" ".join([*before, *after]), [], general_phrases()) == ()
 
 
-def test_the_list_holds_what_people_say() -> None:
+def test_the_list_covers_common_wordings() -> None:
     named = {"in the series", "in the novel", "in the book", "it can be assumed", "based on my knowledge"}
     assert named <= set(general_phrases())
     assert len(general_phrases()) > 60
@@ -41,7 +41,7 @@ def test_the_list_holds_what_people_say() -> None:
         "in the novel's last part",
     ],
 )
-def test_case_white_space_and_marks_do_not_hide_a_phrase(answer: str) -> None:
+def test_case_white_space_and_punctuation_do_not_hide_a_phrase(answer: str) -> None:
     assert leaks(answer, [], NOVEL) == ("in the novel",)
 
 
@@ -57,11 +57,11 @@ def test_case_white_space_and_marks_do_not_hide_a_phrase(answer: str) -> None:
         "main the novel",
     ],
 )
-def test_only_whole_words_count(answer: str) -> None:
+def test_only_whole_words_match(answer: str) -> None:
     assert leaks(answer, [], NOVEL) == ()
 
 
-def test_marks_that_are_spelled_otherwise_are_one_phrase() -> None:
+def test_typographic_variants_are_one_phrase() -> None:
     assert leaks("As far as I\u2019m aware, no.", [], ["as far as i'm aware"]) == ("as far as i'm aware",)
 
 
@@ -89,19 +89,19 @@ def test_a_phrase_is_excused_only_within_a_quote(answer: str, quote: str, found:
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
-def test_an_answer_that_is_a_quote_leaks_nothing(before: str, after: str) -> None:
+def test_an_answer_that_is_a_quote_has_no_leakage(before: str, after: str) -> None:
     quote = f"{before} which in the novel burns {after}"
     hits = leaks(quote, [], NOVEL)
     assert hits == ("in the novel",)
     assert leaks(quote, [quote], NOVEL) == ()
 
 
-def test_overlapping_phrases_are_all_found_in_the_order_of_the_text() -> None:
+def test_overlapping_phrases_are_all_found_in_text_order() -> None:
     phrases = ["the broader story", "based on the broader", "based on"]
     assert leaks("So, based on the broader story, yes.", [], phrases) == ("based on the broader", "the broader story")
 
 
-def test_no_phrases_find_nothing() -> None:
+def test_an_empty_list_finds_nothing() -> None:
     assert leaks("in the novel", [], []) == ()
     assert leaks("in the novel", [], ["..."]) == ()
 
@@ -109,11 +109,11 @@ def test_no_phrases_find_nothing() -> None:
 @pytest.mark.parametrize(
     "text", ["in the novel ", "in the ", "based on my ", "x", "* ", "as far as i know, she left. "]
 )
-def test_time_grows_with_the_length(text: str) -> None:
+def test_run_time_is_linear_in_the_length(text: str) -> None:
     long = text * (100_000 // len(text))
     started = time.perf_counter()
     leaks(long, [long, long[:50_000]], general_phrases())
-    assert time.perf_counter() - started < 10  # quadratic work takes minutes
+    assert time.perf_counter() - started < 10  # quadratic time would take minutes
 
 
 def test_a_corpus_adds_its_own_phrases(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_corpus_adds_its_own_phrases(tmp_path: Path) -> None:
         (b"- \xff\xfe", "are not UTF-8"),
     ],
 )
-def test_a_malformed_list_is_refused(tmp_path: Path, content: bytes, named: str) -> None:
+def test_a_malformed_list_is_rejected(tmp_path: Path, content: bytes, named: str) -> None:
     own = tmp_path / "phrases.yaml"
     own.write_bytes(content)
     with pytest.raises(DataFileError, match=named) as refusal:
@@ -149,7 +149,7 @@ def test_a_malformed_list_is_refused(tmp_path: Path, content: bytes, named: str)
     assert "\n" not in str(refusal.value)
 
 
-def test_a_missing_list_is_refused(tmp_path: Path) -> None:
+def test_a_missing_list_is_rejected(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "none.yaml"):
         with pytest.raises(DataFileError, match="cannot be read"):
             phrases_with(path)

@@ -1,4 +1,4 @@
-"""Pictures and addresses in an answer: what no passage holds is taken out, everything else stays."""
+"""Images and links in an answer: those found in no passage are removed, everything else is kept."""
 
 import re
 
@@ -88,13 +88,13 @@ FRAGMENTS = (
         ("The ratio is 3:2, profile:default and logfile:app, and/or // not; data:2020.", None),
     ],
 )
-def test_answers(answer: str, shown: str | None) -> None:
+def test_links_and_images_are_removed_unless_in_a_passage(answer: str, shown: str | None) -> None:
     assert without_links(answer, [SOURCE]) == (answer if shown is None else shown)
 
 
 @settings(max_examples=1_000)
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join))
-def test_a_page_loads_and_follows_nothing_of_a_wild_answer(answer: str) -> None:
+def test_no_answer_makes_a_page_load_or_link_to_foreign_addresses(answer: str) -> None:
     shown = without_links(answer, [SOURCE])
     page = MarkdownIt("commonmark").render(shown)
     tokens = [part for token in MarkdownIt("commonmark").parse(shown) for part in (token, *(token.children or ()))]
@@ -108,6 +108,6 @@ def test_a_page_loads_and_follows_nothing_of_a_wild_answer(answer: str) -> None:
 
 
 @given(st.text(max_size=200))
-def test_a_text_without_addresses_stays(answer: str) -> None:
+def test_a_text_without_links_is_unchanged(answer: str) -> None:
     if not any(sign in answer for sign in ("[", "<", ":", "//", "www.", "WWW.")):
         assert without_links(answer, []) == answer

@@ -1,4 +1,4 @@
-"""On which page something stands: the model is told, and its answer is held against the passage's place."""
+"""Page numbers: the model sees them, and its answer is checked against the passage's pages."""
 
 from pathlib import Path
 
@@ -40,7 +40,7 @@ def shown(answer: str, mark: int, question: str = QUESTION) -> bool:
         ("Passive Compliance wird auf Seite 41 behandelt.", "Auf welcher Seite wird Passive Compliance behandelt?"),
     ],
 )
-def test_a_page_that_is_the_passages_is_supported(answer: str, question: str) -> None:
+def test_the_page_of_the_passage_is_supported(answer: str, question: str) -> None:
     assert shown(answer, 1, question)
 
 
@@ -57,17 +57,17 @@ def test_a_page_that_is_the_passages_is_supported(answer: str, question: str) ->
         ("Passive compliance was invented by Mira Holt on page 41.", 1),
     ],
 )
-def test_another_page_or_more_than_a_page_is_not(answer: str, mark: int) -> None:
+def test_other_pages_and_further_claims_are_not_supported(answer: str, mark: int) -> None:
     assert not shown(answer, mark)
 
 
-def test_a_passage_over_pages_supports_each_of_them() -> None:
+def test_a_passage_over_several_pages_supports_each_of_them() -> None:
     question = "On which page are drives sold in Oslo?"
     assert all(shown(f"Drives were sold in Oslo, page {page}.", 2, question) for page in (7, 8, 9))
     assert not shown("Drives were sold in Oslo, page 10.", 2, question)
 
 
-def test_the_model_is_told_page_and_section() -> None:
+def test_the_prompt_shows_page_and_section() -> None:
     lines = pack(FOUND, 1000, marked=True).text.split("\n")
     assert lines[0].startswith(
         '<passage n="1" title="Robot Wrists" section="Chapter &quot;2&quot; &amp; more" page="41">'
@@ -76,7 +76,7 @@ def test_the_model_is_told_page_and_section() -> None:
     assert lines[2].startswith('<passage n="3" title="Compliance">')
 
 
-async def test_the_question_is_answered(tmp_path: Path) -> None:
+async def test_a_question_about_a_page_is_answered(tmp_path: Path) -> None:
     script = answering(
         "Passive compliance is discussed on page 41 [1].", quotes=(SPRING.partition(".")[0] + ".",), short="41"
     )

@@ -60,11 +60,11 @@ HARBOUR = (
         ("", ()),
     ],
 )
-def test_names_that_no_passage_contains(question: str, unknown: tuple[str, ...]) -> None:
+def test_full_names_found_in_no_passage_are_reported(question: str, unknown: tuple[str, ...]) -> None:
     assert unknown_names(question, HARBOUR) == unknown
 
 
-def test_passages_in_another_language_do_not_count() -> None:
+def test_passages_in_another_language_are_ignored() -> None:
     french = (passage("Le port", "Le port de la ville a été construit par le duc au siècle dernier."),)
     assert unknown_names("When did Tom Miller build the harbour of the town?", french) == ()
 
@@ -83,5 +83,5 @@ def test_without_passages_every_name_is_unknown() -> None:
         ("Ada Roth's film is older than Salt Road, is it?", ("Salt Road",)),
     ],
 )
-def test_full_names_of_a_question(question: str, names: tuple[str, ...]) -> None:
+def test_the_full_names_of_a_question_are_extracted(question: str, names: tuple[str, ...]) -> None:
     assert full_names(question) == names

@@ -1,4 +1,4 @@
-"""What of a quote is in the passages, and claims that copy sentences."""
+"""Which parts of a quote occur in the passages, and claims that copy sentences."""
 
 import time
 
@@ -38,7 +38,7 @@ def source(text: str) -> Source:
         ("", False),
     ],
 )
-def test_whole_sentences_are_copied_or_not(claim: str, copies: bool) -> None:
+def test_copied_whole_sentences_are_recognised(claim: str, copies: bool) -> None:
     assert source(TEXT).is_copied_by(claim) is copies
 
 
@@ -61,7 +61,7 @@ def test_whole_sentences_are_copied_or_not(claim: str, copies: bool) -> None:
         ("The treaty was signed by Dr", "The treaty was signed by Dr. Who."),
     ],
 )  # fmt: skip
-def test_part_of_a_sentence_is_no_copy(claim: str, text: str) -> None:
+def test_part_of_a_sentence_is_not_a_copy(claim: str, text: str) -> None:
     assert not source(text).is_copied_by(claim)
 
 
@@ -71,14 +71,14 @@ def test_a_copied_sentence_may_begin_with_a_quoted_title() -> None:
 
 
 @pytest.mark.parametrize("text", ["." + '"' * 40_000 + "x Ada left the town then.", ". A b " * 8_000, "1. " * 7_000])
-def test_hostile_texts_take_no_time(text: str) -> None:
+def test_adversarial_texts_are_checked_quickly(text: str) -> None:
     read = source(text)
     started = time.perf_counter()
     read.is_copied_by("A b. A b. A b. A b. A b.")
     assert time.perf_counter() - started < 2.0
 
 
-def test_a_copied_sentence_is_supported_whatever_its_names_could_mean() -> None:
+def test_a_copied_sentence_is_supported_despite_ambiguous_names() -> None:
     found = [Found(passage=Passage(id="a", doc_id="a", title="Low Tide", text=TEXT), score=1.0)]
     said = claims(f"{TEXT.partition('Nobody')[0].strip()} [1]")
     (support,) = supports(said, found)
@@ -100,10 +100,10 @@ def test_a_copied_sentence_is_supported_whatever_its_names_could_mean() -> None:
         ("", ()),
     ],
 )  # fmt: skip
-def test_what_of_a_quote_is_kept(quote: str, kept: tuple[str, ...]) -> None:
+def test_the_verbatim_parts_of_a_quote_are_kept(quote: str, kept: tuple[str, ...]) -> None:
     assert as_written(quote, [WHOLE], [TEXT]) == kept
 
 
 @given(st.text(max_size=80), st.text(max_size=200))
-def test_what_is_kept_is_verbatim(quote: str, text: str) -> None:
+def test_kept_parts_are_verbatim(quote: str, text: str) -> None:
     assert all(is_verbatim(part, [text]) for part in as_written(quote, [text], [text]))

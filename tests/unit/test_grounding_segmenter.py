@@ -1,4 +1,4 @@
-"""pysbd says nothing of its own source, which Python warns of where it compiles it."""
+"""Importing pysbd prints no warnings, although compiling its source raises some."""
 
 import os
 import subprocess

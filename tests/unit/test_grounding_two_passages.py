@@ -1,4 +1,4 @@
-"""Claims that rest on two passages: which ones the critic may copy from, and what is cited then."""
+"""Claims that rest on two passages: which passages the critic may quote, and what is then cited."""
 
 import pytest
 
@@ -41,7 +41,7 @@ def confirm(claim: str, *words: str) -> Support:
     )
 
 
-def test_passages_are_connected_by_titles_and_by_documents() -> None:
+def test_passages_are_connected_by_title_or_document() -> None:
     assert neighbours("Its director was born in Tromsvik.", [1], PASSAGES) == (2, 5)
     assert neighbours("Jon Weil was born in Hallstad.", [1], PASSAGES) == (2, 3, 5)
     assert neighbours("Jon Weil was born in Hallstad.", [3, 9], PASSAGES) == ()
@@ -49,7 +49,7 @@ def test_passages_are_connected_by_titles_and_by_documents() -> None:
     assert neighbours("It is so.", [1], parts) == (2,)
 
 
-def test_words_of_a_connected_passage_count_and_it_is_cited_too() -> None:
+def test_a_quote_from_a_connected_passage_counts_and_is_cited_too() -> None:
     text = "The director of Tide, Ann Bell, was born in Tromsvik [1]."
     found = confirm(text, "Tide is a 1974 film directed by Ann Bell.", "She was born in Tromsvik.")
     assert (found.supported, found.number, found.also) == (True, 1, (2,))
@@ -64,11 +64,11 @@ def test_words_of_a_connected_passage_count_and_it_is_cited_too() -> None:
         ("Ann Bell was born in Tromsvik [3].", ["Tromsvik"]),
     ],
 )
-def test_words_about_somebody_else_and_fragments_do_not(claim: str, words: list[str]) -> None:
+def test_quotes_about_another_entity_and_fragments_do_not_count(claim: str, words: list[str]) -> None:
     assert not confirm(claim, *words).supported
 
 
-def test_an_unconnected_passage_counts_where_it_is_about_the_same() -> None:
+def test_an_unconnected_passage_about_the_same_entity_counts() -> None:
     found = confirm("Its director, Ann Bell, signs the contract with the studio [1].",
         "Tide is a 1974 film directed by Ann Bell.", "A director is whoever signs the contract with the studio.",
     )  # fmt: skip
@@ -84,6 +84,6 @@ def test_an_unconnected_passage_counts_where_it_is_about_the_same() -> None:
         ("Tide was directed by the 43 year old Ann Bell [1].", "open"),
     ],
 )
-def test_a_name_may_be_anywhere_in_the_prompt_a_figure_in_connected_passages(answer: str, standing: str) -> None:
+def test_names_may_come_from_any_passage_but_figures_only_from_connected_ones(answer: str, standing: str) -> None:
     found = [Found(passage=one, score=1.0) for one in PASSAGES]
     assert supports(claims(answer), found)[0].standing == standing

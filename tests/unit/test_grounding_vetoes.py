@@ -1,4 +1,4 @@
-"""What forbids to take a sentence for the support of a claim; and derived figures."""
+"""Vetoes against taking a sentence as support for a claim; and derived figures."""
 
 from collections.abc import Sequence
 
@@ -47,14 +47,14 @@ def confirm(text: str, claim: str, words: Sequence[str], question: str = "") -> 
         ("rows", TABLE, "Harbour made 530 t in 2021.", "Westfield made 530 t in 2021."),
     ],
 )  # fmt: skip
-def test_a_veto_tells_a_wrong_claim_from_a_right_one(
+def test_every_veto_separates_a_wrong_claim_from_a_right_one(
     veto: str, sentence: str, wrong: str, right: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ["| Westfield | 498 | 530 |"] if sentence is TABLE else [sentence]
     alone = {veto: discover_vetoes()[veto]}
     with monkeypatch.context() as patched:
         patched.setattr(vetoes, "discover_vetoes", lambda: alone)
-        assert confirm(sentence, wrong, words).fault, "no other veto stands in for it"
+        assert confirm(sentence, wrong, words).fault, "this veto alone must reject the claim"
     assert confirm(sentence, right, words).supported, confirm(sentence, right, words).fault
 
 
@@ -70,7 +70,7 @@ def test_a_veto_tells_a_wrong_claim_from_a_right_one(
         ("The rebels under Vane lost 300 men.", "The rebels under Krag lost 300 men.", "They lost more than 200 men."),
     ],
 )
-def test_nouns_of_agents_and_words_for_places_are_told_from_verbs_and_comparisons(
+def test_agent_nouns_and_place_words_are_not_mistaken_for_verbs_or_comparisons(
     sentence: str, wrong: str, right: str
 ) -> None:
     assert confirm(sentence, wrong, [sentence]).fault
@@ -78,14 +78,14 @@ def test_nouns_of_agents_and_words_for_places_are_told_from_verbs_and_comparison
     assert "the claim says" not in str(confirm(sentence, right, [sentence]).fault)
 
 
-def test_every_veto_is_tested_and_named_as_its_file() -> None:
+def test_every_veto_is_tested_and_named_after_its_file() -> None:
     names = set(discover_vetoes())
     assert len(names) >= 8
     assert names == {"figures", "names", "negation", "roles", "places", "parties", "modifiers", "opposites", "rows"}
 
 
 @pytest.mark.parametrize("words", [(), ("",), ("The wall is blue.",), ("The wall is 37 m high.",) * 40])
-def test_a_yes_needs_words_that_stand_in_the_passage(words: Sequence[str]) -> None:
+def test_a_yes_needs_a_quote_from_the_passage(words: Sequence[str]) -> None:
     reply = confirm("The wall is 37 m high. It was built in 1912.", "The wall is 37 m high.", words)
     assert not reply.supported
     assert "the critic quoted" in (reply.fault or "")
@@ -114,18 +114,18 @@ def test_a_paraphrase_of_few_common_words_is_left_to_the_critic() -> None:
         ("In all it holds 135,000 litres.", "600 casks of 225 litres", "product", "600 \u00d7 225 litres = 135,000"),
     ],
 )  # fmt: skip
-def test_figures_that_follow_from_others(claim: str, named: str, operation: str, steps: str) -> None:
+def test_derived_figures_are_explained(claim: str, named: str, operation: str, steps: str) -> None:
     (found,) = derived(read(claim, "en"), [read(named, "en")])
     assert (found.operation, found.steps) == (operation, steps)
 
 
 @pytest.mark.parametrize("claim", ["Together they cost £2,300.", "It took 27 days.", "She was 78 years old."])
-def test_figures_that_do_not_follow(claim: str) -> None:
+def test_underivable_figures_are_not_explained(claim: str) -> None:
     named = read("£1,260 for the hall and £940 for the path; from 12 July 2021 to 9 August 2021", "en")
     assert derived(read(claim, "en"), [named]) == ()
 
 
-def test_every_operation_has_words_that_call_for_it() -> None:
+def test_every_operation_has_trigger_words() -> None:
     assert len(discover_operations()) >= 7
     assert {*discover_operations(), "count"} == set(cues())
 
@@ -150,7 +150,7 @@ def test_rows_of_a_table_are_read_with_their_headers() -> None:
         ("The lift, the pump and the boiler were replaced.", "The 3 boilers were replaced."),
     ],
 )
-def test_rules_alone_do_not_accept_it(sentence: str, claim: str) -> None:
+def test_the_rules_alone_do_not_accept_these_claims(sentence: str, claim: str) -> None:
     passage = Passage(id="p", doc_id="d", title="", text=sentence)
     (found,) = supports(claims(f"{claim} [1]", [sentence]), [Found(passage=passage, score=1.0)])
     assert not found.supported
@@ -164,7 +164,7 @@ def test_rules_alone_do_not_accept_it(sentence: str, claim: str) -> None:
         ("In 1986 Stone directed Platoon in the Philippines.", "Stone directed Platoon in 1986."),
     ],
 )
-def test_rules_alone_do_not_refute_it(sentence: str, claim: str) -> None:
+def test_the_rules_alone_do_not_refute_these_claims(sentence: str, claim: str) -> None:
     passage = Passage(id="p", doc_id="d", title="", text=sentence)
     (found,) = supports(claims(f"{claim} [1]", [sentence]), [Found(passage=passage, score=1.0)])
     assert found.standing != "refuted"

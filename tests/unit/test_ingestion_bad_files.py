@@ -1,4 +1,4 @@
-"""46 files that broke other people's parsers: each must end as its manifest says."""
+"""46 files that broke other parsers: each must have the outcome stated in the manifest."""
 
 import re
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ pytestmark = [
     pytest.mark.timeout(900),
 ]
 ENDLESS = ("DA-619p.pdf", "bug1978317.pdf")
-"""Files that take longer than any limit of a test: a shorter one ends them the same way."""
+"""Files that exceed any reasonable time limit; a shorter limit gives the same outcome."""
 EXPECTED = expected(FOLDER) if FOLDER.exists() else {}
 FREE = {"external-entity-named.html", "no_space_1MB.txt", "stars_50k.md"}
-"""Files of which the manifest asks something else than an outcome."""
+"""Files for which the manifest requires something other than an outcome."""
 
 
 async def read(job: Job, names: Sequence[str]) -> tuple[dict[str, str], dict[str, ReadFile]]:
-    """What becomes of files in one reader, and the readings of those that it accepts."""
+    """The outcomes of files in one reader, and the readings of those accepted."""
     outcomes: dict[str, str] = {}
     readings: dict[str, ReadFile] = {}
     reader = IsolatedReader(job)
@@ -44,7 +44,7 @@ async def read(job: Job, names: Sequence[str]) -> tuple[dict[str, str], dict[str
 
 
 @pytest.mark.slow
-async def test_every_bad_file_ends_as_expected_and_the_reader_lives_on() -> None:
+async def test_every_bad_file_ends_as_expected_and_the_reader_survives() -> None:
     assert len(EXPECTED) >= 46
     outcomes, readings = await read(JOB, [name for name in EXPECTED if name not in ENDLESS])
     impatient = replace(JOB, seconds=3)
@@ -64,7 +64,7 @@ async def test_every_bad_file_ends_as_expected_and_the_reader_lives_on() -> None
 
 
 def require_contents(readings: dict[str, ReadFile]) -> None:
-    """What the manifest says of the text of files that are read."""
+    """Check what the manifest requires of the text of accepted files."""
 
     def text(name: str) -> str:
         return " ".join(passage.text for passage in readings[name].passages)
@@ -79,7 +79,7 @@ def require_contents(readings: dict[str, ReadFile]) -> None:
         assert text(name).strip()
 
 
-def test_the_manifests_sentences_are_understood() -> None:
+def test_the_sentences_of_the_manifest_are_parsed() -> None:
     assert allowed("refuse limit or no_text; RSS < 300 MB") == {"limit", "no_text"}
     assert allowed("accept decoded or refuse; never NUL text") == {"accept", *REFUSAL_KINDS}
     assert allowed("refuse unreadable or accept; no 500") == {"unreadable", "accept"}

@@ -1,4 +1,4 @@
-"""Chunkers: every word is in a passage, none is too long, and nothing is cut where it need not be."""
+"""Chunkers: every word is in a passage, no passage is too long, and nothing is cut needlessly."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -46,7 +46,7 @@ def by_sentences(text: Document, limit: int = 16) -> list[Passage]:
 
 
 def require_whole(text: Document, passages: Sequence[Passage]) -> None:
-    """Spans are exact and in order, ids are unique, and only white space lies outside."""
+    """Check that spans are exact and ordered, ids are unique, and only white space is left out."""
     covered: set[int] = set()
     earlier = (-1, -1)
     for passage in passages:
@@ -84,7 +84,7 @@ def test_sentences_keep_all_words_within_the_limit(blocks: list[tuple[str, str |
 
 
 @given(st.text(alphabet="ab .\n", max_size=400))
-def test_a_word_is_cut_only_where_it_is_too_long(raw: str) -> None:
+def test_only_an_overlong_word_is_cut(raw: str) -> None:
     text = document((raw, None))
     for passage in by_characters(text, 20, 5):
         assert passage.span is not None
@@ -95,7 +95,7 @@ def test_a_word_is_cut_only_where_it_is_too_long(raw: str) -> None:
                 assert len(text.text[:place].split()[-1] + text.text[place:].split()[0]) > 20
 
 
-def test_characters_are_cut_at_sentences_and_overlap() -> None:
+def test_character_chunks_end_at_sentences_and_overlap() -> None:
     passages = by_characters(document((PROSE * 5, None)), 128, 40)
     assert all(passage.text.endswith(".") for passage in passages)
     assert all(passage.text.startswith(("The", "It", "Dr.", "Nobody", "Holt")) for passage in passages)
@@ -103,7 +103,7 @@ def test_characters_are_cut_at_sentences_and_overlap() -> None:
     assert all(0 < first[1] - second[0] <= 40 for first, second in pairwise(spans))
 
 
-def test_passages_keep_to_their_section_and_know_their_pages() -> None:
+def test_passages_stay_within_a_section_and_have_pages() -> None:
     text = Document(
         title="Rivers",
         kind="pdf",
@@ -123,7 +123,7 @@ def test_passages_keep_to_their_section_and_know_their_pages() -> None:
     assert all(passage.title == "Rivers" and passage.doc_id == "d" for passage in passages)
 
 
-def test_a_section_too_short_to_stand_alone_is_joined_with_the_next() -> None:
+def test_a_very_short_section_is_joined_with_the_next() -> None:
     text = document(("Part One", "Part One"), ("The Source", "The Source"), (PROSE, "The Source"), ("End.", "End"))
     (passage,) = by_characters(text, 2000, 0)
     assert passage.section == "The Source"
@@ -140,11 +140,11 @@ def test_an_unchanged_passage_keeps_its_id() -> None:
     assert not {passage.id for passage in renamed} & {passage.id for passage in first}
 
 
-def test_sentences_are_whole_counted_and_overlap() -> None:
+def test_sentence_chunks_hold_whole_sentences_and_overlap() -> None:
     passages = by_sentences(document((PROSE * 8, None)), 40)
     ends = {"hills.", "deep.", "1901.", "again."}
     assert all(passage.text.split()[-1] in ends for passage in passages)
-    assert not any(passage.text.startswith("Holt") for passage in passages), "Dr. ends no sentence"
+    assert not any(passage.text.startswith("Holt") for passage in passages), "'Dr.' does not end a sentence"
     assert all(20 <= words(passage.searchable()) <= 40 for passage in passages)
     for before, after in pairwise(passages):
         assert before.end_sentence is not None
@@ -157,7 +157,7 @@ def test_sentences_are_whole_counted_and_overlap() -> None:
     assert any(before.end_sentence == after.start_sentence for before, after in pairwise(passages))
 
 
-def test_a_sentence_longer_than_a_passage_is_cut_between_words() -> None:
+def test_an_overlong_sentence_is_cut_between_words() -> None:
     passages = by_sentences(document((" ".join(f"word{number}" for number in range(100)) + ".", None)), 16)
     require_whole(document((" ".join(f"word{number}" for number in range(100)) + ".", None)), passages)
     assert all(passage.text.startswith("word") for passage in passages)
@@ -165,10 +165,10 @@ def test_a_sentence_longer_than_a_passage_is_cut_between_words() -> None:
 
 
 @pytest.mark.skipif(MINILM is None, reason="the packaged encoder is not installed")
-def test_sentences_fill_what_the_packaged_encoder_reads() -> None:
+def test_sentence_chunks_fill_the_input_of_the_packaged_encoder() -> None:
     count = token_counter(MINILM)
     assert encoder_limit(MINILM) == 256
-    assert count("a river " * 300) == 602, "neither cut nor padded"
+    assert count("a river " * 300) == 602, "neither truncated nor padded"
     text = document((PROSE * 60, None), title="The rivers of the north")
     passages = list(cut_sentences(text, "d", count=count, limit=256))
     sizes = [count(passage.searchable()) for passage in passages]
@@ -194,7 +194,7 @@ def test_without_a_tokenizer_words_are_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "cutter", [lambda text: by_characters(text, 512, 64), by_sentences], ids=["characters", "sentence"]
 )
-def test_text_without_a_space_takes_time_in_proportion(cutter: Cutter) -> None:
+def test_text_without_spaces_takes_linear_time(cutter: Cutter) -> None:
     short, long = document(("x" * 50_000, None)), document(("x" * 200_000, None))
     seconds = []
     for text in (short, long):
@@ -204,7 +204,7 @@ def test_text_without_a_space_takes_time_in_proportion(cutter: Cutter) -> None:
     assert seconds[1] < 10 * seconds[0] + 1.0
 
 
-def test_chunkers_are_called_with_their_parameters() -> None:
+def test_chunkers_are_selected_by_name_and_named_after_their_parameters() -> None:
     assert {"characters", "sentence"} <= set(discover_chunkers())
     assert prepared(ChunkingOptions()).name == "characters-512-64"
     assert prepared(ChunkingOptions(chunker="sentence", token_limit=256)).name == "sentence-256"

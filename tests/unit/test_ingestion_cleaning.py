@@ -1,4 +1,4 @@
-"""Text as a reader sees it, and bytes as text."""
+"""Cleaning text to what a reader sees, and decoding bytes."""
 
 import pytest
 from hypothesis import given
@@ -21,12 +21,12 @@ from meta_agent_rag.ingestion.text import clean, decoded, one_line
         ("naïve 東京 🦆", "naïve 東京 🦆"),
     ],
 )
-def test_only_what_a_reader_sees_remains(raw: str, seen: str) -> None:
+def test_only_visible_text_remains(raw: str, seen: str) -> None:
     assert clean(raw) == seen
 
 
 @given(st.text())
-def test_cleaning_twice_changes_nothing(raw: str) -> None:
+def test_cleaning_is_idempotent(raw: str) -> None:
     once = clean(raw)
     assert clean(once) == once
     once.encode("utf-8")
@@ -34,15 +34,15 @@ def test_cleaning_twice_changes_nothing(raw: str) -> None:
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\0", exclude_categories=["Cc"]), min_size=1))
-def test_utf_8_is_read_back(text: str) -> None:
+def test_utf_8_round_trips(text: str) -> None:
     assert decoded(b"\xef\xbb\xbf" + text.encode()) == text
 
 
 @pytest.mark.parametrize("content", [bytes(100), bytes(range(32)) * 10, b"MZ\x90\0\3\0\0\0" * 50])
-def test_binary_is_no_text(content: bytes) -> None:
+def test_binary_is_not_text(content: bytes) -> None:
     assert decoded(content) is None
 
 
-def test_an_unknown_or_absurd_declaration_is_passed_over() -> None:
+def test_an_unknown_or_absurd_encoding_declaration_is_ignored() -> None:
     for declared in ("no-such", "hex", "zip", "\0"):
         assert decoded("Länder".encode("cp1252"), declared) == "Länder"

@@ -1,4 +1,4 @@
-"""The child process: what it reads, and that nothing it does reaches the parent."""
+"""The child process: what it reads, and its isolation from the parent."""
 
 import asyncio
 import hashlib
@@ -25,7 +25,7 @@ HANDSHAKE = "import sys; print('{\"ready\": true}', flush=True); line = sys.stdi
 
 @asynccontextmanager
 async def reading(job: Job = JOB, code: str | None = None) -> AsyncIterator[IsolatedReader]:
-    """A reader; with `code` its child runs that in place of ours."""
+    """A reader whose child process runs `code`, if given, instead of the real one."""
     reader = IsolatedReader(job) if code is None else IsolatedReader(job, ("-c", code))
     try:
         yield reader
@@ -48,7 +48,7 @@ async def refused(reader: IsolatedReader, path: Path) -> Refused:
     return raised.value
 
 
-async def test_a_file_is_read_and_the_child_lives_on(written: Callable[[bytes], Path]) -> None:
+async def test_a_file_is_read_and_the_child_is_reused(written: Callable[[bytes], Path]) -> None:
     content = "Rivers\n\nThe Danube flows.\ud800".encode("utf-8", "surrogatepass")
     async with reading() as reader:
         first = await reader.read(written(content), "rivers")
@@ -62,14 +62,14 @@ async def test_a_file_is_read_and_the_child_lives_on(written: Callable[[bytes], 
     assert child.returncode is not None
 
 
-async def test_what_is_too_large_or_not_there_is_refused(tmp_path: Path, written: Callable[[bytes], Path]) -> None:
+async def test_a_too_large_or_missing_file_is_rejected(tmp_path: Path, written: Callable[[bytes], Path]) -> None:
     async with reading(Job(seconds=60, memory_mb=1024, file_mb=0.001, chunking=ChunkingOptions())) as reader:
         assert (await refused(reader, written(b"x " * 1000))).kind == "limit"
         assert (await refused(reader, tmp_path / "not-there")).kind == "unreadable"
         assert (await refused(reader, tmp_path)).kind == "unreadable"
 
 
-async def test_a_child_that_takes_too_long_is_killed_and_replaced(written: Callable[[bytes], Path]) -> None:
+async def test_a_child_over_its_time_limit_is_killed_and_replaced(written: Callable[[bytes], Path]) -> None:
     job = Job(seconds=0.5, memory_mb=1024, file_mb=8, chunking=ChunkingOptions())
     async with reading(job, HANDSHAKE + "import time; time.sleep(60)") as reader:
         path = written(b"x")
@@ -81,7 +81,7 @@ async def test_a_child_that_takes_too_long_is_killed_and_replaced(written: Calla
 
 
 @on_linux
-async def test_a_child_that_takes_too_much_memory_is_refused_and_replaced(written: Callable[[bytes], Path]) -> None:
+async def test_a_child_over_its_memory_limit_is_replaced(written: Callable[[bytes], Path]) -> None:
     job = Job(seconds=60, memory_mb=64, file_mb=64, chunking=ChunkingOptions())
     async with reading(job) as reader:
         await reader.read(written(b"small"), "d")
@@ -91,7 +91,7 @@ async def test_a_child_that_takes_too_much_memory_is_refused_and_replaced(writte
 
 
 @on_linux
-async def test_a_limit_that_no_child_can_keep_is_the_users_fault(written: Callable[[bytes], Path]) -> None:
+async def test_an_unsatisfiable_memory_limit_is_a_settings_error(written: Callable[[bytes], Path]) -> None:
     async with reading(Job(seconds=60, memory_mb=1, file_mb=8, chunking=ChunkingOptions())) as reader:
         with pytest.raises(SettingsError, match="INGEST_MEMORY_MB=1"):
             await reader.read(written(b"x"), "d")
@@ -111,7 +111,7 @@ async def test_a_limit_that_no_child_can_keep_is_the_users_fault(written: Callab
         ("", "unreadable"),
     ],
 )
-async def test_a_child_that_dies_or_talks_nonsense_costs_its_file_alone(
+async def test_a_crashing_or_garbling_child_affects_only_its_file(
     code: str, kind: str, written: Callable[[bytes], Path]
 ) -> None:
     job = Job(seconds=60, memory_mb=1024, file_mb=0.1, chunking=ChunkingOptions())
@@ -121,7 +121,7 @@ async def test_a_child_that_dies_or_talks_nonsense_costs_its_file_alone(
         assert (await refused(reader, path)).kind == kind
 
 
-async def test_a_cancellation_ends_the_child_at_once(written: Callable[[bytes], Path]) -> None:
+async def test_cancellation_ends_the_child_immediately(written: Callable[[bytes], Path]) -> None:
     async with reading(JOB, HANDSHAKE + "import time; time.sleep(60)") as reader:
         task = asyncio.create_task(reader.read(written(b"x"), "d"))
         while reader._served == 0:  # noqa: ASYNC110 # the child is started by a thread
@@ -135,7 +135,7 @@ async def test_a_cancellation_ends_the_child_at_once(written: Callable[[bytes], 
         assert (await refused(reader, written(b"x"))).reason == "reading was interrupted"
 
 
-async def test_a_file_of_the_working_folder_does_not_pass_for_a_library(
+async def test_a_file_in_the_working_folder_cannot_shadow_a_library(
     tmp_path: Path, written: Callable[[bytes], Path]
 ) -> None:
     (tmp_path / "json.py").write_text("raise SystemExit('taken over')")
@@ -144,14 +144,14 @@ async def test_a_file_of_the_working_folder_does_not_pass_for_a_library(
         assert (await reader.read(written(b"words"), "d")).title == "a"
 
 
-def test_the_child_imports_nothing_slow() -> None:
+def test_the_child_imports_no_slow_library() -> None:
     code = "import sys, meta_agent_rag.ingestion.child; print(*sorted({name.split('.')[0] for name in sys.modules}))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     heavy = {"torch", "transformers", "numpy", "pydantic", "pysbd", "docx", "pypdf", "bs4", "langgraph", "tokenizers"}
     assert not heavy & set(loaded)
 
 
-def test_the_child_leaves_with_its_parent(written: Callable[[bytes], Path]) -> None:
+def test_the_child_exits_with_its_parent(written: Callable[[bytes], Path]) -> None:
     """A parent that is killed closes the pipe, which ends the child."""
     command = [sys.executable, "-P", "-m", "meta_agent_rag.ingestion.child", JOB.to_json()]
     child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=dict(os.environ))

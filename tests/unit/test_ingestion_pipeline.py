@@ -1,4 +1,4 @@
-"""Files into a corpus, over the real embedded stores."""
+"""Ingesting files into a corpus, with the real embedded stores."""
 
 import asyncio
 import gzip
@@ -22,7 +22,7 @@ from tests.files import pdf, rows, word
 
 
 class CountingEncoder(HashEncoder):
-    """Remembers how many passages it encoded; waits for `gate` where one is given."""
+    """Counts the passages it encodes; waits for `gate`, if given."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class CountingEncoder(HashEncoder):
 
 
 class Bench:
-    """A folder of files and a corpus made of it."""
+    """A folder of files and the corpus built from it."""
 
     def __init__(self, root: Path) -> None:
         self.docs = root / "docs"
@@ -68,7 +68,7 @@ class Bench:
         return list_corpora(self.settings.marag_data_dir)[0]
 
     async def search(self, words: str) -> list[str]:
-        """Texts of the passages that hold these words."""
+        """Texts of the passages that contain these words."""
         async with open_corpus(self.settings, "notes", self.encoder.name, self.encoder.dimension) as corpus:
             return [found.passage.text for found in await corpus.lexical.search(words, 5)]
 
@@ -86,7 +86,7 @@ def outcome(report: IngestReport, name: str) -> FileOutcome:
     return next(found for found in report.outcomes if Path(found.source).name == name)
 
 
-async def test_every_format_is_read_and_found(bench: Bench) -> None:
+async def test_every_format_is_ingested_and_found(bench: Bench) -> None:
     bench.write("a.pdf", pdf([["Lava is molten rock."], ["Basalt is cold lava."]], title="Lava"))
     bench.write("b.docx", word(title="Rivers"))
     bench.write("c/d.html", "<title>Snow</title><h1>Flakes</h1><p>Snowflakes are hexagonal.</p>")
@@ -139,7 +139,7 @@ async def test_a_changed_file_replaces_its_own_passages_and_encodes_only_new_one
 
 
 @pytest.mark.slow
-async def test_broken_files_stop_nobody_and_lose_nothing(bench: Bench) -> None:
+async def test_broken_files_neither_stop_the_run_nor_lose_passages(bench: Bench) -> None:
     bench.write("a.pdf", pdf([["Lava is molten rock."]]))
     bench.write("b.txt", "Clouds are droplets.")
     await bench.ingest()
@@ -164,10 +164,10 @@ async def test_broken_files_stop_nobody_and_lose_nothing(bench: Bench) -> None:
     large = await bench.ingest(settings=Settings.load(encoder="hash-64", ingest_file_mb=0.0001))
     assert outcome(large, "c.pdf").refusal == "limit"
     assert len(bench.documents()) == 3
-    assert (await bench.ingest(bench.docs / "e.png")).failed, "given by name, it was meant to be read"
+    assert (await bench.ingest(bench.docs / "e.png")).failed, "a file given by name is meant to be read"
 
 
-async def test_removed_files_go_only_with_prune_and_only_below_the_paths(bench: Bench, tmp_path: Path) -> None:
+async def test_removed_files_are_dropped_only_with_prune_and_below_the_paths(bench: Bench, tmp_path: Path) -> None:
     kept, gone = bench.write("a.txt", "Lava is molten rock."), bench.write("sub/b.txt", "Clouds are droplets.")
     elsewhere = tmp_path / "elsewhere.txt"
     elsewhere.write_text("Fog is a low cloud.")
@@ -182,7 +182,7 @@ async def test_removed_files_go_only_with_prune_and_only_below_the_paths(bench: 
     assert fates(await bench.ingest(prune=True)) == {"a.txt": "pruned"}
 
 
-async def test_copies_are_taken_once_and_moves_are_followed(bench: Bench) -> None:
+async def test_copies_are_ingested_once_and_moves_are_followed(bench: Bench) -> None:
     original = bench.write("a.txt", "Lava is molten rock.")
     bench.write("b.txt", "Lava is molten rock.")
     report = await bench.ingest()
@@ -195,7 +195,7 @@ async def test_copies_are_taken_once_and_moves_are_followed(bench: Bench) -> Non
     assert len(await bench.search("lava")) == 1
 
 
-async def test_a_file_that_became_a_copy_gives_its_passages_up(bench: Bench) -> None:
+async def test_a_file_that_became_a_copy_loses_its_passages(bench: Bench) -> None:
     bench.write("a.txt", "Lava is molten rock.")
     bench.write("b.txt", "Clouds are droplets.")
     await bench.ingest()
@@ -218,7 +218,7 @@ async def test_passage_ids_belong_to_one_file(bench: Bench) -> None:
     assert bench.documents() == {"a.jsonl": 1}
 
 
-async def test_other_parameters_need_a_rebuild(bench: Bench) -> None:
+async def test_changed_parameters_require_a_rebuild(bench: Bench) -> None:
     bench.write("a.txt", "Lava is molten rock. " * 20)
     await bench.ingest()
     smaller = Settings.load(encoder="hash-64", chunk_characters=128, chunk_overlap=0)
@@ -230,7 +230,7 @@ async def test_other_parameters_need_a_rebuild(bench: Bench) -> None:
     assert bench.manifest().passages > before
 
 
-async def test_a_rebuild_of_nothing_keeps_the_corpus(bench: Bench) -> None:
+async def test_a_rebuild_without_files_keeps_the_corpus(bench: Bench) -> None:
     path = bench.write("a.txt", "Lava is molten rock.")
     await bench.ingest()
     path.write_bytes(b"")
@@ -239,7 +239,7 @@ async def test_a_rebuild_of_nothing_keeps_the_corpus(bench: Bench) -> None:
     assert await bench.search("lava")
 
 
-async def test_sentences_are_cut_for_an_encoder_without_tokens(bench: Bench) -> None:
+async def test_sentences_are_chunked_for_an_encoder_without_a_tokenizer(bench: Bench) -> None:
     bench.write("a.txt", "Lava is molten rock. " * 400)
     settings = Settings.load(encoder="hash-64", chunker="sentence")
     await bench.ingest(settings=settings)
@@ -247,7 +247,7 @@ async def test_sentences_are_cut_for_an_encoder_without_tokens(bench: Bench) -> 
     assert 3 < bench.manifest().passages < 8
 
 
-async def test_faults_of_the_caller_are_told_before_anything_is_made(bench: Bench) -> None:
+async def test_caller_errors_are_reported_before_anything_is_created(bench: Bench) -> None:
     with pytest.raises(InputError, match="No files to read"):
         await bench.ingest()
     bench.write("a.txt", "Lava.")
@@ -262,7 +262,7 @@ async def test_faults_of_the_caller_are_told_before_anything_is_made(bench: Benc
     assert list_corpora(bench.settings.marag_data_dir) == ()
 
 
-async def test_the_data_folder_is_no_document(bench: Bench) -> None:
+async def test_the_data_folder_is_not_ingested(bench: Bench) -> None:
     settings = Settings.load(encoder="hash-64", marag_data_dir=bench.docs / "data")
     bench.write("a.txt", "Lava is molten rock.")
     assert fates(await bench.ingest(settings=settings)) == {"a.txt": "added"}
@@ -279,7 +279,7 @@ async def test_progress_counts_files_and_passages(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-async def test_an_interrupted_run_goes_on(bench: Bench) -> None:
+async def test_an_interrupted_run_is_resumed(bench: Bench) -> None:
     for number in range(4):
         bench.write(f"{number}.txt", f"Lava number {number} is molten rock.")
     bench.encoder.gate = threading.Event()
@@ -296,7 +296,7 @@ async def test_an_interrupted_run_goes_on(bench: Bench) -> None:
     assert len(await bench.search("lava")) == 4
 
 
-async def test_links_lead_from_document_to_document_and_row_to_row(bench: Bench) -> None:
+async def test_links_connect_documents_and_rows(bench: Bench) -> None:
     bench.write(
         "places.jsonl",
         '{"id": "mill", "title": "Corran Mill", "text": "Corran Mill was designed by Edda Voss in 1871."}\n'
@@ -317,7 +317,7 @@ async def test_links_lead_from_document_to_document_and_row_to_row(bench: Bench)
         assert by_alias.passage.title == "River notes"
 
 
-async def test_a_copy_of_a_broken_file_is_as_broken(bench: Bench) -> None:
+async def test_a_copy_of_a_broken_file_is_reported_as_broken(bench: Bench) -> None:
     for name in ("a.pdf", "b.pdf"):
         bench.write(name, b"%PDF-1.7 nothing of the kind")
     bench.write("good.txt", "A text that can be read without any trouble.")
@@ -327,7 +327,7 @@ async def test_a_copy_of_a_broken_file_is_as_broken(bench: Bench) -> None:
     assert broken[0].reason == broken[1].reason
 
 
-async def test_a_file_that_became_a_folder_and_a_folder_that_is_gone_are_pruned(bench: Bench) -> None:
+async def test_a_file_that_became_a_folder_and_a_missing_folder_are_pruned(bench: Bench) -> None:
     first, deep = (
         bench.write("first.txt", "The first text is about rivers."),
         bench.write("s/deep.txt", "The other, lakes."),
@@ -345,7 +345,7 @@ async def test_a_file_that_became_a_folder_and_a_folder_that_is_gone_are_pruned(
     assert [Path(document.source).name for document in documents] == ["inner.txt"]
 
 
-async def test_many_aliases_cost_little(bench: Bench) -> None:
+async def test_the_number_of_aliases_is_limited(bench: Bench) -> None:
     names = "".join(f"  - Alias number {number}\n" for number in range(3000))
     bench.write("many.md", f"---\ntitle: Many\naliases:\n{names}---\nA text with more names than anybody needs.\n")
     await bench.ingest()

@@ -1,4 +1,4 @@
-"""What is to be done with each file."""
+"""The plan: what to do with each file."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,23 +31,23 @@ def test_new_changed_and_unchanged_files() -> None:
     assert (plan.gone, plan.copies) == ((), ())
 
 
-def test_the_same_content_is_taken_once() -> None:
+def test_duplicate_content_is_ingested_once() -> None:
     plan = planned({"a": "1", "b": "1", "c": "1"}, {"b": "1"})
     assert steps(plan)["b"] == ("unchanged", "id-b")
     assert [step.same_as for step in plan.steps] == ["/no/such/b", None, "/no/such/b"]
     assert [step.same_as for step in planned({"a": "1", "b": "1"}, {}).steps] == [None, "/no/such/a"]
 
 
-def test_a_file_that_became_a_copy_gives_its_document_up() -> None:
+def test_a_file_that_became_a_copy_loses_its_document() -> None:
     plan = planned({"a": "1", "b": "1"}, {"a": "1", "b": "2"})
     assert [step.same_as for step in plan.steps] == [None, "/no/such/a"]
     assert [document.id for document in plan.copies] == ["id-b"]
     unread = planned({"a": "1", "b": "1"}, {"b": "2"})
     assert [step.same_as for step in unread.steps] == [None, "/no/such/a"]
-    assert unread.copies == (), "not before the other is in the corpus"
+    assert unread.copies == (), "only after the other is in the corpus"
 
 
-def test_files_that_swapped_their_contents_are_both_replaced() -> None:
+def test_files_with_swapped_contents_are_both_replaced() -> None:
     plan = planned({"a": "2", "b": "1"}, {"a": "1", "b": "2"})
     assert steps(plan) == {"a": ("replaced", "id-a"), "b": ("replaced", "id-b")}
     assert plan.copies == ()
@@ -59,7 +59,7 @@ def test_a_moved_file_keeps_its_document() -> None:
     assert [document.id for document in plan.gone] == ["id-other"]
 
 
-def test_what_lies_elsewhere_is_neither_gone_nor_moved(tmp_path: Path) -> None:
+def test_documents_outside_the_paths_are_neither_gone_nor_moved(tmp_path: Path) -> None:
     (tmp_path / "kept").write_text("x")
     elsewhere = DocumentRecord(id="e", source="/else/x", title="", kind="text", content_hash="2" * 64)
     there = DocumentRecord(id="k", source=f"{tmp_path}/kept", title="", kind="text", content_hash="1" * 64)
@@ -70,7 +70,7 @@ def test_what_lies_elsewhere_is_neither_gone_nor_moved(tmp_path: Path) -> None:
     assert plan.steps[0].same_as == f"{tmp_path}/kept"
 
 
-def test_a_file_without_a_hash_has_no_step_and_an_id_is_given_once() -> None:
+def test_a_file_without_a_hash_has_no_step_and_ids_are_unique() -> None:
     found = tuple(FoundFile(path=Path("/x", name), source=f"/x/{name}", named=False) for name in ("a.txt", "b.txt"))
     taken = DocumentRecord(id="a-111111111111", source="/else/a", title="", kind="text", content_hash="9" * 64)
     plan = plan_for(SourceFiles(files=found, passed_over=(), folders=()), {"/x/a.txt": "1" * 64}, [taken])

@@ -1,4 +1,4 @@
-"""Which files are found, and what is passed over."""
+"""Which files are found, and which are skipped."""
 
 import os
 import sys
@@ -24,7 +24,7 @@ def names(found: SourceFiles) -> list[str]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with all that one may meet."""
+    """A folder with every kind of entry."""
     root = tmp_path / "docs"
     (root / "b" / "deep").mkdir(parents=True)
     (root / ".hidden").mkdir()
@@ -43,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
     return root
 
 
-def test_a_folder_is_walked_in_order_without_what_is_hidden_or_leads_out(folder: Path) -> None:
+def test_a_folder_is_walked_in_order_skipping_hidden_and_outside_entries(folder: Path) -> None:
     found = find_files([folder])
     assert names(found) == ["a.txt", "c.txt", "z.txt"]
     assert {Path(item.source).name: item.reason for item in found.passed_over} == REASONS
@@ -53,24 +53,24 @@ def test_a_folder_is_walked_in_order_without_what_is_hidden_or_leads_out(folder:
     assert not found.covers(str(folder) + "-other/c.txt")
 
 
-def test_a_path_given_by_name_is_taken_and_each_file_once(folder: Path) -> None:
+def test_a_path_given_by_name_is_included_and_every_file_once(folder: Path) -> None:
     assert names(find_files([folder / ".hidden", folder / ".env"])) == ["x.txt", ".env"]
     assert names(find_files([folder / "out.txt"])) == ["secret.txt"]
     assert names(find_files([folder / "a.txt", folder, folder / "b"])) == ["a.txt", "c.txt", "z.txt"]
     assert find_files([folder / "a.txt"]).files[0].named
 
 
-def test_one_folder_can_be_left_out(folder: Path) -> None:
+def test_one_folder_can_be_excluded(folder: Path) -> None:
     assert names(find_files([folder], without=folder / "b")) == ["a.txt", "z.txt"]
 
 
-def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_path_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no file or folder '.*nope'"):
         find_files([tmp_path / "nope"])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
-def test_names_of_any_bytes_survive(tmp_path: Path) -> None:
+def test_file_names_of_arbitrary_bytes_are_preserved(tmp_path: Path) -> None:
     odd = os.fsdecode(os.fsencode(tmp_path) + b"/a\xffb \n.txt")
     Path(odd).write_text("words")
     (file,) = find_files([tmp_path]).files
@@ -79,7 +79,7 @@ def test_names_of_any_bytes_survive(tmp_path: Path) -> None:
     assert file_hash(file.path) == file_hash(Path(odd))
 
 
-def test_gone_means_certainly_gone(tmp_path: Path) -> None:
+def test_a_file_is_gone_only_if_certainly_missing(tmp_path: Path) -> None:
     (tmp_path / "here").write_text("x")
     assert not is_gone(str(tmp_path / "here"))
     assert is_gone(str(tmp_path / "there"))

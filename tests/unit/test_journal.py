@@ -1,4 +1,4 @@
-"""Journals outlive kills: whatever happens to the tail, whole records stay."""
+"""Journals survive kills: whatever happens to the tail, complete records are kept."""
 
 import json
 import os
@@ -39,17 +39,17 @@ def test_round_trip(path: Path) -> None:
     assert whole.count(b"\n") == len(ROWS)
 
 
-def test_a_missing_file_is_empty(path: Path) -> None:
+def test_a_missing_file_reads_as_empty(path: Path) -> None:
     assert read_journal(path) == Records(rows=(), damaged=0)
 
 
-def test_an_empty_file_is_empty_and_stays_so_when_opened(path: Path) -> None:
+def test_an_empty_file_reads_as_empty_and_stays_empty_when_opened(path: Path) -> None:
     Journal(path).close()
     assert path.read_bytes() == b""
     assert read_journal(path) == Records(rows=(), damaged=0)
 
 
-def test_a_record_is_there_before_the_journal_is_closed(path: Path) -> None:
+def test_a_record_is_written_before_the_journal_is_closed(path: Path) -> None:
     journal = Journal(path)
     journal.append(ROWS[0])
     assert read_journal(path).rows == ROWS[:1]
@@ -58,7 +58,7 @@ def test_a_record_is_there_before_the_journal_is_closed(path: Path) -> None:
         journal.append(ROWS[1])
 
 
-def test_truncation_at_every_byte_keeps_the_whole_records(path: Path) -> None:
+def test_truncation_at_any_byte_keeps_the_complete_records(path: Path) -> None:
     whole = write(path)
     ends = [index + 1 for index, byte in enumerate(whole) if byte == ord("\n")]
     for size in range(len(whole) + 1):
@@ -69,7 +69,7 @@ def test_truncation_at_every_byte_keeps_the_whole_records(path: Path) -> None:
         assert read.damaged == (0 if size in (0, *ends) or size + 1 in ends else 1), size
 
 
-def test_appending_after_truncation_at_every_byte_loses_nothing_more(path: Path) -> None:
+def test_appending_after_truncation_at_any_byte_loses_nothing_more(path: Path) -> None:
     whole = write(path, ROWS[:2])
     ends = [index + 1 for index, byte in enumerate(whole) if byte == ord("\n")]
     for size in range(len(whole) + 1):
@@ -80,7 +80,7 @@ def test_appending_after_truncation_at_every_byte_loses_nothing_more(path: Path)
 
 
 @given(st.data())
-def test_a_damaged_stretch_costs_only_the_records_that_it_touches(data: st.DataObject) -> None:
+def test_a_damaged_range_loses_only_the_records_it_touches(data: st.DataObject) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "rows.jsonl"
         whole = write(path)
@@ -106,7 +106,7 @@ values = st.recursive(
 
 
 @given(st.lists(st.dictionaries(st.text(), values, max_size=4), max_size=4), st.booleans())
-def test_any_records_come_back(rows: list[dict[str, Any]], torn: bool) -> None:
+def test_any_records_round_trip(rows: list[dict[str, Any]], torn: bool) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "rows.jsonl"
         if torn:
@@ -115,7 +115,7 @@ def test_any_records_come_back(rows: list[dict[str, Any]], torn: bool) -> None:
         assert read_journal(path) == Records(rows=tuple(rows), damaged=int(torn))
 
 
-def test_half_a_surrogate_pair_is_kept(path: Path) -> None:
+def test_a_lone_surrogate_is_kept(path: Path) -> None:
     row = {"text": "cut \ud83d emoji"}
     whole = write(path, (row, ROWS[0]))
     whole.decode("utf-8")
@@ -123,13 +123,13 @@ def test_half_a_surrogate_pair_is_kept(path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", [b"[1, 2]", b"3", b"null", b"{}}", b"\xff\xfe", b"\x00\x00\x00\x00", b"nonsense"])
-def test_lines_that_are_no_records_are_counted(path: Path, line: bytes) -> None:
+def test_malformed_lines_are_counted(path: Path, line: bytes) -> None:
     whole = write(path)
     path.write_bytes(line + b"\n" + whole + b"\n  \n" + line)
     assert read_journal(path) == Records(rows=ROWS, damaged=2)
 
 
-def test_values_without_json_are_written_as_text(path: Path) -> None:
+def test_values_that_json_cannot_express_are_written_as_text(path: Path) -> None:
     write(path, ({"path": Path("a/b")},))
     assert read_journal(path).rows == ({"path": "a/b"},)
 

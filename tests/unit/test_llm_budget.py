@@ -1,4 +1,4 @@
-"""A cost limit is kept, whatever the order in which calls begin and end."""
+"""The cost limit holds in whatever order calls start and end."""
 
 from decimal import Decimal
 from pathlib import Path
@@ -17,7 +17,7 @@ def limited(limit: str, paid: str = "0") -> Budget:
     return Budget(limit_usd=Decimal(limit), paid_usd=Decimal(paid))
 
 
-def test_without_a_limit_a_journal_keeps_what_calls_under_way_could_cost(tmp_path: Path) -> None:
+def test_without_a_limit_a_journal_still_records_reservations(tmp_path: Path) -> None:
     journal = tmp_path / "reservations.jsonl"
     budget = Budget.under(None, journal=journal)
     first, second = (budget.reserve(Decimal(usd), model="m") for usd in ("0.25", "1000"))
@@ -30,7 +30,7 @@ def test_without_a_limit_a_journal_keeps_what_calls_under_way_could_cost(tmp_pat
     assert not journal.exists()
 
 
-def test_by_hand() -> None:
+def test_reservations_and_settlements_by_hand() -> None:
     budget = limited("1.00")
     first = budget.reserve(Decimal("0.60"), model="m")
     second = budget.reserve(Decimal("0.40"), model="m")
@@ -42,7 +42,7 @@ def test_by_hand() -> None:
     assert budget.reserve(Decimal("0.50"), model="m") == Decimal("0.50")
 
 
-def test_a_limit_may_be_reached_exactly() -> None:
+def test_the_limit_may_be_reached_exactly() -> None:
     budget = limited("0.3")
     budget.settle(budget.reserve(Decimal("0.3"), model="m"), Decimal("0.3"))
     assert budget.paid_usd == budget.limit_usd
@@ -50,12 +50,12 @@ def test_a_limit_may_be_reached_exactly() -> None:
         budget.reserve(Decimal("0.00000001"), model="m")
 
 
-def test_an_earlier_part_of_the_run_counts() -> None:
+def test_costs_of_an_earlier_part_of_the_run_count() -> None:
     with pytest.raises(CostLimitError, match=r"could cost 0\.200000 USD.*0\.900000 of the limit of 1 USD"):
         limited("1", paid="0.9").reserve(Decimal("0.2"), model="m")
 
 
-def test_what_a_kill_leaves_unsettled_may_have_been_billed(tmp_path: Path) -> None:
+def test_unsettled_reservations_after_a_kill_count_as_paid(tmp_path: Path) -> None:
     journal = tmp_path / "reservations.jsonl"
     budget = Budget.under(1.0, journal=journal)
     budget.settle(budget.reserve(Decimal("0.25"), model="m"), Decimal("0.1"))
@@ -73,7 +73,7 @@ def test_what_a_kill_leaves_unsettled_may_have_been_billed(tmp_path: Path) -> No
     assert unsettled(journal) == Decimal("0.25")
 
 
-def test_nothing_is_left_of_a_budget_that_came_to_its_end(tmp_path: Path) -> None:
+def test_closing_a_budget_removes_its_journal(tmp_path: Path) -> None:
     journal = tmp_path / "reservations.jsonl"
     budget = Budget.under(1.0, journal=journal)
     budget.settle(budget.reserve(Decimal("0.25"), model="m"), None)
@@ -85,27 +85,27 @@ def test_nothing_is_left_of_a_budget_that_came_to_its_end(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "row", ["null", "[1]", '{"reserved_usd": "many"}', '{"reserved_usd": "NaN"}', '{"settled_usd": 9}']
 )
-def test_a_damaged_journal_holds_nothing(tmp_path: Path, row: str) -> None:
+def test_a_damaged_journal_holds_no_reservations(tmp_path: Path, row: str) -> None:
     journal = tmp_path / "reservations.jsonl"
     journal.write_text(f"{row}\n")
     assert unsettled(journal) == 0
 
 
-def test_without_a_limit_everything_goes() -> None:
+def test_without_a_limit_every_call_is_allowed() -> None:
     budget = Budget()
     assert budget.reserve(None, model="m") == 0
     assert budget.reserve(Decimal(10**6), model="m") == 0
     budget.settle(Decimal(0), None)
 
 
-def test_a_model_without_a_price_is_refused() -> None:
+def test_a_model_without_a_price_is_rejected() -> None:
     budget = limited("1")
     with pytest.raises(UnpricedModelError, match=r"'no-price' has no known price.*PRICE_AS"):
         budget.reserve(None, model="no-price")
     assert budget.reserved_usd == 0
 
 
-def test_a_free_model_is_not_an_unpriced_one() -> None:
+def test_a_free_model_is_not_treated_as_unpriced() -> None:
     assert limited("1").reserve(Decimal(0), model="m") == 0
 
 
@@ -115,7 +115,7 @@ def test_unknown_usage_keeps_the_reservation() -> None:
     assert (budget.paid_usd, budget.reserved_usd) == (Decimal("0.7"), Decimal(0))
 
 
-def test_a_refusal_changes_nothing() -> None:
+def test_a_rejected_reservation_changes_nothing() -> None:
     budget = limited("1", paid="0.5")
     budget.reserve(Decimal("0.4"), model="m")
     with pytest.raises(CostLimitError):
@@ -124,7 +124,7 @@ def test_a_refusal_changes_nothing() -> None:
 
 
 @given(amounts.filter(lambda limit: limit > 0), st.data())
-def test_the_limit_is_never_passed(limit: Decimal, data: st.DataObject) -> None:
+def test_the_limit_is_never_exceeded(limit: Decimal, data: st.DataObject) -> None:
     budget = Budget(limit_usd=limit)
     under_way: list[Decimal] = []
     billed = Decimal(0)

@@ -1,4 +1,4 @@
-"""The response cache: equal calls share a reply, unequal ones never do."""
+"""The response cache: equal requests share a reply, unequal ones never do."""
 
 import re
 import sqlite3
@@ -64,7 +64,7 @@ def test_the_same_request_has_the_same_key() -> None:
     assert re.fullmatch("[0-9a-f]{64}", request_key(ENDPOINT, REQUEST))
 
 
-def test_every_field_is_tried() -> None:
+def test_every_request_field_is_covered() -> None:
     assert set(OTHER) == {field.name for field in fields(Request)}
 
 
@@ -81,12 +81,12 @@ messages = st.lists(
 
 
 @given(messages, messages)
-def test_keys_are_equal_exactly_where_messages_are(one: tuple[Message, ...], other: tuple[Message, ...]) -> None:
+def test_keys_are_equal_if_and_only_if_messages_are(one: tuple[Message, ...], other: tuple[Message, ...]) -> None:
     keys = [request_key(ENDPOINT, replace(REQUEST, messages=each)) for each in (one, other)]
     assert (keys[0] == keys[1]) == (one == other)
 
 
-def test_half_a_surrogate_pair_has_a_key() -> None:
+def test_a_lone_surrogate_has_a_key() -> None:
     assert request_key(ENDPOINT, replace(REQUEST, messages=(Message(role="user", content="\ud83d"),)))
 
 
@@ -98,7 +98,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "reply", [REPLY, replace(REPLY, usage=None, finish_reason=None), Reply(text="", usage=Usage())]
 )
-def test_a_reply_outlives_the_process(path: Path, reply: Reply) -> None:
+def test_a_reply_survives_the_process(path: Path, reply: Reply) -> None:
     cache = ResponseCache(path)
     assert cache.get("k") is None
     cache.put("k", reply, NOW)
@@ -117,7 +117,7 @@ def test_the_newest_reply_wins(path: Path) -> None:
     cache.close()
 
 
-def test_two_connections_at_once(path: Path) -> None:
+def test_two_connections_can_be_used_concurrently(path: Path) -> None:
     one, other = ResponseCache(path), ResponseCache(path)
     for number in range(20):
         one.put(f"one{number}", REPLY, NOW)
@@ -129,7 +129,7 @@ def test_two_connections_at_once(path: Path) -> None:
     other.close()
 
 
-def test_a_reply_survives_without_closing(path: Path) -> None:
+def test_a_reply_survives_without_closing_the_cache(path: Path) -> None:
     cache = ResponseCache(path)
     cache.put("k", REPLY, NOW)
     reader = ResponseCache(path)
@@ -138,7 +138,7 @@ def test_a_reply_survives_without_closing(path: Path) -> None:
     cache.close()
 
 
-def test_a_file_that_is_no_cache_is_named_with_the_remedy(path: Path) -> None:
+def test_a_file_that_is_not_a_cache_is_reported_with_a_remedy(path: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(b"certainly not a database, and long enough to be looked at" * 100)
     with pytest.raises(
@@ -148,19 +148,19 @@ def test_a_file_that_is_no_cache_is_named_with_the_remedy(path: Path) -> None:
     assert path.read_bytes().startswith(b"certainly")
 
 
-def test_a_folder_in_its_place_is_named(path: Path) -> None:
+def test_a_folder_in_place_of_the_file_is_reported(path: Path) -> None:
     path.mkdir(parents=True)
     with pytest.raises(SettingsError, match="cannot be used"):
         ResponseCache(path)
 
 
-def test_a_file_where_its_folder_should_be_is_named(path: Path) -> None:
+def test_a_file_in_place_of_the_folder_is_reported(path: Path) -> None:
     path.parent.write_text("a file")
     with pytest.raises(SettingsError, match="cannot be used"):
         ResponseCache(path)
 
 
-def test_damage_within_is_found_when_it_is_read(path: Path) -> None:
+def test_damage_inside_the_file_is_reported_when_read(path: Path) -> None:
     cache = ResponseCache(path)
     for number in range(300):
         cache.put(f"{number:064}", replace(REPLY, text="x" * 500), NOW)
@@ -174,7 +174,7 @@ def test_damage_within_is_found_when_it_is_read(path: Path) -> None:
     damaged.close()
 
 
-def test_a_cache_that_another_process_locks_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_locked_cache_is_reported(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     connect = sqlite3.connect
     monkeypatch.setattr(sqlite3, "connect", lambda path, **options: connect(path, **{**options, "timeout": 0.05}))
     cache = ResponseCache(path)
@@ -189,7 +189,7 @@ def test_a_cache_that_another_process_locks_is_named(path: Path, monkeypatch: py
     cache.close()
 
 
-def test_a_full_disk_stops_a_run_and_leaves_what_was_kept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_stops_a_run_and_keeps_stored_replies(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     connect = sqlite3.connect
 
     def small(*given: Any, **options: Any) -> sqlite3.Connection:

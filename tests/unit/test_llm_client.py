@@ -1,4 +1,4 @@
-"""The door to a model: turns, rows and reservations, whatever a transport does."""
+"""The model client: concurrency, ledger rows and reservations, whatever a transport does."""
 
 import asyncio
 import time
@@ -25,7 +25,7 @@ ASK = (Message(role="user", content="Who wrote Faust?"),)
 
 @dataclass
 class Counting:
-    """A transport that knows how many calls were in flight at most."""
+    """A transport that records the peak number of calls in flight."""
 
     seconds: float = 0.01
     fault: Exception | None = None
@@ -35,7 +35,7 @@ class Counting:
     calls: int = 0
 
     async def complete(self, request: Request) -> Reply:
-        """Take a while."""
+        """Reply after a delay."""
         model = request.model
         self.calls += 1
         self.in_flight[model] = self.in_flight.get(model, 0) + 1
@@ -63,7 +63,7 @@ def model_of(transport: Counting, *, limit: str | None = None, provider: str = "
     )
 
 
-async def test_calls_in_flight_are_bounded_by_tier() -> None:
+async def test_calls_in_flight_are_limited_per_tier() -> None:
     transport = Counting()
     model = model_of(transport)
     bounds = model.choice.provider.concurrency
@@ -74,7 +74,7 @@ async def test_calls_in_flight_are_bounded_by_tier() -> None:
     assert max(bounds.values()) < 50
 
 
-async def test_the_deadline_ends_the_wait_for_a_turn() -> None:
+async def test_the_deadline_ends_the_wait_for_a_slot() -> None:
     transport = Counting(seconds=30.0)
     model = model_of(transport)
     slots = model.choice.provider.concurrency["flash"]
@@ -89,10 +89,10 @@ async def test_the_deadline_ends_the_wait_for_a_turn() -> None:
         task.cancel()
     await asyncio.gather(*busy, return_exceptions=True)
     transport.seconds = 0.0
-    assert await session.owner.session().ainvoke("write", ASK) == "Goethe"  # no turn was lost
+    assert await session.owner.session().ainvoke("write", ASK) == "Goethe"  # no slot was lost
 
 
-async def test_the_deadline_ends_the_wait_for_what_others_have_reserved() -> None:
+async def test_the_deadline_ends_the_wait_for_reserved_budget() -> None:
     transport = Counting(seconds=30.0)
     at_peak = datetime(2026, 11, 3, 2, 0, tzinfo=UTC)
     model = replace(model_of(transport, limit="0.001", provider="deepseek"), clock=lambda: at_peak)
@@ -108,7 +108,7 @@ async def test_the_deadline_ends_the_wait_for_what_others_have_reserved() -> Non
 
 
 @pytest.mark.parametrize("fault", [RefusedError("no"), ValueError("unforeseen"), ConnectionResetError()])
-async def test_a_failed_call_gives_its_turn_back_and_leaves_a_row(fault: Exception) -> None:
+async def test_a_failed_call_releases_its_slot_and_writes_a_row(fault: Exception) -> None:
     transport = Counting(seconds=0.0, fault=fault)
     model = model_of(transport, limit="1", provider="deepseek")
     session = model.session()
@@ -120,7 +120,7 @@ async def test_a_failed_call_gives_its_turn_back_and_leaves_a_row(fault: Excepti
     assert not model.gate(model.choice.tiers["flash"]).locked()
 
 
-async def test_a_server_of_ones_own_takes_as_many_calls_as_are_made() -> None:
+async def test_calls_to_a_custom_server_are_not_limited() -> None:
     transport = Counting(seconds=0.2)
     settings = Settings.load((), llm_base_url="http://127.0.0.1:8000/v1", flash_model="m")
     connections = OneTransport(transport=transport)
@@ -129,7 +129,7 @@ async def test_a_server_of_ones_own_takes_as_many_calls_as_are_made() -> None:
     assert transport.most == {"m": 256}
 
 
-async def test_a_call_that_is_cancelled_while_it_waits_was_never_made() -> None:
+async def test_a_call_cancelled_while_waiting_is_never_made() -> None:
     transport = Counting(seconds=30.0)
     model, rows = model_of(transport, limit="1"), list[LedgerRow]()
     model.ledger.listeners.append(rows.append)
@@ -148,7 +148,7 @@ async def test_a_call_that_is_cancelled_while_it_waits_was_never_made() -> None:
     assert model.budget.reserved_usd == 0
 
 
-async def test_a_ledger_that_cannot_be_written_keeps_nobody_waiting_for_its_reservation() -> None:
+async def test_a_failed_ledger_write_still_settles_the_reservation() -> None:
     def full(_row: LedgerRow) -> None:
         raise StorageError("The disk is full.")
 
@@ -157,10 +157,10 @@ async def test_a_ledger_that_cannot_be_written_keeps_nobody_waiting_for_its_rese
     with pytest.raises(StorageError):
         await model.session("one").ainvoke("write", ASK)
     assert model.budget.reserved_usd == 0
-    assert model.budget.paid_usd > 0, "what the reply cost is not known, and counts"
+    assert model.budget.paid_usd > 0, "the unknown cost of the reply counts as paid"
 
 
-async def test_a_call_whose_row_is_lost_still_counts_when_the_run_goes_on(tmp_path: Path) -> None:
+async def test_a_call_whose_row_is_lost_counts_in_the_resumed_run(tmp_path: Path) -> None:
     def full(_row: LedgerRow) -> None:
         raise StorageError("The disk is full.")
 
@@ -176,7 +176,7 @@ async def test_a_call_whose_row_is_lost_still_counts_when_the_run_goes_on(tmp_pa
     assert unsettled(journal) > 0
 
 
-async def test_a_call_is_priced_when_it_goes_out_and_not_when_it_began_to_wait() -> None:
+async def test_a_call_is_priced_when_sent_not_when_it_started_waiting() -> None:
     hour = [datetime(2026, 11, 3, 0, 59, tzinfo=UTC)]
     model = replace(model_of(Counting(seconds=0.05), provider="deepseek"), clock=lambda: hour[0])
     gate = model.gate(model.choice.tiers["flash"])
@@ -192,7 +192,7 @@ async def test_a_call_is_priced_when_it_goes_out_and_not_when_it_began_to_wait()
     assert (row.at, row.peak) == (hour[0], True)
 
 
-async def test_who_comes_while_a_turn_is_handed_over_waits_too() -> None:
+async def test_a_task_arriving_during_a_lock_handover_waits() -> None:
     under_way: dict[str, KeyLock] = {}
     inside: list[int] = []
 
@@ -212,7 +212,7 @@ async def test_who_comes_while_a_turn_is_handed_over_waits_too() -> None:
     assert under_way == {}
 
 
-async def test_rows_of_a_session_are_its_own() -> None:
+async def test_every_session_has_its_own_rows() -> None:
     model, rows = model_of(Counting(seconds=0.0)), list[LedgerRow]()
     model.ledger.listeners.append(rows.append)
     one, other = model.session("one"), model.session("other", method="m")
@@ -224,7 +224,7 @@ async def test_rows_of_a_session_are_its_own() -> None:
     assert [(row.stage, row.method, row.round) for row in other.rows] == [("rewrite", "m", 3)]
 
 
-async def test_a_stage_that_there_is_not() -> None:
+async def test_an_unknown_stage_is_rejected() -> None:
     transport = Counting()
     with pytest.raises(UnknownNameError, match="There is no stage 'think'; choose from: baseline, "):
         await model_of(transport).session().ainvoke("think", ASK)
@@ -242,7 +242,7 @@ async def test_a_stage_that_there_is_not() -> None:
         ({"llm_provider": "embedded", "embedded_context_tokens": 512}, 256),
     ],
 )
-def test_evidence_fits_the_window(values: dict[str, object], tokens: int) -> None:
+def test_evidence_is_limited_by_the_context_window(values: dict[str, object], tokens: int) -> None:
     settings = Settings.load((), **values)
     model = LanguageModel(
         settings=settings, choice=choose_provider(settings), connections=OneTransport(transport=Counting())

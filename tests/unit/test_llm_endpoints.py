@@ -1,4 +1,4 @@
-"""Which endpoint serves a stage, under every way of saying so."""
+"""Which endpoint serves a stage, for every way of configuring it."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -49,20 +49,18 @@ def served(name: str, own: Settings) -> Endpoint:
         ),
     ],
 )
-def test_a_stage_comes_before_its_role_and_its_role_before_its_tier(
-    assignments: list[str], models: tuple[str, ...]
-) -> None:
+def test_a_stage_overrides_its_role_and_a_role_its_tier(assignments: list[str], models: tuple[str, ...]) -> None:
     own = settings(*assignments)
     assert tuple(served(name, own).model for name in ("write", "evaluate", "judge", "baseline")) == models
 
 
-def test_every_stage_has_a_role_that_several_share() -> None:
+def test_every_stage_has_a_role_and_roles_are_shared() -> None:
     assert {one.role for one in stages().values()} == {
         *("writer", "look_up", "second_route", "critic", "rewriter", "coach", "judge"),
     }
 
 
-def test_a_row_of_the_file_changes_what_it_names_and_nothing_else() -> None:
+def test_a_row_of_the_file_changes_only_the_fields_it_sets() -> None:
     row = {"base_url": NODE, "model": "Qwen3", "concurrency": 256, "context": 40000, "json": "json_schema"}
     more = {"seeds": True, "logprobs": True, "seconds": 30, "headers": {"X-A": SECRET}, "body": {"top_k": 1}}
     own = settings(file={"endpoints": {"qwen": {**row, **more}}, "roles": {"writer": "qwen"}})
@@ -90,7 +88,7 @@ def test_tiers_can_be_mapped_and_pro_follows_flash() -> None:
     assert choice.reason == "MODEL_ROLES has flash=qwen"
 
 
-def test_a_key_goes_to_its_own_address_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_is_sent_only_to_its_own_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     moved = {"provider": "openai", "base_url": NODE, "model": "m"}
     own = settings(file={"endpoints": {"proxy": moved}, "roles": {"critic": "proxy", "judge": "openai:gpt-4.1"}})
@@ -100,7 +98,7 @@ def test_a_key_goes_to_its_own_address_alone(monkeypatch: pytest.MonkeyPatch) ->
     assert key.get_secret_value() == SECRET
 
 
-def test_a_key_is_read_from_the_variable_that_the_row_names(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_is_read_from_the_named_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     row = {"provider": "openai", "model": "gpt-4.1", "key": "JUDGE_KEY"}
     own = settings(file={"endpoints": {"third": row}, "roles": {"judge": "third"}})
     with pytest.raises(SettingsError, match=r"'third' of MODEL_ROLES needs the key JUDGE_KEY, which is not set"):
@@ -124,7 +122,7 @@ def test_a_key_is_read_from_the_variable_that_the_row_names(monkeypatch: pytest.
         ({"endpoints": {"a": {"provider": "b", "model": "m"}}, "roles": {"judge": "a"}}, "There is no provider 'b'"),
     ],
 )
-def test_a_slip_in_the_file_is_one_sentence(file: dict[str, object], said: str) -> None:
+def test_a_mistake_in_the_file_is_reported_in_one_sentence(file: dict[str, object], said: str) -> None:
     with pytest.raises((SettingsError, UnknownNameError)) as caught:
         check_stages(settings(file=file))
     assert said in str(caught.value)
@@ -139,7 +137,7 @@ def test_a_slip_in_the_file_is_one_sentence(file: dict[str, object], said: str) 
         ("roles: [", "the file is not YAML"),
     ],
 )
-def test_a_damaged_file_is_named_with_the_field_and_without_values(text: str, said: str) -> None:
+def test_a_malformed_file_is_reported_with_the_field_but_no_values(text: str, said: str) -> None:
     Path("roles.yaml").write_text(text)
     with pytest.raises(SettingsError, match=r"^The setting MODEL_ROLES cannot be 'roles.yaml': ") as caught:
         Settings.load(["MODEL_ROLES=roles.yaml"])
@@ -147,7 +145,7 @@ def test_a_damaged_file_is_named_with_the_field_and_without_values(text: str, sa
     assert "secret" not in str(caught.value)
 
 
-def test_what_is_recorded_can_be_read_again() -> None:
+def test_recorded_endpoints_can_be_read_back() -> None:
     row = {"base_url": NODE, "model": "Qwen3", "json": "json_schema", "headers": {"X-A": SECRET}}
     own = settings(file={"endpoints": {"qwen": row}, "roles": {"writer": "qwen"}})
     again = Settings.load(model_roles=own.model_dump(mode="json")["model_roles"])
@@ -155,7 +153,7 @@ def test_what_is_recorded_can_be_read_again() -> None:
     assert again.model_roles.endpoints["qwen"].json_mode == "json_schema"
 
 
-def test_roles_in_use_list_each_endpoint_once() -> None:
+def test_roles_in_use_list_every_endpoint_once() -> None:
     own = settings("MODEL_ROLES=critic=openai:gpt-4.1,coach=groq:m", "TIERS=flash")
     assert {role: one.model for role, one in endpoints_in_use(own, ANSWER).items()} == {
         **dict.fromkeys(("writer", "look_up", "second_route"), "deepseek-v4-flash"),
@@ -169,7 +167,7 @@ VLLM = {"root": "Qwen3-32B"}
 LLAMA = {"meta": {"n_params": 1777088000, "size": 1111370240, "ftype": "Q4_K - Medium"}}
 
 
-def test_the_identity_is_the_address_only_where_it_is_the_providers_own() -> None:
+def test_the_identity_is_the_address_only_for_the_providers_own_endpoint() -> None:
     own = settings()
     assert identity(served("write", own), {}) == "https://api.deepseek.com"
     moved = settings(f"LLM_BASE_URL={NODE}")
@@ -180,7 +178,7 @@ def test_the_identity_is_the_address_only_where_it_is_the_providers_own() -> Non
     assert identity(served("write", elsewhere), VLLM) == identity(served("write", moved), VLLM)
 
 
-def test_another_json_mode_is_another_identity() -> None:
+def test_a_different_json_mode_is_a_different_identity() -> None:
     rows = [{"base_url": NODE, "model": "m", **more} for more in ({}, {"json": "json_schema"}, {"concurrency": 9})]
     found = [
         identity(served("judge", settings(file={"endpoints": {"a": row}, "roles": {"judge": "a"}})), VLLM)
@@ -189,7 +187,7 @@ def test_another_json_mode_is_another_identity() -> None:
     assert found[0] == found[2] != found[1]
 
 
-async def test_one_connection_name_at_two_addresses_is_two_transports() -> None:
+async def test_one_connection_name_at_two_addresses_has_two_transports() -> None:
     own = settings("LLM_BASE_URL=http://node1:8000/v1", "MODEL_ROLES=pro=deepseek:deepseek-v4-pro")
     tiers = choose_provider(own).tiers
     assert tiers["flash"].connection == tiers["pro"].connection
@@ -203,11 +201,11 @@ async def test_one_connection_name_at_two_addresses_is_two_transports() -> None:
 
 
 @pytest.mark.parametrize("name", ["deepseek", "deepseek:"])
-def test_a_provider_without_a_model_is_no_endpoint(name: str) -> None:
+def test_a_provider_without_a_model_is_not_an_endpoint(name: str) -> None:
     with pytest.raises(SettingsError, match="or write PROVIDER:MODEL"):
         check_stages(settings(f"MODEL_ROLES=judge={name}"))
 
 
-def test_the_embedded_model_answers_under_its_own_name_alone() -> None:
+def test_a_role_cannot_rename_the_embedded_model() -> None:
     own = Settings.load(["LLM_PROVIDER=embedded", "MODEL_ROLES=writer=embedded:other"])
     assert served("write", own).model == choose_provider(own).models["flash"]

@@ -1,4 +1,4 @@
-"""The ledger: what a session wrote can be read again, and its sums never pretend."""
+"""The ledger: rows can be read back, and sums never hide unknown values."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
@@ -28,7 +28,7 @@ def row(**fields: object) -> LedgerRow:
         "paid_usd": Decimal("0.001"),
         **fields,
     }
-    return LedgerRow(**given_fields)  # type: ignore[arg-type]  # a test's shorthand
+    return LedgerRow(**given_fields)  # type: ignore[arg-type]  # shorthand for tests
 
 
 money = st.none() | st.decimals(0, 1_000, places=10)
@@ -60,13 +60,13 @@ rows = st.builds(
 
 
 @given(st.lists(rows, max_size=5))
-def test_what_was_written_is_read_again(written: list[LedgerRow]) -> None:
+def test_written_rows_are_read_back(written: list[LedgerRow]) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "calls.jsonl"
         ledger = Ledger(path=path)
         for one in written:
             ledger.add(one)
-        assert list(read_ledger(path)) == written  # before it is closed too
+        assert list(read_ledger(path)) == written  # before it is closed as well
         ledger.close()
         assert list(read_ledger(path)) == written
 
@@ -89,7 +89,7 @@ def test_totals_by_hand() -> None:
     assert total([served, cached]).cache_hit_share == 0.3
 
 
-def test_nothing_adds_up_to_nothing() -> None:
+def test_an_empty_ledger_sums_to_zero() -> None:
     assert total([]) == Totals()
     assert total([]).cost_usd == 0
     assert total([]).cache_hit_share is None
@@ -101,7 +101,7 @@ def test_an_unknown_price_makes_the_sum_unknown() -> None:
     assert sums.paid_usd is None
 
 
-def test_what_runs_on_this_machine_is_said_to_be_free_and_has_no_price() -> None:
+def test_local_calls_are_reported_as_free_without_a_price() -> None:
     here = row(provider="embedded", cost_usd=None, paid_usd=None)
     assert total([here, here]).on_this_machine
     assert total([here]).cost_usd is None
@@ -112,14 +112,14 @@ def test_what_runs_on_this_machine_is_said_to_be_free_and_has_no_price() -> None
     assert not total([]).on_this_machine
 
 
-def test_a_cached_call_without_price_leaves_what_was_paid_known() -> None:
+def test_an_unpriced_cached_call_leaves_the_paid_sum_known() -> None:
     sums = total([row(), row(cost_usd=None, paid_usd=Decimal(0), cached=True)])
     assert sums.cost_usd is None
     assert sums.paid_usd == Decimal("0.001")
 
 
 @given(st.lists(rows, max_size=8))
-def test_sums_are_none_or_exact(added: list[LedgerRow]) -> None:
+def test_sums_are_exact_or_none(added: list[LedgerRow]) -> None:
     served = [one.cost_usd for one in added if one.error is None]
     sums = total(added)
     if None in served:
@@ -129,7 +129,7 @@ def test_sums_are_none_or_exact(added: list[LedgerRow]) -> None:
     assert sums.calls == len(added) >= sums.failed_calls
 
 
-def test_a_torn_last_line_is_passed_over(tmp_path: Path) -> None:
+def test_a_torn_last_line_is_skipped(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
     ledger = Ledger(path=path)
     ledger.add(row(question_id="a"))
@@ -152,7 +152,7 @@ def test_a_later_session_appends_after_a_torn_tail(tmp_path: Path) -> None:
     assert [one.question_id for one in read_ledger(path)] == ["a", "b"]
 
 
-def test_a_ledger_without_a_file_writes_none(tmp_path: Path) -> None:
+def test_a_ledger_without_a_path_writes_no_file(tmp_path: Path) -> None:
     heard: list[LedgerRow] = []
     ledger = Ledger(listeners=[heard.append])
     ledger.add(row())
@@ -181,5 +181,5 @@ def test_a_missing_file_has_no_rows(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_token_columns(usage: Usage | None, fields: dict[str, object]) -> None:
+def test_token_columns_follow_the_usage(usage: Usage | None, fields: dict[str, object]) -> None:
     assert usage_fields(usage) == fields

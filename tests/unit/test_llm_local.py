@@ -1,4 +1,4 @@
-"""Models that run on this machine: the list, and which of them the embedded provider takes."""
+"""Local models: the list, and which one the embedded provider selects."""
 
 import os
 from pathlib import Path
@@ -35,7 +35,7 @@ def taken(**values: object) -> str | None:
     return None if model is None else model.name
 
 
-def test_the_list_is_one_that_anyone_may_use() -> None:
+def test_every_listed_model_has_a_permissive_licence() -> None:
     models = list(local_models().values())
     assert len(models) >= 5
     assert [model.parameters for model in models] == sorted(model.parameters for model in models)
@@ -47,14 +47,14 @@ def test_the_list_is_one_that_anyone_may_use() -> None:
     assert all("Q4_K_M" in model.file.upper() for model in models)
 
 
-def test_memory_is_weights_context_and_what_runs_beside_them() -> None:
+def test_memory_is_the_sum_of_weights_context_and_overhead() -> None:
     model = local_models()["qwen2.5-1.5b"]
     a_token = 28 * 2 * 128 * 2 * 2  # layers, heads, size, keys and values, bytes
     assert model.memory(settings()) == model.bytes + a_token * 8192 * 2 + 2 * 2**30
     assert model.memory(settings(embedded_context_tokens=4096)) == model.bytes + a_token * 4096 * 2 + 2 * 2**30
 
 
-def test_auto_takes_the_largest_that_is_there_and_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_selects_the_largest_downloaded_model_that_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert taken() is None
     downloaded("qwen2.5-7b", "qwen2.5-1.5b", "smollm2-1.7b")
     for memory_gb, name, tokens in (
@@ -70,7 +70,7 @@ def test_auto_takes_the_largest_that_is_there_and_fits(monkeypatch: pytest.Monke
     assert taken() == "qwen2.5-7b"
 
 
-def test_a_name_is_taken_whether_it_fits_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_named_model_is_used_whether_it_fits_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "machine_memory", lambda: GB)
     downloaded("qwen2.5-7b")
     assert taken(embedded_model=" Qwen2.5-7B ") == "qwen2.5-7b"
@@ -79,7 +79,7 @@ def test_a_name_is_taken_whether_it_fits_or_not(monkeypatch: pytest.MonkeyPatch)
         taken(embedded_model="qwen")
 
 
-def test_a_file_of_ones_own_comes_first(tmp_path: Path) -> None:
+def test_a_custom_model_file_takes_precedence(tmp_path: Path) -> None:
     own = tmp_path / "own.gguf"
     own.touch()
     chosen = settings(embedded_model="qwen3-4b", embedded_model_path=own)
@@ -111,7 +111,7 @@ def as_json(one: Settings) -> dict[str, Any]:
     return one.model_dump(mode="json")
 
 
-def test_a_run_keeps_the_model_that_auto_took_at_its_beginning() -> None:
+def test_a_run_keeps_the_model_that_auto_selected_at_its_start() -> None:
     downloaded("qwen2.5-1.5b")
     begun = one_model(settings())
     assert begun.embedded_model == "qwen2.5-1.5b"
@@ -124,7 +124,7 @@ def test_a_run_keeps_the_model_that_auto_took_at_its_beginning() -> None:
     assert changed_settings(as_json(begun), as_json(other)) == ["embedded_model"]
 
 
-def test_a_run_from_before_the_setting_had_the_packaged_model() -> None:
+def test_a_run_older_than_the_setting_uses_the_packaged_model() -> None:
     downloaded("qwen2.5-1.5b")
     before = as_json(settings(tiers="flash"))
     del before["embedded_model"]
@@ -135,12 +135,12 @@ def test_a_run_from_before_the_setting_had_the_packaged_model() -> None:
     assert set(choose_provider(replayed).models.values()) == {"SmolLM2-135M-Instruct"}
 
 
-def test_a_run_that_asks_no_embedded_model_names_none() -> None:
+def test_a_run_without_an_embedded_model_records_none() -> None:
     downloaded("qwen2.5-1.5b")
     begun = one_model(Settings.load((), llm_provider="deepseek", deepseek_api_key="none"))
     assert begun.embedded_model == AUTO
 
 
-def test_a_record_is_replayed_where_its_model_is_not() -> None:
+def test_a_run_is_replayed_without_its_model() -> None:
     record = {"settings": as_json(settings(embedded_model="qwen3-4b")), "provider": {"name": "embedded"}}
     assert set(choose_provider(recorded_settings(record)).models.values()) == {"Qwen3-4B-Instruct-2507-Q4_K_M"}

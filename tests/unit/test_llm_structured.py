@@ -1,4 +1,4 @@
-"""Structured replies: what can be read is read, and nothing else passes for an answer."""
+"""Structured replies: whatever can be parsed is parsed, and nothing else passes for an answer."""
 
 import json
 from typing import Any, Literal
@@ -90,34 +90,34 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("text", READABLE.values(), ids=READABLE.keys())
-def test_broken_replies_that_can_be_read(text: str) -> None:
+def test_repairable_replies_are_parsed(text: str) -> None:
     assert parse_reply(text, Answer).model_dump() == GOOD
 
 
 @pytest.mark.parametrize("text", UNREADABLE.values(), ids=UNREADABLE.keys())
-def test_replies_that_are_no_answer(text: str) -> None:
+def test_other_replies_are_rejected(text: str) -> None:
     with pytest.raises(MalformedReplyError, match=r"\w"):
         parse_reply(text, Answer)
 
 
 @pytest.mark.parametrize("text", ["", "passed", "It passed.", "null", "[]", "true", "<think>{}", "[1]", "no } brace"])
-def test_a_schema_of_defaults_is_not_satisfied_by_no_object(text: str) -> None:
+def test_a_schema_of_defaults_still_requires_an_object(text: str) -> None:
     with pytest.raises(MalformedReplyError):
         parse_reply(text, Lenient)
 
 
-def test_the_fault_names_the_field() -> None:
+def test_the_error_names_the_field() -> None:
     with pytest.raises(MalformedReplyError, match=r"^quotes\.1: Input should be a valid string$"):
         parse_reply(TEXT.replace('"b"', "2"), Answer)
 
 
-def test_text_in_the_values_is_left_alone() -> None:
+def test_text_inside_values_is_unchanged() -> None:
     odd = {**GOOD, "answer": "{\"a\": 'b'}, ```json\n\u2028 日本"}
     assert parse_reply(json.dumps(odd), Answer).answer == odd["answer"]
     assert parse_reply(json.dumps(odd, ensure_ascii=False), Answer).answer == odd["answer"]
 
 
-def test_half_a_surrogate_pair_becomes_a_question_mark() -> None:
+def test_a_lone_surrogate_becomes_a_question_mark() -> None:
     reply = parse_reply(TEXT.replace("Paris", "Paris \\ud83d"), Answer)
     assert reply.answer == "Paris ?"
     assert parse_reply(TEXT.replace("Paris", "\\ud83c\\udf89"), Answer).answer == "🎉"
@@ -134,7 +134,7 @@ def test_half_a_surrogate_pair_becomes_a_question_mark() -> None:
         ("a < b and think > c", "a < b and think > c"),
     ],
 )
-def test_reasoning_is_left_out(text: str, rest: str) -> None:
+def test_reasoning_is_removed(text: str, rest: str) -> None:
     assert without_thinking(text) == rest
 
 
@@ -146,7 +146,7 @@ values = st.recursive(
 
 
 @given(st.text() | st.text("{}[]\",:\\ntrue'`<>/hik0123456789 ", max_size=60) | values.map(json.dumps))
-def test_any_text_is_an_answer_or_a_malformed_reply(text: str) -> None:
+def test_any_text_is_either_parsed_or_a_malformed_reply(text: str) -> None:
     for reply in (text, f"{text}{TEXT[:40]}", f"{TEXT[:30]}{text}"):
         try:
             parsed = parse_reply(reply, Answer)
@@ -156,13 +156,13 @@ def test_any_text_is_an_answer_or_a_malformed_reply(text: str) -> None:
 
 
 @given(st.builds(Answer, answer=st.text(), rounds=st.integers(), quotes=st.lists(st.text()), verdict=st.just("right")))
-def test_what_is_valid_is_read_as_it_is(answer: Answer) -> None:
+def test_valid_json_is_parsed_unchanged(answer: Answer) -> None:
     if "think>" not in answer.model_dump_json():
         assert parse_reply(answer.model_dump_json(), Answer) == answer
         assert parse_reply(f"```json\n{answer.model_dump_json(indent=1)}\n```", Answer).rounds == answer.rounds
 
 
-def test_a_reply_that_was_cut_is_not_guessed_at() -> None:
+def test_a_truncated_reply_is_not_completed() -> None:
     whole = '{"name": "Orla Finnimore"}'
     assert parse_reply(whole + "\n\n", Named, cut=True).name == "Orla Finnimore"
     assert parse_reply(whole[:-6], Named).name

@@ -55,7 +55,7 @@ def test_deepseek_by_hand(model: str, usage: Usage, usd: str) -> None:
     assert price(usage, model=model, prices=None, at=OFF_PEAK) == Price(usd=Decimal(usd), peak=False)
 
 
-def test_peak_doubles_every_kind_of_token() -> None:
+def test_peak_hours_double_the_price_of_every_kind_of_token() -> None:
     at = datetime(2026, 11, 3, 2, 0, tzinfo=UTC)
     assert price(MILLION_EACH, model=FLASH, prices=None, at=at) == Price(usd=Decimal("1.506"), peak=True)
     assert price(MILLION_EACH, model=PRO, prices=None, at=at) == Price(usd=Decimal("5.324"), peak=True)
@@ -92,7 +92,7 @@ def test_peak_windows_are_half_open(clock: str, peak: bool) -> None:
         ("2027-01-01", False),  # New Year, a Friday
     ],
 )
-def test_no_peak_on_weekends_and_chinese_holidays(day: str, peak: bool) -> None:
+def test_weekends_and_chinese_holidays_are_off_peak(day: str, peak: bool) -> None:
     assert is_peak(datetime.fromisoformat(f"{day}T02:00:00+00:00")) is peak
 
 
@@ -122,7 +122,7 @@ def test_tariffs_are_dated(model: str, day: str, usd: str | None) -> None:
     assert paid(model, at) == (None if usd is None else Decimal(usd))
 
 
-def test_a_gap_is_not_filled_from_elsewhere() -> None:
+def test_a_gap_between_tariffs_is_not_filled() -> None:
     row = {"models": ["gpt-4.1"], "until": "2026-01-01", "cache_hit": "1", "cache_miss": "1", "completion": "1"}
     book = TariffBook.model_validate({"peaks": {}, "tariffs": [row]})
     assert price(MILLION_EACH, model="gpt-4.1", prices="openai", at=OFF_PEAK) is not None
@@ -134,7 +134,7 @@ def test_earlier_tariffs_have_no_peaks() -> None:
     assert price(MILLION_EACH, model=PRO, prices=None, at=at) == Price(usd=Decimal("1.308625"), peak=False)
 
 
-def test_the_flash_alias_costs_the_same() -> None:
+def test_the_flash_alias_has_the_same_price() -> None:
     for at in (OFF_PEAK, datetime(2026, 11, 3, 7, 0, tzinfo=UTC), datetime(2026, 8, 1, tzinfo=UTC)):
         assert paid("deepseek-flash", at) == paid(FLASH, at) is not None
 
@@ -163,11 +163,11 @@ def test_default_models_of_other_providers_have_list_prices(model: str, prices: 
     assert 0 < partly.usd <= whole.usd
 
 
-def test_other_providers_are_found() -> None:
+def test_enough_other_providers_are_listed() -> None:
     assert len(LISTED) >= 6
 
 
-def test_any_provider_finds_who_makes_the_model() -> None:
+def test_the_price_is_found_by_model_for_any_provider() -> None:
     assert price(MILLION_EACH, model="gpt-4.1", prices=ANY_PROVIDER, at=OFF_PEAK) == price(
         MILLION_EACH, model="gpt-4.1", prices="openai", at=OFF_PEAK
     )
@@ -182,7 +182,7 @@ def test_million_token_prices_by_hand() -> None:
     }
 
 
-def test_every_tariff_names_a_known_peak_and_none_overlap() -> None:
+def test_every_tariff_names_a_known_peak_and_tariffs_do_not_overlap() -> None:
     book = tariff_book()
     assert all(row.peak is None or row.peak in book.peaks for row in book.tariffs)
     for model in {model for row in book.tariffs for model in row.models}:
@@ -195,7 +195,7 @@ counts = st.integers(0, 500_000)
 
 
 @given(st.sampled_from([(FLASH, None), (PRO, None), *LISTED]), moments, counts, counts, st.data())
-def test_a_reservation_covers_whatever_the_call_costs(
+def test_a_reservation_covers_the_cost_of_its_call(
     row: tuple[str, str | None], at: datetime, prompt: int, most: int, data: st.DataObject
 ) -> None:
     model, prices = row
@@ -212,7 +212,7 @@ def test_a_reservation_covers_whatever_the_call_costs(
 
 
 @given(st.sampled_from([FLASH, PRO]), moments, st.integers(0, 3_600), counts, counts)
-def test_a_reservation_holds_when_peak_hours_begin_during_the_call(
+def test_a_reservation_suffices_if_peak_hours_begin_during_the_call(
     model: str, at: datetime, seconds: int, prompt: int, completion: int
 ) -> None:
     later = at + timedelta(seconds=seconds)
@@ -224,7 +224,7 @@ def test_a_reservation_holds_when_peak_hours_begin_during_the_call(
         assert highest >= actual
 
 
-def test_straddling_by_hand() -> None:
+def test_reservations_near_peak_hours_by_hand() -> None:
     def highest(at: datetime) -> Decimal | None:
         return highest_price(1_000_000, 0, model=FLASH, prices=None, at=at)
 

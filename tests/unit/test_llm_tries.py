@@ -1,4 +1,4 @@
-"""How often a failed call is made again, and after what pause."""
+"""How often a failed call is retried, and after what pause."""
 
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -20,7 +20,7 @@ from meta_agent_rag.llm.pacing import Tries, pause
         (5, RefusedError("x"), 0),
     ],
 )
-def test_how_often(most: int, fault: ModelError, made: int) -> None:
+def test_retries_depend_on_the_error(most: int, fault: ModelError, made: int) -> None:
     tries = Tries(most=most)
     assert [tries.another(fault) for _ in range(8)] == [True] * made + [False] * (8 - made)
 
@@ -38,15 +38,15 @@ def test_how_often(most: int, fault: ModelError, made: int) -> None:
         ({}, 0.375, 0.5),
     ],
 )
-def test_what_a_server_asks_for_is_kept_within_reason(headers: dict[str, str], low: float, high: float) -> None:
+def test_the_requested_pause_is_respected_within_limits(headers: dict[str, str], low: float, high: float) -> None:
     assert low <= pause(0, headers) <= high
 
 
-def test_a_date_is_kept_too() -> None:
+def test_a_retry_date_is_respected() -> None:
     soon = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
     assert 20 <= pause(0, {"retry-after": soon}) <= 31
 
 
-def test_pauses_grow_to_a_bound() -> None:
+def test_pauses_grow_up_to_a_limit() -> None:
     assert 0.75 <= pause(1) <= 1.0
     assert 6.0 <= pause(40) <= 8.0
