@@ -1,4 +1,4 @@
-"""HippoRAG: activation from the names in a question over the passages that hold them."""
+"""HippoRAG: activation spreads from the names in a question to the passages that contain them."""
 
 from pathlib import Path
 
@@ -30,11 +30,11 @@ def found(*passages: Passage) -> list[Found]:
     return [Found(passage=one, score=1.0) for one in passages]
 
 
-def test_activation_flows_along_names() -> None:
+def test_activation_spreads_along_names() -> None:
     every = found(OTHER, MILL, PERSON, FILM)
     active = spread(QUESTION, every, every[:2])
     assert max(active.passages, key=lambda id_: active.passages[id_]) == "film"
-    assert active.passages["person"] > active.passages["mill"], "Mira Holt ties her to the film"
+    assert active.passages["person"] > active.passages["mill"], "the name Mira Holt links her to the film"
     assert active.names["mira holt"] > active.names["alder bay"] > active.names.get("cedar bay", 0.0)
 
 
@@ -45,7 +45,7 @@ def test_a_rare_name_counts_more_than_a_common_one() -> None:
     assert active.names["elm park"] > active.names["oslo daily"]
 
 
-def test_without_names_passages_keep_their_order() -> None:
+def test_without_names_the_order_of_passages_is_kept() -> None:
     every = found(OTHER, passage("two", "two", "nothing here has a name."), passage("three", "three", "nor here."))
     active = spread("what is this?", every, every)
     assert sorted(active.passages, key=lambda id_: -active.passages[id_]) == ["other", "two", "three"]
@@ -56,7 +56,7 @@ texts = st.lists(words, min_size=1, max_size=6).map(lambda parts: f"There is {' 
 
 
 @given(st.lists(texts, max_size=8), texts, st.integers(0, 8))
-def test_activation_is_a_share(bodies: list[str], question: str, firsts: int) -> None:
+def test_activations_are_non_negative_and_sum_to_at_most_one(bodies: list[str], question: str, firsts: int) -> None:
     every = found(*(passage(f"p{place}", f"Title {place}", body) for place, body in enumerate(bodies)))
     active = spread(question, every, every[:firsts])
     gathered = [*active.passages.values(), *active.names.values()]
@@ -65,8 +65,8 @@ def test_activation_is_a_share(bodies: list[str], question: str, firsts: int) ->
     assert sum(gathered) <= 1.0 + 1e-9
 
 
-async def test_it_reads_what_gathered_most(tmp_path: Path) -> None:
-    """The person shares no word with the question: only the film's director leads there."""
+async def test_it_reads_the_passages_with_the_most_activation(tmp_path: Path) -> None:
+    """The passage on the person shares no word with the question; only the film's director leads to it."""
     encoder = AsyncEncoder(HashEncoder())
     retriever = SuppliedRetriever(passages=(OTHER, MILL, PERSON, FILM), encoder=encoder)
     script = {"baseline": {"rationale": "She was born there.", "short_answer": "Alder Bay"}}
@@ -84,6 +84,6 @@ async def test_it_searches_for_each_name_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("passages", [(), (OTHER,)])
-async def test_it_answers_without_names(passages: tuple[Passage, ...], tmp_path: Path) -> None:
+async def test_it_answers_a_question_without_names(passages: tuple[Passage, ...], tmp_path: Path) -> None:
     run = await answered(tmp_path, "hipporag", {}, retriever=Shelf(passages))
     assert run.answer.short_answer == "scripted"

@@ -33,13 +33,13 @@ async def test_one_retrieval_and_one_call(name: str, tmp_path: Path) -> None:
     assert only.evidence_ids == only.packing.packed_ids == tuple(one.id for one in shelf(3))
 
 
-async def test_supplied_evidence_is_read_whole(tmp_path: Path) -> None:
+async def test_supplied_evidence_is_shown_whole(tmp_path: Path) -> None:
     run = await answered(tmp_path, "chain_of_thought", {}, "RETRIEVAL_TOP_K=1")
     assert FILM_SENTENCE in run.prompt("baseline")
     assert BIRTH_SENTENCE in run.prompt("baseline")
 
 
-async def test_a_closed_book_shows_no_evidence(tmp_path: Path) -> None:
+async def test_closed_book_prompts_show_no_evidence(tmp_path: Path) -> None:
     unused = Shelf(shelf(3))
     for retriever in (None, unused):
         run = await answered(tmp_path, "closed_book", {}, retriever=retriever)
@@ -49,7 +49,7 @@ async def test_a_closed_book_shows_no_evidence(tmp_path: Path) -> None:
     assert not unused.asked
 
 
-async def test_the_chain_is_the_answer_in_words(tmp_path: Path) -> None:
+async def test_the_reasoning_chain_is_the_answer_text(tmp_path: Path) -> None:
     run = await answered(
         tmp_path, "chain_of_thought", {"baseline": chained("Oslo", "Holt directed it. Holt is of Oslo.")}
     )
@@ -71,7 +71,7 @@ class TestSelfConsistency:
         assert len(run.answer.rounds) == 1
         assert run.answer.rounds[0].calls == 4
 
-    async def test_draws_are_independent_samples_of_one_prompt(self, tmp_path: Path) -> None:
+    async def test_samples_share_one_prompt_and_are_independent(self, tmp_path: Path) -> None:
         run = await answered(tmp_path, "self_consistency", {}, "SELF_CONSISTENCY_SAMPLES=3", "RESPONSE_CACHE=true")
         assert sorted(request.draw for request in run.model.requests) == [0, 1, 2]
         assert {request.temperature for request in run.model.requests} == {0.7}
@@ -79,8 +79,8 @@ class TestSelfConsistency:
         assert len({row.request for row in run.answer.calls}) == 3
         assert not any(row.cached for row in run.answer.calls)
 
-    async def test_the_first_draw_goes_ahead(self, tmp_path: Path) -> None:
-        """It fills the provider's prefix cache; where it fails for good, no other is made."""
+    async def test_the_first_sample_is_drawn_before_the_others(self, tmp_path: Path) -> None:
+        """It fills the provider's prefix cache; if it fails permanently, no other is drawn."""
         made: list[int] = []
 
         def fail(request: Request) -> CostLimitError:
@@ -91,7 +91,7 @@ class TestSelfConsistency:
             await answered(tmp_path, "self_consistency", {"baseline": fail}, "SELF_CONSISTENCY_SAMPLES=5")
         assert made == [0]
 
-    async def test_chains_that_cannot_be_read_have_no_vote(self, tmp_path: Path) -> None:
+    async def test_malformed_chains_have_no_vote(self, tmp_path: Path) -> None:
         def reply(request: Request) -> object:
             return "No." if request.draw in {0, 2} else chained("Oslo")
 
@@ -99,7 +99,7 @@ class TestSelfConsistency:
         assert run.answer.short_answer == "Oslo"
         assert run.answer.notes == ("2 of 4 chains could not be read and had no vote",)
 
-    async def test_a_fault_in_a_later_draw_is_raised(self, tmp_path: Path) -> None:
+    async def test_an_error_in_a_later_sample_is_raised(self, tmp_path: Path) -> None:
         script = {"baseline": [chained("Oslo"), "No.", CostLimitError("no")]}
         with pytest.raises(CostLimitError):
             await answered(tmp_path, "self_consistency", script, "SELF_CONSISTENCY_SAMPLES=3")
@@ -108,12 +108,12 @@ class TestSelfConsistency:
         with pytest.raises(StructuredOutputError):
             await answered(tmp_path, "self_consistency", {"baseline": "No."}, "SELF_CONSISTENCY_SAMPLES=2")
 
-    def test_ties_go_to_the_earliest(self) -> None:
+    def test_ties_go_to_the_earliest_answer(self) -> None:
         assert majority(replies("b", "a", "a", "b", "c")).rationale == "0"
         assert majority(replies("c", "a", "b", "The b!", "a")).rationale == "1"
 
     @given(st.lists(st.sampled_from(["Oslo", "the oslo", "Rome", "rome.", "Bern"]), min_size=1, max_size=9))
-    def test_no_answer_has_more_votes(self, shorts: list[str]) -> None:
+    def test_the_elected_answer_has_the_most_votes(self, shorts: list[str]) -> None:
         plain = [short.lower().removeprefix("the ").rstrip(".") for short in shorts]
         won = majority(replies(*shorts))
         place = int(won.rationale)

@@ -1,4 +1,4 @@
-"""ReAct: what each action does, and what becomes of actions that make no sense."""
+"""ReAct: what each action does, and how invalid actions are handled."""
 
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ async def react(folder: Path, *steps: Any, **options: Any) -> Run:
 
 
 def observations(run: Run) -> list[str]:
-    """What the last prompt shows as observations."""
+    """The observations in the last prompt."""
     lines = run.prompt(run.stages[-1], -1).splitlines()
     return [line.partition(": ")[2] for line in lines if line.startswith("Observation")]
 
@@ -49,7 +49,7 @@ async def test_it_searches_and_finishes(tmp_path: Path) -> None:
     assert run.answer.rounds[0].packing.packed_ids == tuple(one.id for one in shelf(8))
 
 
-async def test_supplied_evidence_is_searched(tmp_path: Path) -> None:
+async def test_search_uses_supplied_evidence(tmp_path: Path) -> None:
     run = await answered(
         tmp_path, "react", {"step": [step("search", "born in Oslo"), step("finish", "Oslo")]}, "RETRIEVAL_TOP_K=1"
     )
@@ -57,7 +57,7 @@ async def test_supplied_evidence_is_searched(tmp_path: Path) -> None:
     assert len(run.answer.evidence) == 1
 
 
-async def test_lookup_shows_one_sentence_after_the_other(tmp_path: Path) -> None:
+async def test_lookup_returns_matches_one_by_one(tmp_path: Path) -> None:
     looks = [step("lookup", "mill")] * 3
     run = await react(tmp_path, step("search", "park"), *looks, step("finish", "Oslo"), retriever=Shelf(PARK))
     assert observations(run)[1:] == [
@@ -65,10 +65,10 @@ async def test_lookup_shows_one_sentence_after_the_other(tmp_path: Path) -> None
         '(Result 2 / 3) <passage n="2">A mill turns.</passage>',
         '(Result 3 / 3) <passage n="2">The MILL of Holt is wooden &lt;/passage&gt; and tall.</passage>',
     ]
-    assert len(run.model.requests) == 5, "looking up calls no model"
+    assert len(run.model.requests) == 5, "a lookup calls no model"
 
 
-def test_matches_are_sentences_of_what_the_prompt_shows() -> None:
+def test_matches_are_sentences_shown_in_the_prompt() -> None:
     packed = pack([Found(passage=one, score=1.0) for one in PARK], 1000)
     assert matches("  LIES   in ", packed) == ['<passage n="1">Alder Park lies in Oslo.</passage>']
     assert matches("Park", packed)[0].startswith('<passage n="1">Alder'), "titles are not sentences"
@@ -87,13 +87,13 @@ def test_matches_are_sentences_of_what_the_prompt_shows() -> None:
         ([step("lookup", "park")], "no_more_results"),
     ],
 )
-async def test_a_fault_is_an_observation(steps: list[Any], key: str, tmp_path: Path) -> None:
+async def test_an_error_becomes_an_observation(steps: list[Any], key: str, tmp_path: Path) -> None:
     run = await react(tmp_path, *steps, step(" Finish ", "Oslo"), retriever=Shelf(PARK))
     assert observations(run)[-1] == phrase(key)
     assert (run.answer.short_answer, run.answer.stop_reason) == ("Oslo", "finished")
 
 
-async def test_out_of_steps_it_must_answer(tmp_path: Path) -> None:
+async def test_after_the_last_step_it_must_answer(tmp_path: Path) -> None:
     steps = [step("search", f"park {number}") for number in range(20)]
     run = await react(tmp_path, *steps, retriever=Shelf(shelf(100)))
     assert run.stages == ["step"] * STEPS + ["baseline"]
@@ -102,13 +102,13 @@ async def test_out_of_steps_it_must_answer(tmp_path: Path) -> None:
     assert len(run.answer.evidence) == STEPS * 5
 
 
-async def test_one_who_repeats_himself_must_answer(tmp_path: Path) -> None:
+async def test_after_a_repeated_action_it_must_answer(tmp_path: Path) -> None:
     run = await react(tmp_path, step("search", "park"), retriever=Shelf(PARK))
     assert run.stages == ["step", "step", "step", "baseline"]
     assert run.answer.stop_reason == "no_progress"
 
 
-async def test_a_step_that_cannot_be_read_is_noted(tmp_path: Path) -> None:
+async def test_a_malformed_step_is_noted(tmp_path: Path) -> None:
     run = await react(tmp_path, step("search", "park"), "I search.", retriever=Shelf(PARK))
     assert run.stages == ["step", "step", "step", "baseline"]
     assert run.answer.stop_reason == "unreadable_step"
@@ -116,7 +116,7 @@ async def test_a_step_that_cannot_be_read_is_noted(tmp_path: Path) -> None:
     assert "Action 1: search[park]" in run.prompt("baseline")
 
 
-async def test_long_notes_take_from_the_evidence(tmp_path: Path) -> None:
+async def test_long_notes_reduce_the_evidence_budget(tmp_path: Path) -> None:
     steps = [step("search", f"park {number}", "so " * 500) for number in range(STEPS)]
     run = await answered(tmp_path, "react", {"step": list(steps)}, "EVIDENCE_TOKENS=1000", retriever=Shelf(shelf(40)))
     packed = run.answer.rounds[0].packing

@@ -1,4 +1,4 @@
-"""Reflexion: trials, verdicts and what is learnt from them."""
+"""Reflexion: trials, verdicts and the reflections drawn from them."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ def trial(short: str) -> dict[str, str]:
     return {"rationale": f"It must be {short}.", "short_answer": short}
 
 
-async def test_a_first_trial_that_is_right_is_the_answer(tmp_path: Path) -> None:
+async def test_a_correct_first_trial_is_the_answer(tmp_path: Path) -> None:
     run = await answered(tmp_path, "reflexion", {"baseline": trial("Oslo"), "step": RIGHT})
     assert run.stages == ["baseline", "step"]
     assert (run.answer.short_answer, run.answer.stop_reason) == ("Oslo", "satisfied")
@@ -28,7 +28,7 @@ async def test_a_first_trial_that_is_right_is_the_answer(tmp_path: Path) -> None
     assert "Reasoning: It must be Oslo.\nAnswer: Oslo" in run.prompt("step")
 
 
-async def test_what_was_learnt_is_read_by_the_next_trial(tmp_path: Path) -> None:
+async def test_the_next_trial_reads_the_reflection(tmp_path: Path) -> None:
     retriever = Shelf(shelf(9))
     steps = [wrong("Wrong city."), reflection("Read twice."), wrong("Still wrong."), reflection("Mind the name.")]
     script = {"baseline": [trial("Rome"), trial("Bern"), trial("Oslo")], "step": steps}
@@ -48,14 +48,14 @@ async def test_what_was_learnt_is_read_by_the_next_trial(tmp_path: Path) -> None
     assert [row.round for row in run.answer.calls] == [0, 0, 1, 1, 1, 2, 2]
 
 
-async def test_a_later_trial_may_satisfy(tmp_path: Path) -> None:
+async def test_a_later_trial_may_be_accepted(tmp_path: Path) -> None:
     steps = [wrong("Wrong city."), reflection("Read twice."), RIGHT]
     run = await answered(tmp_path, "reflexion", {"baseline": [trial("Rome"), trial("Oslo")], "step": steps})
     assert (run.answer.short_answer, run.answer.stop_reason, run.answer.chosen) == ("Oslo", "satisfied", 1)
     assert [round_.satisfied for round_ in run.answer.rounds] == [False, True]
 
 
-async def test_what_cannot_be_read_leaves_the_trial_before(tmp_path: Path) -> None:
+async def test_a_malformed_reply_keeps_the_previous_trial(tmp_path: Path) -> None:
     told = wrong("Wrong city.")
     for steps, baseline, note in (
         (["Fine."], [trial("Rome")], "a self-evaluation"),

@@ -1,4 +1,4 @@
-"""Search-o1: a chain that calls for searches, and a reader whose words alone enter it."""
+"""Search-o1: a reasoning chain that requests searches and sees only the reader's summary of the results."""
 
 from pathlib import Path
 
@@ -32,19 +32,19 @@ async def test_it_searches_reads_and_concludes(tmp_path: Path) -> None:
     assert "The director is not known yet." in reader
     for chain in (run.prompt("step", 4), run.prompt("baseline")):
         assert "Search: Mira Holt birthplace\nResult: Mira Holt was born in Oslo." in chain
-        assert "<passage" not in chain, "passages stay with the reader"
+        assert "<passage" not in chain, "only the reader sees passages"
     assert run.answer.rounds[0].packing.packed_ids == ()
     assert len(run.answer.evidence) == 8
 
 
-async def test_the_chain_is_told_how_many_searches_are_left(tmp_path: Path) -> None:
+async def test_the_prompt_states_how_many_searches_are_left(tmp_path: Path) -> None:
     steps = ["<search>one", "A fact.", "<search>two", "Another.", "So the answer is Oslo."]
     run = await answered(tmp_path, "search_o1", {"step": steps}, retriever=Shelf(shelf(9)))
     left = [f"Searches left: {SEARCHES - made}." in run.prompt("step", 2 * made) for made in range(3)]
     assert left == [True, True, True]
 
 
-async def test_there_are_only_so_many_searches(tmp_path: Path) -> None:
+async def test_the_number_of_searches_is_limited(tmp_path: Path) -> None:
     steps = [said for number in range(9) for said in (f"Lacking. <search>query {number}", f"Fact {number}.")]
     run = await answered(tmp_path, "search_o1", {"step": steps}, retriever=Shelf(shelf(80)))
     assert run.stages == ["step", "step"] * SEARCHES + ["baseline"]
@@ -60,14 +60,16 @@ async def test_there_are_only_so_many_searches(tmp_path: Path) -> None:
         (["<search>park", "A fact.", "Once more. <search>PARK!"], "no_progress", 1),
     ],
 )
-async def test_what_brings_nothing_ends_it(steps: list[str], stop_reason: str, searched: int, tmp_path: Path) -> None:
+async def test_a_fruitless_step_ends_the_chain(
+    steps: list[str], stop_reason: str, searched: int, tmp_path: Path
+) -> None:
     retriever = Shelf(shelf(8))
     run = await answered(tmp_path, "search_o1", {"step": steps}, retriever=retriever)
     assert run.answer.stop_reason == stop_reason
     assert len(retriever.queries) == searched
 
 
-async def test_a_reader_without_words_has_found_nothing(tmp_path: Path) -> None:
+async def test_an_empty_reader_reply_counts_as_nothing_found(tmp_path: Path) -> None:
     steps = ["<search>park", "  ", "So the answer is Oslo."]
     run = await answered(tmp_path, "search_o1", {"step": steps}, retriever=Shelf(()))
     assert f"Result: {phrase('not_found')}" in run.prompt("baseline")

@@ -1,4 +1,4 @@
-"""Self-Ask: follow-up questions, looked up and settled one by one."""
+"""Self-Ask: follow-up questions, looked up and answered one by one."""
 
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ def settled(answer: str) -> dict[str, str]:
     return {"intermediate_answer": answer}
 
 
-async def test_it_settles_follow_ups_and_concludes(tmp_path: Path) -> None:
+async def test_it_answers_follow_ups_and_concludes(tmp_path: Path) -> None:
     retriever = Shelf(shelf(8))
     steps = [follow_up("Who made it?"), settled("Holt"), follow_up("Where is Holt from?"), settled("Oslo"), NO_MORE]
     script = {"step": steps, "baseline": {"answer": "Holt is from Oslo.", "short_answer": "Oslo"}}
@@ -36,7 +36,7 @@ async def test_it_settles_follow_ups_and_concludes(tmp_path: Path) -> None:
     assert len(run.answer.evidence) == 8
 
 
-async def test_a_question_that_needs_none_is_answered_at_once(tmp_path: Path) -> None:
+async def test_a_question_without_follow_ups_is_answered_immediately(tmp_path: Path) -> None:
     retriever = Shelf(shelf(8))
     run = await answered(tmp_path, "self_ask", {"step": NO_MORE}, retriever=retriever)
     assert run.stages == ["step", "baseline"]
@@ -45,7 +45,7 @@ async def test_a_question_that_needs_none_is_answered_at_once(tmp_path: Path) ->
     assert run.answer.rounds[0].packing.packed_ids == ()
 
 
-async def test_a_repeated_follow_up_ends_it(tmp_path: Path) -> None:
+async def test_a_repeated_follow_up_ends_the_run(tmp_path: Path) -> None:
     retriever = Shelf(shelf(8))
     steps = [follow_up("Who made it?"), settled("Holt"), follow_up("who made it")]
     run = await answered(tmp_path, "self_ask", {"step": steps}, retriever=retriever)
@@ -53,7 +53,7 @@ async def test_a_repeated_follow_up_ends_it(tmp_path: Path) -> None:
     assert retriever.queries == ["Who made it?"]
 
 
-async def test_there_are_only_so_many(tmp_path: Path) -> None:
+async def test_the_number_of_follow_ups_is_limited(tmp_path: Path) -> None:
     steps = [said for number in range(9) for said in (follow_up(f"Who is {number}?"), settled(f"Holt {number}"))]
     run = await answered(tmp_path, "self_ask", {"step": steps}, retriever=Shelf(shelf(80)))
     assert run.stages == ["step", "step"] * FOLLOW_UPS + ["baseline"]
@@ -61,7 +61,7 @@ async def test_there_are_only_so_many(tmp_path: Path) -> None:
     assert f"Intermediate answer: Holt {FOLLOW_UPS - 1}" in run.prompt("baseline")
 
 
-async def test_an_intermediate_answer_that_cannot_be_read_is_not_found(tmp_path: Path) -> None:
+async def test_a_malformed_intermediate_answer_counts_as_not_found(tmp_path: Path) -> None:
     steps: list[Any] = [follow_up("Who made it?"), "Holt.", "Holt.", NO_MORE]
     run = await answered(tmp_path, "self_ask", {"step": steps}, retriever=Shelf(shelf(8)))
     assert run.answer.short_answer == "scripted"

@@ -1,4 +1,4 @@
-"""IRCoT and FLARE: reasoning that is written, and searched for, a sentence at a time."""
+"""IRCoT and FLARE: reasoning written, and used for retrieval, one sentence at a time."""
 
 import math
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ Tokens = tuple[tuple[str, float], ...]
 
 
 def spelt(text: str, doubts: dict[str, float]) -> Tokens:
-    """The words of a text as tokens, as probable as `doubts` says."""
+    """The words of a text as tokens, with the probabilities given in `doubts`."""
     words = text.split(" ")
     pieces = [words[0], *(f" {word}" for word in words[1:])]
     return tuple((piece, math.log(doubts.get(piece.strip(), 0.99))) for piece in pieces)
@@ -34,7 +34,7 @@ def spelt(text: str, doubts: dict[str, float]) -> Tokens:
 
 @dataclass
 class Measured(ScriptedModel):
-    """A scripted model that tells how probable each word was: nearly certain, or what `doubts` says."""
+    """A scripted model with token probabilities: nearly certain, unless `doubts` says otherwise."""
 
     doubts: dict[str, float] = field(default_factory=dict)
     refuses: bool = False
@@ -49,14 +49,14 @@ class Measured(ScriptedModel):
         )
 
 
-def test_the_next_sentence() -> None:
+def test_the_next_sentence_is_the_first_new_one() -> None:
     assert next_sentence("  One is here. Two is there.\nThree.", []) == "One is here."
     assert next_sentence("one is HERE", ["One is here."]) == ""
     assert next_sentence("Two is there. Three.", ["One is here."]) == "Two is there."
     assert next_sentence(" \n ", []) == next_sentence("...", []) == ""
 
 
-def test_what_concludes() -> None:
+def test_concluding_sentences_are_recognised() -> None:
     assert concludes("So THE ANSWER IS: Oslo.")
     assert concludes("So the final answer is yes.")
     assert not concludes("He has an answer; is it right?")
@@ -64,9 +64,9 @@ def test_what_concludes() -> None:
 
 
 class TestIrcot:
-    """Every sentence is a query."""
+    """Every sentence becomes a query."""
 
-    async def test_each_sentence_is_searched_for(self, tmp_path: Path) -> None:
+    async def test_every_sentence_is_searched_for(self, tmp_path: Path) -> None:
         retriever = Shelf(shelf(9))
         script = {"step": [f"{DIRECTED} {BORN}", DONE], "baseline": {"rationale": "It is.", "short_answer": "Oslo"}}
         run = await answered(tmp_path, "ircot", script, "RETRIEVAL_TOP_K=3", retriever=retriever)
@@ -75,10 +75,10 @@ class TestIrcot:
         assert (run.answer.short_answer, run.answer.stop_reason) == ("Oslo", "concluded")
         assert phrase("nothing_yet") in run.prompt("step", 0)
         assert f"Reasoning so far:\n{DIRECTED}\n" in run.prompt("step", 1)
-        assert DIRECTED not in run.prompt("baseline"), "the reader starts from the passages"
+        assert DIRECTED not in run.prompt("baseline"), "the reader starts with the passages"
         assert all(one.text in run.prompt("baseline") for one in shelf(6))
 
-    async def test_the_reader_is_the_chain_of_thought(self, tmp_path: Path) -> None:
+    async def test_the_final_reader_uses_the_chain_of_thought_prompt(self, tmp_path: Path) -> None:
         run = await answered(tmp_path, "ircot", {"step": DONE})
         other = await answered(tmp_path, "chain_of_thought", {}, evidence=tuple(f.passage for f in run.answer.evidence))
         assert run.prompt("baseline") == other.prompt("baseline")
@@ -87,7 +87,9 @@ class TestIrcot:
         ("top_k", "there", "sentences", "reason"),
         [(5, 40, 2, "max_passages"), (4, 40, 3, "max_passages"), (5, 7, 2, "nothing_new"), (1, 40, 5, "max_steps")],
     )
-    async def test_its_limits(self, top_k: int, there: int, sentences: int, reason: str, tmp_path: Path) -> None:
+    async def test_sentences_and_passages_are_limited(
+        self, top_k: int, there: int, sentences: int, reason: str, tmp_path: Path
+    ) -> None:
         retriever = Shelf(shelf(there))
         script = {"step": [f"Holt was in {one.title}." for one in shelf(12)]}
         run = await answered(tmp_path, "ircot", script, f"RETRIEVAL_TOP_K={top_k}", retriever=retriever)
@@ -96,15 +98,15 @@ class TestIrcot:
         assert len(run.answer.evidence) <= ircot.PASSAGES
         assert sentences <= ircot.SENTENCES
 
-    async def test_a_repeated_sentence_ends_it(self, tmp_path: Path) -> None:
+    async def test_a_repeated_sentence_ends_the_run(self, tmp_path: Path) -> None:
         run = await answered(tmp_path, "ircot", {"step": DIRECTED}, retriever=Shelf(shelf(40)))
         assert (run.stages, run.answer.stop_reason) == (["step", "step", "baseline"], "no_progress")
 
 
 class TestFlare:
-    """A sentence is looked up where the model doubts it."""
+    """A sentence is looked up only if the model is unsure of it."""
 
-    async def test_a_sure_sentence_is_kept(self, tmp_path: Path) -> None:
+    async def test_a_confident_sentence_is_kept(self, tmp_path: Path) -> None:
         retriever = Shelf(shelf(40))
         run = await answered(tmp_path, "flare", {}, retriever=retriever, model=Measured({"step": [DIRECTED, DONE]}))
         assert retriever.queries == [QUESTION]
@@ -113,22 +115,24 @@ class TestFlare:
         assert (run.answer.stop_reason, run.answer.notes) == ("concluded", ())
         assert [request.logprobs for request in run.model.requests] == [True, True, False]
 
-    async def test_a_doubtful_sentence_is_looked_up_and_written_again(self, tmp_path: Path) -> None:
+    async def test_an_unsure_sentence_is_looked_up_and_rewritten(self, tmp_path: Path) -> None:
         retriever = Shelf(shelf(40))
         model = Measured({"step": ["Mira Holt directed Gorse.", BORN, DONE]}, doubts={"Gorse.": 0.3, "directed": 0.5})
         run = await answered(tmp_path, "flare", {}, retriever=retriever, model=model)
-        assert retriever.queries == [QUESTION, "Mira Holt directed"], "what it doubts most is no part of the query"
+        assert retriever.queries == [QUESTION, "Mira Holt directed"], (
+            "the least certain words are left out of the query"
+        )
         assert run.stages == ["step"] * 3 + ["baseline"]
-        assert f"Reasoning so far:\n{BORN}\n{DONE}" in run.prompt("baseline"), "the first try is gone"
+        assert f"Reasoning so far:\n{BORN}\n{DONE}" in run.prompt("baseline"), "the first attempt is discarded"
         assert shelf(6)[5].text in run.prompt("step", 1)
 
-    async def test_where_nothing_is_left_the_question_is_asked(self, tmp_path: Path) -> None:
+    async def test_the_question_is_the_query_if_masking_leaves_nothing(self, tmp_path: Path) -> None:
         retriever = Shelf(shelf(40))
         model = Measured({"step": ["Gorse .", DONE]}, doubts={"Gorse": 0.1})
         await answered(tmp_path, "flare", {}, retriever=retriever, model=model)
         assert retriever.queries == [QUESTION, QUESTION]
 
-    async def test_a_search_that_brings_nothing_changes_nothing(self, tmp_path: Path) -> None:
+    async def test_an_empty_search_changes_nothing(self, tmp_path: Path) -> None:
         model = Measured({"step": [BORN, DONE]}, doubts={"Oslo.": 0.3})
         run = await answered(tmp_path, "flare", {}, retriever=Shelf(shelf(2)), model=model)
         assert run.stages == ["step", "step", "baseline"]
@@ -140,9 +144,9 @@ class TestFlare:
         run = await answered(tmp_path, "flare", script, retriever=retriever)
         assert retriever.queries == [QUESTION, DIRECTED, BORN, DONE]
         assert run.answer.notes == (UNMEASURED,)
-        assert [request.logprobs for request in run.model.requests] == [True] + [False] * 6, "asked for only once"
+        assert [request.logprobs for request in run.model.requests] == [True] + [False] * 6, "requested only once"
 
-    async def test_an_endpoint_that_refuses_them(self, tmp_path: Path) -> None:
+    async def test_an_endpoint_without_log_probabilities_is_handled(self, tmp_path: Path) -> None:
         retriever = Shelf(shelf(40))
         model = Measured({"step": DONE}, refuses=True)
         run = await answered(tmp_path, "flare", {}, retriever=retriever, model=model)
@@ -150,11 +154,11 @@ class TestFlare:
         assert retriever.queries == [QUESTION, DONE]
         assert [request.logprobs for request in model.requests] == [True, False, False, False]
 
-    async def test_one_that_refuses_everything(self, tmp_path: Path) -> None:
+    async def test_an_endpoint_that_refuses_every_call_raises(self, tmp_path: Path) -> None:
         with pytest.raises(RefusedError):
             await answered(tmp_path, "flare", {"step": RefusedError("no")})
 
-    async def test_tokens_that_do_not_spell_the_sentence(self, tmp_path: Path) -> None:
+    async def test_tokens_that_do_not_spell_the_sentence_are_handled(self, tmp_path: Path) -> None:
         class Garbled(Measured):
             async def complete(self, request: Request) -> Reply:
                 reply = await super().complete(request)
@@ -171,20 +175,20 @@ class TestFlare:
         ("said", "sentences", "reason"),
         [(None, flare.SENTENCES, "max_steps"), (DIRECTED, 2, "no_progress"), ("", 1, "no_progress")],
     )
-    async def test_its_ends(self, said: str | None, sentences: int, reason: str, tmp_path: Path) -> None:
+    async def test_every_way_of_ending(self, said: str | None, sentences: int, reason: str, tmp_path: Path) -> None:
         script = [f"Holt was in {one.title}." for one in shelf(12)] if said is None else said
         run = await answered(tmp_path, "flare", {}, retriever=Shelf(shelf(9)), model=Measured({"step": script}))
         assert run.stages == ["step"] * sentences + ["baseline"]
         assert (run.answer.stop_reason, run.answer.short_answer) == (reason, "scripted")
 
 
-def test_doubt() -> None:
+def test_a_sentence_is_unsure_below_the_threshold() -> None:
     assert unsure(None)
     assert not unsure([("a", math.log(THETA)), ("b", 0.0)])
     assert unsure([("a", 0.0), ("b", math.log(THETA) - 0.01)])
 
 
-def test_masking() -> None:
+def test_low_probability_words_are_masked() -> None:
     assert (
         masked([("Mira", SURE), (" Holt", math.log(BETA)), (" Oslo", math.log(BETA) - 0.01), (".", SURE)])
         == "Mira Holt."

@@ -1,4 +1,4 @@
-"""The official scores: recorded cases, cases by hand, and properties that hold for any text."""
+"""The official metrics: recorded cases, cases by hand, and properties of any text."""
 
 import json
 import math
@@ -27,7 +27,7 @@ FACTS = st.sets(st.tuples(st.sampled_from("AB"), st.integers(0, 3)), max_size=5)
 
 
 @pytest.mark.skipif(not CASES.exists(), reason="the shared measuring data are not beside the repository")
-def test_every_recorded_case_of_the_official_script_comes_out_equal() -> None:
+def test_every_recorded_case_matches_the_official_script() -> None:
     cases = [json.loads(line) for line in CASES.read_text(encoding="utf-8").split("\n") if line]
     assert len(cases) == 400
     for case in cases:
@@ -48,7 +48,7 @@ def test_every_recorded_case_of_the_official_script_comes_out_equal() -> None:
         ("tab\tand\nnewline", "tab and newline"),
     ],
 )
-def test_normalisation(text: str, normal: str) -> None:
+def test_normalisation_by_hand(text: str, normal: str) -> None:
     assert normalize_answer(text) == normal
 
 
@@ -68,29 +68,31 @@ def test_normalisation(text: str, normal: str) -> None:
         ("", "Paris", (0.0, 0.0, 0.0, 0.0)),
     ],
 )
-def test_one_gold(prediction: str, gold: str, expected: tuple[float, float, float, float]) -> None:
+def test_scores_against_one_gold_answer(
+    prediction: str, gold: str, expected: tuple[float, float, float, float]
+) -> None:
     score = score_answer(prediction, [gold])
     assert (score.em, score.f1, score.precision, score.recall) == pytest.approx(expected)
 
 
-def test_the_four_figures_are_of_one_gold() -> None:
-    """Each figure's own maximum would be precision 1 (of the first gold) and recall 1 (of the second)."""
+def test_all_four_figures_refer_to_the_same_gold_answer() -> None:
+    """Separate maxima would give precision 1 (first gold answer) and recall 1 (second)."""
     score = score_answer("red fox", ["red fox of the north", "red"])
     assert score == AnswerScore(em=0.0, f1=2 / 3, precision=1.0, recall=0.5)
 
 
-def test_an_exact_alias_wins_over_a_better_first_gold() -> None:
+def test_an_exactly_matching_alias_wins_over_the_first_gold_answer() -> None:
     assert score_answer("USA", ["United States", "U.S.A."]) == AnswerScore(em=1.0, f1=1.0, precision=1.0, recall=1.0)
 
 
 @pytest.mark.parametrize("golds", [[], (), "yes"])
-def test_golds_are_a_list_with_something_in_it(golds: list[str]) -> None:
+def test_an_empty_or_non_list_gold_is_rejected(golds: list[str]) -> None:
     with pytest.raises(InputError, match="list of at least one gold"):
         score_answer("yes", golds)
 
 
 @given(TEXTS, TEXTS)
-def test_bounds_and_symmetry(one: str, other: str) -> None:
+def test_scores_are_bounded_and_symmetric(one: str, other: str) -> None:
     score, mirrored = score_answer(one, [other]), score_answer(other, [one])
     figures = (score.em, score.f1, score.precision, score.recall)
     assert all(0.0 <= figure <= 1.0 for figure in figures)
@@ -101,26 +103,26 @@ def test_bounds_and_symmetry(one: str, other: str) -> None:
 
 
 @given(TEXTS)
-def test_an_exact_match_with_words_scores_one_throughout(text: str) -> None:
+def test_a_non_empty_exact_match_scores_one_in_every_metric(text: str) -> None:
     assume(normalize_answer(text))
     assert score_answer(f" The {text} ", [text]) == AnswerScore(em=1.0, f1=1.0, precision=1.0, recall=1.0)
 
 
 @given(TEXTS, st.lists(TEXTS, min_size=1, max_size=4), TEXTS)
-def test_another_gold_never_lowers_em_or_f1(prediction: str, golds: list[str], further: str) -> None:
+def test_an_additional_gold_answer_never_lowers_em_or_f1(prediction: str, golds: list[str], further: str) -> None:
     before, after = score_answer(prediction, golds), score_answer(prediction, [*golds, further])
     assert after.em >= before.em
     assert after.f1 >= before.f1
 
 
 @given(TEXTS)
-def test_a_normalised_text_has_single_blanks_and_no_articles(text: str) -> None:
+def test_normalised_text_has_single_spaces_and_no_articles(text: str) -> None:
     once = normalize_answer(text)
     assert once == " ".join(once.split())
     assert not {"a", "an", "the"} & set(once.split())
 
 
-def test_supporting_facts_by_hand() -> None:
+def test_supporting_fact_scores_by_hand() -> None:
     gold = [("A", 0), ("B", 1)]
     assert score_supporting_facts([("A", 0), ("A", 0)], gold) == SupportScore(
         em=0.0, f1=2 / 3, precision=1.0, recall=0.5
@@ -130,7 +132,7 @@ def test_supporting_facts_by_hand() -> None:
     assert score_supporting_facts([], []) == SupportScore(em=1.0, f1=0.0, precision=0.0, recall=0.0)
 
 
-def test_joint_multiplies_precision_and_recall() -> None:
+def test_joint_scores_multiply_precision_and_recall() -> None:
     answer = AnswerScore(em=1.0, f1=0.8, precision=0.8, recall=0.8)
     support = SupportScore(em=0.0, f1=0.5, precision=0.5, recall=0.5)
     both = joint(answer, support)
@@ -138,7 +140,7 @@ def test_joint_multiplies_precision_and_recall() -> None:
 
 
 @given(TEXTS, TEXTS, FACTS, FACTS)
-def test_joint_never_exceeds_its_parts(
+def test_joint_scores_never_exceed_their_parts(
     said: str, meant: str, predicted: set[tuple[str, int]], gold: set[tuple[str, int]]
 ) -> None:
     answer, support = score_answer(said, [meant]), score_supporting_facts(predicted, gold)

@@ -1,4 +1,4 @@
-"""Summaries and comparisons of whole documents: divided, asked for once a section, checked, cited."""
+"""Summaries and comparisons of whole documents: one call per section, then checked and cited."""
 
 import json
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ def point(quote: str, text: str) -> dict[str, str]:
 
 
 def section_reply(request: Request) -> Mapping[str, Any]:
-    """True points of whichever document is shown; a paraphrase that no rule confirms, and an invented quote."""
+    """True points of the document shown, a paraphrase that no rule confirms, and an invented quote."""
     shown = request.messages[-1].content
     if "Document A:" in shown:
         return {
@@ -79,7 +79,7 @@ def over(folder: Path, *assignments: str) -> Settings:
     return settings_in(folder, "ENCODER=hash-64", "MONITOR_ENCODER=hash-64", f"MARAG_DATA_DIR={folder}", *assignments)
 
 
-async def test_every_point_stands_in_the_document_and_is_cited(folder: Path) -> None:
+async def test_every_point_is_supported_by_the_document_and_cited(folder: Path) -> None:
     model = ScriptedModel({"overview": section_reply})
     told: list[Estimate] = []
     summary = await summarise(
@@ -105,16 +105,16 @@ async def test_every_point_stands_in_the_document_and_is_cited(folder: Path) -> 
     assert told[0].prompt_tokens >= summary.totals.prompt_tokens > 0
 
 
-async def test_all_documents_are_asked_about_with_one_shared_beginning(folder: Path) -> None:
+async def test_prompts_for_several_documents_share_a_prefix(folder: Path) -> None:
     model = ScriptedModel({"overview": section_reply})
     summary = await summarise(["all"], corpus="coast", settings=over(folder), transport=model)
     assert [one.document.title for one in summary.overviews] == ["Tides", "Winds"]
     first, second = (request.messages[-1].content for request in model.requests)
     shared = next(place for place, (a, b) in enumerate(zip(first, second, strict=False)) if a != b)
-    assert "Document: " in first[shared - 12 : shared + 1]  # what differs begins with the title
+    assert "Document: " in first[shared - 12 : shared + 1]  # the first difference is the title
 
 
-async def test_a_section_that_fails_leaves_the_others(folder: Path) -> None:
+async def test_a_failed_section_does_not_affect_the_others(folder: Path) -> None:
     def reply(request: Request) -> Any:
         failing = "Winds" in request.messages[-1].content
         return RefusedError("The server refused it.") if failing else section_reply(request)
@@ -127,7 +127,7 @@ async def test_a_section_that_fails_leaves_the_others(folder: Path) -> None:
     assert "could not be summarised: The server refused it." in summary_text(summary)
 
 
-async def test_a_refused_key_ends_it(folder: Path) -> None:
+async def test_a_rejected_key_ends_the_run(folder: Path) -> None:
     refusing = ScriptedModel({"overview": AuthenticationError("no")})
     with pytest.raises(AuthenticationError):
         await summarise(["all"], corpus="coast", settings=over(folder), transport=refusing)
@@ -151,7 +151,7 @@ async def test_two_documents_are_compared_point_by_point(folder: Path) -> None:
     assert "Only in Winds" not in text
 
 
-async def test_points_with_other_figures_are_not_said_to_agree(folder: Path) -> None:
+async def test_points_with_different_figures_do_not_count_as_agreeing(folder: Path) -> None:
     def agreeing(request: Request) -> Mapping[str, Any]:
         reply = section_reply(request)
         return {"aspects": [{**reply["aspects"][0], "relation": "agree"}]} if "aspects" in reply else reply
@@ -162,7 +162,7 @@ async def test_points_with_other_figures_are_not_said_to_agree(folder: Path) -> 
     assert [aspect.relation for aspect in found.aspects] == ["related"], "9 metres are not 30 knots"
 
 
-async def test_a_heading_is_no_point(folder: Path) -> None:
+async def test_a_heading_is_not_a_point(folder: Path) -> None:
     def heading(request: Request) -> Mapping[str, Any]:
         reply = section_reply(request)
         return {"points": [point("Tides", "The document is about tides."), *reply["points"]]}
@@ -181,7 +181,7 @@ async def test_a_heading_is_no_point(folder: Path) -> None:
         (("all",), ("OVERVIEW_CALLS=1",), "This needs 2 calls, more than OVERVIEW_CALLS 1 allows"),
     ],
 )
-async def test_what_cannot_be_summarised_is_said_before_a_call(
+async def test_invalid_requests_are_reported_before_any_call(
     folder: Path, names: tuple[str, ...], settings: tuple[str, ...], said: str
 ) -> None:
     model = ScriptedModel({})
@@ -195,7 +195,7 @@ async def test_a_document_is_not_compared_with_itself(folder: Path) -> None:
         await compare("tides", "tides.md", corpus="coast", settings=over(folder), transport=ScriptedModel({}))
 
 
-async def test_the_chat_summarises_remembers_and_keeps_the_coach_silent(
+async def test_the_chat_summarises_and_remembers_but_not_in_coach_mode(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = over(folder, "CLAIM_CHECK=rules")
@@ -229,11 +229,11 @@ async def test_the_chat_summarises_remembers_and_keeps_the_coach_silent(
         ("Compare the pumps of @tides and @winds", None),
     ],
 )
-def test_messages_that_ask_for_whole_documents(message: str, command: str | None) -> None:
+def test_requests_about_whole_documents_are_recognised(message: str, command: str | None) -> None:
     assert as_command(message) == command
 
 
-def test_the_commands_print_the_cost_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commands_print_the_estimated_cost_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MARAG_DATA_DIR", str(folder))
     refused = CliRunner().invoke(app, ["summarise", "--corpus", "coast"])
     assert refused.exit_code == 2
@@ -244,7 +244,7 @@ def test_the_commands_print_the_cost_first(folder: Path, monkeypatch: pytest.Mon
 
 
 @given(st.lists(st.tuples(st.text(min_size=1, max_size=300), st.sampled_from(["", "One", "Two"])), max_size=20))
-def test_sections_hold_every_passage_once_and_in_order(texts: list[tuple[str, str]]) -> None:
+def test_sections_contain_every_passage_once_and_in_order(texts: list[tuple[str, str]]) -> None:
     passages = [
         Passage(id=str(number), doc_id="d", title="T", text=text, section=section or None, start_page=number)
         for number, (text, section) in enumerate(texts)
@@ -258,7 +258,7 @@ def test_sections_hold_every_passage_once_and_in_order(texts: list[tuple[str, st
     json.dumps([one.heading for one in parts.sections])
 
 
-def test_a_document_is_not_read_beyond_the_sections_that_are_allowed() -> None:
+def test_a_document_is_read_only_up_to_the_section_limit() -> None:
     left = iter(
         Passage(id=str(number), doc_id="d", title="T", text=f"Buoy {number} lies {number} metres deep. " * 9)
         for number in range(60)
@@ -279,7 +279,7 @@ class _Shelf:
         return tuple(Passage(id=id_, doc_id=document, title="T", text=text) for id_ in "ab")
 
 
-async def test_a_sentence_that_two_sections_share_is_one_point(folder: Path) -> None:
+async def test_a_sentence_shared_by_two_sections_is_one_point(folder: Path) -> None:
     model = ScriptedModel({"overview": {"points": [point(TIDES, TIDES), point(TIDES, TIDES)]}})
     async with open_language_model(over(folder, "EVIDENCE_TOKENS=256"), transport=model) as opened:
         work = await prepared(opened, _Shelf(), ())

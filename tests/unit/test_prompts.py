@@ -12,12 +12,12 @@ from meta_agent_rag.prompts.builder import Prompt
 
 
 def own(folder: Path, source: str, name: str = "write") -> Prompt:
-    """A prompt file of one's own, read."""
+    """A custom prompt, read from a file."""
     (folder / f"{name}.yaml").write_text(source, encoding="utf-8")
     return prompt(name, folder)
 
 
-def test_sections_come_in_one_order_whatever_the_files(tmp_path: Path) -> None:
+def test_sections_have_a_fixed_order(tmp_path: Path) -> None:
     lines = [f"{section}: text of {section}" for section in reversed(SECTIONS)]
     text = own(tmp_path, "\n".join(lines)).text()
     places = [text.index(f"text of {section}") for section in SECTIONS]
@@ -34,7 +34,7 @@ def test_the_order_of_the_file_does_not_matter(order: list[str], size: int) -> N
     assert Prompt(name="p", sections=sections).digest == Prompt(name="p", sections=in_order).digest
 
 
-def test_the_instruction_alone_is_enough(tmp_path: Path) -> None:
+def test_an_instruction_alone_suffices(tmp_path: Path) -> None:
     assert own(tmp_path, "instruction: Do it.").text() == "Do it."
 
 
@@ -44,18 +44,18 @@ def test_the_instruction_is_required(tmp_path: Path, source: str) -> None:
         own(tmp_path, source)
 
 
-def test_an_unknown_section_is_named(tmp_path: Path) -> None:
+def test_an_unknown_section_is_reported(tmp_path: Path) -> None:
     with pytest.raises(PromptError, match=r"unknown section 'instructions'.*closing"):
         own(tmp_path, "instruction: Do it.\ninstructions: Do more.")
 
 
 @pytest.mark.parametrize("value", ["{a: b}", "[1, 2]", "[[a]]", "12", ""])
-def test_a_section_is_text(tmp_path: Path, value: str) -> None:
+def test_a_section_must_be_text(tmp_path: Path, value: str) -> None:
     with pytest.raises(PromptError, match="'goal' of the prompt 'write' must be a text"):
         own(tmp_path, f"instruction: Do it.\ngoal: {value}")
 
 
-def test_broken_yaml_is_named(tmp_path: Path) -> None:
+def test_malformed_yaml_is_reported(tmp_path: Path) -> None:
     with pytest.raises(PromptError, match="'write' is not valid YAML"):
         own(tmp_path, "instruction: [")
 
@@ -65,19 +65,19 @@ def test_a_list_becomes_bullets(tmp_path: Path) -> None:
     assert text == "Do it.\n\nRules:\n- One.\n- Two."
 
 
-def test_a_missing_value_is_named() -> None:
+def test_a_missing_value_is_reported() -> None:
     with pytest.raises(PromptError, match=r"'write'.*'mode'"):
         prompt("write").text(question="q", abstention="a")
 
 
-def test_a_lone_dollar_in_a_file_is_a_fault(tmp_path: Path) -> None:
+def test_a_lone_dollar_sign_in_a_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(PromptError, match="'write' cannot be filled in"):
         own(tmp_path, "instruction: It costs $5.").text()
     assert own(tmp_path, "instruction: It costs $$5.", "reask").text() == "It costs $5."
 
 
 @given(st.text(alphabet="ab $\\{}%\n", max_size=30), st.text(max_size=30))
-def test_values_are_put_in_as_they_are(question: str, passages: str) -> None:
+def test_values_are_inserted_unchanged(question: str, passages: str) -> None:
     template = Prompt(name="p", sections={"instruction": "<$passages>", "closing": "[${question}]"})
     assert template.text(question=question, passages=passages) == f"<{passages}>\n\n[{question}]"
 
@@ -88,24 +88,24 @@ def test_a_value_is_never_read_as_a_template() -> None:
     assert text.endswith("What of $passages?")
 
 
-def test_a_section_that_turns_out_empty_is_left_out() -> None:
+def test_an_empty_section_is_omitted() -> None:
     shown = Prompt(name="p", sections={"instruction": "Do it.", "context": "$context", "closing": "Now."})
     assert shown.text(context="") == "Do it.\n\nNow."
     assert shown.text(context="Rain.") == "Do it.\n\nContext:\nRain.\n\nNow."
 
 
-def test_a_file_of_ones_own_replaces_the_built_in_of_its_name(tmp_path: Path) -> None:
+def test_a_custom_file_replaces_the_built_in_prompt_of_its_name(tmp_path: Path) -> None:
     assert own(tmp_path, "instruction: Mine.").text() == "Mine."
     assert prompt("reference", tmp_path) == prompt("reference")
     assert "Mine." not in prompt("write").text(mode="m", abstention="a", short_answer_rule="s")
 
 
-def test_a_folder_that_is_none_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_prompt_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(PromptError, match=r"PROMPTS_DIR.*missing"):
         prompt("write", tmp_path / "missing")
 
 
-def test_a_prompt_by_an_unknown_name() -> None:
+def test_an_unknown_prompt_name_is_rejected() -> None:
     for name in ("no_such", "phrases", "strategies", "../settings"):
         with pytest.raises(UnknownNameError, match="no prompt"):
             prompt(name)
@@ -113,7 +113,7 @@ def test_a_prompt_by_an_unknown_name() -> None:
         phrase("no_such")
 
 
-def test_a_strategy_is_spliced_in_by_name(tmp_path: Path) -> None:
+def test_a_strategy_is_inserted_by_name(tmp_path: Path) -> None:
     named = own(tmp_path, "instruction: Do it.\nreasoning_strategy: chain_of_thought").text()
     assert "step by step" in named
     assert "chain_of_thought" not in named
@@ -133,7 +133,7 @@ def test_the_digest_changes_with_the_text(tmp_path: Path) -> None:
     assert len({prompt(name).digest for name in prompt_names()}) == len(prompt_names())
 
 
-def test_no_folder_and_good_files_pass(tmp_path: Path) -> None:
+def test_an_unset_folder_and_valid_files_pass_the_check(tmp_path: Path) -> None:
     check_prompts(None)
     check_prompts(tmp_path)
     (tmp_path / "answerer.yaml").write_text("instruction: Answer $mode for $$5.", encoding="utf-8")
@@ -156,20 +156,18 @@ def test_no_folder_and_good_files_pass(tmp_path: Path) -> None:
         ("phrases", "instruction: Do it.", r"phrases\.yaml' replaces no prompt"),
     ],
 )
-def test_a_prompt_with_a_fault_is_named_before_it_is_needed(
-    tmp_path: Path, name: str, source: str, message: str
-) -> None:
+def test_a_faulty_prompt_is_reported_before_it_is_used(tmp_path: Path, name: str, source: str, message: str) -> None:
     (tmp_path / f"{name}.yaml").write_text(source, encoding="utf-8")
     with pytest.raises(PromptError, match=message):
         check_prompts(tmp_path)
 
 
-def test_a_folder_of_prompts_that_is_none(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(PromptError, match=r"PROMPTS_DIR '.*nowhere' is not a folder"):
         check_prompts(tmp_path / "nowhere")
 
 
-def test_every_built_in_prompt_may_be_a_prompt_of_ones_own(tmp_path: Path) -> None:
+def test_every_built_in_prompt_passes_as_a_custom_prompt(tmp_path: Path) -> None:
     for name, file in prompt_files().items():
         (tmp_path / f"{name}.yaml").write_text(file.read_text("utf-8"), encoding="utf-8")
     check_prompts(tmp_path)

@@ -1,4 +1,4 @@
-"""Named protocols of ours, and the protocol that a run reports."""
+"""The package's named protocols, and the protocol that a run reports."""
 
 from pathlib import Path
 from typing import Any
@@ -32,12 +32,12 @@ def config(folder: Path, **fields: Any) -> RunConfig:
 
 @pytest.mark.parametrize("dataset", ["hotpotqa", "2wikimultihopqa", "musique"])
 @pytest.mark.parametrize("mode", ["gold", "open_domain"])
-def test_every_data_set_has_its_five_hundred(dataset: str, mode: str) -> None:
+def test_every_data_set_has_a_protocol_of_500_questions(dataset: str, mode: str) -> None:
     found = protocol_named(f"{dataset}_{mode}_500")
     assert (found.dataset, found.mode, found.n, found.seed, found.aliases) == (dataset, mode, 500, 42, False)
 
 
-def test_every_protocol_can_be_run() -> None:
+def test_every_protocol_is_runnable() -> None:
     assert len(set(protocol_names())) == len(protocol_names()) >= 6
     for name in protocol_names():
         found = protocol_named(name)
@@ -46,12 +46,12 @@ def test_every_protocol_can_be_run() -> None:
         assert discover()[found.dataset].takes_aliases or not found.aliases
 
 
-def test_an_unknown_name_lists_the_known() -> None:
+def test_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(UnknownNameError, match=r"'hotpot'; choose from: .*hotpotqa_gold_500"):
         protocol_named("hotpot")
 
 
-def test_a_protocol_takes_a_draw_or_a_range() -> None:
+def test_a_protocol_has_either_a_sample_or_a_range() -> None:
     assert RunProtocol(dataset="hotpotqa", mode="gold", limit="1-10").n is None
     with pytest.raises(ValueError, match="either n or limit"):
         RunProtocol(dataset="hotpotqa", mode="gold")
@@ -87,5 +87,5 @@ def test_the_protocol_of_a_run(tmp_path: Path) -> None:
         ({"dataset": "musique"}, "aliases", "with"),
     ],
 )
-def test_what_a_run_changes(tmp_path: Path, fields: dict[str, Any], aspect: str, words: str) -> None:
+def test_run_options_change_the_protocol(tmp_path: Path, fields: dict[str, Any], aspect: str, words: str) -> None:
     assert protocol(config(tmp_path, **fields), n=10, pooled=99).aspects()[aspect] == words

@@ -1,4 +1,4 @@
-"""What identifies a run's deficits stays the same from process to process, and changes with their rules."""
+"""The identity of a run's deficits is stable across processes, and changes with their rules."""
 
 import os
 import subprocess
@@ -35,12 +35,12 @@ def digest(limit: int, seed: int) -> str:
 
 
 @pytest.mark.slow
-def test_a_rule_has_one_digest_in_every_process_and_another_has_another() -> None:
+def test_the_digest_of_a_rule_is_stable_across_processes_and_differs_between_rules() -> None:
     assert digest(0, seed=1) == digest(0, seed=2)
     assert digest(0, seed=1) != digest(1, seed=1)
 
 
-def test_what_a_rule_is_given_counts_as_the_rule() -> None:
+def test_closures_and_defaults_are_part_of_the_digest_of_a_rule() -> None:
     def own(limit: float) -> list[Deficit]:
         def inside(signals: Signals) -> bool:
             return (signals.agreement or 0.0) < limit
@@ -68,7 +68,7 @@ def test_a_deficit_is_identified_by_its_file_with_every_rule_in_it(tmp_path: Pat
     assert digest_of(known) != digest_of(known.replace("rule=lambda", "repair='conclude', rule=lambda"))
 
 
-def test_examples_are_texts_in_a_row() -> None:
+def test_examples_must_be_a_list_of_texts() -> None:
     given: dict[str, Any] = {
         "name": "own",
         "when": "w",
@@ -82,7 +82,7 @@ def test_examples_are_texts_in_a_row() -> None:
             Deficit(**{**given, "examples": wrong})
 
 
-def test_the_commit_is_none_where_git_hangs_or_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_commit_is_none_if_git_hangs_or_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     git = tmp_path / "git"
     git.write_text("#!/bin/sh\nexec sleep 60\n")
     git.chmod(0o755)
@@ -91,7 +91,7 @@ def test_the_commit_is_none_where_git_hangs_or_fails(monkeypatch: pytest.MonkeyP
     assert provenance.commit() is None
 
 
-def test_an_error_of_the_run_is_not_told_as_another_process(tmp_path: Path) -> None:
+def test_an_error_inside_the_run_is_not_reported_as_a_lock_conflict(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
     with pytest.raises(OSError, match="of the run"), folder.locked():
         raise OSError("of the run")

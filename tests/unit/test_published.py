@@ -1,4 +1,4 @@
-"""Published figures: the tables as printed, their sources, and what sets them apart from a run."""
+"""Published figures: the tables as printed, their sources, and how their protocols differ from a run's."""
 
 from dataclasses import replace
 
@@ -29,7 +29,7 @@ def row(name: str, dataset: str = "hotpotqa") -> PublishedRow:
 
 
 @pytest.mark.parametrize("dataset", ["hotpotqa", "2wikimultihopqa"])
-def test_the_whole_table_of_the_paper_is_there(dataset: str) -> None:
+def test_the_whole_table_of_the_paper_is_included(dataset: str) -> None:
     rows = [row for row in published_rows(dataset) if "Table 1" in row.source]
     assert [row.name for row in rows] == METARAG_TABLE
     assert all(row.precision is not None and row.recall is not None for row in rows)
@@ -53,7 +53,7 @@ def test_the_whole_table_of_the_paper_is_there(dataset: str) -> None:
         ("A-RAG", "hotpotqa", (None, None, None, None)),
     ],
 )
-def test_figures_as_published(name: str, dataset: str, figures: tuple[float | None, ...]) -> None:
+def test_figures_match_the_publications(name: str, dataset: str, figures: tuple[float | None, ...]) -> None:
     found = row(name, dataset)
     assert (found.em, found.f1, found.precision, found.recall) == figures
 
@@ -67,7 +67,7 @@ def test_every_row_has_a_source_and_a_plausible_f1() -> None:
     assert len({(row.name, row.protocol.dataset) for row in rows}) == len(rows)
 
 
-def test_a_judged_figure_is_never_one_of_ours() -> None:
+def test_judged_figures_are_kept_apart_from_exact_metrics() -> None:
     found = row("A-RAG", "musique")
     assert found.judged == 74.1
     judged = Protocol(dataset="musique", scorer=SCORER, model="GPT-5-mini")
@@ -79,7 +79,7 @@ def test_a_judged_figure_is_never_one_of_ours() -> None:
     assert all("judged" not in table.head for table in tables if table is not theirs)
 
 
-def test_retrieval_figures_go_with_their_method() -> None:
+def test_retrieval_figures_belong_to_their_method() -> None:
     assert row("HippoRAG 2").recall_at_5 == 96.3
     assert row("HippoRAG 2", "2wikimultihopqa").recall_at_5 == 90.4
     assert row("KAG").recall_at_5 is None
@@ -89,7 +89,7 @@ def test_a_data_set_without_published_figures_has_no_rows() -> None:
     assert published_rows("sample") == []
 
 
-def test_an_open_domain_row_is_told_apart() -> None:
+def test_an_open_domain_row_lists_its_differences() -> None:
     assert differences(row("MetaRAG").protocol, OURS) == [
         "evidence: passages retrieved from Wikipedia, ours the paragraphs supplied with each question",
         "sample: 500 questions, not listed, ours 500 drawn, seed 42",
@@ -99,14 +99,14 @@ def test_an_open_domain_row_is_told_apart() -> None:
     ]
 
 
-def test_what_a_source_does_not_tell_is_a_difference() -> None:
+def test_details_not_stated_by_a_source_are_differences() -> None:
     assert differences(row("KAG").protocol, OURS) == [
         "model: DeepSeek-V2, ours deepseek-v4-flash",
         "not stated: split, evidence, questions, sample, scorer, rounds",
     ]
 
 
-def test_the_size_of_a_pool_counts() -> None:
+def test_a_different_pool_size_is_a_difference() -> None:
     pooled = replace(OURS, evidence="pooled_contexts", n=1000, pooled_questions=7405)
     said = differences(row("HippoRAG 2").protocol, pooled)
     assert said[0] == "evidence: pooled paragraphs of 1,000 questions, ours pooled paragraphs of 7,405 questions"
@@ -117,7 +117,7 @@ def test_the_same_protocol_has_no_differences() -> None:
     assert differences(replace(OURS, model="DeepSeek-V4-Flash"), OURS) == []
 
 
-def test_another_data_set_and_an_evidence_of_ones_own_are_named() -> None:
+def test_a_different_data_set_and_custom_evidence_are_differences() -> None:
     said = differences(row("MetaRAG").protocol, replace(OURS, dataset="musique", evidence="the corpus 'mine'"))
     assert said[:2] == [
         "data set: hotpotqa, ours musique",
@@ -137,11 +137,11 @@ def test_another_data_set_and_an_evidence_of_ones_own_are_named() -> None:
         ({"rounds": 0}, "rounds: 0, ours 5"),
     ],
 )
-def test_every_field_counts(changed: dict[str, object], said: str) -> None:
+def test_every_protocol_field_is_compared(changed: dict[str, object], said: str) -> None:
     assert differences(replace(OURS, **changed), OURS) == [said]  # type: ignore[arg-type]  # fields of several types
 
 
-def test_aliases_count_where_the_data_set_has_them() -> None:
+def test_aliases_are_compared_if_the_data_set_has_them() -> None:
     with_aliases = replace(OURS, aliases=True)
     assert differences(with_aliases, replace(OURS, aliases=False)) == ["aliases: with, ours without"]
     assert differences(OURS, with_aliases) == ["not stated: aliases"]

@@ -1,4 +1,4 @@
-"""Measures of a ranking, against values worked out by hand."""
+"""Ranking metrics, checked against values computed by hand."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 from benchmarks.speed.rigs.ranking import ranking_scores
 
 
-def test_worked_example() -> None:
+def test_a_worked_example() -> None:
     scores = ranking_scores([["x", "a", "y", "z", "w", "b"], ["c"]], [{"a", "b"}, {"c"}])
     assert scores["recall@2"] == 75.0
     assert scores["recall@5"] == 75.0
@@ -19,12 +19,12 @@ def test_worked_example() -> None:
     assert scores["ndcg@10"] == pytest.approx(50 * (gain / (1 + 1 / math.log2(3)) + 1), abs=0.01)
 
 
-def test_repeated_ids_count_once_and_misses_count_nothing() -> None:
+def test_duplicate_ids_count_once_and_misses_count_zero() -> None:
     assert ranking_scores([["x", "x", "a"]], [{"a"}])["recall@2"] == 100.0
     assert set(ranking_scores([["x"]], [{"a"}]).values()) == {0.0}
     assert ranking_scores([], []) == {}
 
 
-def test_a_query_without_relevant_passages_is_refused() -> None:
+def test_a_query_without_relevant_passages_is_rejected() -> None:
     with pytest.raises(ValueError, match="at least one"):
         ranking_scores([["a"]], [set()])

@@ -1,4 +1,4 @@
-"""The report opens with what the data bear out, draws its plots, and loses nothing to one that fails."""
+"""The report opens with a headline that the data support, draws its plots, and survives a failing one."""
 
 import random
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ def config(folder: Path, **fields: Any) -> RunConfig:
 
 
 def looped(identity: str, name: str, dice: random.Random) -> dict[str, Any]:
-    """A question with one repair; the first draft's cosine tells right from wrong, more or less."""
+    """A question with one repair; the first draft's cosine roughly separates right from wrong."""
     first, last = float(dice.random() < 0.5), float(dice.random() < 0.7)
     recall = dict.fromkeys(("retrieved", "packed", "quoted", "used"), 1.0)
     rounds = [
@@ -91,7 +91,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_report_is_whole(written: Path) -> None:
+def test_the_report_has_all_its_sections(written: Path) -> None:
     text = (written / "report.md").read_text()
     assert text.startswith("**metarag (")
     assert text.split("\n\n")[0].count("paired difference") == 1
@@ -101,7 +101,7 @@ def test_the_report_is_whole(written: Path) -> None:
     assert "not comparable" in text
 
 
-def test_repairs_have_a_table_where_there_were_any(written: Path, tmp_path: Path) -> None:
+def test_repairs_have_a_table_if_there_were_any(written: Path, tmp_path: Path) -> None:
     assert "\n## Repairs by deficit\n" in (written / "report.md").read_text()
     run = config(tmp_path)
     made = [one for one in rows(run) if not one.get("fired")]
@@ -109,7 +109,7 @@ def test_repairs_have_a_table_where_there_were_any(written: Path, tmp_path: Path
     assert "Repairs by deficit" not in shown
 
 
-def test_every_plot_is_a_png_that_the_report_shows(written: Path) -> None:
+def test_every_plot_is_a_png_included_in_the_report(written: Path) -> None:
     text = (written / "report.md").read_text()
     drawn = {path.name for path in (written / "plots").iterdir()}
     assert drawn >= {"quality.png", "flips.png", "calibration.png", "cost.png", "latency.png"}
@@ -118,20 +118,20 @@ def test_every_plot_is_a_png_that_the_report_shows(written: Path) -> None:
         assert f"](plots/{name})" in text
 
 
-def test_every_table_is_there_as_csv_and_latex(written: Path) -> None:
+def test_every_table_is_written_as_csv_and_latex(written: Path) -> None:
     files = {path.name for path in (written / "tables").iterdir()}
     assert {"quality.csv", "quality.tex", "flips.csv", "monitor.tex", "comparison.csv", "error-budget.csv"} <= files
     assert {name.partition(".")[2] for name in files} == {"csv", "tex"}
     assert len(files) % 2 == 0
 
 
-def test_oracle_rows_stand_apart_from_results(written: Path) -> None:
+def test_oracle_rows_are_separate_from_results(written: Path) -> None:
     quality, varied = ((written / "tables" / f"{name}.csv").read_text() for name in ("quality", "varied"))
     assert "oracle" not in quality
     assert varied.count("metarag oracle monitor") == 1
 
 
-def test_drawing_twice_gives_the_same_bytes(tmp_path: Path, written: Path) -> None:
+def test_drawing_twice_produces_identical_bytes(tmp_path: Path, written: Path) -> None:
     run = config(tmp_path)
     made = rows(run)[::-1]
     ours = protocol(run, n=N, pooled=N)
@@ -140,7 +140,7 @@ def test_drawing_twice_gives_the_same_bytes(tmp_path: Path, written: Path) -> No
         assert (tmp_path / name).read_bytes() == (written / name).read_bytes()
 
 
-def test_a_plot_that_fails_is_named_and_loses_nothing(tmp_path: Path) -> None:
+def test_a_failed_plot_is_reported_and_nothing_else_is_lost(tmp_path: Path) -> None:
     def broken(_figure: object) -> None:
         raise ValueError("no\nink")
 
@@ -156,7 +156,7 @@ def test_a_plot_that_fails_is_named_and_loses_nothing(tmp_path: Path) -> None:
     assert "all of it\n\nThe plot 'broken' could not be drawn: ValueError: no ink" in text
 
 
-def test_plots_folder_in_the_way_is_survived(tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_plots_folder_is_survived(tmp_path: Path) -> None:
     (tmp_path / "plots").write_text("a file where the folder should be")
     run = config(tmp_path, oracles=())
     made = rows(run)
@@ -186,7 +186,7 @@ def compared(difference: float, low: float, high: float, p: float = 0.5) -> Mapp
         (-5.0, -9.0, -1.0, 0.0001, "scores lower than standard_rag"),
     ],
 )
-def test_the_headline_claims_no_more_than_interval_and_p(
+def test_the_headline_claims_no_more_than_interval_and_p_value(
     difference: float, low: float, high: float, p: float, said: str
 ) -> None:
     sentence = headline(compared(difference, low, high, p))
@@ -196,14 +196,14 @@ def test_the_headline_claims_no_more_than_interval_and_p(
     assert f"[{low:+.1f}, {high:+.1f}]" in sentence
 
 
-def test_one_method_alone_is_told_with_its_intervals() -> None:
+def test_a_single_method_is_reported_with_its_intervals() -> None:
     figures = {**compared(0, 0, 0)["methods"]["metarag"], "n": 100, "answered": 98, "errors": 2}
     sentence = headline({"n": 100, "methods": {"metarag": figures}})
     assert "50.0 [45.0, 55.0] F1" in sentence
     assert "98 answered, 2 failed" in sentence
 
 
-def test_the_judge_stands_with_the_answers_that_it_is_over(tmp_path: Path) -> None:
+def test_judge_figures_state_the_number_of_judged_answers(tmp_path: Path) -> None:
     run = config(tmp_path, methods=("standard_rag", "closed_book"), oracles=(), sweeps=("SELECTION=best,last",))
     made = []
     for arm in run.arms:
@@ -218,14 +218,14 @@ def test_the_judge_stands_with_the_answers_that_it_is_over(tmp_path: Path) -> No
     assert "missing for 1 of 156 answers" in text
 
 
-def test_published_rows_join_ours_only_under_the_same_protocol() -> None:
+def test_published_rows_are_compared_only_under_the_same_protocol() -> None:
     other = Protocol(dataset="hotpotqa", evidence="supplied_context", model="m", n=500)
     methods = {"metarag": {**compared(0, 0, 0)["methods"]["metarag"], "precision": 1.0, "recall": 1.0}}
     assert same_protocol(other, methods) is None
     tables = other_protocols(other)
     assert sum(len(table.rows) for table in tables) == 16
     assert len({table.title for table in tables}) == len(tables) == 8
-    # a protocol that tells only what the paper's table tells, and the same: its seven rows are comparable
+    # a protocol that states only what the paper states, and the same: its seven rows are comparable
     same = replace(other, evidence="open_domain_wikipedia", model="gpt-35-turbo-16k")
     together = same_protocol(same, methods)
     assert together is not None

@@ -1,4 +1,4 @@
-"""One encoder for many tasks."""
+"""One encoder shared by many tasks."""
 
 import asyncio
 import threading
@@ -13,7 +13,7 @@ from meta_agent_rag.retrieval.vectors import FloatMatrix
 
 
 class GatedEncoder(HashEncoder):
-    """Records its batches and waits at a gate in each; a text "bad" is an error."""
+    """Records its batches and waits at a gate in each; the text "bad" raises an error."""
 
     def __init__(self) -> None:
         super().__init__(16)
@@ -42,7 +42,7 @@ def open_gate(gated: GatedEncoder) -> None:
     gated.gate.release(100)
 
 
-async def test_requests_that_wait_become_one_batch() -> None:
+async def test_waiting_requests_are_merged_into_one_batch() -> None:
     gated = GatedEncoder()
     encoder = AsyncEncoder(gated)
     first = await first_batch_running(gated, encoder)
@@ -58,7 +58,7 @@ async def test_requests_that_wait_become_one_batch() -> None:
     assert len(gated.threads) == 1
 
 
-async def test_the_loop_goes_on_while_a_batch_is_computed() -> None:
+async def test_the_event_loop_keeps_running_while_a_batch_is_computed() -> None:
     gated = GatedEncoder()
     first = await first_batch_running(gated, AsyncEncoder(gated))
     for _ in range(100):
@@ -80,7 +80,7 @@ async def test_questions_and_passages_are_not_mixed() -> None:
     assert gated.batches == [("first",), ("q",)]
 
 
-async def test_an_error_reaches_everyone_of_its_batch_and_nobody_else() -> None:
+async def test_an_error_reaches_every_request_of_its_batch_and_no_other() -> None:
     gated = GatedEncoder()
     encoder = AsyncEncoder(gated)
     first = await first_batch_running(gated, encoder)
@@ -109,7 +109,7 @@ async def test_a_cancelled_request_is_not_encoded() -> None:
     assert gated.batches == [("first",), ("wanted",)]
 
 
-async def test_a_cancelled_running_request_leaves_the_encoder_usable() -> None:
+async def test_cancelling_a_running_request_leaves_the_encoder_usable() -> None:
     gated = GatedEncoder()
     encoder = AsyncEncoder(gated)
     first = await first_batch_running(gated, encoder)
@@ -120,7 +120,7 @@ async def test_a_cancelled_running_request_leaves_the_encoder_usable() -> None:
     assert (await encoder.queries(["next"])).shape == (1, 16)
 
 
-async def test_large_requests_are_not_merged_without_end() -> None:
+async def test_the_size_of_a_merged_batch_is_limited() -> None:
     gated = GatedEncoder()
     encoder = AsyncEncoder(gated)
     first = await first_batch_running(gated, encoder)
@@ -131,7 +131,7 @@ async def test_large_requests_are_not_merged_without_end() -> None:
     assert [len(batch) for batch in gated.batches] == [1, 600, 600, 600]
 
 
-def test_one_encoder_serves_successive_loops() -> None:
+def test_one_encoder_serves_successive_event_loops() -> None:
     encoder = AsyncEncoder(HashEncoder())
 
     async def use() -> None:
@@ -144,7 +144,7 @@ def test_one_encoder_serves_successive_loops() -> None:
     assert encoder.name == "hash-64"
 
 
-def test_a_loop_that_ended_while_waiting_does_no_harm() -> None:
+def test_an_event_loop_that_ends_while_waiting_does_no_harm() -> None:
     gated = GatedEncoder()
     encoder = AsyncEncoder(gated)
 

@@ -1,4 +1,4 @@
-"""A corpus on disk: whole or not at all, ours or untouched."""
+"""A corpus on disk: complete or absent, and foreign folders untouched."""
 
 import json
 import os
@@ -41,13 +41,13 @@ async def first_title(data_dir: Path, name: str, text: str) -> str:
 
 
 def visible(data_dir: Path) -> list[str]:
-    """What lies there besides locks, and the folder of readers' copies, which is empty."""
+    """The entries of the folder besides locks and the readers' copies, whose folder is empty."""
     entries = [path for path in (data_dir / "corpora").iterdir() if not path.name.endswith(".lock.db")]
     assert not any(list(path.iterdir()) for path in entries if path.name.endswith(".copies"))
     return sorted(path.name for path in entries if not path.name.endswith(".copies"))
 
 
-async def test_builds_and_opens(tmp_path: Path) -> None:
+async def test_a_corpus_is_built_and_opened(tmp_path: Path) -> None:
     progress: list[tuple[int, int]] = []
     manifest = await ensure_corpus(
         at(tmp_path), "facts", passages(1000), ENCODER, on_progress=lambda *step: progress.append(step)
@@ -72,7 +72,7 @@ async def test_builds_and_opens(tmp_path: Path) -> None:
         assert len(await corpus.lexical.search("fact", 2000)) == 1000
 
 
-def test_the_checksum_knows_content_and_not_order() -> None:
+def test_the_checksum_depends_on_content_not_order() -> None:
     assert passages_checksum(passages()) == passages_checksum(passages()[::-1])
     assert passages_checksum(passages()) != passages_checksum(passages(word="tale"))
     assert passages_checksum(passages()) != passages_checksum(passages(2))
@@ -82,7 +82,7 @@ def crash(done: int, total: int) -> None:
     raise KeyError(done)
 
 
-async def test_an_error_while_building_leaves_what_can_go_on(tmp_path: Path) -> None:
+async def test_an_interrupted_build_can_be_resumed(tmp_path: Path) -> None:
     with pytest.raises(KeyError):
         await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER, on_progress=crash)
     with pytest.raises(CorpusError, match="contains no passages yet"):
@@ -90,7 +90,7 @@ async def test_an_error_while_building_leaves_what_can_go_on(tmp_path: Path) -> 
     assert (await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)).passages == 3
 
 
-async def test_an_error_while_replacing_leaves_the_earlier_passages(tmp_path: Path) -> None:
+async def test_an_error_while_replacing_keeps_the_earlier_passages(tmp_path: Path) -> None:
     manifest = await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
     with pytest.raises(KeyError):
         await ensure_corpus(at(tmp_path), "facts", passages(word="tale"), ENCODER, replace=True, on_progress=crash)
@@ -118,14 +118,14 @@ async def test_a_failed_swap_loses_nothing(tmp_path: Path, monkeypatch: pytest.M
         assert corpus.manifest == manifest
 
 
-async def test_ensure_reuses_what_fits(tmp_path: Path) -> None:
+async def test_ensure_reuses_a_matching_corpus(tmp_path: Path) -> None:
     built = await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
     inode = (tmp_path / "corpora" / "facts" / "manifest.json").stat().st_ino
     assert await ensure_corpus(at(tmp_path), "facts", passages()[::-1], ENCODER) == built
     assert (tmp_path / "corpora" / "facts" / "manifest.json").stat().st_ino == inode
 
 
-async def test_ensure_replaces_only_when_told(tmp_path: Path) -> None:
+async def test_ensure_replaces_only_on_request(tmp_path: Path) -> None:
     await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
     with pytest.raises(CorpusError, match="replace it explicitly"):
         await ensure_corpus(at(tmp_path), "facts", passages(word="tale"), ENCODER)
@@ -138,7 +138,7 @@ async def test_ensure_replaces_only_when_told(tmp_path: Path) -> None:
     assert visible(tmp_path) == ["facts"]
 
 
-async def test_another_encoder_is_refused_with_both_names(tmp_path: Path) -> None:
+async def test_a_different_encoder_is_rejected_with_both_names(tmp_path: Path) -> None:
     await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
     with pytest.raises(CorpusError, match=r"'hash-64'.*'all-MiniLM-L6-v2'.*ENCODER=hash-64"):
         async with open_corpus(at(tmp_path), "facts", "all-MiniLM-L6-v2", 384):
@@ -146,7 +146,7 @@ async def test_another_encoder_is_refused_with_both_names(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("content", [None, "{}", "not json", '{"created_by": "someone else"}', "\ud800"])
-async def test_a_foreign_folder_is_never_touched(content: str | None, tmp_path: Path) -> None:
+async def test_a_foreign_folder_is_never_modified(content: str | None, tmp_path: Path) -> None:
     folder = tmp_path / "corpora" / "facts"
     folder.mkdir(parents=True)
     (folder / "precious.txt").write_text("mine")
@@ -164,7 +164,7 @@ async def test_a_foreign_folder_is_never_touched(content: str | None, tmp_path: 
     assert list_corpora(tmp_path) == ()
 
 
-async def test_a_link_or_a_file_in_its_place_is_foreign_too(tmp_path: Path) -> None:
+async def test_a_link_or_a_file_in_its_place_is_treated_as_foreign(tmp_path: Path) -> None:
     await ensure_corpus(at(tmp_path), "real", passages(), ENCODER)
     (tmp_path / "corpora" / "linked").symlink_to(tmp_path / "corpora" / "real")
     (tmp_path / "corpora" / "dangling").symlink_to(tmp_path / "nowhere")
@@ -175,7 +175,7 @@ async def test_a_link_or_a_file_in_its_place_is_foreign_too(tmp_path: Path) -> N
     assert await first_title(tmp_path, "real", "fact 1") == "Title 1"
 
 
-async def test_another_format_is_refused(tmp_path: Path) -> None:
+async def test_an_unknown_format_is_rejected(tmp_path: Path) -> None:
     await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
     file = tmp_path / "corpora" / "facts" / "manifest.json"
     file.write_text(file.read_text().replace('"format_version": 2', '"format_version": 3'))
@@ -183,7 +183,7 @@ async def test_another_format_is_refused(tmp_path: Path) -> None:
         await first_title(tmp_path, "facts", "fact")
 
 
-async def test_an_earlier_format_is_replaced_where_that_is_asked_for(tmp_path: Path) -> None:
+async def test_an_earlier_format_is_replaced_on_request(tmp_path: Path) -> None:
     await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
     file = tmp_path / "corpora" / "facts" / "manifest.json"
     file.write_text(file.read_text().replace('"format_version": 2', '"format_version": 1'))
@@ -194,7 +194,7 @@ async def test_an_earlier_format_is_replaced_where_that_is_asked_for(tmp_path: P
     assert await first_title(tmp_path, "facts", "fact 1") == "Title 1"
 
 
-async def test_an_unknown_store_is_named(tmp_path: Path) -> None:
+async def test_an_unknown_store_is_reported(tmp_path: Path) -> None:
     await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
     file = tmp_path / "corpora" / "facts" / "manifest.json"
     file.write_text(file.read_text().replace('"tantivy"', '"other"'))
@@ -203,7 +203,7 @@ async def test_an_unknown_store_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/b", "a\\b", "/etc", "A", ".hidden", "a\n", "a" * 65, "ä"])
-async def test_bad_names_are_refused(name: str, tmp_path: Path) -> None:
+async def test_invalid_names_are_rejected(name: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a valid corpus name"):
         await ensure_corpus(at(tmp_path), name, passages(), ENCODER)
     with pytest.raises(InputError, match="not a valid corpus name"):
@@ -212,18 +212,18 @@ async def test_bad_names_are_refused(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a", "0", "hotpotqa-dev_1.0", "a" * 64])
-async def test_good_names(name: str, tmp_path: Path) -> None:
+async def test_valid_names_are_accepted(name: str, tmp_path: Path) -> None:
     assert (await ensure_corpus(at(tmp_path), name, passages(), ENCODER)).name == name
 
 
-async def test_no_passages_and_repeated_ids_are_refused(tmp_path: Path) -> None:
+async def test_an_empty_list_and_duplicate_ids_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no passages"):
         await ensure_corpus(at(tmp_path), "facts", [], ENCODER)
     with pytest.raises(InputError, match="'p0'"):
         await ensure_corpus(at(tmp_path), "facts", [*passages(), *passages(1)], ENCODER)
 
 
-async def test_a_missing_corpus_says_what_there_is_and_creates_nothing(tmp_path: Path) -> None:
+async def test_a_missing_corpus_lists_the_existing_ones_and_creates_nothing(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"none yet.*marag ingest PATH... --corpus facts"):
         await first_title(tmp_path, "facts", "fact")
     assert os.listdir(tmp_path) == ["data"]
@@ -232,14 +232,14 @@ async def test_a_missing_corpus_says_what_there_is_and_creates_nothing(tmp_path:
         await first_title(tmp_path, "tales", "fact")
 
 
-async def test_a_data_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+async def test_a_data_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "corpora").write_text("a file")
     with pytest.raises(CorpusError, match="MARAG_DATA_DIR"):
         await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files by /proc")
-async def test_nothing_is_left_open_after_a_refusal(tmp_path: Path) -> None:
+async def test_nothing_is_left_open_after_an_error(tmp_path: Path) -> None:
     folder = folders.corpus_folder(tmp_path, "facts")
     before = len(os.listdir("/proc/self/fd"))
     async with folder.locked():
@@ -249,7 +249,7 @@ async def test_nothing_is_left_open_after_a_refusal(tmp_path: Path) -> None:
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-async def test_what_is_dropped_is_gone_and_nothing_else(tmp_path: Path) -> None:
+async def test_dropping_a_corpus_leaves_the_others(tmp_path: Path) -> None:
     for name in ("facts", "tales"):
         await ensure_corpus(at(tmp_path), name, passages(), ENCODER)
     assert (await drop_corpus(at(tmp_path), "facts")).name == "facts"
@@ -260,7 +260,7 @@ async def test_what_is_dropped_is_gone_and_nothing_else(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["dense", "lexical"])
-async def test_a_lost_index_is_made_again_from_the_catalogue(
+async def test_a_lost_index_is_rebuilt_from_the_catalogue(
     kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     await ensure_corpus(at(tmp_path), "facts", passages(20), ENCODER)
@@ -272,7 +272,7 @@ async def test_a_lost_index_is_made_again_from_the_catalogue(
 
 
 @pytest.mark.parametrize("alone", ["qdrant_url", "elasticsearch_url"])
-async def test_one_server_alone_is_refused(alone: str, tmp_path: Path) -> None:
+async def test_one_server_without_the_other_is_rejected(alone: str, tmp_path: Path) -> None:
     settings = Settings.load(marag_data_dir=tmp_path, **{alone: "http://127.0.0.1:9"})
     with pytest.raises(SettingsError, match="set both, or neither"):
         await ensure_corpus(settings, "facts", passages(), ENCODER)
@@ -286,13 +286,13 @@ async def test_one_server_alone_is_refused(alone: str, tmp_path: Path) -> None:
         ({"lexical_store": "tantivy", "qdrant_url": SERVER, "elasticsearch_url": SERVER}, ("qdrant-edge", "tantivy")),
     ],
 )
-def test_a_store_is_chosen_by_name_and_the_other_is_of_its_kind(
+def test_choosing_one_store_by_name_selects_a_matching_second_one(
     given: Mapping[str, str], stores: tuple[str, str]
 ) -> None:
     assert chosen_stores(Settings.load(**given)) == stores
 
 
-def test_stores_of_two_kinds_and_unknown_ones_are_refused() -> None:
+def test_mixed_and_unknown_stores_are_rejected() -> None:
     with pytest.raises(
         SettingsError, match=r"DENSE_STORE is 'qdrant' and LEXICAL_STORE is 'tantivy'.* of the same kind"
     ):
@@ -301,7 +301,7 @@ def test_stores_of_two_kinds_and_unknown_ones_are_refused() -> None:
         chosen_stores(Settings.load(dense_store="shelf"))
 
 
-async def test_a_lost_catalogue_is_an_error_and_a_rebuild_forgets_what_it_held(tmp_path: Path) -> None:
+async def test_a_lost_catalogue_is_an_error_and_a_rebuild_starts_empty(tmp_path: Path) -> None:
     await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
     catalogue = tmp_path / "corpora" / "facts" / "catalogue.sqlite"
     catalogue.unlink()
@@ -313,7 +313,7 @@ async def test_a_lost_catalogue_is_an_error_and_a_rebuild_forgets_what_it_held(t
             await attempt
     with pytest.raises(CorpusError, match=r"catalogue .*is missing"):
         read_documents(tmp_path, "facts")
-    assert not catalogue.exists(), "looking makes none"
+    assert not catalogue.exists(), "opening does not create one"
     async with edit_corpus(at(tmp_path), "facts", ENCODER, chunker="none", rebuild=True) as editor:
         record = DocumentRecord(id="d", source="/d", title="d", kind="text", content_hash="1")
         await editor.put(record, passages(1, "tale"))
@@ -321,7 +321,7 @@ async def test_a_lost_catalogue_is_an_error_and_a_rebuild_forgets_what_it_held(t
         assert len(await corpus.lexical.search("fact tale", 9)) == 1
 
 
-async def test_what_came_to_nothing_leaves_no_corpus(tmp_path: Path) -> None:
+async def test_a_failed_or_empty_build_leaves_no_corpus(tmp_path: Path) -> None:
     servers = Settings.load(
         marag_data_dir=tmp_path, qdrant_url="http://127.0.0.1:9", elasticsearch_url="http://127.0.0.1:9"
     )
@@ -333,9 +333,7 @@ async def test_what_came_to_nothing_leaves_no_corpus(tmp_path: Path) -> None:
     assert visible(tmp_path) == []
 
 
-async def test_a_disk_without_room_is_refused_before_it_is_full(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_nearly_full_disk_is_reported_before_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
     full = shutil.disk_usage(tmp_path)._replace(free=5_000_000)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: full)
@@ -348,6 +346,6 @@ async def test_a_disk_without_room_is_refused_before_it_is_full(
     assert visible(tmp_path) == ["facts"]
 
 
-async def test_the_sample_corpus_is_not_to_be_ingested(tmp_path: Path) -> None:
+async def test_a_missing_sample_corpus_is_said_to_be_created_on_first_use(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="on first use"):
         await drop_corpus(at(tmp_path), "sample")

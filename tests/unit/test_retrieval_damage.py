@@ -1,4 +1,4 @@
-"""Files of an embedded corpus that are torn: its indexes are made again, and what is lost is said."""
+"""Damaged files of an embedded corpus: indexes are rebuilt, and losses are reported."""
 
 import shutil
 import sqlite3
@@ -24,7 +24,7 @@ PASSAGES = [
     for number in range(COUNT)
 ]
 TORN = [
-    ("dense", "**/mutable_id_tracker.mappings", 0.5),  # loaded as if half of the passages had never been there
+    ("dense", "**/mutable_id_tracker.mappings", 0.5),  # loads as if half of the passages had never existed
     ("dense", "**/mutable_id_tracker.versions", 0.9),
     ("dense", "**/is_null/status.dat", 0.0),  # a panic
     ("dense", "**/segment.json", 0.5),
@@ -57,14 +57,14 @@ def tear(file: Path, share: float) -> None:
 
 
 def unsealed(folder: Path) -> None:
-    """As a kill leaves them."""
+    """Indexes without seals, as after a kill."""
     for seal in folder.glob("*/seal.json"):
         seal.unlink()
 
 
 @pytest.mark.parametrize("sealed", [True, False], ids=["sealed", "after a kill"])
 @pytest.mark.parametrize("torn", TORN, ids=lambda torn: f"{torn[0]} {torn[1]}".replace("*", ""))
-async def test_a_torn_index_is_made_again(
+async def test_a_torn_index_is_rebuilt(
     tmp_path: Path, torn: tuple[str, str, float], sealed: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     kind, pattern, share = torn
@@ -92,7 +92,7 @@ async def test_a_torn_index_is_made_again(
         ("lexical", "*.store"),
     ],
 )
-async def test_a_byte_that_was_overwritten_is_noticed_whatever_it_means(
+async def test_any_overwritten_byte_is_detected(
     tmp_path: Path, kind: str, pattern: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = await build(tmp_path)
@@ -106,11 +106,11 @@ async def test_a_byte_that_was_overwritten_is_noticed_whatever_it_means(
         caplog.clear()
         assert await found(tmp_path) == whole
         assert f"The {kind} index of the corpus" in caplog.text
-        if not file.exists():  # made again under other names
+        if not file.exists():  # rebuilt under other names
             break
 
 
-async def test_an_index_that_was_only_copied_is_as_it_was(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_copied_index_is_not_rebuilt(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     await build(tmp_path / "first")
     whole = await found(tmp_path / "first")
     shutil.copytree(tmp_path / "first", tmp_path / "second", copy_function=shutil.copyfile)
@@ -120,7 +120,9 @@ async def test_an_index_that_was_only_copied_is_as_it_was(tmp_path: Path, caplog
 
 
 @pytest.mark.parametrize("seal", ["", "{", "[]", '{"meta.json": [1]}', '{"meta.json": null}'])
-async def test_a_seal_that_is_damaged_is_none(tmp_path: Path, seal: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_damaged_seal_is_treated_as_missing(
+    tmp_path: Path, seal: str, caplog: pytest.LogCaptureFixture
+) -> None:
     folder = await build(tmp_path)
     whole = await found(tmp_path)
     (folder / "lexical" / "seal.json").write_text(seal)
@@ -129,7 +131,7 @@ async def test_a_seal_that_is_damaged_is_none(tmp_path: Path, seal: str, caplog:
 
 
 @pytest.mark.parametrize("bytes_left", [0, 1, 4096])
-async def test_of_a_torn_catalogue_the_indexes_are_left_alone(tmp_path: Path, bytes_left: int) -> None:
+async def test_a_torn_catalogue_leaves_the_indexes_untouched(tmp_path: Path, bytes_left: int) -> None:
     folder = await build(tmp_path)
     file = folder / "catalogue.sqlite"
     file.write_bytes(file.read_bytes()[:bytes_left])
@@ -142,7 +144,7 @@ async def test_of_a_torn_catalogue_the_indexes_are_left_alone(tmp_path: Path, by
     assert sorted(path for path in folder.rglob("*") if "lexical" in path.parts) == before
 
 
-async def test_rows_that_the_catalogue_has_lost_are_named_and_still_found(
+async def test_rows_lost_from_the_catalogue_are_reported_and_still_found(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = await build(tmp_path)
@@ -161,10 +163,10 @@ def half_lost(folder: Path, part: str) -> None:
     file.write_bytes(content[:half] + bytes(len(content) - half))
 
 
-async def test_passages_that_are_gone_from_a_dense_index_are_said_to_be(tmp_path: Path) -> None:
+async def test_passages_missing_from_a_dense_index_are_reported(tmp_path: Path) -> None:
     folder = await build(tmp_path)
     unsealed(folder)
-    await found(tmp_path)  # without a seal the index itself is opened, and what is in its log is written anew
+    await found(tmp_path)  # without a seal the index itself is opened, and its log is rewritten
     unsealed(folder)
     half_lost(folder, "payload_storage/tracker.dat")
     with pytest.raises(DamagedIndexError, match="a passage has no 'id'"):
@@ -172,7 +174,7 @@ async def test_passages_that_are_gone_from_a_dense_index_are_said_to_be(tmp_path
 
 
 @pytest.mark.parametrize("part", ["deleted/flags_a.dat", "deleted/status.dat"])
-async def test_a_dense_index_without_its_flags_finds_the_same(tmp_path: Path, part: str) -> None:
+async def test_a_dense_index_without_its_flags_returns_the_same_results(tmp_path: Path, part: str) -> None:
     folder = await build(tmp_path)
     whole = await found(tmp_path)
     unsealed(folder)
@@ -180,7 +182,7 @@ async def test_a_dense_index_without_its_flags_finds_the_same(tmp_path: Path, pa
     assert await found(tmp_path) == whole
 
 
-async def test_an_edit_that_was_cut_short_is_no_damage(
+async def test_an_interrupted_edit_is_not_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     await build(tmp_path)
@@ -204,7 +206,7 @@ async def test_an_edit_that_was_cut_short_is_no_damage(
     assert not caplog.text
 
 
-async def test_an_index_that_cannot_be_made_again_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_index_that_cannot_be_rebuilt_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = await build(tmp_path)
     tear(folder / "lexical" / "meta.json", 0.5)
     monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)  # as on a read-only disk
@@ -221,13 +223,13 @@ async def test_an_index_that_cannot_be_made_again_is_an_error(tmp_path: Path, mo
         ("Too many open files (os error 24)", False),
     ],
 )
-def test_what_the_system_refuses_is_no_damage(said: str, remade: bool) -> None:
+def test_an_operating_system_error_is_not_damage(said: str, remade: bool) -> None:
     error = unreadable(Path("dense"), said)
     assert isinstance(error, DamagedIndexError) is remade
     assert said in str(error)
 
 
-def test_a_transaction_whose_end_fails_is_taken_back(tmp_path: Path) -> None:
+def test_a_transaction_that_fails_to_commit_is_rolled_back(tmp_path: Path) -> None:
     catalogue = Catalogue(tmp_path / "catalogue.sqlite", 64)
     record = DocumentRecord(id="d", source="d", title="D", kind="text", content_hash="d")
     catalogue._connection.execute("PRAGMA foreign_keys = ON")

@@ -1,4 +1,4 @@
-"""Edits: each document whole or not at all, nothing encoded twice, whatever interrupts."""
+"""Edits: each document is complete or absent, and nothing is encoded twice after an interruption."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ from tests.forked import forked_call
 
 
 class Counting(HashEncoder):
-    """Remembers what it encoded."""
+    """Records what it encodes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ async def put(
     publishes: bool = False,
     **options: Any,
 ) -> None:
-    """One document in an edit of its own, which fails at its end on demand."""
+    """Write one document in a separate edit, which can be made to fail at its end."""
     async with edit_corpus(at(folder), "c", AsyncEncoder(encoder), **{"chunker": "x", **options}) as editor:
         await editor.put(document(id_), passages)
         if publishes:
@@ -75,7 +75,7 @@ async def texts(folder: Path, query: str) -> set[str]:
         return found
 
 
-async def test_documents_come_change_and_go(tmp_path: Path) -> None:
+async def test_documents_are_added_changed_and_removed(tmp_path: Path) -> None:
     encoder = Counting()
     async with edit_corpus(at(tmp_path), "c", AsyncEncoder(encoder), chunker="x") as editor:
         await editor.put(document("a"), pages("a", "one", "two"))
@@ -102,7 +102,7 @@ async def test_a_passage_belongs_to_one_document(tmp_path: Path) -> None:
     assert await texts(tmp_path, "one") == {"one of a"}
 
 
-async def test_an_interrupted_edit_goes_on_without_encoding_twice(tmp_path: Path) -> None:
+async def test_an_interrupted_edit_resumes_without_encoding_twice(tmp_path: Path) -> None:
     encoder = Counting()
 
     def stop(done: int, wanted: int) -> None:
@@ -119,7 +119,7 @@ async def test_an_interrupted_edit_goes_on_without_encoding_twice(tmp_path: Path
     assert list_corpora(tmp_path)[0].passages == 1500
 
 
-async def test_what_was_staged_and_is_not_asked_for_again_is_forgotten(tmp_path: Path) -> None:
+async def test_staged_passages_not_requested_again_are_discarded(tmp_path: Path) -> None:
     with pytest.raises(KeyError):
         await put(tmp_path, HashEncoder(), "gone", pages("gone", "one"), fails=True)
     async with edit_corpus(at(tmp_path), "c", AsyncEncoder(HashEncoder()), chunker="x") as editor:
@@ -127,7 +127,7 @@ async def test_what_was_staged_and_is_not_asked_for_again_is_forgotten(tmp_path:
     assert [one.id for one in read_documents(tmp_path, "c")] == ["b"]
 
 
-async def test_another_encoder_or_chunker_needs_a_rebuild(tmp_path: Path) -> None:
+async def test_a_different_encoder_or_chunker_requires_a_rebuild(tmp_path: Path) -> None:
     async with edit_corpus(at(tmp_path), "c", AsyncEncoder(HashEncoder()), chunker="x") as editor:
         await editor.put(document("a"), pages("a", "one"))
     for encoder, chunker in ((HashEncoder(32), "x"), (HashEncoder(), "y")):
@@ -138,10 +138,10 @@ async def test_another_encoder_or_chunker_needs_a_rebuild(tmp_path: Path) -> Non
         await put(
             tmp_path, HashEncoder(), "b", pages("b", "one"), fails=True, publishes=True, chunker="y", rebuild=True
         )
-    assert await texts(tmp_path, "one") == {"one of a"}, "the earlier corpus stays until the new one is whole"
+    assert await texts(tmp_path, "one") == {"one of a"}, "the earlier corpus is kept until the new one is complete"
     encoder = Counting()
     async with edit_corpus(at(tmp_path), "c", AsyncEncoder(encoder), chunker="y", rebuild=True) as editor:
-        assert [one.id for one in editor.documents()] == ["b"], "the rebuild goes on"
+        assert [one.id for one in editor.documents()] == ["b"], "the rebuild resumes"
         await editor.put(document("b"), pages("b", "one"))
     assert encoder.seen == []
     assert await texts(tmp_path, "one") == {"one of b"}
@@ -149,7 +149,7 @@ async def test_another_encoder_or_chunker_needs_a_rebuild(tmp_path: Path) -> Non
 
 
 def killed_at(step: str, folder: Path) -> None:
-    """Edit two documents, and die where a step begins; `a` is staged before."""
+    """Edit two documents and die at the start of a step; `a` is staged before."""
     original = getattr(Catalogue, step)
 
     def dying(self: Catalogue, *args: Any, **options: Any) -> Any:
@@ -176,7 +176,7 @@ NEW = {"two of a", "new of a", "two of b", "new of b"}
     ("die_at", "left"),
     [("stage", OLD), ("add_vectors", OLD), ("publishing", OLD), ("published", NEW), ("forget_stale", NEW)],
 )
-async def test_a_kill_leaves_each_document_whole(die_at: str, left: set[str], tmp_path: Path) -> None:
+async def test_a_kill_leaves_every_document_complete(die_at: str, left: set[str], tmp_path: Path) -> None:
     async with edit_corpus(at(tmp_path), "c", AsyncEncoder(HashEncoder()), chunker="x") as editor:
         await editor.put(document("a"), pages("a", "one", "two"))
     child = forked_call(killed_at, die_at, tmp_path, folder=tmp_path)

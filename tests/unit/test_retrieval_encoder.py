@@ -1,4 +1,4 @@
-"""Which encoder a run gets, and what its vectors are like."""
+"""Which encoder a run uses, and the properties of its vectors."""
 
 import json
 import subprocess
@@ -39,13 +39,13 @@ def _forget_choices() -> None:
 
 @pytest.fixture
 def torch_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reference itself, without an export."""
+    """The reference implementation, without an export."""
     monkeypatch.setenv("ENCODER_RUNTIME", "torch")
 
 
 @pytest.fixture
 def unreachable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A hub on a loopback port where nobody listens, and an empty cache."""
+    """A hub on a loopback port without a listener, and an empty cache."""
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
@@ -68,7 +68,7 @@ class _HubWithoutModels(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def empty_hub(unreachable: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[_HubWithoutModels]]:
-    """A hub on loopback that has no models."""
+    """A loopback hub without models."""
     from huggingface_hub import constants
 
     with HTTPServer(("127.0.0.1", 0), _HubWithoutModels) as server:
@@ -80,14 +80,14 @@ def empty_hub(unreachable: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[ty
         thread.join()
 
 
-def test_a_model_that_the_hub_does_not_have_is_no_reason_for_another(empty_hub: type[_HubWithoutModels]) -> None:
+def test_a_model_missing_from_the_hub_is_not_replaced(empty_hub: type[_HubWithoutModels]) -> None:
     with pytest.raises(SettingsError, match=r"no encoder 'BAAI/bge-smal'.*HF_TOKEN"):
         load_encoder(Settings.load(hf_token="hf_secret"), "BAAI/bge-smal")
     assert empty_hub.asked_with == "Bearer hf_secret"
 
 
 @pytest.mark.parametrize("name", [PACKAGED, f"sentence-transformers/{PACKAGED}"])
-def test_the_packaged_encoder_by_its_names(name: str, packaged: Path, tmp_path: Path) -> None:
+def test_the_packaged_encoder_is_found_by_its_names(name: str, packaged: Path, tmp_path: Path) -> None:
     choice = load_encoder(Settings.load(encoder_runtime="onnx"), name)
     assert choice.note is None
     assert choice.encoder == ExportingEncoder(name=PACKAGED, folder=packaged, data_dir=tmp_path / "data")
@@ -106,13 +106,13 @@ def test_vectors_have_unit_length_and_meaning(packaged: Path, torch_runtime: Non
     assert encoder.encode_queries(["\ud800 lone", ""]).shape == (2, 384)
 
 
-def test_the_tokenizers_own_limit_of_128_tokens_does_not_hold(packaged: Path, torch_runtime: None) -> None:
+def test_the_tokenizers_limit_of_128_tokens_is_raised(packaged: Path, torch_runtime: None) -> None:
     encoder = load_encoder(Settings.load(encoder=PACKAGED)).encoder
     left, right = encoder.encode_passages(["word " * 180 + "banana", "word " * 180 + "war"])
     assert left @ right < 0.99
 
 
-def test_without_hub_and_cache_the_packaged_one_is_taken_and_said(packaged: Path, unreachable: None) -> None:
+def test_without_hub_and_cache_the_packaged_encoder_is_used_and_reported(packaged: Path, unreachable: None) -> None:
     started = time.monotonic()
     choice = load_encoder(Settings.load(encoder="BAAI/bge-small-en-v1.5"))
     assert time.monotonic() - started < 3.5
@@ -123,7 +123,7 @@ def test_without_hub_and_cache_the_packaged_one_is_taken_and_said(packaged: Path
     assert load_encoder(Settings.load(encoder="BAAI/bge-small-en-v1.5")) is choice
 
 
-def test_a_hub_that_did_not_answer_is_left_alone_for_an_hour(
+def test_an_unresponsive_hub_is_not_retried_for_an_hour(
     packaged: Path, unreachable: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     name = "BAAI/bge-small-en-v1.5"
@@ -153,7 +153,9 @@ def test_a_hub_that_did_not_answer_is_left_alone_for_an_hour(
     assert asked == [name, name]
 
 
-def test_a_hub_that_answers_is_not_remembered_as_silent(empty_hub: type[_HubWithoutModels], tmp_path: Path) -> None:
+def test_a_hub_that_responds_is_not_remembered_as_unresponsive(
+    empty_hub: type[_HubWithoutModels], tmp_path: Path
+) -> None:
     silence = HubSilence(file=tmp_path / "silent.json")
     silence.note(silent=True)
     assert silence.minutes() == 0
@@ -162,31 +164,31 @@ def test_a_hub_that_answers_is_not_remembered_as_silent(empty_hub: type[_HubWith
     HubSilence(file=tmp_path / "silent.json" / "below").note(silent=True)
 
 
-def test_nothing_to_be_had_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, unreachable: None) -> None:
+def test_an_unavailable_encoder_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, unreachable: None) -> None:
     monkeypatch.setattr(hub, "packaged_folder", lambda: None)
     with pytest.raises(SettingsError, match=r"meta-agent-rag\[embedded\]"):
         load_encoder(Settings.load(), PACKAGED)
 
 
-def test_a_resolver_that_hangs_is_not_waited_for() -> None:
+def test_a_hanging_name_resolver_is_not_waited_for() -> None:
     started = time.monotonic()
     assert isinstance(hub._attempt(lambda: time.sleep(1), 0.1), TimeoutError)
     assert time.monotonic() - started < 0.9
 
 
-def test_what_is_neither_folder_nor_name_is_refused(unreachable: None) -> None:
+def test_a_value_that_is_neither_folder_nor_name_is_rejected(unreachable: None) -> None:
     with pytest.raises(SettingsError, match="neither a folder"):
         load_encoder(Settings.load(), "./no/such/folder")
 
 
-def test_a_local_folder(packaged: Path, tmp_path: Path) -> None:
+def test_a_local_folder_is_loaded(packaged: Path, tmp_path: Path) -> None:
     (tmp_path / "copy").symlink_to(packaged)
     choice = load_encoder(Settings.load(), str(tmp_path / "copy"))
     assert choice.note is None
     assert choice.encoder.name == str(packaged.resolve())
 
 
-def test_a_folder_without_weights_is_named(tmp_path: Path) -> None:
+def test_a_folder_without_weights_is_reported(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(SettingsError, match="no readable encoder"):
         load_encoder(Settings.load(), str(tmp_path)).encoder.encode_queries(["x"])
@@ -203,7 +205,7 @@ def test_a_folder_without_weights_is_named(tmp_path: Path) -> None:
         (PACKAGED, "", ""),
     ],
 )
-def test_prefixes(name: str, query: str, passage: str) -> None:
+def test_prefixes_depend_on_the_model_name(name: str, query: str, passage: str) -> None:
     assert table_prefixes(name) == (query, passage)
 
 
@@ -219,14 +221,14 @@ class _Model:
         ({"query": "", "document": ""}, ("query: ", "passage: ")),
     ],
 )
-def test_the_models_own_prompts_go_before_the_table(
+def test_the_models_own_prompts_take_precedence_over_the_table(
     prompts: dict[str, str], expected: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(encoders, "_model", lambda folder: _Model(prompts))
     assert SentenceEncoder(name="intfloat/e5-base-v2", folder=Path())._prefixes() == expected
 
 
-def test_importing_the_layer_loads_nothing_heavy() -> None:
+def test_importing_the_layer_loads_no_heavy_library() -> None:
     program = (
         "import sys, meta_agent_rag.retrieval.hybrid, meta_agent_rag.retrieval.encoders.loading;"
         "heavy = {'torch', 'transformers', 'sentence_transformers', 'onnxruntime', 'onnx', 'tantivy', 'qdrant_edge'};"

@@ -1,4 +1,4 @@
-"""Reciprocal rank fusion and the blend."""
+"""Reciprocal rank fusion and the blended score."""
 
 from collections.abc import Sequence
 from random import Random
@@ -15,7 +15,7 @@ def found(id_: str, dense: float | None = None, lexical: float | None = None) ->
     return Found(passage=Passage(id=id_, doc_id="d", title="", text=id_), score=9.0, dense=dense, lexical=lexical)
 
 
-def test_by_hand() -> None:
+def test_reciprocal_rank_fusion_by_hand() -> None:
     fused = reciprocal_rank_fusion(
         [[found("a", dense=0.9), found("b", dense=0.8)], [found("b", lexical=12.0), found("c", lexical=3.0)]], k=60
     )
@@ -27,7 +27,7 @@ def test_by_hand() -> None:
     assert [one.score for one in fused] == pytest.approx([1 / 62 + 1 / 61, 1 / 61, 1 / 62])
 
 
-def test_ties_go_by_id_and_the_best_scores_are_kept() -> None:
+def test_ties_are_ordered_by_id_and_the_best_scores_kept() -> None:
     fused = reciprocal_rank_fusion(
         [[found("b", dense=0.1), found("a", dense=0.2)], [found("a"), found("b", dense=0.7)]]
     )
@@ -44,7 +44,7 @@ rankings = st.lists(st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=
 
 
 @given(rankings, st.integers(1, 100), st.randoms())
-def test_is_a_sorted_union_whatever_the_order_of_rankings(ids: list[list[str]], k: int, random: Random) -> None:
+def test_fusion_is_a_sorted_union_in_any_order_of_rankings(ids: list[list[str]], k: int, random: Random) -> None:
     lists: Sequence[Sequence[Found]] = [[found(id_) for id_ in ranking] for ranking in ids]
     fused = reciprocal_rank_fusion(lists, k)
     assert {one.passage.id for one in fused} == {id_ for ranking in ids for id_ in ranking}
@@ -56,7 +56,7 @@ def test_is_a_sorted_union_whatever_the_order_of_rankings(ids: list[list[str]], 
     assert reciprocal_rank_fusion(shuffled, k) == fused
 
 
-def test_blend_by_hand() -> None:
+def test_the_blend_by_hand() -> None:
     assert blended_score(0.8, BM25_HALF) == pytest.approx(0.85 * 0.8 + 0.15 * 0.5)
     assert blended_score(None, None) == 0.0
     assert blended_score(-0.4, None) == 0.0
@@ -65,14 +65,14 @@ def test_blend_by_hand() -> None:
 
 
 @given(st.floats(-1, 1) | st.none(), st.floats(0, 1e6) | st.none())
-def test_blend_is_absolute_and_rises_with_both(dense: float | None, lexical: float | None) -> None:
+def test_the_blend_is_absolute_and_increases_with_both_scores(dense: float | None, lexical: float | None) -> None:
     score = blended_score(dense, lexical)
     assert 0.0 <= score <= 1.0
     assert blended_score((dense or 0.0) + 0.1, lexical) >= score
     assert blended_score(dense, (lexical or 0.0) + 1.0) >= score
 
 
-def test_the_best_for_one_question_comes_before_the_passable_for_all() -> None:
+def test_the_best_for_one_query_ranks_above_the_mediocre_for_all() -> None:
     def found(*ids: str) -> list[Found]:
         return [Found(passage=Passage(id=id_, doc_id=id_, title="", text=id_), score=0.0) for id_ in ids]
 

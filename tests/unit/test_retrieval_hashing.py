@@ -1,4 +1,4 @@
-"""The encoder without a model."""
+"""The hashing encoder, which needs no model."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ def test_rows_have_unit_length(texts: list[str], dimension: int) -> None:
     assert np.array_equal(matrix, encoder.encode_passages(texts))
 
 
-def test_equal_texts_agree_and_shared_words_bring_texts_nearer() -> None:
+def test_equal_texts_have_equal_vectors_and_shared_words_raise_similarity() -> None:
     same, again, near, far = HashEncoder(256).encode_passages(
         ["Ada wrote programs", "ada WROTE, programs!", "Ada wrote letters", "volcanic islands erupt"]
     )
@@ -34,7 +34,7 @@ def test_texts_without_words_share_one_vector() -> None:
     assert matrix[:, 0].tolist() == [1.0, 1.0, 1.0]
 
 
-def test_is_the_same_in_another_process() -> None:
+def test_vectors_are_the_same_in_another_process() -> None:
     program = (
         "from meta_agent_rag.retrieval.encoders.hashing import HashEncoder;"
         "print(HashEncoder(16).encode_queries(['one two three']).tobytes().hex())"

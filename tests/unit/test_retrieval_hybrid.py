@@ -1,4 +1,4 @@
-"""Both indexes, fused and screened, end to end."""
+"""Hybrid retrieval: both indexes, fused and screened, end to end."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -43,7 +43,7 @@ def retriever(corpus: Corpus) -> Retriever:
     return HybridRetriever(corpus=corpus, encoder=AsyncEncoder(HashEncoder(256)), pool=50, rrf_k=60)
 
 
-async def test_finds_with_both_sides(retriever: Retriever) -> None:
+async def test_both_indexes_contribute(retriever: Retriever) -> None:
     retrieval = await retriever.retrieve(["Who was the father of Ada Lovelace?"], k=2)
     best = retrieval.found[0]
     assert best.passage == PASSAGES[0]
@@ -53,7 +53,7 @@ async def test_finds_with_both_sides(retriever: Retriever) -> None:
     assert len(retrieval.found) == 2
 
 
-async def test_what_is_dropped_is_recorded_and_the_next_move_up(retriever: Retriever) -> None:
+async def test_dropped_passages_are_recorded_and_replaced_by_the_next(retriever: Retriever) -> None:
     retrieval = await retriever.retrieve(["Ada Lovelace"], k=3)
     assert {dropped.passage_id for dropped in retrieval.dropped} == {"stub", "attack"}
     assert len(retrieval.found) == 3
@@ -61,11 +61,11 @@ async def test_what_is_dropped_is_recorded_and_the_next_move_up(retriever: Retri
     assert {"stub", "attack"} <= set(retrieval.pool_ids)
 
 
-async def test_only_what_would_have_been_returned_is_reported_dropped(retriever: Retriever) -> None:
+async def test_only_passages_that_would_have_been_returned_are_reported_as_dropped(retriever: Retriever) -> None:
     assert (await retriever.retrieve(["whales marine mammals breathe air"], k=1)).dropped == ()
 
 
-async def test_known_passages_are_left_out(retriever: Retriever) -> None:
+async def test_known_passages_are_excluded(retriever: Retriever) -> None:
     retrieval = await retriever.retrieve(["Ada Lovelace"], k=10, exclude=frozenset({"ada", "attack"}))
     assert "ada" not in {found.passage.id for found in retrieval.found}
     assert "attack" not in {dropped.passage_id for dropped in retrieval.dropped}
@@ -77,7 +77,7 @@ async def test_several_queries_are_fused(retriever: Retriever) -> None:
     assert {found.passage.id for found in retrieval.found} == {"byron", "babbage"}
 
 
-async def test_blank_and_repeated_queries_count_for_nothing(retriever: Retriever) -> None:
+async def test_blank_and_duplicate_queries_are_ignored(retriever: Retriever) -> None:
     once = await retriever.retrieve(["Lord Byron"], k=3)
     assert await retriever.retrieve(["Lord Byron", "", " \n", "Lord Byron"], k=3) == once
     assert (await retriever.retrieve(["", " "], k=3)).pool_ids == ()
@@ -85,12 +85,12 @@ async def test_blank_and_repeated_queries_count_for_nothing(retriever: Retriever
     assert (await retriever.retrieve(["Lord Byron"], k=0)).found == ()
 
 
-async def test_the_pool_bounds_each_side(corpus: Corpus) -> None:
+async def test_the_pool_limits_each_index(corpus: Corpus) -> None:
     narrow = HybridRetriever(corpus=corpus, encoder=AsyncEncoder(HashEncoder(256)), pool=1, links=False)
     assert len((await narrow.retrieve(["Ada Lovelace", "whales"], k=10)).pool_ids) <= 4
 
 
-async def test_is_the_same_every_time(retriever: Retriever) -> None:
+async def test_retrieval_is_deterministic(retriever: Retriever) -> None:
     first = await retriever.retrieve(["poet", "engine"], k=4)
     assert all([await retriever.retrieve(["poet", "engine"], k=4) == first for _ in range(5)])
 
@@ -106,7 +106,7 @@ NOTE = [
 
 
 @pytest.mark.parametrize("most", [hybrid.MOST_LISTED, 1], ids=["by ids", "by a wider search"])
-async def test_a_small_document_is_found_in_a_crowd(tmp_path: Path, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_small_document_is_found_among_many(tmp_path: Path, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hybrid, "MOST_LISTED", most)
     encoder = AsyncEncoder(HashEncoder(64))
     settings = Settings.load(marag_data_dir=tmp_path)

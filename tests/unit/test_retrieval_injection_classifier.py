@@ -1,4 +1,4 @@
-"""The linear model of orders to a language model, and how it is trained."""
+"""The linear classifier for instructions to a language model, and its training."""
 
 import base64
 import codecs
@@ -38,13 +38,13 @@ UNNAMED = (
 
 
 @pytest.mark.parametrize("attack", UNNAMED)
-def test_an_order_that_no_pattern_names_is_found_anywhere_in_a_passage(attack: str) -> None:
+def test_an_instruction_without_a_pattern_is_found_anywhere_in_a_passage(attack: str) -> None:
     padding = HARMLESS * 5
     for text in (attack, f"{padding}\n{attack}", f"{attack} {padding}", f"{padding} {attack} {padding}"):
         assert injections(text)
 
 
-def test_what_the_model_finds_is_named() -> None:
+def test_the_classifier_reports_what_it_found() -> None:
     assert injections(UNNAMED[1]) == (ORDER,)
 
 
@@ -58,11 +58,11 @@ def test_what_the_model_finds_is_named() -> None:
         "Prompt injection is an attack in which a document tells a model to leave its task.",
     ],
 )
-def test_harmless_texts_that_use_such_words_are_spared(text: str) -> None:
+def test_harmless_texts_with_similar_words_pass(text: str) -> None:
     assert injections(text) == ()
 
 
-def test_disguises_of_form_do_not_matter() -> None:
+def test_disguised_instructions_are_detected() -> None:
     plain = UNNAMED[1]
     assert score(plain.upper(), model()) == score(plain, model())
     assert score("\u200b".join(plain), model()) == score(plain, model())
@@ -74,19 +74,19 @@ def test_any_text_has_a_score(text: str) -> None:
     assert np.isfinite(found) or found == -np.inf
 
 
-def test_a_text_without_words_is_no_order() -> None:
+def test_a_text_without_words_is_not_an_instruction() -> None:
     assert score(" \n\t…", model()) == -np.inf
     assert not reads_like_an_order("")
 
 
-def test_a_very_long_text_takes_little_time() -> None:
+def test_a_very_long_text_is_scored_quickly() -> None:
     started = time.process_time()
     reads_like_an_order("word " * 50_000 + ". a" * 20_000)
     assert time.process_time() - started < 5
 
 
 @pytest.mark.slow
-def test_training_tells_the_two_sides_apart_and_scores_as_the_package_does() -> None:
+def test_training_separates_the_classes_and_scores_like_the_package() -> None:
     texts = _some(made_attacks([HARMLESS.split(". ")]), 150) + _some(made_harmless(), 150)
     windows = Windows.of([text.text for text in texts])
     fitted = fit(texts, windows, np.arange(len(texts)))
@@ -99,7 +99,7 @@ def test_training_tells_the_two_sides_apart_and_scores_as_the_package_does() -> 
 
 
 @pytest.mark.slow
-def test_what_is_held_out_is_in_no_part_of_the_fit() -> None:
+def test_held_out_texts_are_in_no_part_of_the_fit() -> None:
     texts = _some(made_attacks([HARMLESS.split(". ")]), 200) + _some(made_harmless(), 100)
     windows = Windows.of([text.text for text in texts])
     parts = [
@@ -110,7 +110,7 @@ def test_what_is_held_out_is_in_no_part_of_the_fit() -> None:
     assert sum(len(part) > 0 for part in parts) > 1
 
 
-def test_the_threshold_loses_few_of_the_texts_that_were_found_and_fewer_paragraphs() -> None:
+def test_the_threshold_allows_few_false_alarms_and_fewer_on_paragraphs() -> None:
     found = [LabelledText(text=str(number), attack=False, kind="email", group="") for number in range(4000)]
     scores = np.arange(4000.0)
     assert (scores > threshold(found, scores)).sum() == 10
@@ -118,7 +118,7 @@ def test_the_threshold_loses_few_of_the_texts_that_were_found_and_fewer_paragrap
     assert (scores > threshold(paragraphs, scores)).sum() == 2
 
 
-def test_every_language_makes_many_different_attacks_and_the_same_each_time() -> None:
+def test_every_language_generates_many_distinct_attacks_reproducibly() -> None:
     for language in LANGUAGES:
         first = attacks(language, 20, seed=7)
         assert len({made.text for made in first}) == len(first) >= 15 * len(grammar(language)["frames"]) * 0.6
@@ -126,13 +126,13 @@ def test_every_language_makes_many_different_attacks_and_the_same_each_time() ->
         assert not [made.text for made in first if any(mark in made.text for mark in ("{do", "{to", "⟦", " // "))]
 
 
-def test_harmless_sentences_are_of_many_kinds() -> None:
+def test_harmless_sentences_are_varied() -> None:
     kinds = {made.frame for made in harmless(10, seed=7)}
     assert len(kinds) >= 25
     assert not [made.text for made in harmless(10, seed=7) if "{" in made.text and "|" in made.text.split("{")[1]]
 
 
-def test_an_attack_stands_anywhere_in_the_prose_around_it() -> None:
+def test_attacks_are_placed_anywhere_in_the_surrounding_prose() -> None:
     chance, prose = random.Random(1), ("One.", "Two.", "Three.")
     texts = {placed("ATTACK", prose, chance) for _ in range(60)}
     assert any(text.startswith("ATTACK") for text in texts)
@@ -153,21 +153,21 @@ def test_an_attack_stands_anywhere_in_the_prose_around_it() -> None:
     ],
     ids=["base64", "hexadecimal", "percent", "letters apart", "backwards", "rotated"],
 )
-def test_an_order_in_disguise_is_read(hidden: str) -> None:
+def test_a_disguised_instruction_is_decoded(hidden: str) -> None:
     assert ORDERED in " ".join(" ".join(readings(hidden)).split()).replace(" .", ".")
     assert reads_like_an_order(f"{HARMLESS}\n{hidden}")
 
 
-def test_an_ordinary_text_hides_nothing() -> None:
+def test_an_ordinary_text_has_no_disguise() -> None:
     assert list(readings(f"{HARMLESS} The U.S. Army used B-52s, R2-D2 robots and 8 KB of memory in W.W. II.")) == []
 
 
 @given(st.text(max_size=300))
-def test_no_text_breaks_the_search_for_disguises(text: str) -> None:
+def test_any_text_can_be_searched_for_disguises(text: str) -> None:
     assert all(isinstance(reading, str) for reading in readings(text))
 
 
-def test_words_of_several_languages_have_the_same_meaning() -> None:
+def test_words_of_several_languages_share_a_meaning() -> None:
     known = lexicon()
     drop = known.names.index("drop")
     for word in ("ignore", "ignoriere", "oublie", "olvida", "dimentica", "esqueca", "игнорируи"):
@@ -175,20 +175,20 @@ def test_words_of_several_languages_have_the_same_meaning() -> None:
         assert marked[:, drop].any(), word
 
 
-def test_forms_are_told_apart_from_words() -> None:
+def test_markup_links_and_numbers_become_special_tokens() -> None:
     assert list(tokens_of('see https://example.com/x "now" <!-- 12 --> l\'assistant don\'t 忘记')) == [
         "see", "<link>", "<quote>", "now", "<quote>", "<tag>", "<number>", "<tag>",
         "l", "assistant", "dont", "忘", "记",
     ]  # fmt: skip
 
 
-def test_a_line_broken_by_the_margin_is_one_sentence() -> None:
+def test_a_wrapped_line_is_one_sentence() -> None:
     cut = Tokens.of("The report that was\nwritten later is here.\nIts author left.")
     assert cut.tokens.count(EDGE) == 3
     assert all(end - start <= LONGEST_WINDOW + 1 for start, end in cut.windows())
 
 
-def test_files_of_texts_are_read_by_kind(tmp_path: Path) -> None:
+def test_text_files_are_read_by_kind(tmp_path: Path) -> None:
     lines, kinds = tmp_path / "texts.jsonl", tmp_path / "texts.yaml"
     lines.write_text('{"text": "a", "kind": "x"}\n', "utf-8")
     kinds.write_text("x: [a]\n", "utf-8")
@@ -198,7 +198,7 @@ def test_files_of_texts_are_read_by_kind(tmp_path: Path) -> None:
         read(lines, attack=True)
 
 
-def test_the_unseen_attacks_are_many_and_in_several_languages() -> None:
+def test_the_unseen_attacks_cover_several_languages() -> None:
     texts = read(UNSEEN, attack=True)
     assert len(texts) == 100
     assert len({text.kind for text in texts}) >= 9
@@ -212,7 +212,7 @@ def _some(texts: list[LabelledText], count: int) -> list[LabelledText]:
     return random.Random(3).sample(texts, count)
 
 
-def test_a_star_within_a_phrase_stands_for_any_ending_too() -> None:
+def test_a_star_inside_a_phrase_matches_any_ending() -> None:
     machine = lexicon().names.index("machine")
     for text in ("Die künstliche Intelligenz", "искусственный интеллект"):
         tokens = Tokens.of(text).tokens
@@ -221,7 +221,7 @@ def test_a_star_within_a_phrase_stands_for_any_ending_too() -> None:
 
 
 @pytest.mark.parametrize("unit", ["a.", "中", "ab.cd-", "a.b+c", "x@"])
-def test_tokens_are_cut_in_time_that_grows_with_the_text(unit: str) -> None:
+def test_tokenisation_takes_linear_time(unit: str) -> None:
     def seconds(length: int) -> float:
         started = time.perf_counter()
         list(tokens_of(unit * (length // len(unit))))

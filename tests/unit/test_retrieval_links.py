@@ -1,4 +1,4 @@
-"""Links across hops: the second passage, which shares no word with the question."""
+"""Links across hops: finding the second passage, which shares no word with the question."""
 
 import sqlite3
 from collections.abc import AsyncIterator
@@ -53,7 +53,7 @@ def retriever(corpus: Corpus, **changes: Any) -> HybridRetriever:
     return replace(HybridRetriever(corpus=corpus, encoder=AsyncEncoder(HashEncoder()), pool=3), **changes)
 
 
-async def test_the_passage_that_the_first_one_names_comes_second(corpus: Corpus) -> None:
+async def test_the_passage_named_by_the_first_one_ranks_second(corpus: Corpus) -> None:
     found = (await retriever(corpus).retrieve([QUESTION], k=2)).found
     assert [one.passage.id for one in found] == ["film", "director"]
     assert found[1].via == "film"
@@ -62,7 +62,7 @@ async def test_the_passage_that_the_first_one_names_comes_second(corpus: Corpus)
     assert all(one.via is None for one in without.found)
 
 
-async def test_every_candidate_has_its_cosine(corpus: Corpus) -> None:
+async def test_every_candidate_has_a_cosine(corpus: Corpus) -> None:
     found = (await retriever(corpus).retrieve([QUESTION], k=20)).found
     assert all(one.dense is not None for one in found)
     unlinked = {
@@ -74,32 +74,32 @@ async def test_every_candidate_has_its_cosine(corpus: Corpus) -> None:
         assert one.lexical in {None, other.lexical}
 
 
-async def test_an_alias_of_a_document_is_a_name_too(corpus: Corpus) -> None:
+async def test_an_alias_of_a_document_counts_as_a_name(corpus: Corpus) -> None:
     found = (
         await retriever(corpus, pool=1).retrieve(["What did the Harbour Woman study? The Harbour Woman!"], k=1)
     ).found
     assert found[0].passage.id == "director"
 
 
-async def test_a_name_with_many_bearers_leads_nowhere(corpus: Corpus) -> None:
+async def test_a_name_shared_by_many_titles_is_not_followed(corpus: Corpus) -> None:
     ids = (await retriever(corpus).retrieve(["Tell me about Sorvik"], k=50)).pool_ids
     assert not any(id_.startswith("twin") for id_ in ids)
 
 
-async def test_a_rare_name_that_texts_share_links_them(corpus: Corpus) -> None:
+async def test_passages_sharing_a_rare_name_are_linked(corpus: Corpus) -> None:
     """The painter's name is no title, and the question names only the painting."""
     found = (await retriever(corpus, pool=1).retrieve(["Who was married to the painter of Grey Morning?"], k=2)).found
     assert [one.passage.id for one in found] == ["painting", "couple"]
     assert found[1].via == "painting"
 
 
-async def test_names_in_many_texts_or_in_none_are_left_out(corpus: Corpus) -> None:
+async def test_names_in_many_texts_or_in_none_are_ignored(corpus: Corpus) -> None:
     named = corpus.catalogue.mentioning(["runa falk", "northern harbour", "nobody"], most=2)
     assert named == {"runa falk": [("couple", "couple"), ("painting", "painting")]}
     assert len(corpus.catalogue.mentioning(["northern harbour"], most=3)["northern harbour"]) == 3
 
 
-async def test_a_catalogue_of_an_earlier_version_gets_the_names_of_its_texts(corpus: Corpus, tmp_path: Path) -> None:
+async def test_a_catalogue_of_an_earlier_version_is_extended_with_names(corpus: Corpus, tmp_path: Path) -> None:
     file = tmp_path / "corpora" / "films" / "catalogue.sqlite"
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("DROP TABLE mentions")
@@ -108,14 +108,14 @@ async def test_a_catalogue_of_an_earlier_version_gets_the_names_of_its_texts(cor
         assert set(earlier.mentioning(["runa falk"], most=5)) == {"runa falk"}
 
 
-async def test_what_links_bring_in_is_bounded(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_number_of_linked_passages_is_limited(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(links, "MOST_LINKED", 0)
     around = links.neighbourhood(QUESTION, [Found(passage=PASSAGES[0], score=1.0)], corpus)
-    assert [(link.source, link.target) for link in around.links] == [("film", "director")], "a name that both have"
+    assert [(link.source, link.target) for link in around.links] == [("film", "director")], "a name in both passages"
     assert around.anchors == {"film"}
 
 
-async def test_each_part_of_the_sum() -> None:
+async def test_every_term_of_the_score() -> None:
     film, director, remake = PASSAGES[0], PASSAGES[1], PASSAGES[3]
     around = links.Neighbourhood(
         anchors=frozenset({"film"}), links=(links.Link("film", "director", 2),), passages={"film": film}
@@ -127,16 +127,16 @@ async def test_each_part_of_the_sum() -> None:
     ]
     scores = {one.passage.id: one.score for one in links.ranked("Northern Harbour director born", candidates, around)}
     assert scores["film"] == pytest.approx(0.5 + 1.0 + 1.0)
-    assert scores["director"] == pytest.approx((1 + 2 / 4) / 2), "half, since two bear the name"
+    assert scores["director"] == pytest.approx((1 + 2 / 4) / 2), "half, since two passages have the name"
     assert scores["remake"] == pytest.approx(0.5 + 2 / 4), "it names the film: a link back"
 
 
 @pytest.mark.parametrize("query", ["?!", "the of and", "\ud800", "a\0b", "Northern " * 2000, "東京", "x"])
-async def test_odd_questions_are_harmless(query: str, corpus: Corpus) -> None:
+async def test_unusual_questions_are_handled(query: str, corpus: Corpus) -> None:
     await retriever(corpus).retrieve([query], k=3)
 
 
-async def test_under_the_blend_a_floor_keeps_the_irrelevant_out(corpus: Corpus) -> None:
+async def test_a_floor_on_the_blend_excludes_irrelevant_passages(corpus: Corpus) -> None:
     blended = retriever(corpus, fusion="blend", blend_floor=0.99, links=False)
     nothing = await blended.retrieve(["Ilse Brandvold"], k=2)
     assert nothing.found == ()

@@ -1,4 +1,4 @@
-"""Names as readers compare them."""
+"""Comparing names the way readers do."""
 
 import pytest
 from hypothesis import assume, given
@@ -16,7 +16,7 @@ from meta_agent_rag.text.names import LONGEST_NAME, Names, name_keys, plain, wor
         ("Spider-Man", "Spider Man"), ("\u00c5ngstr\u00f6m", "A\u030angstro\u0308m"), ("AC/DC", "ac dc"),
     ],
 )  # fmt: skip
-def test_equal_names(left: str, right: str) -> None:
+def test_equal_names_are_recognised(left: str, right: str) -> None:
     assert words(left) == words(right)
     assert name_keys(left) == name_keys(right)
 
@@ -35,7 +35,7 @@ def test_equal_names(left: str, right: str) -> None:
         ("The Who", [("the who", True)]),
     ],
 )
-def test_keys_of_a_title(title: str, keys: list[tuple[str, bool]]) -> None:
+def test_the_name_keys_of_a_title(title: str, keys: list[tuple[str, bool]]) -> None:
     assert [tuple(key) for key in name_keys(title)] == keys
 
 
@@ -43,25 +43,25 @@ def mentioned(text: str, *names: str) -> list[str]:
     return list(Names(names).mentioned(text))
 
 
-def test_the_first_and_longest_name_counts() -> None:
+def test_the_first_and_longest_match_wins() -> None:
     names = ("new york", "new york city", "city hall", "york")
     assert mentioned("New York City Hall and New York", *names) == ["new york city", "new york"]
 
 
-def test_a_name_begins_with_a_capital_where_the_text_has_any() -> None:
+def test_a_name_is_capitalised_if_the_text_has_capitals() -> None:
     assert mentioned("The band played Crash in Band", "band", "crash") == ["crash", "band"]
     assert mentioned("the lead of crash", "crash") == ["crash"]
     assert mentioned("东京 is big", "东京") == ["东京"]
 
 
-def test_a_long_name_is_found_by_its_beginning_and_no_longer_one() -> None:
+def test_names_are_matched_up_to_eight_words() -> None:
     eight = "one two three four five six seven eight"
     assert mentioned("Near One two three four five six seven eight nine.", eight) == [eight]
     assert mentioned("One two three four five six seven eight nine", f"{eight} nine") == []
 
 
 @given(st.text(max_size=200), st.text(max_size=60))
-def test_any_text_is_harmless(text: str, title: str) -> None:
+def test_any_text_is_handled(text: str, title: str) -> None:
     keys = [key.key for key in name_keys(title)]
     assert all(key.strip() == key and key for key in keys)
     found = mentioned(text, *keys)
@@ -70,7 +70,7 @@ def test_any_text_is_harmless(text: str, title: str) -> None:
 
 
 @given(st.lists(st.text("bzXYZ0129é", min_size=1, max_size=6), min_size=1, max_size=LONGEST_NAME))
-def test_a_title_is_found_where_it_is_written_in_capitals(name: list[str]) -> None:
+def test_a_title_written_in_capitals_is_found(name: list[str]) -> None:
     title = " ".join(name)
-    assume(name_keys(title))  # "by" is no name
+    assume(name_keys(title))  # "by" is not a name
     assert mentioned(f"then: {title.upper()}, so", name_keys(title)[0].key) == [name_keys(title)[0].key]

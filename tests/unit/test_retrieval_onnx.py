@@ -1,4 +1,4 @@
-"""The encoder on onnxruntime: the same vectors, an export that is whole or not there, torch where it must be."""
+"""The encoder on onnxruntime: the same vectors, an export that is complete or absent, torch as the fallback."""
 
 import json
 import logging
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(FOLDER is None, reason="the p
 
 @pytest.fixture(autouse=True)
 def _forget() -> Iterator[None]:
-    """Every test is a process of its own, as far as encoders remember things."""
+    """Clear cached encoders, as if every test ran in a separate process."""
     yield
     for remembered in (encoders._choose, encoders._exporting, encoders._computing):
         remembered.cache_clear()
@@ -88,7 +88,7 @@ TEXTS = [
 ]
 
 
-def test_vectors_are_those_of_torch(exported: Path) -> None:
+def test_vectors_match_those_of_torch(exported: Path) -> None:
     assert FOLDER is not None
     torch = SentenceEncoder(name=PACKAGED, folder=FOLDER)
     onnx = ExportingEncoder(name=PACKAGED, folder=FOLDER, data_dir=exported)
@@ -102,7 +102,7 @@ def test_vectors_are_those_of_torch(exported: Path) -> None:
     assert onnx.encode_queries([]).shape == (0, 384)
 
 
-def test_many_threads_share_one(exported: Path) -> None:
+def test_many_threads_share_one_encoder(exported: Path) -> None:
     assert FOLDER is not None
     encoder = ExportingEncoder(name=PACKAGED, folder=FOLDER, data_dir=exported)
     expected = encoder.encode_passages(TEXTS[:20])
@@ -131,7 +131,7 @@ def test_a_later_process_needs_no_torch(exported: Path) -> None:
     assert done.stderr == ""
 
 
-def test_the_setting_keeps_torch(tmp_path: Path) -> None:
+def test_a_setting_keeps_torch(tmp_path: Path) -> None:
     assert FOLDER is not None
     encoder = load_encoder(Settings.load(encoder_runtime="torch", marag_data_dir=tmp_path / "own"), PACKAGED).encoder
     assert encoder == SentenceEncoder(name=PACKAGED, folder=FOLDER)
@@ -140,7 +140,9 @@ def test_the_setting_keeps_torch(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("pooling", "dense"), [("mean", False), ("cls", False), ("max", False), ("mean", True)])
-def test_whatever_comes_after_the_transformer_is_in_the_graph(pooling: str, dense: bool, tmp_path: Path) -> None:
+def test_modules_after_the_transformer_are_part_of_the_exported_graph(
+    pooling: str, dense: bool, tmp_path: Path
+) -> None:
     folder = tiny(tmp_path, pooling=pooling, dense=dense)
     torch, _ = reference_and_place(folder, tmp_path)
     encoder = ExportingEncoder(name="tiny", folder=folder, data_dir=tmp_path)
@@ -151,10 +153,12 @@ def test_whatever_comes_after_the_transformer_is_in_the_graph(pooling: str, dens
         (encoder.encode_passages(TEXTS), torch.encode_passages(TEXTS)),
     ):
         assert np.max(1 - np.sum(ours * theirs, axis=1)) < LARGEST_DISTANCE
-    assert not np.allclose(encoder.encode_queries(["x"]), encoder.encode_passages(["x"])), "prompts of its own"
+    assert not np.allclose(encoder.encode_queries(["x"]), encoder.encode_passages(["x"])), (
+        "the model has its own prompts"
+    )
 
 
-def test_a_changed_model_is_exported_anew_and_the_earlier_export_goes(tmp_path: Path) -> None:
+def test_a_changed_model_is_exported_again_and_replaces_the_earlier_export(tmp_path: Path) -> None:
     folder = tiny(tmp_path / "one")
     earlier = ExportingEncoder(name="tiny", folder=folder, data_dir=tmp_path).encode_queries(["x"])
     (before,) = (tmp_path / "encoders").iterdir()
@@ -171,7 +175,7 @@ def _forget_computing() -> None:
     encoders._loaded.cache_clear()
 
 
-def test_exporting_twice_at_once_leaves_one_whole_export(tmp_path: Path) -> None:
+def test_concurrent_exports_leave_one_complete_export(tmp_path: Path) -> None:
     folder = tiny(tmp_path)
     torch, place = reference_and_place(folder, tmp_path / "own")
     model = encoders._model(folder)
@@ -183,7 +187,7 @@ def test_exporting_twice_at_once_leaves_one_whole_export(tmp_path: Path) -> None
     assert OnnxEncoder(name="tiny", export=place.path).encode_queries(["x"]).shape == (1, 32)
 
 
-def test_what_a_kill_leaves_is_no_export(tmp_path: Path) -> None:
+def test_a_partial_export_after_a_kill_is_not_used(tmp_path: Path) -> None:
     folder = tiny(tmp_path)
     torch, place = reference_and_place(folder, tmp_path / "own")
     program = (
@@ -204,7 +208,7 @@ def test_what_a_kill_leaves_is_no_export(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", [MODEL_FILE, FACTS_FILE])
-def test_a_damaged_export_is_made_anew(file: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_export_is_rebuilt(file: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = tiny(tmp_path)
     encoder = ExportingEncoder(name="tiny", folder=folder, data_dir=tmp_path)
     expected = encoder.encode_queries(["x"])
@@ -219,7 +223,7 @@ def test_a_damaged_export_is_made_anew(file: str, tmp_path: Path, caplog: pytest
     assert (place.path / file).read_bytes() != damaged
 
 
-def test_an_export_that_differs_is_refused_noted_and_not_tried_again(
+def test_a_deviating_export_is_rejected_recorded_and_not_retried(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder, other = tiny(tmp_path / "one"), tiny(tmp_path / "two", seed=2)
@@ -236,10 +240,10 @@ def test_an_export_that_differs_is_refused_noted_and_not_tried_again(
     noted = json.loads(place._refusal_file.read_text())
     place._refusal_file.write_text(json.dumps({**noted, "versions": {"torch": "0"}}))
     _forget_computing()
-    assert isinstance(encoder.computing(), OnnxEncoder), "other libraries: it is tried again"
+    assert isinstance(encoder.computing(), OnnxEncoder), "with other library versions the export is retried"
 
 
-def test_a_data_folder_that_cannot_be_written_to_leaves_torch(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_read_only_data_folder_falls_back_to_torch(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").write_text("")
     folder = tiny(tmp_path)
     encoder = ExportingEncoder(name="tiny", folder=folder, data_dir=tmp_path / "file")
@@ -258,7 +262,7 @@ def test_an_unclear_configuration_states_no_dimension(modules: str, tmp_path: Pa
     assert stated_dimension(tmp_path / "none") is None
 
 
-def test_a_cut_dimension_counts(tmp_path: Path) -> None:
+def test_a_truncated_dimension_is_respected(tmp_path: Path) -> None:
     folder = tiny(tmp_path)
     own = folder / "config_sentence_transformers.json"
     own.write_text(json.dumps({**json.loads(own.read_text()), "truncate_dim": 8}))

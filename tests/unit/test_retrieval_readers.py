@@ -1,4 +1,4 @@
-"""Readers of an embedded corpus have copies of their own, so that any number read while one writes."""
+"""Readers of an embedded corpus have their own copies, so that any number can read while one writes."""
 
 import asyncio
 import subprocess
@@ -32,7 +32,7 @@ async def test_a_reader_waits_for_a_short_edit(tmp_path: Path) -> None:
     assert await reader == "New"
 
 
-async def test_many_read_while_one_edits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_readers_can_read_during_an_edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folders, "_PATIENCE_SECONDS", 0.1)
     await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
     async with (
@@ -48,7 +48,7 @@ async def test_many_read_while_one_edits(tmp_path: Path, monkeypatch: pytest.Mon
             more = Passage(id="new", doc_id="new", title="New", text="A newer fact of the matter.")
             await editor.put(DocumentRecord(id="new", source="n", title="New", kind="t", content_hash="1"), [more])
         for reader in (corpus, other):
-            assert len(await reader.lexical.search("fact", 9)) == 3, "a reader sees the corpus as it was"
+            assert len(await reader.lexical.search("fact", 9)) == 3, "a reader sees the corpus as it was opened"
             assert len([passage async for passage in reader.dense.scan()]) == 3
             with pytest.raises(CorpusError, match="is read-only"):
                 await reader.lexical.update([more])
@@ -56,7 +56,7 @@ async def test_many_read_while_one_edits(tmp_path: Path, monkeypatch: pytest.Mon
     assert visible(tmp_path) == ["facts"]
 
 
-async def test_an_edit_of_an_open_corpus_is_seen_by_its_reader(tmp_path: Path) -> None:
+async def test_an_edit_of_an_open_corpus_is_visible_to_its_reader(tmp_path: Path) -> None:
     await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
     async with open_corpus(at(tmp_path), "facts", "hash-64", 64) as corpus:
         scan = corpus.dense.scan()
@@ -67,7 +67,7 @@ async def test_an_edit_of_an_open_corpus_is_seen_by_its_reader(tmp_path: Path) -
             await editor.put(DocumentRecord(id="new", source="n", title="New", kind="t", content_hash="1"), [more])
         assert [one.passage.id for one in await corpus.lexical.search("fact", 9)] == ["new"]
         assert [passage.id async for passage in corpus.dense.scan()] == ["new"]
-        assert len([passage async for passage in scan]) == 2, "what was begun before goes on over what was there"
+        assert len([passage async for passage in scan]) == 2, "a search begun earlier continues on the old state"
     assert visible(tmp_path) == ["facts"]
 
 
@@ -85,7 +85,7 @@ asyncio.run(main())
 """
 
 
-def test_readers_that_come_and_go_at_once_do_not_take_each_others_places(tmp_path: Path) -> None:
+def test_concurrent_readers_do_not_take_each_others_copies(tmp_path: Path) -> None:
     folder = CorpusFolder(home=tmp_path, name="facts")
 
     def comes_and_goes(_: int) -> bool:
@@ -98,7 +98,7 @@ def test_readers_that_come_and_go_at_once_do_not_take_each_others_places(tmp_pat
     assert list(folder.copies.iterdir()) == []
 
 
-def test_processes_read_at_once_and_a_killed_one_leaves_nothing(tmp_path: Path) -> None:
+def test_processes_read_concurrently_and_a_killed_one_leaves_nothing_behind(tmp_path: Path) -> None:
     asyncio.run(ensure_corpus(at(tmp_path), "facts", passages(), ENCODER))
 
     async def edited() -> None:
@@ -119,7 +119,7 @@ def test_processes_read_at_once_and_a_killed_one_leaves_nothing(tmp_path: Path) 
         readers[0].communicate()
         assert len(list(copies.glob("*.lock"))) == 2
         assert asyncio.run(first_title(tmp_path, "facts", "newer")) == "New"
-        assert len(list(copies.glob("*.lock"))) == 1, "the killed one's copy is gone"
+        assert len(list(copies.glob("*.lock"))) == 1, "the copy of the killed process is removed"
         readers[1].communicate(b"")
         assert readers[1].returncode == 0
     assert visible(tmp_path) == ["facts"]

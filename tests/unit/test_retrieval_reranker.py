@@ -1,4 +1,4 @@
-"""The optional cross-encoder, with a tiny one of random weights: there is none to download in a test."""
+"""The optional cross-encoder, tested with a tiny one of random weights, since tests download nothing."""
 
 import json
 import random
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(PACKAGED is None, reason="the packaged tokenizer
 
 
 def tiny(folder: Path, labels: int) -> Path:
-    """A cross-encoder of two layers whose weights are random and yet always the same."""
+    """A cross-encoder of two layers with random but reproducible weights."""
     import torch
     from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
 
@@ -50,16 +50,16 @@ WORDS = ["river", "town", "war", "tax", "banana", "cat", "novel", "director", "b
 PASSAGES = [passage(" ".join(random.Random(seed).choices(WORDS, k=3 + seed)), f"Title {seed}") for seed in range(40)]
 
 
-def test_there_is_none_by_default() -> None:
+def test_no_reranker_is_used_by_default() -> None:
     assert load_reranker(Settings.load()) is None
 
 
-async def test_scores_belong_to_their_passages_in_any_order_and_batch(model: Path) -> None:
+async def test_scores_follow_their_passages_in_any_order_and_batch(model: Path) -> None:
     reranker = load_reranker(Settings.load(reranker=str(model)))
     assert reranker is not None
     scores = await reranker.rerank("Who directed the novel?", PASSAGES)
     assert all(type(score) is float for score in scores)
-    assert len({round(score, 6) for score in scores}) > 20, "a model that tells nothing apart tests nothing"
+    assert len({round(score, 6) for score in scores}) > 20, "a model with equal scores would test nothing"
     again = load_reranker(Settings.load(reranker=str(model)))
     assert again is not None
     turned = await again.rerank("Who directed the novel?", PASSAGES[::-1])
@@ -67,12 +67,12 @@ async def test_scores_belong_to_their_passages_in_any_order_and_batch(model: Pat
     alone = [score for one in PASSAGES[:3] for score in await reranker.rerank("Who directed the novel?", [one])]
     assert alone == pytest.approx(scores[:3], abs=1e-5)
     other = await reranker.rerank("Which tax?", PASSAGES)
-    assert other != pytest.approx(scores, abs=1e-3), "the question is read as well"
+    assert other != pytest.approx(scores, abs=1e-3), "scores depend on the question too"
     untitled = [passage(one.text) for one in PASSAGES]
     assert await reranker.rerank("Who directed the novel?", untitled) != pytest.approx(scores, abs=1e-3)
 
 
-async def test_odd_input(model: Path) -> None:
+async def test_unusual_input_is_handled(model: Path) -> None:
     reranker = load_reranker(Settings.load(reranker=str(model)))
     assert reranker is not None
     assert await reranker.rerank("x", []) == []
@@ -80,14 +80,14 @@ async def test_odd_input(model: Path) -> None:
     assert len(await reranker.rerank("\ud800 and \x00", odd)) == 4
 
 
-async def test_several_scores_a_pair_are_refused(tmp_path: Path) -> None:
+async def test_a_model_with_several_scores_per_pair_is_rejected(tmp_path: Path) -> None:
     reranker = load_reranker(Settings.load(reranker=str(tiny(tmp_path / "three", labels=3))))
     assert reranker is not None
     with pytest.raises(SettingsError, match="returns 3 scores per pair; set RERANKER"):
         await reranker.rerank("x", [passage("one"), passage("two")])
 
 
-async def test_a_folder_without_weights_is_named(tmp_path: Path) -> None:
+async def test_a_folder_without_weights_is_reported(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"architectures": ["BertForSequenceClassification"]}))
     reranker = load_reranker(Settings.load(reranker=str(tmp_path)))
     assert reranker is not None
@@ -96,18 +96,18 @@ async def test_a_folder_without_weights_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("config", ["{}", "nothing", "[]", '{"architectures": ["BertModel"]}'])
-def test_another_kind_of_model_is_refused(config: str, tmp_path: Path) -> None:
+def test_another_kind_of_model_is_rejected(config: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(config)
     with pytest.raises(SettingsError, match="not a cross-encoder"):
         load_reranker(Settings.load(reranker=str(tmp_path)))
 
 
-def test_an_encoder_is_refused() -> None:
+def test_an_encoder_is_rejected() -> None:
     with pytest.raises(SettingsError, match="not a cross-encoder"):
         load_reranker(Settings.load(reranker=str(PACKAGED)))
 
 
-def test_one_that_cannot_be_had_is_not_replaced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_unavailable_reranker_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")

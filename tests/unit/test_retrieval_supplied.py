@@ -1,4 +1,4 @@
-"""Retrieval over passages that come with a question."""
+"""Retrieval over passages supplied with a question."""
 
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
@@ -23,13 +23,13 @@ def searching(*passages: Passage, encoder: HashEncoder | None = None) -> Supplie
     return SuppliedRetriever(passages=passages, encoder=AsyncEncoder(encoder or HashEncoder()))
 
 
-async def test_a_title_that_a_named_passage_mentions_is_found_though_the_question_lacks_its_words() -> None:
+async def test_a_title_mentioned_in_a_named_passage_is_found_without_shared_words() -> None:
     found = await searching(*OTHERS, BIRTH, FILM).retrieve([QUESTION], k=2)
     assert [one.passage.title for one in found.found] == ["The Salt Road", "Mira Holt"]
     assert found.found[1].via == "the salt road"
 
 
-async def test_what_is_excluded_leaves_its_place_to_the_next() -> None:
+async def test_excluded_passages_are_replaced_by_the_next() -> None:
     retriever = searching(*OTHERS, BIRTH, FILM)
     every = await retriever.retrieve([QUESTION], k=20)
     assert len(every.found) == len(every.pool_ids) == 10
@@ -37,7 +37,7 @@ async def test_what_is_excluded_leaves_its_place_to_the_next() -> None:
     assert [one.passage.id for one in rest.found] == [one.passage.id for one in every.found[2:5]]
 
 
-async def test_several_queries_are_merged_by_their_best_rank() -> None:
+async def test_several_queries_are_merged_by_best_rank() -> None:
     found = await searching(*OTHERS, BIRTH, FILM).retrieve(["Town 3 museum", "Town 6 museum"], k=2)
     assert {one.passage.title for one in found.found} == {"Town 3", "Town 6"}
 
@@ -58,7 +58,7 @@ async def test_passages_are_encoded_once() -> None:
     assert encoder.encoded == len(OTHERS)
 
 
-async def test_nothing_is_found_for_blanks_or_among_nothing() -> None:
+async def test_blank_queries_and_empty_supplies_find_nothing() -> None:
     assert not (await searching(FILM).retrieve(["  "], k=2)).found
     assert not (await searching().retrieve([QUESTION], k=2)).found
     assert not (await searching(FILM).retrieve([QUESTION], k=0)).found

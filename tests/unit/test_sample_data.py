@@ -1,4 +1,4 @@
-"""The bundled sample: its schema, its promises about answers and evidence, and the counts its README states."""
+"""The bundled sample: its schema, its guarantees for answers and evidence, and the counts stated in its README."""
 
 import re
 from collections import Counter
@@ -36,7 +36,7 @@ class Question(BaseModel):
         return {title for title, _ in self.supporting_facts}
 
     def supporting_sentences(self) -> list[str]:
-        """Sentences that carry the facts, in the order of the chain; IndexError or KeyError for a dangling one."""
+        """Sentences with the supporting facts, in chain order; IndexError or KeyError for a dangling one."""
         paragraphs = dict(self.context)
         return [paragraphs[title][index] for title, index in self.supporting_facts]
 
@@ -61,12 +61,12 @@ def test_the_sample_is_large_and_varied_enough() -> None:
     assert {row.hops for row in QUESTIONS} == set(HOPS)
 
 
-def test_ids_run_without_gaps_and_questions_differ() -> None:
+def test_ids_have_no_gaps_and_questions_are_unique() -> None:
     assert [row.id for row in QUESTIONS] == [f"sample-{n:03d}" for n in range(1, len(QUESTIONS) + 1)]
     assert len({row.question for row in QUESTIONS}) == len(QUESTIONS)
 
 
-def test_a_title_has_one_text_everywhere() -> None:
+def test_a_title_has_the_same_text_everywhere() -> None:
     texts: dict[str, set[str]] = {}
     for row in QUESTIONS:
         for title, sentences in row.context:
@@ -79,7 +79,7 @@ def test_paragraphs_have_the_stated_length() -> None:
     assert {title: len(text) for title, text in pool().items() if not 250 <= len(text) <= 650} == {}
 
 
-def test_sentences_join_to_the_text() -> None:
+def test_sentences_concatenate_to_the_text() -> None:
     for row in QUESTIONS:
         for title, (first, *rest) in row.context:
             assert first == first.strip(), title
@@ -102,7 +102,7 @@ def test_hops_and_level_follow_from_the_supporting_paragraphs(row: Question) -> 
 
 
 @each_question
-def test_the_answer_is_where_its_type_says(row: Question) -> None:
+def test_the_answer_is_located_according_to_its_type(row: Question) -> None:
     if row.type == "yes_no":
         assert row.answer in {"yes", "no"}
     elif row.type == "comparison":
@@ -111,7 +111,9 @@ def test_the_answer_is_where_its_type_says(row: Question) -> None:
         *earlier, last = row.supporting_sentences()
         assert row.answer in last
         assert row.answer not in row.question
-        assert not any(row.answer in sentence for sentence in earlier), "a hop could be skipped"
+        assert not any(row.answer in sentence for sentence in earlier), (
+            "a hop could be skipped if an earlier sentence held the answer"
+        )
 
 
 @each_question
@@ -121,13 +123,13 @@ def test_aliases_are_other_spellings(row: Question) -> None:
 
 
 @each_chain
-def test_later_hops_are_not_named_in_the_question(row: Question) -> None:
+def test_later_hop_titles_are_not_in_the_question(row: Question) -> None:
     (start, _), *later = row.supporting_facts
     named = {title for title, _ in later if title != start and title.lower() in row.question.lower()}
     assert named == set()
 
 
-def test_supporting_paragraphs_do_not_stand_at_fixed_positions() -> None:
+def test_supporting_paragraphs_are_at_varying_positions() -> None:
     first = Counter(row.context[0][0] in row.supporting_titles() for row in QUESTIONS)
     assert first[True] > 0
     assert first[False] > 0

@@ -1,4 +1,4 @@
-"""A sample row says how an answer scored, and at which stage supporting evidence was lost."""
+"""A sample row states how an answer scored, and at which stage supporting evidence was lost."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +28,7 @@ WHO = Question(
         for text in (*GOLD, "Whales breathe air.")
     ),
 )
-# Ids of another corpus: paragraphs are known by title and text.
+# Ids of another corpus: paragraphs are identified by title and text.
 EVIDENCE = [Passage(id=f"x{n}", doc_id="d", title=text.split()[0], text=text) for n, text in enumerate(GOLD)]
 
 
@@ -48,21 +48,21 @@ def stages(
     return tuple(found.values())
 
 
-def test_each_stage_counts_what_the_one_before_left() -> None:
+def test_each_stage_is_limited_by_the_previous_one() -> None:
     both = ("x0", "x1", "x9")
     assert stages(both, both, ("Byron was her father",)) == (1.0, 1.0, 0.5, 0.5)
     assert stages(both, ("x0",), GOLD) == (1.0, 0.5, 0.5, 0.5)
     assert stages((), (), GOLD) == (0.0, 0.0, 0.0, 0.0)
 
 
-def test_a_citation_is_a_use_of_what_was_packed_at_its_number() -> None:
+def test_a_citation_uses_the_passage_packed_at_its_number() -> None:
     both = ("x0", "x1")
     assert stages(both, both, (), "Byron [2].") == (1.0, 1.0, 0.0, 0.5)
     assert stages(both, both, (), "Byron [1, 2].") == (1.0, 1.0, 0.0, 1.0)
     assert stages(both, ("x1",), (), "Byron [2].") == (1.0, 0.5, 0.0, 0.0)
 
 
-def test_a_question_without_labels_has_none() -> None:
+def test_a_question_without_labels_has_no_evidence_recall() -> None:
     bare = Question(id="q", text="?", answer="a", paragraphs=())
     assert evidence_recall(bare, round_of((), (), ()), []) is None
 
@@ -75,12 +75,14 @@ def test_a_question_without_labels_has_none() -> None:
         (("Byron was not her father.",), "Ada", (1.0, 1.0, 0.0, 0.0)),
     ],
 )
-def test_where_the_gold_answer_still_was(quotes: tuple[str, ...], short: str, expected: tuple[float, ...]) -> None:
+def test_the_stages_that_still_contain_the_gold_answer(
+    quotes: tuple[str, ...], short: str, expected: tuple[float, ...]
+) -> None:
     found = answer_recall(WHO, round_of(("x0", "x1"), ("x0", "x1"), quotes, short=short), EVIDENCE)
     assert found == dict(zip(STAGES, expected, strict=True))
 
 
-def test_an_alias_counts_and_a_yes_is_not_looked_for() -> None:
+def test_aliases_are_searched_for_but_yes_and_no_are_not() -> None:
     alias = Question(id="q", text="?", answer="George Gordon", aliases=("Byron",), paragraphs=WHO.paragraphs)
     found = answer_recall(alias, round_of(("x1",), (), ()), EVIDENCE)
     assert found == {"retrieved": 1.0, "packed": 0.0, "quoted": 0.0, "used": 0.0}
@@ -92,14 +94,14 @@ LONG = tuple(f" Sentence number {number} says nothing of interest to anybody." f
 
 
 def long_paragraph(supporting: int) -> Question:
-    """A question whose one paragraph is supported by one of many sentences."""
+    """A question whose only paragraph has one supporting sentence among many."""
     paragraph = Paragraph(
         title="Long", sentences=LONG, is_supporting=True, supporting_sentences=frozenset({supporting})
     )
     return Question(id="q", text="?", answer="a", paragraphs=(paragraph,), supporting_facts=(("Long", supporting),))
 
 
-def test_a_shortened_passage_counts_by_the_sentences_that_the_prompt_held() -> None:
+def test_a_truncated_passage_counts_only_for_the_sentences_in_the_prompt() -> None:
     (passage,) = passages_of(long_paragraph(0).paragraphs)
     packing = pack([Found(passage=passage, score=0.0)], 150).packing
     assert packing.shortened_ids == (passage.id,)
@@ -112,7 +114,7 @@ def test_a_shortened_passage_counts_by_the_sentences_that_the_prompt_held() -> N
 
 
 @pytest.mark.parametrize("budget", range(60, 400, 17))
-def test_the_prompt_is_found_again_from_its_record(budget: int) -> None:
+def test_the_prompt_is_reconstructed_from_its_record(budget: int) -> None:
     texts = ["".join(LONG[:7]), "Whales breathe air. They sing.", "".join(LONG)]
     passages = [Passage(id=f"p{n}", doc_id="d", title=f"T{n}", text=text) for n, text in enumerate(texts)]
     packed = pack([Found(passage=passage, score=0.0) for passage in passages], budget)
@@ -144,7 +146,7 @@ async def answered(folder: Path, **fields: Any) -> dict[str, Any]:
 
 async def test_a_row_has_supporting_facts_and_joint_scores(tmp_path: Path) -> None:
     row = await answered(tmp_path)
-    # the returned draft quotes one of the two supporting sentences, and its answer is right
+    # the returned draft is right and quotes one of the two supporting sentences
     assert row["supporting_facts"] == [(BIRTH.title, 0)]
     assert row["support"] == {"em": 0.0, "f1": pytest.approx(2 / 3), "precision": 1.0, "recall": 0.5}
     assert row["joint"] == {"em": 0.0, "f1": pytest.approx(2 / 3), "precision": 1.0, "recall": 0.5}
@@ -153,7 +155,7 @@ async def test_a_row_has_supporting_facts_and_joint_scores(tmp_path: Path) -> No
     assert row["rounds"][0]["answer_recall"] == {"retrieved": 1.0, "packed": 1.0, "quoted": 0.0, "used": 0.0}
 
 
-async def test_a_row_has_the_tokens_of_every_call(tmp_path: Path) -> None:
+async def test_a_row_counts_the_tokens_of_every_call(tmp_path: Path) -> None:
     run = await ask(tmp_path, WRONG)
     usage = sample_row(SALT_ROAD, "metarag", run.answer, latency_s=1.0)["usage"]
     assert [(one["stage"], one["round"]) for one in usage] == [(call.stage, call.round) for call in run.answer.calls]
@@ -164,7 +166,7 @@ async def test_a_row_has_the_tokens_of_every_call(tmp_path: Path) -> None:
     assert sample_row(SALT_ROAD, "metarag", silent, latency_s=1.0)["usage"][0]["prompt"] is None
 
 
-async def test_a_method_that_does_not_quote_has_neither(tmp_path: Path) -> None:
+async def test_a_method_without_quotes_has_neither_score(tmp_path: Path) -> None:
     row = await answered(tmp_path, quotes=False)
     assert (row["support"], row["joint"]) == (None, None)
 
@@ -179,7 +181,7 @@ BORN = Question(id="b", text="?", answer="Oslo", paragraphs=(HOLT, PAGE), suppor
 
 
 def facts(*quotes: str, elsewhere: str = "", packed: bool = True) -> list[tuple[str, int]]:
-    """The facts of one draft; `elsewhere` is the text of a further passage, of no paragraph of the question."""
+    """The supporting facts of one draft; `elsewhere` is a further passage that is not a paragraph of the question."""
     passages = [
         *passages_of([HOLT]),
         *([Passage(id="x", doc_id="x", title="Else", text=elsewhere)] if elsewhere else []),
@@ -210,17 +212,17 @@ def facts(*quotes: str, elsewhere: str = "", packed: bool = True) -> list[tuple[
         ("born in Oslo in 1900. She moved to Bergen", [0, 1]),
         ("in 1900.  She moved to Bergen. There she", [0, 1, 2]),
         ("in Oslo in 1900.", [0]),
-        ("She moved to Bergen. T", [1]),  # a letter is no word
+        ("She moved to Bergen. T", [1]),  # a letter is not a word
         ("She moved to Rome.", []),
         ("in Oslo in 1900. She stayed.", []),
         ("\u201cShe moved to Bergen.\u201d", [1]),
     ],
 )
-def test_a_quote_stands_for_every_sentence_that_it_touches(quote: str, sentences: list[int]) -> None:
+def test_a_quote_stands_for_every_sentence_it_overlaps(quote: str, sentences: list[int]) -> None:
     assert facts(quote) == [("Holt", index) for index in sentences]
 
 
-def test_a_short_quote_names_a_sentence_only_where_it_can_mean_no_other() -> None:
+def test_a_short_quote_counts_only_if_unambiguous() -> None:
     assert facts("Oslo") == []  # in two paragraphs
     assert facts("Bergen") == [("Holt", 1)]
     assert facts("Berg") == []  # a part of a word
@@ -229,18 +231,18 @@ def test_a_short_quote_names_a_sentence_only_where_it_can_mean_no_other() -> Non
     assert facts("", " . ") == []
 
 
-def test_a_quote_in_several_paragraphs_names_them_all_each_once() -> None:
+def test_a_quote_in_several_paragraphs_counts_once_for_each() -> None:
     assert facts("was born in Oslo", "born in Oslo", "She sang.") == [("Holt", 0), ("Page", 0), ("Page", 1)]
 
 
-def test_a_quote_from_another_passage_of_the_prompt_is_a_prediction_too() -> None:
+def test_a_quote_from_another_passage_of_the_prompt_counts_as_a_prediction() -> None:
     other = "Whales sing. They breathe air. They were never born in Oslo in 1900."
     assert facts("They breathe air", elsewhere=other) == [("Else", 1)]
     assert facts("They breathe air", elsewhere=other, packed=False) == []
     assert facts("born in Oslo in 1900", elsewhere=other) == [("Holt", 0), ("Else", 2)]
 
 
-def test_sentences_without_a_blank_between_them_are_told_apart() -> None:
+def test_sentences_without_a_space_between_them_are_separated() -> None:
     glued = Paragraph(title="Glued", sentences=("He came", "She went", " ", "home."), is_supporting=True)
     question = Question(id="g", text="?", answer="a", paragraphs=(glued,))
     draft = Draft(answer="a", short_answer="a", quotes=("cameShe went home",))

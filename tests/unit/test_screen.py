@@ -1,4 +1,4 @@
-"""What a person at a terminal sees while an answer is on its way."""
+"""What the terminal shows while an answer is being written."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ LIGHT = Passage(id="a", doc_id="a", title="Selwick Light", text="Selwick Light w
 
 
 class Status:
-    """Keeps what a spinner would show."""
+    """Records what a spinner would show."""
 
     def __init__(self) -> None:
         self.shown: list[str] = []
@@ -30,7 +30,7 @@ class Status:
 
 
 @given(st.text(max_size=80), st.integers(min_value=1, max_value=60))
-def test_the_last_words_fit_in_their_columns(text: str, columns: int) -> None:
+def test_the_last_words_fit_the_available_columns(text: str, columns: int) -> None:
     assert len(last_words(text, columns)) <= columns
 
 
@@ -46,10 +46,10 @@ def test_only_drafts_are_shown() -> None:
     for stage in ("plan", "look_up", "write", "coach", "check_claims"):
         screen.writing(_request(stage), "Orla [red]Finnimore")
     assert len(status.shown) == 1
-    assert r"Orla \[red]Finnimore" in status.shown[0]  # never read as markup
+    assert r"Orla \[red]Finnimore" in status.shown[0]  # never interpreted as markup
 
 
-async def test_a_draft_is_reported_while_it_is_written(tmp_path: Path) -> None:
+async def test_a_draft_is_streamed_while_it_is_written(tmp_path: Path) -> None:
     seen: list[tuple[str, str]] = []
     with loopback_server(quoting()) as server:
         settings = Settings.load(
@@ -70,7 +70,7 @@ async def test_a_draft_is_reported_while_it_is_written(tmp_path: Path) -> None:
     assert answer.rounds[0].draft.answer in drafts[-1]
 
 
-async def test_a_transport_that_cannot_stream_serves_all_the_same(tmp_path: Path) -> None:
+async def test_a_transport_without_streaming_still_works(tmp_path: Path) -> None:
     seen: list[Any] = []
     model = ScriptedModel()
     async with open_engine(Settings.load(marag_data_dir=tmp_path), transport=model) as engine:

@@ -1,4 +1,4 @@
-"""Sessions of the service's clients: what ends together is remembered, what nobody goes on with goes."""
+"""Client sessions of the service: concurrent exchanges are all remembered, and unused sessions dropped."""
 
 import asyncio
 import sqlite3
@@ -16,7 +16,7 @@ from tests.forked import forked_call
 MANY = Limits(tokens=10_000, exchanges=50, fold_at=50)
 
 
-async def test_exchanges_of_one_session_that_end_together_are_all_remembered(tmp_path: Path) -> None:
+async def test_concurrent_exchanges_of_one_session_are_all_remembered(tmp_path: Path) -> None:
     async with open_client_sessions(tmp_path, Limits(tokens=10_000, exchanges=20, fold_at=20)) as sessions:
         asked = [f"question {number}" for number in range(6)]
         await asyncio.gather(
@@ -28,7 +28,7 @@ async def test_exchanges_of_one_session_that_end_together_are_all_remembered(tmp
 
 
 def dozen(folder: Path, worker: str, other: str) -> None:
-    """A worker that remembers a dozen exchanges, once the other is there too."""
+    """A worker that remembers a dozen exchanges once the other worker is ready."""
 
     def together() -> None:
         (folder / worker).touch()
@@ -70,7 +70,7 @@ async def test_a_cancelled_writer_does_not_block_others(tmp_path: Path) -> None:
         assert (await first.before("me", "s", "notes")).turns in {2, 3}  # the first one may have been written
 
 
-async def test_sessions_that_nobody_goes_on_with_are_dropped(tmp_path: Path) -> None:
+async def test_unused_sessions_are_dropped(tmp_path: Path) -> None:
     limits = Limits(tokens=10_000, exchanges=20, fold_at=20)
     async with open_client_sessions(tmp_path, limits) as sessions:
         await sessions.remember("me", "old", "notes", question="q", answer="a", standalone="q")

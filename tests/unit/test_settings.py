@@ -1,4 +1,4 @@
-"""Settings: where a value comes from, and what is said about one that cannot be."""
+"""Settings: where a value comes from, and how invalid values are reported."""
 
 import re
 from pathlib import Path
@@ -20,7 +20,7 @@ def dotenv(text: str) -> None:
     Path(".env").write_text(text, encoding="utf-8")
 
 
-def test_precedence_of_all_sources(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sources_have_a_fixed_precedence(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Settings.load().rrf_k == 60
     dotenv("RRF_K=1\n")
     assert Settings.load().rrf_k == 1
@@ -35,14 +35,14 @@ def test_tests_do_not_see_the_developers_settings(tmp_path: Path) -> None:
     assert settings.marag_data_dir == tmp_path / "data"
 
 
-def test_sources_are_merged_by_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sources_are_merged_per_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     dotenv("RETRIEVAL_TOP_K=7\nRRF_K=8\nnot a line\nUNKNOWN=1\n")
     monkeypatch.setenv("rrf_k", "9")
     settings = Settings.load(["retrieval_pool = 10 "])
     assert (settings.retrieval_top_k, settings.rrf_k, settings.retrieval_pool) == (7, 9, 10)
 
 
-def test_empty_values_are_no_values(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_values_count_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
     dotenv("LLM_PROVIDER=groq\nCOST_LIMIT_USD=\n")
     monkeypatch.setenv("LLM_PROVIDER", "")
     settings = Settings.load(["LLM_PROVIDER="])
@@ -50,12 +50,12 @@ def test_empty_values_are_no_values(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings.cost_limit_usd is None
 
 
-def test_the_last_assignment_counts_and_a_value_may_hold_an_equals_sign() -> None:
+def test_the_last_assignment_wins_and_a_value_may_contain_an_equals_sign() -> None:
     assert Settings.load(["LLM_PROVIDER=openai", "llm_provider=groq"]).llm_provider == "groq"
     assert Settings.load(["LLM_BASE_URL=http://h/a=b"]).llm_base_url == "http://h/a=b"
 
 
-def test_an_address_with_a_query_is_refused_and_not_shown() -> None:
+def test_an_address_with_a_query_is_rejected_and_not_shown() -> None:
     with pytest.raises(SettingsError, match=r"LLM_BASE_URL .* contains a query") as caught:
         Settings.load(["LLM_BASE_URL=http://127.0.0.1:9/v1?key=SECRETKEY"])
     assert "SECRETKEY" not in str(caught.value)
@@ -72,12 +72,12 @@ def test_an_address_with_a_query_is_refused_and_not_shown() -> None:
         "http://",
     ],
 )
-def test_a_host_or_port_that_none_can_have_is_refused(url: str) -> None:
+def test_an_impossible_host_or_port_is_rejected(url: str) -> None:
     with pytest.raises(SettingsError, match=r"LLM_BASE_URL .* write it as http://HOST:PORT/PATH"):
         Settings.load([f"LLM_BASE_URL={url}"])
 
 
-def test_a_mark_at_the_beginning_of_the_file_is_no_part_of_a_name() -> None:
+def test_a_byte_order_mark_is_not_part_of_a_name() -> None:
     Path(".env").write_bytes(b"\xef\xbb\xbfRRF_K=5\r\nRETRIEVAL_TOP_K=6\r\n")
     assert (Settings.load().rrf_k, Settings.load().retrieval_top_k) == (5, 6)
 
@@ -103,7 +103,7 @@ def test_a_mark_at_the_beginning_of_the_file_is_no_part_of_a_name() -> None:
     ],
 )
 @pytest.mark.parametrize("source", ["--set", "environment", ".env"])
-def test_a_bad_value_is_one_sentence_that_names_the_setting(
+def test_an_invalid_value_is_reported_in_one_sentence_with_the_setting(
     name: str, value: str, reason: str, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if source == "environment":
@@ -128,7 +128,7 @@ def test_an_assignment_without_a_value_is_explained(assignment: str) -> None:
         Settings.load([assignment])
 
 
-def test_an_unknown_name_is_said_without_its_value() -> None:
+def test_an_unknown_name_is_reported_without_its_value() -> None:
     with pytest.raises(SettingsError) as caught:
         Settings.load([f"DEEPSEEK_KEY={SECRET}"])
     assert str(caught.value) == (
@@ -145,7 +145,7 @@ def test_an_unknown_name_is_said_without_its_value() -> None:
         ("EMBED_MODEL_PATH", "EMBEDDED_MODEL_PATH"),
     ],
 )
-def test_a_misspelt_line_is_named_once_without_its_value(
+def test_a_misspelt_line_is_reported_once_without_its_value(
     name: str, meant: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     setting_faults._warn.cache_clear()
@@ -166,14 +166,14 @@ def test_a_misspelt_line_is_named_once_without_its_value(
         "RRF_K=7\nrrf_k=8",
     ],
 )
-def test_names_of_other_software_are_passed_over(text: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_names_of_other_software_are_ignored(text: str, caplog: pytest.LogCaptureFixture) -> None:
     setting_faults._warn.cache_clear()
     dotenv(text)
     Settings.load()
     assert not caplog.records
 
 
-def test_a_file_that_is_not_utf8_is_named() -> None:
+def test_a_file_that_is_not_utf8_is_reported() -> None:
     Path(".env").write_bytes(b"LLM_PROVIDER=caf\xe9\n")
     with pytest.raises(SettingsError, match=r"\.env in this folder is not UTF-8"):
         Settings.load()
@@ -186,17 +186,17 @@ def test_a_file_that_is_not_utf8_is_named() -> None:
         (" evaluate = flash , short_answer=pro,, ", {"evaluate": "flash", "short_answer": "pro"}),
     ],
 )
-def test_stage_tiers(text: str, tiers: dict[str, str]) -> None:
+def test_stage_tiers_are_parsed(text: str, tiers: dict[str, str]) -> None:
     assert Settings.load([f"STAGE_TIERS={text}"]).stage_tiers == tiers
 
 
-def test_a_tier_that_there_is_not() -> None:
+def test_an_unknown_tier_is_rejected() -> None:
     with pytest.raises(SettingsError, match=r"^The setting STAGE_TIERS cannot be 'gold': .*'flash' or 'pro'\.$"):
         Settings.load(["STAGE_TIERS=evaluate=gold"])
 
 
 @pytest.mark.parametrize("source", ["--set", "environment", ".env"])
-def test_a_former_name_is_read_and_said(
+def test_a_former_name_is_read_and_reported(
     source: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     setting_faults.todays_name.cache_clear()
@@ -211,7 +211,9 @@ def test_a_former_name_is_read_and_said(
         assert settings.convergence_threshold == 0.7
     (said,) = [record.getMessage() for record in caplog.records]
     assert said == f"The setting {name} is now called CONVERGENCE_THRESHOLD; its value is used."
-    assert Settings.load(["CONVERGENCE_THRESHOLD=0.6"]).convergence_threshold == 0.6, "today's name comes first"
+    assert Settings.load(["CONVERGENCE_THRESHOLD=0.6"]).convergence_threshold == 0.6, (
+        "the current name takes precedence"
+    )
     with pytest.raises(SettingsError, match="The setting CONVERGENCE_THRESHOLD cannot be '7'"):
         Settings.load([f"{name}=7"])
 
@@ -221,7 +223,7 @@ def test_settings_are_frozen() -> None:
         Settings.load().rrf_k = 1  # type: ignore[misc]  # the point of the test
 
 
-def test_there_are_secrets() -> None:
+def test_keys_and_tokens_are_secrets() -> None:
     assert {"deepseek_api_key", "openai_api_key", "groq_api_key", "google_api_key", "llm_api_key", "hf_token"} <= set(
         KEYS
     )
@@ -234,14 +236,14 @@ def test_secrets_are_never_shown(name: str, monkeypatch: pytest.MonkeyPatch) -> 
     settings = Settings.load()
     key = getattr(settings, name)
     assert isinstance(key, SecretStr)
-    assert key.get_secret_value() == SECRET  # blanks around it are a slip of copying
+    assert key.get_secret_value() == SECRET  # surrounding spaces are a copying mistake
     shown = [repr(settings), str(settings), settings.model_dump_json(), str(settings.model_dump(mode="json"))]
     assert not any(SECRET in text for text in (*shown, str(settings.model_dump())))
 
 
 @pytest.mark.parametrize("name", KEYS)
 @pytest.mark.parametrize("slip", [f"{SECRET}…", f"“{SECRET}”", f"{SECRET}\n{SECRET}", f"{SECRET}\x7f"])
-def test_a_key_that_no_header_can_hold_is_refused_unseen(name: str, slip: str) -> None:
+def test_a_key_unfit_for_a_header_is_rejected_without_being_shown(name: str, slip: str) -> None:
     with pytest.raises(SettingsError) as caught:
         Settings.load([f"{name}={slip}"])
     assert str(caught.value).startswith(f"The setting {name.upper()} cannot be (hidden): ")
@@ -251,7 +253,7 @@ def test_a_key_that_no_header_can_hold_is_refused_unseen(name: str, slip: str) -
 
 
 @pytest.mark.parametrize("name", Settings.model_fields)
-def test_every_setting_is_described(name: str) -> None:
+def test_every_setting_has_a_description(name: str) -> None:
     description = Settings.model_fields[name].description
     assert description is not None
     assert re.fullmatch(r"\S.{10,}\.", description), description
@@ -262,11 +264,11 @@ def test_descriptions_are_in_the_order_of_the_class() -> None:
     assert {name: default for name, _, default in described()}["MARAG_DATA_DIR"] is None
 
 
-def test_the_example_in_the_repository_is_the_settings() -> None:
+def test_the_example_file_in_the_repository_is_up_to_date() -> None:
     assert (REPOSITORY / ".env.example").read_text(encoding="utf-8") == env_example()
 
 
-def test_the_example_changes_nothing_and_neither_does_uncommenting_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_file_states_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MARAG_DATA_DIR")
     defaults = Settings.load()
     dotenv(env_example())

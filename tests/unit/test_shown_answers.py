@@ -1,4 +1,4 @@
-"""Right answers are shown and wrong ones are not, whoever the critic is: the cases of `tests/shown`."""
+"""Right answers are shown and wrong ones are not, with any critic: the cases of `tests/shown`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ FILES = (
 RIGHT_SHOWN = 57 / 60
 WRONG_SHOWN = 2 / 120
 SLY_SHOWN = 1 / 4
-"""Of all wrong answers, where the critic refuses the control claim alone: 67 of 298 when it was measured."""
+"""The share of wrong answers shown if the critic rejects only the control claim; measured: 67 of 298."""
 
 
 def of(file: str, *, right: bool) -> Sequence[Case]:
@@ -26,12 +26,12 @@ def of(file: str, *, right: bool) -> Sequence[Case]:
 
 
 async def shown_of(folder: Path, some: Sequence[Case], critic: Critic) -> list[str]:
-    """The names of the cases that are shown unmarked."""
+    """The names of the cases whose answers are shown unmarked."""
     replies = [(case, await checked_case(folder, case, critic, "CLAIM_CHECK=both")) for case in some]
     return [case.name for case, reply in replies if shown(case, reply)]
 
 
-def test_there_are_enough_cases_of_every_kind() -> None:
+def test_every_kind_has_enough_cases() -> None:
     right, wrong = ([case for file in FILES for case in of(file, right=side)] for side in (True, False))
     assert len(right) >= 60
     assert len(wrong) >= 120
@@ -52,12 +52,12 @@ async def test_right_answers_are_shown(file: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("critic", ["honest", "gullible"])
 @pytest.mark.parametrize("file", FILES)
-async def test_wrong_answers_are_not(file: str, critic: Critic, tmp_path: Path) -> None:
+async def test_wrong_answers_are_not_shown(file: str, critic: Critic, tmp_path: Path) -> None:
     wrong = of(file, right=False)
     assert len(slipped := await shown_of(tmp_path, wrong, critic)) <= WRONG_SHOWN * max(len(wrong), 60), slipped
 
 
 @pytest.mark.slow
-async def test_what_passes_a_critic_that_refuses_the_control_claim_alone(tmp_path: Path) -> None:
+async def test_few_wrong_answers_pass_a_critic_that_rejects_only_the_control_claim(tmp_path: Path) -> None:
     wrong = [case for file in FILES for case in of(file, right=False)]
     assert len(await shown_of(tmp_path, wrong, "sly")) <= SLY_SHOWN * len(wrong)

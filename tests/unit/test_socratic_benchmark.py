@@ -1,4 +1,4 @@
-"""The coach's benchmark on its scripted explainer: what it prints, and that the figures say what happened."""
+"""The coach's benchmark on its scripted explainer: its output, and that the figures are correct."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from benchmarks.coaching.explainer import data
 from benchmarks.socratic import app
 
 
-def test_the_benchmark_prints_one_object() -> None:
+def test_the_benchmark_prints_one_json_object() -> None:
     done = CliRunner().invoke(app, ["--no-encoder", "--turns", "30", "--json"])
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
@@ -23,11 +23,11 @@ def test_the_benchmark_prints_one_object() -> None:
     assert "scope" not in told
     for hook, shares in told["hooks"].items():
         assert shares["after"] < shares["before"], hook
-    # the promise is 20 ms; a busy machine may take longer
+    # the stated limit is 20 ms; a busy machine may take longer
     assert told["latency"]["without_encoder"]["p95_ms"] < 200
 
 
-def test_the_benchmark_speaks_to_people_and_names_a_missing_course(tmp_path: Path) -> None:
+def test_the_benchmark_prints_text_and_reports_a_missing_course(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["--no-encoder", "--turns", "6"])
     assert done.exit_code == 0, done.output
     assert "0.0% of replies shown" in done.stdout
@@ -36,7 +36,7 @@ def test_the_benchmark_speaks_to_people_and_names_a_missing_course(tmp_path: Pat
     assert "No course" in missing.output
 
 
-def test_the_sample_course_is_worth_asking() -> None:
+def test_the_sample_course_has_enough_passages_and_questions() -> None:
     course = read_course()
     assert [topic.name for topic in course.topics] == ["seasons", "sundials", "time"]
     assert len(course.passages) >= 15

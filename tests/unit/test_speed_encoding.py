@@ -1,4 +1,4 @@
-"""The measurement of encoders runs, without a model: figures are not judged here."""
+"""The encoder benchmark runs without a model; its figures are not checked here."""
 
 import gzip
 import json
@@ -30,13 +30,13 @@ def test_it_measures_both_runtimes_on_a_corpus(tmp_path: Path) -> None:
     assert {"query_ratio", "passages_ratio", "first_use_s"} <= set(figures)
 
 
-def test_people_read_it_line_by_line_on_the_sample() -> None:
+def test_it_prints_lines_of_text_for_the_sample() -> None:
     done = measured("--n", "8", "--queries", "2", "--starts", "1")
     assert done.exit_code == 0, done.stderr
     assert "imports no torch" in done.stdout
 
 
-def test_a_folder_without_a_corpus_is_named(tmp_path: Path) -> None:
+def test_a_folder_without_a_corpus_is_reported(tmp_path: Path) -> None:
     done = measured("--corpus-dir", str(tmp_path))
     assert done.exit_code == 2
     assert "contains neither corpus.jsonl" in done.stderr

@@ -1,4 +1,4 @@
-"""Rows of earlier versions: fields that have a new name are read under the old one too."""
+"""Rows of earlier versions: renamed fields are also read under their old names."""
 
 from dataclasses import asdict, replace
 

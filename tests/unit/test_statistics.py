@@ -1,4 +1,4 @@
-"""Intervals, tests, discrimination and calibration: known values, determinism, and inputs that have none."""
+"""Intervals, tests, discrimination and calibration: known values, determinism, and undefined inputs."""
 
 import math
 import random
@@ -26,8 +26,8 @@ from meta_agent_rag.errors import InputError
 from meta_agent_rag.statistics.paired import Difference, bootstrap_ci, mcnemar_exact, paired_difference, permutation_p
 
 
-def test_the_interval_is_that_of_the_binomial() -> None:
-    """For 500 answers, half of them right, the normal approximation gives 50 +- 4.38 points."""
+def test_the_bootstrap_interval_matches_the_binomial_one() -> None:
+    """For 500 answers, half of them right, the normal approximation is 50 +- 4.38 points."""
     low, high = bootstrap_ci([100.0, 0.0] * 250, seed=7)
     assert low == pytest.approx(50 - 4.38, abs=0.8)
     assert high == pytest.approx(50 + 4.38, abs=0.8)
@@ -40,13 +40,13 @@ def test_the_same_seed_gives_the_same_interval_in_any_order() -> None:
 
 
 @pytest.mark.parametrize("values", [[0.3], [0.3] * 9, [0.0], [100.0, 100.0]])
-def test_nothing_to_resample(values: list[float]) -> None:
+def test_identical_values_have_a_point_interval(values: list[float]) -> None:
     assert bootstrap_ci(values) == (values[0], values[0])
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=30), st.integers(0, 5))
 @settings(max_examples=30, deadline=None)
-def test_the_interval_lies_within_the_values(values: list[float], seed: int) -> None:
+def test_the_interval_lies_within_the_range_of_values(values: list[float], seed: int) -> None:
     low, high = bootstrap_ci(values, resamples=50, seed=seed)
     assert min(values) - 1e-9 <= low <= high <= max(values) + 1e-9
 
@@ -57,19 +57,19 @@ def test_percentiles_by_hand() -> None:
 
 
 @pytest.mark.parametrize("values", [[], [1.0, math.nan], [math.inf]])
-def test_no_figure_from_nothing(values: list[float]) -> None:
+def test_empty_or_non_finite_input_is_rejected(values: list[float]) -> None:
     with pytest.raises(InputError):
         bootstrap_ci(values)
     with pytest.raises(InputError):
         percentiles(values)
 
 
-def test_at_least_one_resample() -> None:
+def test_at_least_one_resample_is_required() -> None:
     with pytest.raises(InputError, match="resample"):
         bootstrap_ci([1.0, 2.0], resamples=0)
 
 
-def test_the_module_loads_nothing_heavy() -> None:
+def test_the_module_imports_no_heavy_library() -> None:
     code = "import sys, benchmarks.statistics; sys.exit(bool({'numpy', 'scipy', 'sklearn'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -81,8 +81,8 @@ def test_a_paired_difference_by_hand() -> None:
     assert paired_difference([3.0, 1.0], [5.0, 3.0]) == Difference(mean=2.0, low=2.0, high=2.0)
 
 
-def test_pairing_removes_what_both_share() -> None:
-    """Two sides that differ by 10 points on every question differ surely, however unlike the questions."""
+def test_pairing_removes_shared_variance() -> None:
+    """A difference of 10 points on every question is certain, however much the questions vary."""
     one = [float(n % 80) for n in range(200)]
     found = paired_difference(one, [value + 10 + (n % 3 - 1) for n, value in enumerate(one)])
     assert found.high - found.low < 0.5
@@ -90,7 +90,7 @@ def test_pairing_removes_what_both_share() -> None:
     assert high - low > 5
 
 
-def test_the_order_of_pairs_is_no_matter() -> None:
+def test_the_order_of_pairs_does_not_matter() -> None:
     pairs = [(float(n % 5), float(n % 7)) for n in range(50)]
     shuffled = random.Random(1).sample(pairs, len(pairs))
     first, second = ([*zip(*some, strict=True)] for some in (pairs, shuffled))
@@ -109,7 +109,7 @@ def test_mcnemar_by_hand(only_one: int, only_other: int, p: float) -> None:
 
 @given(st.lists(st.integers(-4, 4), min_size=1, max_size=8))
 @settings(max_examples=40, deadline=None)
-def test_few_pairs_are_permuted_exactly(differences: list[int]) -> None:
+def test_few_pairs_get_an_exact_permutation_test(differences: list[int]) -> None:
     observed = abs(sum(differences))
     patterns = list(product((1, -1), repeat=len(differences)))
     sums = (abs(sum(sign * one for sign, one in zip(signs, differences, strict=True))) for signs in patterns)
@@ -117,7 +117,7 @@ def test_few_pairs_are_permuted_exactly(differences: list[int]) -> None:
     assert permutation_p([0.0] * len(differences), differences) == pytest.approx(expected)
 
 
-def test_a_drawn_permutation_is_near_the_exact_one_and_never_0() -> None:
+def test_a_sampled_permutation_p_is_near_the_exact_one_and_never_0() -> None:
     one, other = [0.0] * 12, [1.0, -1.0, 0.5, 1.0, 0.75, -0.25, 1.0, 0.5, 0.25, 1.0, -0.5, 1.0]
     assert permutation_p(one, other, resamples=4000) == pytest.approx(permutation_p(one, other), abs=0.02)
     assert 0.0 < permutation_p([0.0] * 100, [1.0] * 100, resamples=999) <= 2 / 1000
@@ -137,7 +137,7 @@ def test_calibration_bins_by_hand() -> None:
     assert [(one.low, one.high, one.n) for one in found] == [(0.0, 0.5, 3), (0.5, 1.0, 2)]
     assert [one.confidence for one in found] == pytest.approx([0.95 / 3, 0.85])
     assert [one.accuracy for one in found] == pytest.approx([1 / 3, 1.0])
-    assert [one.high for one in calibration_bins([0.3, 0.7], [0, 1])] == [0.3, 0.7]  # an edge is the lower bin's
+    assert [one.high for one in calibration_bins([0.3, 0.7], [0, 1])] == [0.3, 0.7]  # an edge belongs to the lower bin
 
 
 def test_expected_calibration_error_by_hand() -> None:
@@ -163,7 +163,7 @@ def test_kappa_by_hand() -> None:
     assert cohen_kappa(["a", "a"], ["a", "a"]) is None
 
 
-def test_figures_of_labelled_scores_do_not_depend_on_order() -> None:
+def test_figures_over_labelled_scores_do_not_depend_on_order() -> None:
     rows = [((n * 37 % 101) / 101, n * 53 % 7 > 2) for n in range(80)]
     scores, labels = zip(*rows, strict=True)
     other_scores, other_labels = zip(*random.Random(2).sample(rows, len(rows)), strict=True)
@@ -183,12 +183,12 @@ PAIRWISE: tuple[Callable[..., object], ...] = (
 
 @pytest.mark.parametrize("figure", PAIRWISE)
 @pytest.mark.parametrize(("one", "other"), [([], []), ([1.0], [1.0, 0.0]), ([math.nan], [1.0]), ([math.inf], [0.0])])
-def test_no_figure_from_what_is_no_pair(figure: Callable[..., object], one: list[float], other: list[float]) -> None:
+def test_unpaired_input_is_rejected(figure: Callable[..., object], one: list[float], other: list[float]) -> None:
     with pytest.raises(InputError):
         figure(one, other)
 
 
-def test_no_figure_from_what_is_no_label_probability_or_count() -> None:
+def test_invalid_labels_probabilities_and_counts_are_rejected() -> None:
     with pytest.raises(InputError, match="Labels"):
         auroc([0.1, 0.2], [0, 2])
     with pytest.raises(InputError, match=r"0\.\.1, but one is 1\.2"):
@@ -207,23 +207,23 @@ def test_no_figure_from_what_is_no_label_probability_or_count() -> None:
         cohen_kappa([], [])
 
 
-def test_the_exact_interval_of_a_share() -> None:
+def test_the_exact_interval_of_a_proportion() -> None:
     assert list(binomial_interval(0, 100)) == pytest.approx([0.0, 1 - 0.025 ** (1 / 100)])
-    low, high = binomial_interval(2, 10)  # Clopper and Pearson's own kind of case, by tables 0.0252 to 0.5561
+    low, high = binomial_interval(2, 10)  # a Clopper-Pearson case; tables give 0.0252 to 0.5561
     assert [low, high] == pytest.approx([0.0252, 0.5561], abs=1e-4)
     assert list(binomial_interval(8, 10)) == pytest.approx([1 - high, 1 - low])
 
 
 @pytest.mark.parametrize(("successes", "n"), [(1, 0), (3, 2), (-1, 2)])
-def test_a_share_of_impossible_counts(successes: int, n: int) -> None:
+def test_a_proportion_of_impossible_counts_is_rejected(successes: int, n: int) -> None:
     with pytest.raises(InputError, match=f"not {successes!r} of {n!r}"):
         binomial_interval(successes, n)
 
 
-def test_the_interval_of_auroc_is_that_of_resampling_by_hand() -> None:
+def test_the_interval_of_auroc_matches_resampling_by_hand() -> None:
     draw = random.Random(5)
     labels = [float(index % 2) for index in range(80)]
-    scores = [round(draw.gauss(label, 1.0), 1) for label in labels]  # rounded, so that some tie
+    scores = [round(draw.gauss(label, 1.0), 1) for label in labels]  # rounded, so that there are ties
     areas = []
     for _ in range(300):
         drawn = [draw.randrange(80) for _ in range(80)]
@@ -235,7 +235,7 @@ def test_the_interval_of_auroc_is_that_of_resampling_by_hand() -> None:
     assert auroc_interval(scores[::-1], labels[::-1], seed=3) == found
 
 
-def test_the_interval_of_auroc_where_there_is_nothing_to_draw() -> None:
+def test_the_interval_of_auroc_in_degenerate_cases() -> None:
     assert auroc_interval([0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1]) == (1.0, 1.0)
     assert auroc_interval([0.5, 0.5, 0.5, 0.5], [0, 0, 1, 1]) == (0.5, 0.5)
     assert auroc_interval([0.1, 0.9], [1, 1]) is None

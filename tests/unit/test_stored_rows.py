@@ -1,4 +1,4 @@
-"""Rows of a run: what is long in them is read from the disk when it is asked for."""
+"""Rows of a run: long fields are read from disk on demand."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ def test_a_stored_row_equals_the_row_that_was_written(tmp_path: Path) -> None:
     assert [rows[one["id"], "metarag"]["rounds"] for one in reversed(kept)] == [one["rounds"] for one in reversed(kept)]
 
 
-def test_damaged_lines_are_none_and_later_rows_replace_earlier_ones(tmp_path: Path) -> None:
+def test_damaged_lines_are_skipped_and_later_rows_replace_earlier_ones(tmp_path: Path) -> None:
     lines = [json.dumps(row("a")), '{"id": "b", "met', "", "[1]", json.dumps(row("a", rounds=[])), json.dumps(row("c"))]
     rows = folder_with(tmp_path, *lines).rows()
     assert list(rows) == [("a", "metarag"), ("c", "metarag")]
@@ -39,7 +39,7 @@ def test_damaged_lines_are_none_and_later_rows_replace_earlier_ones(tmp_path: Pa
     assert "judge" not in rows["c", "metarag"]
 
 
-def test_a_file_that_changed_below_its_rows_is_said(tmp_path: Path) -> None:
+def test_a_file_changed_during_reading_is_reported(tmp_path: Path) -> None:
     rows = folder_with(tmp_path, json.dumps(row("a")), json.dumps(row("b"))).rows()
     (tmp_path / SAMPLES).write_text("short", encoding="utf-8")
     assert rows["b", "metarag"]["em"] == 1.0
@@ -47,6 +47,6 @@ def test_a_file_that_changed_below_its_rows_is_said(tmp_path: Path) -> None:
         _ = rows["b", "metarag"]["rounds"]
 
 
-def test_no_rows_hold_what_is_long(tmp_path: Path) -> None:
+def test_rows_do_not_keep_long_fields_in_memory(tmp_path: Path) -> None:
     rows = folder_with(tmp_path, json.dumps(row("a"))).rows()
     assert "ä" * 500 not in repr([getattr(rows["a", "metarag"], name) for name in ("_values",)])

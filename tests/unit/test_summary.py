@@ -1,4 +1,4 @@
-"""The summary counts what happened: failures in the denominator, repairs fixed and broken."""
+"""The summary's counts: failures in the denominator, answers fixed and broken by repairs."""
 
 import json
 import random
@@ -13,7 +13,7 @@ from tests.benchmark_rows import row as sample
 
 
 def row(identity: str, first: float, last: float, **fields: object) -> dict[str, Any]:
-    """A row of two rounds where the answer changed, of one where it did not."""
+    """A row of two rounds if the answer changed, of one if it did not."""
     plan = {"deficit": "reasoning_error"}
     packing = {"shortened_ids": [], "left_out_ids": ["p"]}
     rounds: list[dict[str, Any]] = [{"em": first, "plan": None, "packing": packing}]
@@ -80,14 +80,14 @@ def test_the_order_of_rows_does_not_matter() -> None:
     assert summary(rows, n=7) == summary(rows[::-1], n=7)
 
 
-def test_nothing_answered_is_no_crash() -> None:
+def test_a_run_without_answers_is_summarised() -> None:
     figures = summary([], n=3)
     assert figures["em"] == 0
     assert figures["latency_s"] == {"p50": None, "p75": None, "p90": None, "p99": None, "cached_calls": 0}
     assert figures["trigger_rate"] is None
 
 
-def test_evidence_recall_is_the_mean_of_those_that_reached_a_round() -> None:
+def test_evidence_recall_averages_the_questions_that_reached_a_round() -> None:
     def reached(identity: str, *shares: float) -> dict[str, Any]:
         one = row(identity, 0.0, 0.0)
         for round_, share in zip(one["rounds"], shares, strict=True):
@@ -105,7 +105,7 @@ def test_evidence_recall_is_the_mean_of_those_that_reached_a_round() -> None:
 
 
 def support(f1: float) -> dict[str, Any]:
-    """A score of supporting facts whose figures are all the same."""
+    """A supporting-fact score whose figures are all equal."""
     return dict.fromkeys(("em", "f1", "precision", "recall"), f1)
 
 
@@ -118,27 +118,27 @@ def run(rows: list[dict[str, Any]], *methods: str, n: int) -> dict[str, Any]:
     return summarise(rows, dataset="d", mode="gold", methods=methods, n=n, seed=1, deficits=DEFICITS, arms=arms)
 
 
-def test_supporting_facts_over_the_questions_that_have_them() -> None:
+def test_supporting_fact_scores_cover_the_questions_with_labels() -> None:
     rows = [
         once("a", 1.0, support=support(1.0), joint=support(1.0), **LABELLED),
         once("b", 0.0, support=support(0.5), joint=support(0.0), **LABELLED),
         once("without facts", 1.0),
         failed("failed", **LABELLED),
     ]
-    figures = run(rows, "metarag", n=5)["methods"]["metarag"]  # the fifth was not reached: it earned nothing
+    figures = run(rows, "metarag", n=5)["methods"]["metarag"]  # the fifth was not reached, so it scores zero
     assert figures["support"]["n"] == 4
     assert figures["support"]["f1"] == pytest.approx(100 * 1.5 / 4)
     assert figures["joint"]["em"] == 25.0
     assert "support" not in run([once("a", 1.0)], "metarag", n=1)["methods"]["metarag"]
 
 
-def test_a_method_that_does_not_quote_has_no_supporting_facts() -> None:
+def test_a_method_without_quotes_has_no_supporting_facts() -> None:
     rows = [once("a", 1.0, method="standard_rag", support=support(0.0), joint=support(0.0), **LABELLED)]
     assert "support" not in run(rows, "standard_rag", n=1)["methods"]["standard_rag"]
 
 
 def judged(rows: list[dict[str, Any]], n: int) -> dict[str, Any]:
-    """What the summary says of the judge."""
+    """The judge's figures in the summary."""
     figures = run(rows, "metarag", n=n)["methods"]["metarag"]
     return {name: value for name, value in figures.items() if name.startswith("judge")}
 
@@ -152,16 +152,16 @@ def test_a_failed_answer_is_not_correct_and_a_failed_verdict_is_missing() -> Non
     assert judged(rows, 5)["judge"] == 25.0  # the fifth was not reached
 
 
-def test_without_any_verdict_there_is_no_figure_but_a_count() -> None:
+def test_without_verdicts_only_counts_are_reported() -> None:
     none = {"judge": None, "judge_ci95": None, "judged": 0, "judge_missing": 2}
     assert judged([once("a", 1.0, judge=None), once("b", 1.0, judge=None)], 2) == none
 
 
-def test_the_judge_is_reported_only_where_it_was_asked() -> None:
+def test_the_judge_is_reported_only_if_it_was_used() -> None:
     assert judged([once("a", 1.0), failed("b")], 2) == {}
 
 
-def test_analyses_stand_under_their_method_and_those_across_at_the_top() -> None:
+def test_analyses_are_listed_under_their_method_or_at_the_top() -> None:
     repaired = sample("a", [round_of(0, "x", 0.0), round_of(1, "y", 1.0, deficit="reasoning_error")])
     whole = run([repaired, once("a", 0.0, method="standard_rag")], "metarag", "standard_rag", n=1)
     assert whole["methods"]["metarag"]["flips"]["all"]["fixed"] == 1
@@ -174,7 +174,7 @@ def test_notes_are_counted() -> None:
     assert run(rows, "metarag", n=2)["methods"]["metarag"]["notes"] == {"no log-probabilities": 2}
 
 
-def test_a_resumed_run_gives_the_same_bytes() -> None:
+def test_a_resumed_run_produces_an_identical_summary() -> None:
     dice = random.Random(3)
     rows = [
         sample(
@@ -194,7 +194,7 @@ def test_a_resumed_run_gives_the_same_bytes() -> None:
     assert json.dumps(run(shuffled, "metarag", "standard_rag", n=31)) == written
 
 
-def test_latencies_are_over_the_answers_that_the_cache_did_not_shorten() -> None:
+def test_latencies_exclude_answers_shortened_by_the_cache() -> None:
     own = [row(str(number), 0.0, 1.0, latency_s=float(number), timed=True) for number in range(1, 4)]
     shortened = row("resumed", 0.0, 1.0, latency_s=0.01, timed=False, cached_calls=3)
     latency = summary([*own, shortened], n=4)["latency_s"]
@@ -204,4 +204,4 @@ def test_latencies_are_over_the_answers_that_the_cache_did_not_shorten() -> None
     older = [{name: value for name, value in one.items() if name != "timed"} for one in (*own, shortened)]
     latency = summary(older, n=4)["latency_s"]
     assert (latency["p50"], latency["cached_calls"]) == (pytest.approx(1.5), 3)
-    assert "timed" not in latency, "older rows do not tell, and their summaries keep their bytes"
+    assert "timed" not in latency, "older rows lack the field, and their summaries stay identical"

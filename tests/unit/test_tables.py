@@ -1,4 +1,4 @@
-"""A table in its three forms: nothing in a cell may break any of them."""
+"""A table in its three formats: no cell content may break any of them."""
 
 import csv
 import io
@@ -18,13 +18,13 @@ NASTY = Table(
 )
 
 
-def test_markdown_keeps_a_row_a_line_and_bars_in_their_cells() -> None:
+def test_markdown_keeps_one_line_per_row_and_escapes_bars() -> None:
     lines = as_markdown(NASTY).split("\n")
     assert len(lines) == 4
     assert lines[2] == '| [a] \\| b | 1.0 [0.5, 2.0] | said "no", then left |'
 
 
-def test_csv_reads_back() -> None:
+def test_csv_round_trips() -> None:
     assert [tuple(row) for row in csv.reader(io.StringIO(as_csv(NASTY)))] == [NASTY.head, *NASTY.rows]
 
 
@@ -33,7 +33,7 @@ def test_latex_is_escaped_and_aligned() -> None:
     assert r"\caption{50 \% of \{a\_b\}}" in text
     assert r"\label{tab:nasty-one}" in text
     assert r"\begin{tabular}{lrl}" in text
-    assert r"{}[a] \textbar{} b & 1.0 [0.5, 2.0] &" in text  # a bracket after \\ would be its argument
+    assert r"{}[a] \textbar{} b & 1.0 [0.5, 2.0] &" in text  # a bracket after \\ would be read as its argument
     assert r"c\textbackslash{}d \textasciitilde{} \textasciicircum{} \textless{}\&\textgreater{} \#\$" in text
     assert text.count(r"\\") == 3
     assert [rule for rule in ("toprule", "midrule", "bottomrule") if f"\\{rule}" in text] == [
@@ -52,5 +52,5 @@ def test_latex_is_escaped_and_aligned() -> None:
         (signed(2.5, [-1.0, 6.0]), "+2.5 [-1.0, +6.0]"),
     ],
 )
-def test_cells(cell: str, expected: str) -> None:
+def test_cells_are_formatted(cell: str, expected: str) -> None:
     assert cell == expected

@@ -37,7 +37,7 @@ def read(text: str) -> tuple[Figure, ...]:
         ("No figure is here.", []),
     ],
 )
-def test_numbers_with_their_units(text: str, values: list[tuple[float, str]]) -> None:
+def test_numbers_are_parsed_with_their_units(text: str, values: list[tuple[float, str]]) -> None:
     assert [(figure.number, figure.unit) for figure in read(text)] == values
 
 
@@ -45,7 +45,7 @@ def test_numbers_with_their_units(text: str, values: list[tuple[float, str]]) ->
     "code", ["en", "de", "fr", "es", "it", "pt", "nl", "da", "sv", "pl", "cs", "ru", "uk", "ja", "ko"]
 )
 @given(day=st.dates(min_value=date(1800, 1, 1), max_value=date(2099, 12, 31)))
-def test_a_long_date_is_read_in_every_language(code: str, day: date) -> None:
+def test_a_long_date_is_parsed_in_every_language(code: str, day: date) -> None:
     (figure,) = figures(format_date(day, "long", locale=code), code)
     assert figure.date == Date(year=day.year, month=day.month, day=day.day)
 
@@ -69,7 +69,7 @@ def test_a_long_date_is_read_in_every_language(code: str, day: date) -> None:
         ("15 %", "15", True),
     ],
 )
-def test_what_stands_in_what(one: str, other: str, stands: bool) -> None:
+def test_one_figure_may_be_contained_in_others(one: str, other: str, stands: bool) -> None:
     (figure,) = read(one)
     assert stands_in(figure, read(other)) is stands
 
@@ -84,7 +84,7 @@ def test_figures_lie_in_their_text_in_order(text: str) -> None:
 
 
 @given(st.floats(min_value=0.001, max_value=1e6))
-def test_a_conversion_can_be_undone(number: float) -> None:
+def test_a_unit_conversion_round_trips(number: float) -> None:
     there = in_unit(number, "mile", "kilometer")
     assert there is not None
     assert in_unit(there, "kilometer", "mile") == pytest.approx(number)

@@ -1,4 +1,4 @@
-"""Words of any script, and the language that they are in."""
+"""Splitting words in any script, and detecting their language."""
 
 import pytest
 from hypothesis import given
@@ -18,18 +18,18 @@ from meta_agent_rag.text.tokens import tokens
         ("The dam's well-kept wall.", "en", ["The", "dam's", "well", "kept", "wall"]),
     ],
 )
-def test_words_are_divided_by_the_rules_of_their_script(text: str, code: str, words: list[str]) -> None:
+def test_words_are_split_by_the_rules_of_their_script(text: str, code: str, words: list[str]) -> None:
     assert language_of(text) == code
     assert [token.written for token in tokens(text, code)] == words
 
 
-def test_stems_and_particles() -> None:
+def test_stems_and_particles_are_detected() -> None:
     assert [token.stem for token in tokens("Thanked, thanking: the dam's", "en")] == ["thank", "thank", "the", "dam"]
     assert [token.is_particle for token in tokens("大野は叱った", "ja")] == [False, True, False, True, True]
 
 
 @given(st.text(max_size=60), st.sampled_from(LANGUAGES))
-def test_tokens_are_pieces_of_their_text(text: str, code: str) -> None:
+def test_tokens_are_substrings_of_their_text(text: str, code: str) -> None:
     position = 0
     for token in tokens(text, code):
         assert position <= token.start < token.end <= len(text)
@@ -48,10 +48,10 @@ def test_tokens_are_pieces_of_their_text(text: str, code: str) -> None:
         ("", "en"),
     ],
 )
-def test_languages(text: str, code: str) -> None:
+def test_languages_are_detected(text: str, code: str) -> None:
     assert language_of(text) == code
 
 
-def test_sentences_of_full_width_scripts() -> None:
+def test_sentences_in_full_width_scripts_are_split() -> None:
     assert sentences("出港した。大野を叱った。") == ["出港した。", "大野を叱った。"]
     assert sentences("Am 4. Mai kam er. Sie ging.", "de") == ["Am 4. Mai kam er. ", "Sie ging."]

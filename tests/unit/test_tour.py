@@ -1,4 +1,4 @@
-"""The tour: which recorded answers it shows, and how the terminal shows them."""
+"""The tour: which recorded answers it shows, and how the terminal displays them."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ from meta_agent_rag.demo.runs.files import Run
 from tests.terminal import at_terminal
 
 
-def test_each_deficit_that_was_repaired_a_failure_and_a_right_draft_are_shown() -> None:
+def test_the_tour_shows_each_repaired_deficit_a_failure_and_a_right_draft() -> None:
     found = stops.tour()
     assert len({stop.row["id"] for stop in found}) == len(found) == 6
     for name in ("reasoning_error", "external_only", "insufficient_knowledge"):
@@ -38,7 +38,7 @@ def row(id_: str, *f1: float, deficit: str | None = None, method: str = "metarag
     return {"id": id_, "method": method, "f1": f1[-1], "rounds": rounds, "error": None}
 
 
-def test_the_rule_takes_the_most_gained_and_of_equals_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stops_are_chosen_by_gain_then_advantage_then_order(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = (
         row("a", 0.2, 0.5, deficit="reasoning_error"),
         row("b", 0.0, 1.0, deficit="reasoning_error"),
@@ -50,12 +50,12 @@ def test_the_rule_takes_the_most_gained_and_of_equals_the_first(monkeypatch: pyt
     )
     monkeypatch.setattr(stops, "recorded_runs", lambda: (Run(name="recorded: X", rows=rows),))
     found = stops.tour()
-    assert [stop.row["id"] for stop in found] == ["c", "d", "e"], "b has less advantage: one pass is half right"
+    assert [stop.row["id"] for stop in found] == ["c", "d", "e"], "b has a smaller advantage: one pass is half right"
     assert found[0].shows == "Reasoning error: repaired"
     assert found[1].one_pass is None
 
 
-def test_where_one_pass_is_always_right_too_the_title_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_title_says_if_one_pass_was_right_too(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = (row("a", 0.0, 1.0, deficit="external_only"), row("a", 1.0, method="standard_rag"))
     monkeypatch.setattr(stops, "recorded_runs", lambda: (Run(name="recorded: X", rows=rows),))
     (found,) = stops.tour()
@@ -75,13 +75,13 @@ def test_the_command_shows_all_stops_or_one() -> None:
 
 
 @pytest.mark.parametrize("number", ["7", "0", "-1", "first"])
-def test_a_stop_that_there_is_not_is_refused(number: str) -> None:
+def test_an_unknown_stop_is_rejected(number: str) -> None:
     refused = CliRunner().invoke(app, ["tour", "--", number])
     assert refused.exit_code == 2
     assert "Traceback" not in refused.output
 
 
-def test_at_a_terminal_enter_goes_on_and_q_leaves() -> None:
+def test_at_a_terminal_enter_continues_and_q_quits() -> None:
     with at_terminal(["tour"], {}) as screen:
         screen.until("Enter: next step")
         assert "Evidence." not in screen.text
@@ -91,7 +91,7 @@ def test_at_a_terminal_enter_goes_on_and_q_leaves() -> None:
         assert screen.until_end() == 0
 
 
-def test_the_first_picture_needs_no_model_and_no_heavy_library() -> None:
+def test_the_first_stop_needs_no_model_and_no_heavy_library() -> None:
     heavy = ("langgraph", "aiohttp", "torch", "gradio", "scipy", "numpy", "qdrant_edge", "tantivy", "babel")
     code = (
         "import sys; from meta_agent_rag.cli.tour import tour; tour(1, True, False);"

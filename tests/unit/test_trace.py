@@ -1,4 +1,4 @@
-"""`marag trace`: a question's way through a run, from its files alone."""
+"""`marag trace`: a question's path through a run, from the run's files alone."""
 
 import json
 import zipfile
@@ -18,7 +18,7 @@ CALL = {
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """A run that ships, as a folder, with a ledger of two calls for its first question."""
+    """A bundled run as a folder, with a ledger of two calls for its first question."""
     folder = tmp_path / "RESULTS" / "20261125-2wiki"
     with zipfile.ZipFile(shipped("2wikimultihopqa.zip")) as packed:
         packed.extractall(folder)
@@ -48,17 +48,17 @@ def test_a_question_is_shown_with_its_rounds_and_calls(run: Path) -> None:
     assert shown.exit_code == 0, shown.output
     for part in ("Question.", "Evidence.", "The first draft", "Result: ", "one pass", "Model calls", "look_up"):
         assert part in shown.stdout, part
-    assert shown.stdout.count("0.000031") == 1, "the other method's call is not its own"
+    assert shown.stdout.count("0.000031") == 1, "the other method's call is not included"
     as_data = json.loads(traced(str(run), first["id"][:12], "--json").stdout)
     assert (as_data["id"], len(as_data["calls"])) == (first["id"], 1)
     other = traced(str(run), first["id"], "--method", "standard_rag")
     assert other.exit_code == 0, other.output
     assert "the loop  " in shown.stdout
-    assert "the loop  " not in other.stdout, "another method has its own name"
+    assert "the loop  " not in other.stdout, "another method is traced under its own name"
     assert "first draft  " not in other.stdout
 
 
-def test_a_run_is_found_by_its_name_and_in_a_zip(run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_run_is_found_by_name_and_in_a_zip_file(run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     by_path = traced(str(run)).stdout
     assert traced(str(run.relative_to(tmp_path / "RESULTS"))).stdout == by_path
@@ -75,7 +75,7 @@ def test_a_run_is_found_by_its_name_and_in_a_zip(run: Path, monkeypatch: pytest.
         ((__file__,), "cannot be opened"),
     ],
 )
-def test_what_is_not_there_is_said(words: tuple[str, ...], said: str, run: Path) -> None:
+def test_missing_runs_questions_and_methods_are_reported(words: tuple[str, ...], said: str, run: Path) -> None:
     done = traced(*(str(run) if word == "RUN" else word for word in words))
     assert done.exit_code == 2
     assert said in done.output

@@ -1,4 +1,4 @@
-"""What is said of a value that cannot be taken, and of numbers."""
+"""Wording of error messages for invalid values, and of numbers."""
 
 from typing import Annotated, Literal
 
@@ -10,7 +10,7 @@ from meta_agent_rag.wording import counted, fault_words
 
 
 class Shape(BaseModel):
-    """One field of each kind that a setting or a request has."""
+    """One field of each kind used in settings and requests."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -45,24 +45,24 @@ class Shape(BaseModel):
         ("other", 1, "unknown field"),
     ],
 )
-def test_a_fault_is_told_in_plain_words(field: str, value: object, words: str) -> None:
+def test_an_error_is_described_in_plain_words(field: str, value: object, words: str) -> None:
     with pytest.raises(ValidationError) as caught:
         Shape.model_validate({field: value})
     assert fault_words(caught.value.errors()[0]) == words
 
 
-def test_a_fault_of_another_kind_keeps_its_own_words() -> None:
+def test_other_errors_keep_their_own_message() -> None:
     assert (
         fault_words({"type": "value_error", "msg": "Value error, it is empty; write one."}) == "it is empty; write one"
     )
     assert fault_words({"type": "new_kind", "msg": "Input should be purple"}) == "it must be purple"
 
 
-def test_where_nothing_can_be_chosen_that_is_said() -> None:
+def test_an_empty_choice_is_reported() -> None:
     assert str(UnknownNameError("key", "x", [])) == "There is no key 'x'; none exist yet."
     assert str(UnknownNameError("key", "x", ["b", "a"])) == "There is no key 'x'; choose from: a, b."
 
 
-def test_a_number_agrees_with_its_noun() -> None:
+def test_nouns_agree_with_their_number() -> None:
     assert [counted(number, "round") for number in (0, 1, 2)] == ["0 rounds", "1 round", "2 rounds"]
     assert counted(2, "corpus", "corpora") == "2 corpora"
