@@ -51,18 +51,18 @@ NAMES = {
     "self_consistency",
     "standard_rag",
 }
-MOST_CALLS = 16
+MAX_CALLS = 16
 """The most calls that any baseline makes per question: FLARE's six sentences, twice, and the answer."""
 each_baseline = pytest.mark.parametrize("name", BASELINES)
 
 
-def everywhere(line: Any) -> dict[str, Any]:
+def at_every_stage(line: Any) -> dict[str, Any]:
     """The same script for every stage."""
     return dict.fromkeys(STAGES, line)
 
 
-def after(calls: int, fault: MetaRagError) -> Callable[[Request], Any]:
-    """An endless model that fails after `made` calls."""
+def failing_after(calls: int, fault: MetaRagError) -> Callable[[Request], Any]:
+    """An endless model that fails after `calls` calls."""
     tally = count(1)
     return lambda request: fault if next(tally) > calls else endless(request)
 
@@ -108,7 +108,7 @@ class TestEveryMethod:
         assert (module.__doc__ or "").strip()
         for text in (method.about, method.departures):
             assert text.strip()
-            assert "|" not in text, "it would break the table"
+            assert "|" not in text, "a bar would break the Markdown table"
         assert re.search(r"arXiv:\d{4}\.\d{4,5}\b", method.citation)
         assert re.search(r"\b(WWW|NeurIPS|ICLR|ACL|EMNLP) ?\d{4}", method.citation.replace("\n", " "))
 
@@ -126,7 +126,7 @@ class TestEveryMethod:
 
     async def test_it_answers_with_a_retriever(self, method: Method, tmp_path: Path) -> None:
         retriever = Shelf(shelf(40))
-        run = await answered(tmp_path, method.name, everywhere(endless), "RETRIEVAL_TOP_K=4", retriever=retriever)
+        run = await answered(tmp_path, method.name, at_every_stage(endless), "RETRIEVAL_TOP_K=4", retriever=retriever)
         known = [found.passage.id for found in run.answer.evidence]
         assert run.answer.short_answer.strip()
         assert len(set(known)) == len(known)
@@ -138,7 +138,7 @@ class TestEveryMethod:
     async def test_a_failed_first_call_raises(self, method: Method, tmp_path: Path) -> None:
         for fault in (AuthenticationError("no"), BalanceError("no"), RefusedError("no"), ContextWindowError("no")):
             with pytest.raises(type(fault)):
-                await answered(tmp_path, method.name, everywhere(fault))
+                await answered(tmp_path, method.name, at_every_stage(fault))
 
     async def test_the_cost_limit_is_respected(self, method: Method, tmp_path: Path) -> None:
         model = ScriptedModel({})
@@ -156,16 +156,16 @@ class TestEveryMethod:
 @each_baseline
 @pytest.mark.parametrize("fault", [CostLimitError("no"), ContextWindowError("no")])
 async def test_later_failures_are_raised(name: str, fault: MetaRagError, tmp_path: Path) -> None:
-    calls = len((await answered(tmp_path, name, everywhere(endless), retriever=Shelf(shelf(40)))).answer.calls)
+    calls = len((await answered(tmp_path, name, at_every_stage(endless), retriever=Shelf(shelf(40)))).answer.calls)
     for made in range(calls):
         with pytest.raises(type(fault)):
-            await answered(tmp_path, name, everywhere(after(made, fault)), retriever=Shelf(shelf(40)))
+            await answered(tmp_path, name, at_every_stage(failing_after(made, fault)), retriever=Shelf(shelf(40)))
 
 
 @each_baseline
 async def test_it_terminates_with_a_never_ending_model(name: str, tmp_path: Path) -> None:
-    run = await answered(tmp_path, name, everywhere(endless), retriever=Shelf(shelf(200)))
-    assert len(run.answer.calls) <= MOST_CALLS
+    run = await answered(tmp_path, name, at_every_stage(endless), retriever=Shelf(shelf(200)))
+    assert len(run.answer.calls) <= MAX_CALLS
     assert run.answer.rounds[-1].index == run.answer.chosen == len(run.answer.rounds) - 1
     assert sum(round_.calls for round_ in run.answer.rounds) == len(run.answer.calls)
     assert all(round_.draft.short_answer.strip() for round_ in run.answer.rounds)
@@ -191,19 +191,19 @@ async def test_malformed_intermediate_replies_still_lead_to_an_answer(name: str,
     for retriever in (None, Shelf(())):
         run = await answered(tmp_path, name, {"step": step}, retriever=retriever)
         assert run.answer.short_answer == "scripted"
-        assert len(run.answer.calls) <= MOST_CALLS + 6, "each malformed reply is requested once more"
+        assert len(run.answer.calls) <= MAX_CALLS + 6, "each malformed reply is requested once more"
 
 
 @each_baseline
 async def test_a_malformed_final_answer_yields_no_answer(name: str, tmp_path: Path) -> None:
     with pytest.raises(StructuredOutputError):
-        await answered(tmp_path, name, everywhere("I would rather not."))
+        await answered(tmp_path, name, at_every_stage("I would rather not."))
 
 
 @each_baseline
 async def test_earlier_evidence_stays_at_the_start_of_the_prompt(name: str, tmp_path: Path) -> None:
     """New evidence is appended, so that the provider's prefix cache still applies."""
-    run = await answered(tmp_path, name, everywhere(endless), retriever=Shelf(shelf(40)))
+    run = await answered(tmp_path, name, at_every_stage(endless), retriever=Shelf(shelf(40)))
     shown = [
         re.findall(r'<passage n="\d+" title="(.*?)">', request.messages[-1].content) for request in run.model.requests
     ]

@@ -86,7 +86,7 @@ def test_a_prompt_can_be_filled_in(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", prompt_names())
-def test_a_prompt_that_asks_for_json_says_so(name: str) -> None:
+def test_a_prompt_for_json_output_mentions_json(name: str) -> None:
     output = prompt(name).sections.get("output_format")
     assert output is None or "JSON" in output, "the JSON mode of some providers requires the word in the prompt"
 

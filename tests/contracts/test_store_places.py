@@ -12,7 +12,7 @@ from tests.stores import EMBEDDED, KNOWN, Stores
 ADA = Passage(id="ada", doc_id="d1", title="Ada Lovelace", text="She wrote the first published program.")
 
 
-@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # the local mode of qdrant-client: its lock
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # qdrant-client's lock in local mode
 async def test_a_store_in_a_folder_cannot_be_opened_twice(stores: Stores) -> None:
     if not stores.locks:
         pytest.skip("a server is for many")

@@ -8,8 +8,8 @@ from tests.loop import BIRTH_SENTENCE, WRONG, ask, draft, reference
 
 YEAR = "In which year was the director of The Salt Road born?"
 FIRST = "Who was born first, Mira Holt or Bo Lind?"
-TOLD = "The question asks for a date or a year."
-STRAYED = "(this is not the kind of answer that the question asks for)"
+EXPECTED_KIND = "The question asks for a date or a year."
+WRONG_KIND = "(this is not the kind of answer that the question asks for)"
 
 
 async def test_agreement_on_the_wrong_kind_of_answer_does_not_satisfy(tmp_path: Path) -> None:
@@ -23,16 +23,16 @@ async def test_agreement_on_the_wrong_kind_of_answer_does_not_satisfy(tmp_path: 
 
 async def test_the_critic_and_the_repair_are_told_of_the_wrong_kind(tmp_path: Path) -> None:
     run = await ask(tmp_path, {**WRONG, "write": draft("Oslo"), "rewrite": draft("1931")}, question=YEAR)
-    assert f"(short answer: Oslo) {STRAYED}" in run.prompt("evaluate")
-    assert TOLD in run.prompt("rewrite")
+    assert f"(short answer: Oslo) {WRONG_KIND}" in run.prompt("evaluate")
+    assert EXPECTED_KIND in run.prompt("rewrite")
     assert "Second attempt: (none)" in run.prompt("rewrite"), "an answer of the wrong kind is not shown as an attempt"
 
 
 async def test_a_repair_is_told_only_the_expected_kind_if_both_attempts_match_it(tmp_path: Path) -> None:
     script = {**WRONG, "write": draft("1931"), "reference": reference("1932"), "rewrite": draft("1932")}
     run = await ask(tmp_path, script, question=YEAR)
-    assert STRAYED not in run.prompt("evaluate")
-    assert TOLD in run.prompt("rewrite")
+    assert WRONG_KIND not in run.prompt("evaluate")
+    assert EXPECTED_KIND in run.prompt("rewrite")
     assert "Second attempt: 1932" in run.prompt("rewrite")
 
 
@@ -54,7 +54,7 @@ async def test_the_kind_is_checked_in_grounded_runs(tmp_path: Path) -> None:
     signals = run.answer.rounds[0].signals
     assert signals is not None
     assert (signals.of_kind, signals.agreement) == (False, None)
-    assert TOLD in run.prompt("rewrite")
+    assert EXPECTED_KIND in run.prompt("rewrite")
 
 
 async def test_a_grounded_yes_or_no_may_be_phrased_differently(tmp_path: Path) -> None:

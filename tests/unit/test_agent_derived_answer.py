@@ -75,7 +75,9 @@ async def test_the_sentences_of_the_facts_are_shown_with_citations(tmp_path: Pat
     ],
     ids=["other", "longer", "one_fact", "no_sentence", "open", "not_in_prompt", "same_sentence", "verdict", "beside"],
 )
-async def test_otherwise_the_refusal_stands(tmp_path: Path, changed: dict[str, Any]) -> None:
+async def test_an_incomplete_or_mismatched_derivation_leaves_the_refusal(
+    tmp_path: Path, changed: dict[str, Any]
+) -> None:
     reply = await shown(tmp_path, **changed)
     assert reply.refused in {"unsupported", "off_question"}
     assert (reply.citations, reply.short_answer) == ((), "")

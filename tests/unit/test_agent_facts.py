@@ -72,7 +72,7 @@ def route(short: str) -> dict[str, Any]:
 
 
 @dataclass
-class Meeting(ScriptedModel):
+class PlanAndDraftBarrier(ScriptedModel):
     """Replies to the draft and plan requests only after both have been made."""
 
     both: asyncio.Barrier = field(default_factory=lambda: asyncio.Barrier(2))
@@ -144,7 +144,7 @@ async def test_an_answer_that_stops_one_hop_early_has_no_vote(tmp_path: Path) ->
 
 
 async def test_the_plan_and_the_draft_are_requested_concurrently(tmp_path: Path) -> None:
-    model = Meeting({"write": draft("Oslo"), "plan": CHAIN, "look_up": LOOKED_UP})
+    model = PlanAndDraftBarrier({"write": draft("Oslo"), "plan": CHAIN, "look_up": LOOKED_UP})
     run = await vote(tmp_path, {}, model=model)
     assert run.answer.short_answer == "Oslo"
 

@@ -27,12 +27,12 @@ from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import BIRTH, FILM, QUESTION, WRONG, FakeRetriever, ask, critique, draft, reference
 
-UNLIKE = ["Rome", "Lyon", "Graz", "Bonn", "Bern", "Kiel", "Turin", "Cork", "Nice", "Riga", "Vaduz", "Sofia", "Minsk"]
+TOWNS = ["Rome", "Lyon", "Graz", "Bonn", "Bern", "Kiel", "Turin", "Cork", "Nice", "Riga", "Vaduz", "Sofia", "Minsk"]
 """Short answers without a common word, which never converge."""
 
 
 async def test_max_rounds_limits_the_loop(tmp_path: Path) -> None:
-    run = await ask(tmp_path, {**WRONG, "rewrite": [draft(name) for name in UNLIKE]}, "MAX_METACOGNITIVE_ROUNDS=3")
+    run = await ask(tmp_path, {**WRONG, "rewrite": [draft(name) for name in TOWNS]}, "MAX_METACOGNITIVE_ROUNDS=3")
     assert run.answer.stop_reason == "max_rounds"
     assert run.stages.count("rewrite") == 3
     assert len(run.answer.rounds) == 4
@@ -47,7 +47,7 @@ async def test_zero_rounds_return_the_first_draft(tmp_path: Path) -> None:
 
 
 async def test_many_rounds_are_not_cut_short_by_the_graph(tmp_path: Path) -> None:
-    run = await ask(tmp_path, {**WRONG, "rewrite": [draft(name) for name in UNLIKE]}, "MAX_METACOGNITIVE_ROUNDS=12")
+    run = await ask(tmp_path, {**WRONG, "rewrite": [draft(name) for name in TOWNS]}, "MAX_METACOGNITIVE_ROUNDS=12")
     assert (run.answer.stop_reason, len(run.answer.rounds)) == ("max_rounds", 13)
 
 
@@ -101,7 +101,7 @@ async def test_a_satisfied_monitor_takes_precedence(tmp_path: Path) -> None:
 
 
 async def test_at_the_cost_limit_the_best_draft_so_far_is_returned(tmp_path: Path) -> None:
-    script = {**WRONG, "rewrite": [draft(name) for name in UNLIKE]}
+    script = {**WRONG, "rewrite": [draft(name) for name in TOWNS]}
     seen: set[tuple[str, bool]] = set()
     for step in range(12):
         limit = 0.0003 * 1.5**step
@@ -125,7 +125,7 @@ async def test_a_limit_without_a_known_price_is_rejected(tmp_path: Path) -> None
         await ask(tmp_path, WRONG, "COST_LIMIT_USD=1", "FLASH_MODEL=nobody-knows")
 
 
-class Sluggish(ScriptedModel):
+class SlowStage(ScriptedModel):
     """Is slow in one stage."""
 
     async def complete(self, request: Request) -> Reply:
@@ -136,7 +136,7 @@ class Sluggish(ScriptedModel):
 
 async def test_the_deadline_interrupts_a_later_draft(tmp_path: Path) -> None:
     started = time.monotonic()
-    run = await ask(tmp_path, {}, model=Sluggish(WRONG), deadline=started + 1.0)
+    run = await ask(tmp_path, {}, model=SlowStage(WRONG), deadline=started + 1.0)
     assert time.monotonic() - started < 10
     assert (run.answer.stop_reason, run.answer.short_answer) == ("deadline", "Paris")
     assert run.answer.calls[-1].error == "timeout"
@@ -165,7 +165,7 @@ async def test_the_first_draft_is_kept_if_the_budget_then_runs_out(
         assert only.calls == len(run.answer.calls), "the failed call counts"
 
 
-class FailsLater(FakeRetriever):
+class FailingRetriever(FakeRetriever):
     """Finds something for the question, then fails on every later query."""
 
     async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
@@ -176,11 +176,11 @@ class FailsLater(FakeRetriever):
 
 async def test_a_failed_follow_up_search_keeps_the_draft(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     script = {**WRONG, "evaluate": critique("insufficient_knowledge", queries=["Mira Holt birthplace"])}
-    run = await ask(tmp_path, script, retriever=FailsLater(results={QUESTION: [FILM]}))
+    run = await ask(tmp_path, script, retriever=FailingRetriever(results={QUESTION: [FILM]}))
     assert (run.answer.stop_reason, run.answer.short_answer, run.answer.fired) == ("search_failed", "Paris", False)
     assert "Neither index answers." in caplog.text
     with pytest.raises(SearchDownError):
-        await ask(tmp_path, script, retriever=FailsLater(results={}, asked=[((), 0, frozenset())]))
+        await ask(tmp_path, script, retriever=FailingRetriever(results={}, asked=[((), 0, frozenset())]))
 
 
 @pytest.mark.parametrize("failure", ["prose", RefusedError("no"), ContextWindowError("long")])

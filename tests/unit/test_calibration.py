@@ -110,7 +110,7 @@ def test_features_include_every_signal_and_a_missing_flag_for_each() -> None:
         "open_facts": 1,
         "taken_over": False,
     }
-    full = Signals(**measured, abstained=True, evidence_passages=2)  # type: ignore[arg-type]  # by name, of all types
+    full = Signals(**measured, abstained=True, evidence_passages=2)  # type: ignore[arg-type]  # mixed types
     named = {name: float(value) for name, value in measured.items()}
     assert features(full) == {**named, **{f"{name}_missing": 0.0 for name in measured}, "abstained": 1.0}
     assert features(signals())["agreement"] is None

@@ -225,7 +225,7 @@ async def test_a_deadlock_is_detected_regardless_of_memory(tmp_path: Path, setti
     assert talk.history.turns == 3
 
 
-class Switching(FakeAnswerer):
+class SwitchingTeacher(FakeAnswerer):
     """Changes the mode during the teacher's turn."""
 
     talk: Conversation
@@ -238,7 +238,7 @@ class Switching(FakeAnswerer):
 
 
 async def test_a_mode_changed_in_mid_turn_applies_from_the_next_turn(tmp_path: Path) -> None:
-    model, teacher = ScriptedModel({"coach": reply(GOOD)}), Switching()
+    model, teacher = ScriptedModel({"coach": reply(GOOD)}), SwitchingTeacher()
     async with coaching(tmp_path, model, mode="teacher", teacher=teacher) as talk:
         teacher.talk = talk
         await talk.reply(QUESTION)
@@ -247,7 +247,7 @@ async def test_a_mode_changed_in_mid_turn_applies_from_the_next_turn(tmp_path: P
     assert not any(EXPLAINED in message.content for request in model.requests for message in request.messages)
 
 
-class Far:
+class ConstantScope:
     """A scope with one score for every message."""
 
     def __init__(self, score: float) -> None:
@@ -260,7 +260,7 @@ class Far:
 
 
 async def test_an_off_topic_message_costs_no_call_and_is_not_remembered(tmp_path: Path) -> None:
-    model, scope, retriever = ScriptedModel({"coach": reply(GOOD)}), Far(0.03), OnePassage()
+    model, scope, retriever = ScriptedModel({"coach": reply(GOOD)}), ConstantScope(0.03), OnePassage()
     async with coaching(tmp_path, model, scope=scope, retriever=retriever) as talk:
         talk.socratic = Socratic(mode="coach", topic="sundials")
         shown = await asked_once(talk, "Who won the football world cup in 1998?")

@@ -40,7 +40,7 @@ def cases(hook: str, *names: str) -> Sequence[Any]:
     return [row for name in names for row in table(hook)[name]]
 
 
-class FarOff:
+class DistantScope:
     """A scope that every message is far from."""
 
     async def score(self, message: str, topic: str = "") -> ScopeScore | None:
@@ -100,19 +100,19 @@ async def test_a_deadlock_needs_a_preceding_question_of_the_coach(before: dict[s
 async def test_long_and_unusual_texts_are_checked_quickly() -> None:
     for message in ("i dont know " * 5000, "\ud800", "わからない" * 3000, "the the the " * 20 + "x"):
         await DEADLOCK.before(incoming(message))
-        await SCOPE.before(incoming(message, scope=FarOff()))
+        await SCOPE.before(incoming(message, scope=DistantScope()))
         EXIT.after(draft_of(message))
         VALIDATION.after(draft_of(message))
 
 
 @pytest.mark.parametrize("message", cases("scope_guard", "passes"))
 async def test_dialogue_replies_skip_the_scope_check(message: str) -> None:
-    assert await SCOPE.before(incoming(message, scope=FarOff())) == Ruling()
+    assert await SCOPE.before(incoming(message, scope=DistantScope())) == Ruling()
 
 
 @pytest.mark.parametrize("message", cases("scope_guard", "measured"))
 async def test_other_messages_are_scored_and_the_score_is_reported(message: str) -> None:
-    ruling = await SCOPE.before(incoming(message, scope=FarOff()))
+    ruling = await SCOPE.before(incoming(message, scope=DistantScope()))
     assert "0.04" in ruling.refusal
     assert "0.15" in ruling.refusal
     assert "sundials" in ruling.refusal
@@ -126,7 +126,7 @@ async def test_without_a_scope_or_in_an_emergency_every_message_passes() -> None
         message=message,
         history=History(),
         level=levels()[1],
-        scope=FarOff(),
+        scope=DistantScope(),
         rulings=(Ruling(emergency="the learner gives up."),),
     )
     assert await SCOPE.before(urgent) == Ruling()
@@ -134,8 +134,8 @@ async def test_without_a_scope_or_in_an_emergency_every_message_passes() -> None
 
 async def test_a_learner_still_stuck_after_a_hint_is_not_refused() -> None:
     message = "I really have no idea what to answer to that, please just tell me"
-    assert await SCOPE.before(incoming(message, mode="hint", answer="It turns.", scope=FarOff())) == Ruling()
-    assert (await SCOPE.before(incoming(message, mode="teacher", scope=FarOff()))).refusal
+    assert await SCOPE.before(incoming(message, mode="hint", answer="It turns.", scope=DistantScope())) == Ruling()
+    assert (await SCOPE.before(incoming(message, mode="teacher", scope=DistantScope()))).refusal
 
 
 def filled(text: str) -> str:

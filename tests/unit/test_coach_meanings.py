@@ -27,11 +27,11 @@ from meta_agent_rag.retrieval.vectors import FloatMatrix
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
 from tests.coach import ASKED, coaching, reply
-from tests.unit.test_coach_hooks import FarOff, draft_of, incoming
+from tests.unit.test_coach_hooks import DistantScope, draft_of, incoming
 
 TABLE = Path(__file__).parents[1] / "coaching" / "meanings.yaml"
-LEAST = {"gives_up": 0.7, "right": 0.5}
-MOST_WRONG = {"gives_up": 0.07, "right": 0.15}
+MIN_RECOGNISED = {"gives_up": 0.7, "right": 0.5}
+MAX_FALSE_POSITIVES = {"gives_up": 0.07, "right": 0.15}
 """Shares of held-out examples: a missed celebration is better than a wrong one."""
 
 
@@ -56,8 +56,8 @@ async def share(texts: Sequence[str], meaning: str) -> float:
 
 @pytest.mark.parametrize(("meaning", "opposite"), [("gives_up", "goes_on"), ("right", "not_right")])
 async def test_meaning_is_recognised_where_word_lists_fail(meaning: str, opposite: str) -> None:
-    assert await share(measured(meaning), meaning) >= LEAST[meaning]
-    assert await share(measured(opposite), meaning) <= MOST_WRONG[meaning]
+    assert await share(measured(meaning), meaning) >= MIN_RECOGNISED[meaning]
+    assert await share(measured(opposite), meaning) <= MAX_FALSE_POSITIVES[meaning]
 
 
 async def test_giving_up_is_recognised_by_meaning_alone() -> None:
@@ -65,7 +65,7 @@ async def test_giving_up_is_recognised_by_meaning_alone() -> None:
     assert not gives_up(message)
     asked = incoming(message)
     assert not (await DEADLOCK.before(asked)).emergency
-    assert (await DEADLOCK.before(replace(asked, meanings=meanings(), scope=FarOff()))).emergency
+    assert (await DEADLOCK.before(replace(asked, meanings=meanings(), scope=DistantScope()))).emergency
     for attempt in ("it points to the north", "Yes", "about 60 degrees", "maybe I give up too early"):
         assert not (await DEADLOCK.before(replace(incoming(attempt), meanings=meanings()))).emergency
 
@@ -167,7 +167,7 @@ def test_an_error_in_a_custom_file_is_found_at_startup(tmp_path: Path, file: str
 
 
 async def test_an_interrupted_first_comparison_does_not_break_the_next() -> None:
-    class CutOff(HashEncoder):
+    class InterruptedEncoder(HashEncoder):
         left = 1
 
         def encode_passages(self, texts: Sequence[str]) -> FloatMatrix:
@@ -177,7 +177,7 @@ async def test_an_interrupted_first_comparison_does_not_break_the_next() -> None
                 raise OSError("cut off")
             return super().encode_passages(texts)
 
-    meanings = Meanings(encoder=AsyncEncoder(CutOff()))
+    meanings = Meanings(encoder=AsyncEncoder(InterruptedEncoder()))
     with pytest.raises(OSError, match="cut off"):
         await meanings.any_means(["I give up"], "gives_up")
     assert isinstance(await meanings.any_means(["I give up"], "gives_up"), bool)

@@ -127,7 +127,7 @@ async def test_a_chosen_topic_limits_what_the_coach_reads(tmp_path: Path) -> Non
         assert read <= documents
 
 
-class Listed:
+class ListedRetriever:
     """Returns its passages in order, and counts the searches."""
 
     def __init__(self, *documents: str) -> None:
@@ -148,7 +148,7 @@ class Listed:
     ids=["further on", "beyond what is searched", "nothing there"],
 )
 async def test_a_topic_search_continues_past_other_documents(documents: list[str], k: int, expected: list[str]) -> None:
-    listed: Any = Listed(*documents)
+    listed: Any = ListedRetriever(*documents)
     found = await LimitedRetriever(retriever=listed, documents=frozenset({"b"})).retrieve(["q"], k=k)
     assert [one.passage.id for one in found.found] == expected
     assert listed.searches <= 2

@@ -37,7 +37,7 @@ PIECES = st.sampled_from(
         "a" * 60,
     ]
 )
-WILD = st.text(max_size=300) | st.lists(PIECES, max_size=30).map("".join)
+ARBITRARY_TEXT = st.text(max_size=300) | st.lists(PIECES, max_size=30).map("".join)
 LIMITS = st.integers(2, 200)
 
 
@@ -60,13 +60,13 @@ def test_length_counts_visible_characters(text: str, characters: int) -> None:
     assert length(text) == characters
 
 
-@given(WILD)
+@given(ARBITRARY_TEXT)
 def test_length_is_at_most_the_number_of_code_points(text: str) -> None:
     assert 0 <= length(text) <= len(text.strip())
     assert length(f"  {text}\n") == length(text)
 
 
-@given(WILD, LIMITS)
+@given(ARBITRARY_TEXT, LIMITS)
 def test_a_shortened_question_is_a_question_within_the_limit(text: str, limit: int) -> None:
     question = shortened_to_question(text, limit)
     if question:
@@ -78,14 +78,14 @@ def test_a_shortened_question_is_a_question_within_the_limit(text: str, limit: i
         assert not last_question(text) or length(last_question(text)) > limit
 
 
-@given(st.text(alphabet=st.characters(categories=["L", "N"]), min_size=4, max_size=40), WILD)
+@given(st.text(alphabet=st.characters(categories=["L", "N"]), min_size=4, max_size=40), ARBITRARY_TEXT)
 def test_the_last_question_is_found_before_any_trailing_text(asked: str, after: str) -> None:
     trailing = regex.sub("[?？]", "", after)
     question = f"{asked}?"
     assert last_question(f"First. {question}\n{trailing}") == question
 
 
-@given(WILD, LIMITS)
+@given(ARBITRARY_TEXT, LIMITS)
 def test_cut_text_is_a_prefix_within_the_limit(text: str, limit: int) -> None:
     shown = cut(text, limit)
     assert length(shown) <= limit
@@ -95,7 +95,7 @@ def test_cut_text_is_a_prefix_within_the_limit(text: str, limit: int) -> None:
         assert text.strip().startswith(shown.removesuffix("…").rstrip())
 
 
-@given(WILD)
+@given(ARBITRARY_TEXT)
 def test_a_question_mark_without_words_is_not_a_question(text: str) -> None:
     if ends_with_question(text):
         assert regex.search(r"[\p{L}\p{N}]", text)

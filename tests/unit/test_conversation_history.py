@@ -15,10 +15,10 @@ from meta_agent_rag.prompts.tokens import estimate_tokens
 from tests.talk import exchange, history_of
 
 ANY_TEXT = st.text(alphabet=st.characters(codec="utf-8"), max_size=60)
-WILD = st.text(alphabet=st.characters(exclude_categories=()), max_size=60)
+ARBITRARY_TEXT = st.text(alphabet=st.characters(exclude_categories=()), max_size=60)
 
 
-@given(st.lists(st.tuples(WILD, WILD, WILD), max_size=5), ANY_TEXT, st.integers(0, 9))
+@given(st.lists(st.tuples(ARBITRARY_TEXT, ARBITRARY_TEXT, ARBITRARY_TEXT), max_size=5), ANY_TEXT, st.integers(0, 9))
 def test_a_history_survives_json(rows: list[tuple[str, str, str]], summary: str, dropped: int) -> None:
     history = History(summary=summary, dropped=dropped)
     for question, answer, standalone in rows:

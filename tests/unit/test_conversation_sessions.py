@@ -171,7 +171,7 @@ CHECKPOINTS = (
 )
 
 
-class Intruder:
+class ForeignObject:
     """An object of a foreign module, which records when it is deserialised."""
 
     alive = 0
@@ -187,7 +187,7 @@ class Intruder:
 async def test_conversations_of_version_0_1_are_migrated(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / FOLDER).mkdir(exist_ok=True)
     lenient = JsonPlusSerializer(allowed_msgpack_modules=True)
-    foreign = Intruder()
+    foreign = ForeignObject()
     values = {**json.loads(STORED.as_json()), "history": {**json.loads(STORED.as_json())["history"], "version": 1}}
     states = {
         "talk": [{**values, "corpus": "earlier"}, values],
@@ -204,14 +204,14 @@ async def test_conversations_of_version_0_1_are_migrated(tmp_path: Path, caplog:
                 row = (name, "", f"id-{number}", *lenient.dumps_typed(checkpoint))
                 connection.execute("INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?)", row)
     connection.close()
-    before = Intruder.alive
+    before = ForeignObject.alive
     for _ in range(2):
         async with opened(tmp_path) as sessions:
             assert await sessions.names() == ["talk"]
             assert await sessions.load("talk") == STORED
             assert await sessions.unused_since(datetime(2026, 10, 3, tzinfo=UTC)) == ["talk"]
             assert await sessions.unused_since(datetime(2026, 10, 2, tzinfo=UTC)) == []
-    assert Intruder.alive == before
+    assert ForeignObject.alive == before
     assert rows(tmp_path, "SELECT name FROM sqlite_master WHERE type = 'table'") == [("sessions",), ("transcripts",)]
     said = "Skipped 2 conversations of an earlier version that could not be read."
     assert [record.getMessage() for record in caplog.records].count(said) == 1
@@ -260,7 +260,7 @@ async def test_a_session_about_another_corpus_is_rejected(tmp_path: Path) -> Non
             pass
 
 
-class Everywhere:
+class FixedRetriever:
     """Returns the same passages for every query."""
 
     async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
@@ -286,7 +286,7 @@ async def study(folder: Path, model: ScriptedModel) -> AsyncIterator[Study]:
         open_engine(settings, transport=model, monitor_encoder=encoder) as engine,
     ):
         stored = await sessions.load("talk")
-        companion = Companion(engine=engine, retriever=Everywhere(), checks=Checks.of(settings, "notes"))
+        companion = Companion(engine=engine, retriever=FixedRetriever(), checks=Checks.of(settings, "notes"))
         history = stored.history if stored is not None else None
         yield Study(
             name="talk",

@@ -15,7 +15,7 @@ HASHED = ("ENCODER=hash-64", "MONITOR_ENCODER=hash-64")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hesitant(Sessions):
+class PausingSessions(Sessions):
     """Saves a conversation, and pauses after the first save."""
 
     begun: asyncio.Event
@@ -30,7 +30,7 @@ class Hesitant(Sessions):
 async def test_a_turn_stopped_while_being_saved_is_forgotten_everywhere(tmp_path: Path) -> None:
     async with open_study(settings_in(tmp_path, *HASHED), transport=ScriptedModel({})) as study:
         begun = asyncio.Event()
-        study.sessions = Hesitant(path=study.sessions.path, begun=begun)
+        study.sessions = PausingSessions(path=study.sessions.path, begun=begun)
         turn = asyncio.ensure_future(study.reply("Who designed the Pennant Bridge?"))
         await begun.wait()
         turn.cancel()

@@ -56,7 +56,7 @@ async def test_a_failed_turn_is_not_remembered(tmp_path: Path, fault: BaseExcept
         assert talk.history.turns == 2
 
 
-def telling(event: asyncio.Event, line: str) -> Callable[[Request], str]:
+def signalling(event: asyncio.Event, line: str) -> Callable[[Request], str]:
     """A script that signals when it is called."""
 
     def asked(request: Request) -> str:
@@ -76,7 +76,7 @@ async def cancelled_once(event: asyncio.Event, work: Coroutine[object, object, o
 
 async def test_an_interruption_leaves_the_history_unchanged(tmp_path: Path) -> None:
     asked = asyncio.Event()
-    model = ScriptedModel({"rewrite_query": telling(asked, "Where was Mira Holt born?")}, seconds=30.0)
+    model = ScriptedModel({"rewrite_query": signalling(asked, "Where was Mira Holt born?")}, seconds=30.0)
     async with conversation(tmp_path, model, history=history_of("Mira Holt")) as talk:
         before = talk.history
         await cancelled_once(asked, talk.say("Where was she born?"))
@@ -88,7 +88,7 @@ async def test_an_interruption_leaves_the_history_unchanged(tmp_path: Path) -> N
 
 async def test_an_interrupted_fold_keeps_the_answered_turn(tmp_path: Path) -> None:
     asked = asyncio.Event()
-    model = ScriptedModel({"summarize": telling(asked, "Mira Holt.")}, seconds=30.0)
+    model = ScriptedModel({"summarize": signalling(asked, "Mira Holt.")}, seconds=30.0)
     async with conversation(tmp_path, model, history=history_of(*"abcdefg")) as talk:
         await talk.reply("Who designed the Pennant Bridge?")
         before = talk.history

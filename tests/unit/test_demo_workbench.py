@@ -143,7 +143,7 @@ class TestWorkbench:
             while not model.requests:
                 await anext(first)
             await visit.stop()
-            model.seconds = 0.3  # longer than the stream before takes to close
+            model.seconds = 0.3  # longer than the previous stream takes to close
             second = visit.go(setup, steps=False)
             await anext(second)
             assert [None async for _ in first]

@@ -63,7 +63,7 @@ def test_relatives_makers_and_relative_clauses_are_unfolded(question: str, facts
     [
         "Who is the father of Otto Lind?",  # one fact
         "Who directed Salt Road?",
-        "Who was born first, Otto Lind's father or Bo Holt's mother?",  # a choice between two between two
+        "Who was born first, Otto Lind's father or Bo Holt's mother?",  # a choice between two
         "Is the director of film Salt Road the director of film Blue Hill?",  # a yes/no question
         "Which film has the director who was born later, Salt Road or Blue Hill?",
         "When did the person who founded Alder Press die?",  # the end of the clause is ambiguous

@@ -87,7 +87,7 @@ def test_a_copied_bracket_is_not_a_mark() -> None:
 
 
 @given(st.text(alphabet="[]1, 9-a.(\n", max_size=60))
-def test_marks_lie_in_the_text_in_order(text: str) -> None:
+def test_marks_have_ordered_spans_in_the_text(text: str) -> None:
     position = 0
     for mark in marks(text):
         assert position <= mark.start < mark.end <= len(text)

@@ -26,7 +26,7 @@ PASSAGES = [
 ]
 
 
-def of(answer: str) -> list[tuple[str, tuple[int, ...]]]:
+def claims_of(answer: str) -> list[tuple[str, tuple[int, ...]]]:
     return [(claim.text, claim.marks) for claim in claims(answer)]
 
 
@@ -48,7 +48,7 @@ def of(answer: str) -> list[tuple[str, tuple[int, ...]]]:
     ],
 )
 def test_claims_by_hand(answer: str, stated: list[tuple[str, tuple[int, ...]]]) -> None:
-    assert of(answer) == stated
+    assert claims_of(answer) == stated
 
 
 PIECES = [
@@ -73,7 +73,7 @@ ANSWERS = st.one_of(st.lists(st.sampled_from(PIECES), max_size=14).map("".join),
 
 @settings(max_examples=200, deadline=None)
 @given(ANSWERS)
-def test_claims_lie_in_the_answer_in_order(answer: str) -> None:
+def test_claims_have_ordered_spans_in_the_answer(answer: str) -> None:
     position = 0
     for claim in claims(answer):
         start, end = claim.span

@@ -84,7 +84,7 @@ QUOTE = "Her house, which in the novel burns down, still stands."
         ("In the novel she", "in the novel she", False),
     ],
 )
-def test_a_phrase_is_excused_only_within_a_quote(answer: str, quote: str, found: bool) -> None:
+def test_a_phrase_is_allowed_only_within_a_quote(answer: str, quote: str, found: bool) -> None:
     assert leaks(answer, [quote], NOVEL) == (("in the novel",) if found else ())
 
 

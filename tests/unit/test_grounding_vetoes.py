@@ -171,6 +171,6 @@ def test_the_rules_alone_do_not_refute_these_claims(sentence: str, claim: str) -
     assert found.supported, found
 
 
-def test_a_product_is_explained_once() -> None:
+def test_a_product_has_a_single_explanation() -> None:
     figures = derived(read("The 12 crates hold 360 bottles in total.", "en"), [read("A crate holds 30 bottles.", "en")])
     assert len({one.steps for one in figures}) == 1

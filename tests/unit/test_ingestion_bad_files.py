@@ -19,10 +19,10 @@ pytestmark = [
     pytest.mark.skipif(not FOLDER.exists(), reason="the shared measuring data are not beside the repository"),
     pytest.mark.timeout(900),
 ]
-ENDLESS = ("DA-619p.pdf", "bug1978317.pdf")
+TOO_SLOW = ("DA-619p.pdf", "bug1978317.pdf")
 """Files that exceed any reasonable time limit; a shorter limit gives the same outcome."""
 EXPECTED = expected(FOLDER) if FOLDER.exists() else {}
-FREE = {"external-entity-named.html", "no_space_1MB.txt", "stars_50k.md"}
+WITHOUT_OUTCOME = {"external-entity-named.html", "no_space_1MB.txt", "stars_50k.md"}
 """Files for which the manifest requires something other than an outcome."""
 
 
@@ -46,14 +46,14 @@ async def read(job: Job, names: Sequence[str]) -> tuple[dict[str, str], dict[str
 @pytest.mark.slow
 async def test_every_bad_file_ends_as_expected_and_the_reader_survives() -> None:
     assert len(EXPECTED) >= 46
-    outcomes, readings = await read(JOB, [name for name in EXPECTED if name not in ENDLESS])
+    outcomes, readings = await read(JOB, [name for name in EXPECTED if name not in TOO_SLOW])
     impatient = replace(JOB, seconds=3)
-    outcomes |= (await read(impatient, [name for one in ENDLESS for name in (one, "bidi_zero_width.md")]))[0]
+    outcomes |= (await read(impatient, [name for one in TOO_SLOW for name in (one, "bidi_zero_width.md")]))[0]
     assert outcomes.keys() == EXPECTED.keys()
     wrong = {
         name: (outcomes[name], sentence)
         for name, sentence in EXPECTED.items()
-        if name not in FREE and outcomes[name] not in allowed(sentence)
+        if name not in WITHOUT_OUTCOME and outcomes[name] not in allowed(sentence)
     }
     assert not wrong
     for reading in readings.values():
@@ -83,4 +83,4 @@ def test_the_sentences_of_the_manifest_are_parsed() -> None:
     assert allowed("refuse limit or no_text; RSS < 300 MB") == {"limit", "no_text"}
     assert allowed("accept decoded or refuse; never NUL text") == {"accept", *REFUSAL_KINDS}
     assert allowed("refuse unreadable or accept; no 500") == {"unreadable", "accept"}
-    assert all(allowed(sentence) for name, sentence in EXPECTED.items() if name not in FREE)
+    assert all(allowed(sentence) for name, sentence in EXPECTED.items() if name not in WITHOUT_OUTCOME)

@@ -22,8 +22,10 @@ from meta_agent_rag.retrieval.passage import Passage
 
 MINILM = packaged_folder()
 PROSE = "The river rises in the hills. It is long, cold and deep. Dr. Holt measured it in 1901. Nobody did so again. "
-WILD = st.text(alphabet=st.sampled_from("ab \n\t.!?。\"')x\u00a0é🦆\u2028"), max_size=300) | st.text(max_size=120)
-DOCUMENTS = st.lists(st.tuples(WILD, st.sampled_from([None, "A", "B"])), max_size=8)
+ARBITRARY_TEXT = st.text(alphabet=st.sampled_from("ab \n\t.!?。\"')x\u00a0é🦆\u2028"), max_size=300) | st.text(
+    max_size=120
+)
+DOCUMENTS = st.lists(st.tuples(ARBITRARY_TEXT, st.sampled_from([None, "A", "B"])), max_size=8)
 
 Cutter = Callable[[Document], list[Passage]]
 

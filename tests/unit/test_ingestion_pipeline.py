@@ -78,7 +78,7 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
-def fates(report: IngestReport) -> dict[str, str]:
+def outcomes_by_file(report: IngestReport) -> dict[str, str]:
     return {Path(outcome.source).name: outcome.status for outcome in report.outcomes}
 
 
@@ -95,7 +95,7 @@ async def test_every_format_is_ingested_and_found(bench: Bench) -> None:
     bench.write("g.jsonl.gz", gzip.compress(rows({"id": "fog-1", "title": "Fog", "text": "Fog is a low cloud."})))
     report = await bench.ingest()
     assert not report.failed
-    assert set(fates(report).values()) == {"added"}
+    assert set(outcomes_by_file(report).values()) == {"added"}
     documents = {Path(found.source).name: found for found in read_documents(bench.settings.marag_data_dir, "notes")}
     assert {name: (found.title, found.kind, found.pages, found.aliases) for name, found in documents.items()} == {
         "a.pdf": ("Lava", "pdf", 2, ()),
@@ -119,7 +119,7 @@ async def test_a_second_run_encodes_nothing(bench: Bench) -> None:
     await bench.ingest()
     before, encoded = bench.manifest(), len(bench.encoder.texts)
     report = await bench.ingest()
-    assert set(fates(report).values()) == {"unchanged"}
+    assert set(outcomes_by_file(report).values()) == {"unchanged"}
     assert (report.encoded, len(bench.encoder.texts)) == (0, encoded)
     assert bench.manifest() == before
 
@@ -131,7 +131,7 @@ async def test_a_changed_file_replaces_its_own_passages_and_encodes_only_new_one
     bench.write("a.md", "# Zero\n\nIce is solid water, rather cold.\n\n# Two\n\nClouds are many small droplets.")
     bench.encoder.texts.clear()
     report = await bench.ingest()
-    assert fates(report) == {"a.md": "replaced", "b.txt": "unchanged"}
+    assert outcomes_by_file(report) == {"a.md": "replaced", "b.txt": "unchanged"}
     assert not await bench.search("lava")
     assert await bench.search("ice")
     assert await bench.search("droplets")
@@ -149,7 +149,7 @@ async def test_broken_files_neither_stop_the_run_nor_lose_passages(bench: Bench)
     bench.write("e.png", b"\x89PNG\r\n\x1a\n" + bytes(1000))
     report = await bench.ingest()
     assert report.failed
-    assert fates(report) == {
+    assert outcomes_by_file(report) == {
         "a.pdf": "skipped",
         "b.txt": "unchanged",
         "c.pdf": "skipped",
@@ -174,23 +174,23 @@ async def test_removed_files_are_dropped_only_with_prune_and_below_the_paths(ben
     await bench.ingest(bench.docs, elsewhere)
     gone.unlink()
     elsewhere.unlink()
-    assert fates(await bench.ingest()) == {"a.txt": "unchanged", "b.txt": "gone"}
+    assert outcomes_by_file(await bench.ingest()) == {"a.txt": "unchanged", "b.txt": "gone"}
     assert len(bench.documents()) == 3
-    assert fates(await bench.ingest(prune=True)) == {"a.txt": "unchanged", "b.txt": "pruned"}
+    assert outcomes_by_file(await bench.ingest(prune=True)) == {"a.txt": "unchanged", "b.txt": "pruned"}
     assert bench.documents() == {"a.txt": 1, "elsewhere.txt": 1}
     kept.unlink()
-    assert fates(await bench.ingest(prune=True)) == {"a.txt": "pruned"}
+    assert outcomes_by_file(await bench.ingest(prune=True)) == {"a.txt": "pruned"}
 
 
 async def test_copies_are_ingested_once_and_moves_are_followed(bench: Bench) -> None:
     original = bench.write("a.txt", "Lava is molten rock.")
     bench.write("b.txt", "Lava is molten rock.")
     report = await bench.ingest()
-    assert fates(report) == {"a.txt": "added", "b.txt": "skipped"}
+    assert outcomes_by_file(report) == {"a.txt": "added", "b.txt": "skipped"}
     assert outcome(report, "b.txt").reason == f"it has the same content as {str(original)!r}"
     assert not report.failed
     original.unlink()
-    assert fates(await bench.ingest(prune=True)) == {"b.txt": "moved"}
+    assert outcomes_by_file(await bench.ingest(prune=True)) == {"b.txt": "moved"}
     assert bench.documents() == {"b.txt": 1}
     assert len(await bench.search("lava")) == 1
 
@@ -200,7 +200,7 @@ async def test_a_file_that_became_a_copy_loses_its_passages(bench: Bench) -> Non
     bench.write("b.txt", "Clouds are droplets.")
     await bench.ingest()
     bench.write("b.txt", "Lava is molten rock.")
-    assert fates(await bench.ingest()) == {"a.txt": "unchanged", "b.txt": "skipped"}
+    assert outcomes_by_file(await bench.ingest()) == {"a.txt": "unchanged", "b.txt": "skipped"}
     assert bench.documents() == {"a.txt": 1}
     bench.write("a.txt", "Clouds are droplets.")
     await bench.ingest()
@@ -212,7 +212,7 @@ async def test_passage_ids_belong_to_one_file(bench: Bench) -> None:
     bench.write("a.jsonl", rows({"id": "1", "title": "Lava", "text": "Molten rock."}))
     bench.write("b.jsonl", rows({"id": "2", "text": "Droplets."}, {"id": "1", "text": "Another."}))
     report = await bench.ingest()
-    assert fates(report) == {"a.jsonl": "added", "b.jsonl": "skipped"}
+    assert outcomes_by_file(report) == {"a.jsonl": "added", "b.jsonl": "skipped"}
     assert "passage id '1'" in str(outcome(report, "b.jsonl").reason)
     assert report.failed
     assert bench.documents() == {"a.jsonl": 1}
@@ -225,7 +225,7 @@ async def test_changed_parameters_require_a_rebuild(bench: Bench) -> None:
     with pytest.raises(CorpusError, match="--rebuild"):
         await bench.ingest(settings=smaller)
     before = bench.manifest().passages
-    assert fates(await bench.ingest(settings=smaller, rebuild=True)) == {"a.txt": "added"}
+    assert outcomes_by_file(await bench.ingest(settings=smaller, rebuild=True)) == {"a.txt": "added"}
     assert bench.manifest().chunker == "characters-128-0"
     assert bench.manifest().passages > before
 
@@ -265,8 +265,8 @@ async def test_caller_errors_are_reported_before_anything_is_created(bench: Benc
 async def test_the_data_folder_is_not_ingested(bench: Bench) -> None:
     settings = Settings.load(encoder="hash-64", marag_data_dir=bench.docs / "data")
     bench.write("a.txt", "Lava is molten rock.")
-    assert fates(await bench.ingest(settings=settings)) == {"a.txt": "added"}
-    assert fates(await bench.ingest(settings=settings)) == {"a.txt": "unchanged"}
+    assert outcomes_by_file(await bench.ingest(settings=settings)) == {"a.txt": "added"}
+    assert outcomes_by_file(await bench.ingest(settings=settings)) == {"a.txt": "unchanged"}
 
 
 async def test_progress_counts_files_and_passages(bench: Bench) -> None:

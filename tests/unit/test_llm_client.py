@@ -24,7 +24,7 @@ ASK = (Message(role="user", content="Who wrote Faust?"),)
 
 
 @dataclass
-class Counting:
+class CountingTransport:
     """A transport that records the peak number of calls in flight."""
 
     seconds: float = 0.01
@@ -52,7 +52,7 @@ class Counting:
         """Nothing to release."""
 
 
-def model_of(transport: Counting, *, limit: str | None = None, provider: str = "groq") -> LanguageModel:
+def model_of(transport: CountingTransport, *, limit: str | None = None, provider: str = "groq") -> LanguageModel:
     settings = Settings.load(llm_provider=provider, groq_api_key="k", deepseek_api_key="k")
     budget = Budget(limit_usd=None if limit is None else Decimal(limit))
     return LanguageModel(
@@ -64,7 +64,7 @@ def model_of(transport: Counting, *, limit: str | None = None, provider: str = "
 
 
 async def test_calls_in_flight_are_limited_per_tier() -> None:
-    transport = Counting()
+    transport = CountingTransport()
     model = model_of(transport)
     bounds = model.choice.provider.concurrency
     stages = ["write", "rewrite"] * 50
@@ -75,7 +75,7 @@ async def test_calls_in_flight_are_limited_per_tier() -> None:
 
 
 async def test_the_deadline_ends_the_wait_for_a_slot() -> None:
-    transport = Counting(seconds=30.0)
+    transport = CountingTransport(seconds=30.0)
     model = model_of(transport)
     slots = model.choice.provider.concurrency["flash"]
     busy = [asyncio.create_task(model.session().ainvoke("write", ASK)) for _ in range(slots)]
@@ -93,7 +93,7 @@ async def test_the_deadline_ends_the_wait_for_a_slot() -> None:
 
 
 async def test_the_deadline_ends_the_wait_for_reserved_budget() -> None:
-    transport = Counting(seconds=30.0)
+    transport = CountingTransport(seconds=30.0)
     at_peak = datetime(2026, 11, 3, 2, 0, tzinfo=UTC)
     model = replace(model_of(transport, limit="0.001", provider="deepseek"), clock=lambda: at_peak)
     busy = asyncio.create_task(model.session().ainvoke("write", ASK))
@@ -109,7 +109,7 @@ async def test_the_deadline_ends_the_wait_for_reserved_budget() -> None:
 
 @pytest.mark.parametrize("fault", [RefusedError("no"), ValueError("unforeseen"), ConnectionResetError()])
 async def test_a_failed_call_releases_its_slot_and_writes_a_row(fault: Exception) -> None:
-    transport = Counting(seconds=0.0, fault=fault)
+    transport = CountingTransport(seconds=0.0, fault=fault)
     model = model_of(transport, limit="1", provider="deepseek")
     session = model.session()
     with pytest.raises(type(fault)):
@@ -121,7 +121,7 @@ async def test_a_failed_call_releases_its_slot_and_writes_a_row(fault: Exception
 
 
 async def test_calls_to_a_custom_server_are_not_limited() -> None:
-    transport = Counting(seconds=0.2)
+    transport = CountingTransport(seconds=0.2)
     settings = Settings.load((), llm_base_url="http://127.0.0.1:8000/v1", flash_model="m")
     connections = OneTransport(transport=transport)
     model = LanguageModel(settings=settings, choice=choose_provider(settings), connections=connections)
@@ -130,7 +130,7 @@ async def test_calls_to_a_custom_server_are_not_limited() -> None:
 
 
 async def test_a_call_cancelled_while_waiting_is_never_made() -> None:
-    transport = Counting(seconds=30.0)
+    transport = CountingTransport(seconds=30.0)
     model, rows = model_of(transport, limit="1"), list[LedgerRow]()
     model.ledger.listeners.append(rows.append)
     slots = model.choice.provider.concurrency["flash"]
@@ -152,7 +152,7 @@ async def test_a_failed_ledger_write_still_settles_the_reservation() -> None:
     def full(_row: LedgerRow) -> None:
         raise StorageError("The disk is full.")
 
-    model = model_of(Counting(), limit="1")
+    model = model_of(CountingTransport(), limit="1")
     model.ledger.listeners.append(full)
     with pytest.raises(StorageError):
         await model.session("one").ainvoke("write", ASK)
@@ -165,7 +165,7 @@ async def test_a_call_whose_row_is_lost_counts_in_the_resumed_run(tmp_path: Path
         raise StorageError("The disk is full.")
 
     journal = tmp_path / "reservations.jsonl"
-    model = replace(model_of(Counting()), budget=Budget.under(1.0, journal=journal))
+    model = replace(model_of(CountingTransport()), budget=Budget.under(1.0, journal=journal))
     await model.session("written").ainvoke("write", ASK)
     assert unsettled(journal) == 0
     model.ledger.listeners.append(full)
@@ -178,7 +178,7 @@ async def test_a_call_whose_row_is_lost_counts_in_the_resumed_run(tmp_path: Path
 
 async def test_a_call_is_priced_when_sent_not_when_it_started_waiting() -> None:
     hour = [datetime(2026, 11, 3, 0, 59, tzinfo=UTC)]
-    model = replace(model_of(Counting(seconds=0.05), provider="deepseek"), clock=lambda: hour[0])
+    model = replace(model_of(CountingTransport(seconds=0.05), provider="deepseek"), clock=lambda: hour[0])
     gate = model.gate(model.choice.tiers["flash"])
     while not gate.locked():
         await gate.acquire()
@@ -213,7 +213,7 @@ async def test_a_task_arriving_during_a_lock_handover_waits() -> None:
 
 
 async def test_every_session_has_its_own_rows() -> None:
-    model, rows = model_of(Counting(seconds=0.0)), list[LedgerRow]()
+    model, rows = model_of(CountingTransport(seconds=0.0)), list[LedgerRow]()
     model.ledger.listeners.append(rows.append)
     one, other = model.session("one"), model.session("other", method="m")
     await one.ainvoke("write", ASK)
@@ -225,7 +225,7 @@ async def test_every_session_has_its_own_rows() -> None:
 
 
 async def test_an_unknown_stage_is_rejected() -> None:
-    transport = Counting()
+    transport = CountingTransport()
     with pytest.raises(UnknownNameError, match="There is no stage 'think'; choose from: baseline, "):
         await model_of(transport).session().ainvoke("think", ASK)
     assert transport.calls == 0
@@ -245,6 +245,6 @@ async def test_an_unknown_stage_is_rejected() -> None:
 def test_evidence_is_limited_by_the_context_window(values: dict[str, object], tokens: int) -> None:
     settings = Settings.load((), **values)
     model = LanguageModel(
-        settings=settings, choice=choose_provider(settings), connections=OneTransport(transport=Counting())
+        settings=settings, choice=choose_provider(settings), connections=OneTransport(transport=CountingTransport())
     )
     assert model.evidence_tokens() == tokens

@@ -33,7 +33,7 @@ def spelt(text: str, doubts: dict[str, float]) -> Tokens:
 
 
 @dataclass
-class Measured(ScriptedModel):
+class ModelWithProbabilities(ScriptedModel):
     """A scripted model with token probabilities: nearly certain, unless `doubts` says otherwise."""
 
     doubts: dict[str, float] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class TestIrcot:
         retriever = Shelf(shelf(9))
         script = {"step": [f"{DIRECTED} {BORN}", DONE], "baseline": {"rationale": "It is.", "short_answer": "Oslo"}}
         run = await answered(tmp_path, "ircot", script, "RETRIEVAL_TOP_K=3", retriever=retriever)
-        assert retriever.queries == [QUESTION, DIRECTED], "one sentence a step, and none after the conclusion"
+        assert retriever.queries == [QUESTION, DIRECTED], "one sentence per step, and none after the conclusion"
         assert run.stages == ["step", "step", "baseline"]
         assert (run.answer.short_answer, run.answer.stop_reason) == ("Oslo", "concluded")
         assert phrase("nothing_yet") in run.prompt("step", 0)
@@ -108,7 +108,9 @@ class TestFlare:
 
     async def test_a_confident_sentence_is_kept(self, tmp_path: Path) -> None:
         retriever = Shelf(shelf(40))
-        run = await answered(tmp_path, "flare", {}, retriever=retriever, model=Measured({"step": [DIRECTED, DONE]}))
+        run = await answered(
+            tmp_path, "flare", {}, retriever=retriever, model=ModelWithProbabilities({"step": [DIRECTED, DONE]})
+        )
         assert retriever.queries == [QUESTION]
         assert run.stages == ["step", "step", "baseline"]
         assert f"Reasoning so far:\n{DIRECTED}\n{DONE}" in run.prompt("baseline")
@@ -117,7 +119,9 @@ class TestFlare:
 
     async def test_an_unsure_sentence_is_looked_up_and_rewritten(self, tmp_path: Path) -> None:
         retriever = Shelf(shelf(40))
-        model = Measured({"step": ["Mira Holt directed Gorse.", BORN, DONE]}, doubts={"Gorse.": 0.3, "directed": 0.5})
+        model = ModelWithProbabilities(
+            {"step": ["Mira Holt directed Gorse.", BORN, DONE]}, doubts={"Gorse.": 0.3, "directed": 0.5}
+        )
         run = await answered(tmp_path, "flare", {}, retriever=retriever, model=model)
         assert retriever.queries == [QUESTION, "Mira Holt directed"], (
             "the least certain words are left out of the query"
@@ -128,12 +132,12 @@ class TestFlare:
 
     async def test_the_question_is_the_query_if_masking_leaves_nothing(self, tmp_path: Path) -> None:
         retriever = Shelf(shelf(40))
-        model = Measured({"step": ["Gorse .", DONE]}, doubts={"Gorse": 0.1})
+        model = ModelWithProbabilities({"step": ["Gorse .", DONE]}, doubts={"Gorse": 0.1})
         await answered(tmp_path, "flare", {}, retriever=retriever, model=model)
         assert retriever.queries == [QUESTION, QUESTION]
 
     async def test_an_empty_search_changes_nothing(self, tmp_path: Path) -> None:
-        model = Measured({"step": [BORN, DONE]}, doubts={"Oslo.": 0.3})
+        model = ModelWithProbabilities({"step": [BORN, DONE]}, doubts={"Oslo.": 0.3})
         run = await answered(tmp_path, "flare", {}, retriever=Shelf(shelf(2)), model=model)
         assert run.stages == ["step", "step", "baseline"]
         assert BORN in run.prompt("baseline")
@@ -148,7 +152,7 @@ class TestFlare:
 
     async def test_an_endpoint_without_log_probabilities_is_handled(self, tmp_path: Path) -> None:
         retriever = Shelf(shelf(40))
-        model = Measured({"step": DONE}, refuses=True)
+        model = ModelWithProbabilities({"step": DONE}, refuses=True)
         run = await answered(tmp_path, "flare", {}, retriever=retriever, model=model)
         assert (run.answer.short_answer, run.answer.notes) == ("scripted", (UNMEASURED,))
         assert retriever.queries == [QUESTION, DONE]
@@ -159,7 +163,7 @@ class TestFlare:
             await answered(tmp_path, "flare", {"step": RefusedError("no")})
 
     async def test_tokens_that_do_not_spell_the_sentence_are_handled(self, tmp_path: Path) -> None:
-        class Garbled(Measured):
+        class ModelWithGarbledTokens(ModelWithProbabilities):
             async def complete(self, request: Request) -> Reply:
                 reply = await super().complete(request)
                 return Reply(
@@ -167,7 +171,7 @@ class TestFlare:
                 )
 
         retriever = Shelf(shelf(40))
-        run = await answered(tmp_path, "flare", {}, retriever=retriever, model=Garbled({"step": DONE}))
+        run = await answered(tmp_path, "flare", {}, retriever=retriever, model=ModelWithGarbledTokens({"step": DONE}))
         assert retriever.queries == [QUESTION, DONE]
         assert run.answer.notes == (UNSPELT,)
 
@@ -177,7 +181,9 @@ class TestFlare:
     )
     async def test_every_way_of_ending(self, said: str | None, sentences: int, reason: str, tmp_path: Path) -> None:
         script = [f"Holt was in {one.title}." for one in shelf(12)] if said is None else said
-        run = await answered(tmp_path, "flare", {}, retriever=Shelf(shelf(9)), model=Measured({"step": script}))
+        run = await answered(
+            tmp_path, "flare", {}, retriever=Shelf(shelf(9)), model=ModelWithProbabilities({"step": script})
+        )
         assert run.stages == ["step"] * sentences + ["baseline"]
         assert (run.answer.stop_reason, run.answer.short_answer) == (reason, "scripted")
 

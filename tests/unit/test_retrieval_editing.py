@@ -21,7 +21,7 @@ from meta_agent_rag.settings import Settings
 from tests.forked import forked_call
 
 
-class Counting(HashEncoder):
+class CountingEncoder(HashEncoder):
     """Records what it encodes."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ async def texts(folder: Path, query: str) -> set[str]:
 
 
 async def test_documents_are_added_changed_and_removed(tmp_path: Path) -> None:
-    encoder = Counting()
+    encoder = CountingEncoder()
     async with edit_corpus(at(tmp_path), "c", AsyncEncoder(encoder), chunker="x") as editor:
         await editor.put(document("a"), pages("a", "one", "two"))
         await editor.put(document("b"), pages("b", "one"))
@@ -103,7 +103,7 @@ async def test_a_passage_belongs_to_one_document(tmp_path: Path) -> None:
 
 
 async def test_an_interrupted_edit_resumes_without_encoding_twice(tmp_path: Path) -> None:
-    encoder = Counting()
+    encoder = CountingEncoder()
 
     def stop(done: int, wanted: int) -> None:
         if done >= 512:
@@ -139,7 +139,7 @@ async def test_a_different_encoder_or_chunker_requires_a_rebuild(tmp_path: Path)
             tmp_path, HashEncoder(), "b", pages("b", "one"), fails=True, publishes=True, chunker="y", rebuild=True
         )
     assert await texts(tmp_path, "one") == {"one of a"}, "the earlier corpus is kept until the new one is complete"
-    encoder = Counting()
+    encoder = CountingEncoder()
     async with edit_corpus(at(tmp_path), "c", AsyncEncoder(encoder), chunker="y", rebuild=True) as editor:
         assert [one.id for one in editor.documents()] == ["b"], "the rebuild resumes"
         await editor.put(document("b"), pages("b", "one"))

@@ -63,7 +63,7 @@ class _HubWithoutModels(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *values: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture

@@ -256,7 +256,7 @@ def test_a_read_only_data_folder_falls_back_to_torch(tmp_path: Path, caplog: pyt
 
 
 @pytest.mark.parametrize("modules", ["", "{}", "[]", '[{"type": "x.Unknown", "path": ""}]', "[1]"])
-def test_an_unclear_configuration_states_no_dimension(modules: str, tmp_path: Path) -> None:
+def test_an_ambiguous_configuration_states_no_dimension(modules: str, tmp_path: Path) -> None:
     (tmp_path / "modules.json").write_text(modules)
     assert stated_dimension(tmp_path) is None
     assert stated_dimension(tmp_path / "none") is None

@@ -43,7 +43,7 @@ async def test_several_queries_are_merged_by_best_rank() -> None:
 
 
 async def test_passages_are_encoded_once() -> None:
-    class Counting(HashEncoder):
+    class CountingEncoder(HashEncoder):
         encoded = 0
 
         def encode_passages(self, texts: object) -> FloatMatrix:
@@ -51,7 +51,7 @@ async def test_passages_are_encoded_once() -> None:
             self.encoded += len(texts)
             return super().encode_passages(texts)
 
-    encoder = Counting()
+    encoder = CountingEncoder()
     retriever = searching(*OTHERS, encoder=encoder)
     await retriever.retrieve([QUESTION], k=2)
     await retriever.retrieve(["Town 3"], k=2)

@@ -225,7 +225,7 @@ def test_a_quote_stands_for_every_sentence_it_overlaps(quote: str, sentences: li
 def test_a_short_quote_counts_only_if_unambiguous() -> None:
     assert facts("Oslo") == []  # in two paragraphs
     assert facts("Bergen") == [("Holt", 1)]
-    assert facts("Berg") == []  # a part of a word
+    assert facts("Berg") == []  # part of a word
     assert facts("She sang.") == [("Page", 1)]
     assert facts("She sang.", elsewhere="Ann woke. She sang. She sang aloud.") == [("Page", 1), ("Else", 1)]
     assert facts("", " . ") == []

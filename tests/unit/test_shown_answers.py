@@ -21,18 +21,18 @@ SLY_SHOWN = 1 / 4
 """The share of wrong answers shown if the critic rejects only the control claim; measured: 67 of 298."""
 
 
-def of(file: str, *, right: bool) -> Sequence[Case]:
+def cases_of(file: str, *, right: bool) -> Sequence[Case]:
     return [case for case in cases(file) if (case.wrong is None) is right]
 
 
-async def shown_of(folder: Path, some: Sequence[Case], critic: Critic) -> list[str]:
+async def shown_cases(folder: Path, some: Sequence[Case], critic: Critic) -> list[str]:
     """The names of the cases whose answers are shown unmarked."""
     replies = [(case, await checked_case(folder, case, critic, "CLAIM_CHECK=both")) for case in some]
     return [case.name for case, reply in replies if shown(case, reply)]
 
 
 def test_every_kind_has_enough_cases() -> None:
-    right, wrong = ([case for file in FILES for case in of(file, right=side)] for side in (True, False))
+    right, wrong = ([case for file in FILES for case in cases_of(file, right=side)] for side in (True, False))
     assert len(right) >= 60
     assert len(wrong) >= 120
     assert {case.kind for case in right} >= {"paraphrase", "language", "table", "sum", "count", "date", "unit"}
@@ -44,8 +44,8 @@ def test_every_kind_has_enough_cases() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("file", FILES)
 async def test_right_answers_are_shown(file: str, tmp_path: Path) -> None:
-    right = of(file, right=True)
-    held = await shown_of(tmp_path, right, "honest")
+    right = cases_of(file, right=True)
+    held = await shown_cases(tmp_path, right, "honest")
     assert len(held) >= RIGHT_SHOWN * len(right), sorted({case.name for case in right} - set(held))
 
 
@@ -53,11 +53,11 @@ async def test_right_answers_are_shown(file: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("critic", ["honest", "gullible"])
 @pytest.mark.parametrize("file", FILES)
 async def test_wrong_answers_are_not_shown(file: str, critic: Critic, tmp_path: Path) -> None:
-    wrong = of(file, right=False)
-    assert len(slipped := await shown_of(tmp_path, wrong, critic)) <= WRONG_SHOWN * max(len(wrong), 60), slipped
+    wrong = cases_of(file, right=False)
+    assert len(slipped := await shown_cases(tmp_path, wrong, critic)) <= WRONG_SHOWN * max(len(wrong), 60), slipped
 
 
 @pytest.mark.slow
 async def test_few_wrong_answers_pass_a_critic_that_rejects_only_the_control_claim(tmp_path: Path) -> None:
-    wrong = [case for file in FILES for case in of(file, right=False)]
-    assert len(await shown_of(tmp_path, wrong, "sly")) <= SLY_SHOWN * len(wrong)
+    wrong = [case for file in FILES for case in cases_of(file, right=False)]
+    assert len(await shown_cases(tmp_path, wrong, "sly")) <= SLY_SHOWN * len(wrong)

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.tables import Table, as_csv, as_latex, as_markdown, number, signed, with_interval
 
-NASTY = Table(
+HOSTILE_TABLE = Table(
     name="Nasty one",
     title="50 % of {a_b}",
     head=("row", "F1 [95 %]", "words"),
@@ -19,17 +19,20 @@ NASTY = Table(
 
 
 def test_markdown_keeps_one_line_per_row_and_escapes_bars() -> None:
-    lines = as_markdown(NASTY).split("\n")
+    lines = as_markdown(HOSTILE_TABLE).split("\n")
     assert len(lines) == 4
     assert lines[2] == '| [a] \\| b | 1.0 [0.5, 2.0] | said "no", then left |'
 
 
 def test_csv_round_trips() -> None:
-    assert [tuple(row) for row in csv.reader(io.StringIO(as_csv(NASTY)))] == [NASTY.head, *NASTY.rows]
+    assert [tuple(row) for row in csv.reader(io.StringIO(as_csv(HOSTILE_TABLE)))] == [
+        HOSTILE_TABLE.head,
+        *HOSTILE_TABLE.rows,
+    ]
 
 
 def test_latex_is_escaped_and_aligned() -> None:
-    text = as_latex(NASTY)
+    text = as_latex(HOSTILE_TABLE)
     assert r"\caption{50 \% of \{a\_b\}}" in text
     assert r"\label{tab:nasty-one}" in text
     assert r"\begin{tabular}{lrl}" in text

@@ -75,7 +75,7 @@ def test_one_figure_may_be_contained_in_others(one: str, other: str, stands: boo
 
 
 @given(st.text(max_size=80))
-def test_figures_lie_in_their_text_in_order(text: str) -> None:
+def test_figures_have_ordered_spans_in_the_text(text: str) -> None:
     position = 0
     for figure in figures(text, "en"):
         assert position <= figure.start < figure.end <= len(text)
