@@ -30,7 +30,6 @@ def chat(
     debug: Debug = False,
 ) -> None:
     """Chat about the documents of a corpus; every answer is checked against them before it is shown."""
-
     from ..settings import Settings
 
     require("chat", "`marag chat`")

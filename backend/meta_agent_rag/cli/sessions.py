@@ -20,7 +20,6 @@ def register(app: typer.Typer) -> None:
 @reporting
 def list_(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
     """List all conversations, the latest first: corpus, questions, when it was last saved."""
-
     from ..conversation.sessions import open_sessions
 
     async def listed() -> list[dict[str, object]]:

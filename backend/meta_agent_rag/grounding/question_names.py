@@ -65,10 +65,8 @@ def unknown_names(question: str, passages: Sequence[Passage]) -> tuple[str, ...]
     >>> unknown_names("Who was the grandfather of Bernard of Niemodlin?", [monk])
     ('Bernard of Niemodlin',)
     """
-    english = sum(language_of(one.text) == "en" for one in passages)
-    if language_of(question) != "en" or 2 * english < len(passages):
-        return ()
-    return tuple(name for name in full_names(question) if not any(_contains(one, _words(name)) for one in passages))
+    unknown = [name for name in full_names(question) if not any(_contains(one, _words(name)) for one in passages)]
+    return tuple(unknown) if unknown and _is_english(question, passages) else ()
 
 
 def full_names(question: str) -> tuple[str, ...]:
@@ -90,6 +88,11 @@ def full_names(question: str) -> tuple[str, ...]:
         for name in dict.fromkeys(named)
         if _is_full(_significant(_words(name))) and (text is rest or not text.startswith(name))
     )
+
+
+def _is_english(question: str, passages: Sequence[Passage]) -> bool:
+    alike = sum(language_of(one.text) == "en" for one in passages)
+    return language_of(question) == "en" and 2 * alike >= len(passages)
 
 
 def _capitalised(text: str) -> Iterator[str]:

@@ -41,7 +41,6 @@ def list_(set_: Assignments = None, json_: Json = False, debug: Debug = False) -
 @reporting
 def show(name: Name, set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
     """Show a corpus: its documents with title, type, pages and passages, and how it was built."""
-
     from ...retrieval.corpus.corpus import read_documents
 
     data_dir = settings_of(set_).marag_data_dir
@@ -88,7 +87,6 @@ def copy(
     debug: Debug = False,
 ) -> None:
     """Move a corpus's indexes to servers or back, and verify them. Nothing is re-encoded."""
-
     from ...retrieval.corpus.moving import copy_corpus
 
     report = run(copy_corpus(settings_of(set_), name, to))

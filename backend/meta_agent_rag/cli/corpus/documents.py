@@ -27,7 +27,6 @@ def register(app: typer.Typer) -> None:
 @reporting
 def list_(corpus: Corpus, set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
     """List the documents of a corpus: id, title, passages, source."""
-
     from ...retrieval.corpus.corpus import read_documents
 
     documents = read_documents(settings_of(set_).marag_data_dir, corpus)
@@ -44,7 +43,6 @@ def show(
     document: Document, corpus: Corpus, set_: Assignments = None, json_: Json = False, debug: Debug = False
 ) -> None:
     """Show a document: title, type, pages, passages, source and the hash of its content."""
-
     from ...retrieval.corpus.corpus import read_documents
 
     found = _named(read_documents(settings_of(set_).marag_data_dir, corpus), document)
@@ -70,7 +68,6 @@ def drop(
     debug: Debug = False,
 ) -> None:
     """Remove a document from a corpus; its file is kept. A document that does not exist is not an error."""
-
     from ...retrieval.corpus.corpus import read_documents, remove_documents
 
     settings = settings_of(set_)

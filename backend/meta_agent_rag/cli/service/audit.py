@@ -71,7 +71,6 @@ def read(
     debug: Debug = False,
 ) -> None:
     """Show the records of an archive, oldest first; with --json complete, one JSON object per line."""
-
     from ...service.audit.archive import read_archive
 
     for row in read_archive(path):
