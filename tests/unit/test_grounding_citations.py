@@ -61,6 +61,8 @@ def written(answer: str, style: str = "page", quotes: tuple[str, ...] = ()) -> C
         ("Oslo \u30101\u3011.", [(1,)]),
         ("Oslo ([1]).", [(1,)]),
         ("[1] Oslo", [(1,)]),
+        ("\u5cf6\u306b\u7740\u304d\u307e\u3059[2][4]\u3002", [(2, 4)]),
+        ("\u767d\u6d5c[1]\u304b\u3089", [(1,)]),
         ("array[3] is", []),
         ("[sic] [a] [] [ ] [1a] [Mira Holt, p.3] [-1]", []),
         ("in [1912] and [1912-1920]", []),

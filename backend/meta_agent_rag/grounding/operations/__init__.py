@@ -18,11 +18,15 @@ Operands = Sequence[Figure]
 class Operation:
     """An operation by name; `cues` in `cues.yaml` are words of a claim that call for it.
 
-    `steps` yields the calculations of a wanted figure from others, written out; empty if it cannot be derived.
+    One without such words is only tried for claims that a critic accepted.
+
+    `steps` yields the calculations of a wanted figure from others, written out; empty if it cannot be derived. `picks`
+    are the numbers of figures that may be picked from all those at hand; a rule of three needs three.
     """
 
     name: str
     steps: Callable[[Figure, Operands], Iterator[str]]
+    picks: tuple[int, ...] = (2,)
 
 
 @cache

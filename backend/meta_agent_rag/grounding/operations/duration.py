@@ -1,4 +1,4 @@
-"""The time between two dates or times of day, and the date that lies a given time before or after another."""
+"""The time between two dates or times of day, and the date or time that lies a given time before or after another."""
 
 from collections.abc import Iterator
 from datetime import date, timedelta
@@ -10,6 +10,7 @@ from ...text.figures.figure import CLOCK, in_unit
 from . import Operands, Operation, reaches, written
 
 _MINUTES = "minute"
+_DAY = 24 * 60
 _COMMON_YEAR = 2001
 """The year assumed for a day and month without one."""
 
@@ -17,13 +18,19 @@ _COMMON_YEAR = 2001
 def _steps(wanted: Figure, others: Operands) -> Iterator[str]:
     clocks = [figure for figure in others if figure.unit == CLOCK]
     if len(clocks) == 2 and (apart := in_unit(clocks[1].number - clocks[0].number, _MINUTES, wanted.unit or "hour")):
-        apart = apart if apart > 0 else apart + (in_unit(24 * 60, _MINUTES, wanted.unit or "hour") or 0)
+        apart = apart if apart > 0 else apart + (in_unit(_DAY, _MINUTES, wanted.unit or "hour") or 0)
         if reaches(wanted, apart):
-            yield f"{clocks[0].written} \u2192 {clocks[1].written}: {written(apart)}"
+            yield f"{clocks[0].written} \u2192 {clocks[1].written}: {written(round(apart, 4))}"
+        breaks = [(one, in_unit(one.number, one.unit, wanted.unit or "hour")) for one in others if one not in clocks]
+        worked = apart - sum(value or 0 for _, value in breaks)
+        if breaks and all(value for _, value in breaks) and reaches(wanted, worked):
+            shown = " \u2212 ".join(one.written for one, _ in breaks)
+            yield f"{clocks[0].written} \u2192 {clocks[1].written} \u2212 {shown} = {written(round(worked, 4))}"
     dated = _with_years([figure for figure in others if figure.date is not None])
     for (one, first), (other, second) in pairwise(dated):
         yield from _between(wanted, one, first, other, second)
     yield from _end(wanted, others)
+    yield from _time_of_day(wanted, others)
 
 
 def _with_years(figures: list[Figure]) -> list[tuple[Figure, Date]]:
@@ -79,8 +86,21 @@ def _end(wanted: Figure, others: Operands) -> Iterator[str]:
             for sign, factor in (("+", 1), ("\u2212", -1)):
                 assert one.date is not None
                 reached = _later(one.date, span, factor)
-                if reached is not None and _agrees(wanted.date, reached):
+                if reached is not None and any(_agrees(wanted.date, end) for end in (reached, _day_before(reached))):
                     yield f"{one.written} {sign} {span.written} = {wanted.written}"
+
+
+def _time_of_day(wanted: Figure, others: Operands) -> Iterator[str]:
+    """The time of day that lies a given time, or several, before or after another."""
+    if wanted.unit != CLOCK:
+        return
+    clocks = [figure for figure in others if figure.unit == CLOCK]
+    spans = [(one, in_unit(one.number, one.unit, _MINUTES)) for one in others if one.unit != CLOCK and not one.date]
+    if len(clocks) != 1 or not spans or not all(minutes for _, minutes in spans):
+        return
+    for sign, factor in (("+", 1), ("\u2212", -1)):
+        if reaches(wanted, (clocks[0].number + factor * sum(minutes or 0 for _, minutes in spans)) % _DAY):
+            yield f"{clocks[0].written} {sign} {f' {sign} '.join(one.written for one, _ in spans)} = {wanted.written}"
 
 
 def _later(begun: Date, span: Figure, factor: int) -> Date | None:
@@ -100,10 +120,19 @@ def _later(begun: Date, span: Figure, factor: int) -> Date | None:
     return Date(year=end.year if begun.year else 0, month=end.month, day=end.day)
 
 
+def _day_before(end: Date) -> Date:
+    """The last day of a period that ends before this one."""
+    try:
+        last = date(end.year or _COMMON_YEAR, end.month, end.day) - timedelta(days=1)
+    except ValueError:
+        return end
+    return Date(year=last.year if end.year else 0, month=last.month, day=last.day)
+
+
 def _agrees(wanted: Date, reached: Date) -> bool:
     """Is it that date, or its month or year?"""
     pairs = ((wanted.year, reached.year), (wanted.month, reached.month), (wanted.day, reached.day))
     return all(one in {0, other} for one, other in pairs)
 
 
-OPERATION = Operation(name="duration", steps=_steps)
+OPERATION = Operation(name="duration", steps=_steps, picks=(2, 3))

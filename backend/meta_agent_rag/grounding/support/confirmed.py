@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from ..quotes import copied_sentence, is_verbatim
 from ..vetoes import fault
-from .derived import derived
+from .derived import Vouched, derived
 from .grounds import Grounds, share_held
 from .sources import Source
 from .statement import Item, Statement, read
@@ -63,9 +63,9 @@ def _judged(
 ) -> Support:
     """The support of a claim by words that occur in the passages."""
     grounds = _grounds(claim, named, sources, question)
-    follows = derived(claim, grounds.named)
+    follows = derived(claim, grounds.named, vouched=Vouched(question=question, passage=grounds.passage))
     grounds = replace(grounds, follows=frozenset(one.written for one in follows))
-    found = fault(grounds) or _beside_the_point(grounds)
+    found = fault(grounds)
     held = [one for one in sources if any(is_verbatim(part, [one.passage.searchable()]) for part in named)]
     return replace(
         support,
@@ -135,11 +135,3 @@ def _grounds(claim: Statement, named: Sequence[str], sources: Sequence[Source], 
         titles=tuple(source.title for source in sources),
         question=question,
     )
-
-
-def _beside_the_point(grounds: Grounds) -> str | None:
-    """In one language, the words and the claim must have something in common."""
-    if not grounds.same_language or not grounds.claim.items:
-        return None
-    held = any(statement.holds(item) for item in grounds.claim.items for statement in grounds.around())
-    return None if held or grounds.follows else "the words that the critic quoted share nothing with the claim"

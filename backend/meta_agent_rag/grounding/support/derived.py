@@ -1,21 +1,22 @@
 """Figures of a claim that code derives from those of its passage, with the calculation shown."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, islice
 
 from ...text.figures import Figure
 from ...text.figures.figure import stands_in
-from ..operations import Operands, cues, discover_operations
+from ..operations import Operands, Operation, cues, discover_operations
+from .counting import counted
+from .operands import columns, picked, tables, together
 from .statement import Statement
 
-_LIST_BREAK = re.compile(r"\s*(?:,|;|\u3001|\uff0c|\band\b|\bund\b|\bet\b|\by\b|\be\b|\bor\b|\boder\b)\s*")
-_LONGEST_ENTRY = 4
 _SMALL = 20
-_MOST_COUNTED = 50
 _CONSTANTS = frozenset({2, 7, 10, 12, 24, 52, 60, 100, 365, 1000})
 """Common knowledge: days of a week, months of a year, twice."""
+_COUNTED = frozenset({"", "month", "week", "day", "hour", "minute"})
+"""Units of such a constant: "twelve months cost"."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,20 +28,36 @@ class Derived:
     steps: str
 
 
-def derived(claim: Statement, named: Sequence[Statement], *, called_for: bool = False) -> tuple[Derived, ...]:
+@dataclass(frozen=True, kw_only=True)
+class Vouched:
+    """What more may be used for a claim that a critic accepted: the question, and the tables of the passages."""
+
+    question: Statement
+    passage: Sequence[Statement]
+
+
+def derived(
+    claim: Statement, named: Sequence[Statement], *, called_for: bool = False, vouched: Vouched | None = None
+) -> tuple[Derived, ...]:
     """The claim's figures that are not in the named words but follow from theirs.
 
     With `called_for`, only by an operation that a word of the claim calls for, a count and a constant factor included.
     All figures of one kind are used, so that a number is not found by chance; those that the claim itself repeats
-    are tried first.
+    are tried first. A critic that `vouched` for the claim makes chance unlikely: then any two may be used.
     """
     sources = [figure for statement in named for figure in statement.figures]
     multiplies = not called_for or _calls_for("product", claim)
-    factors = [one for one in claim.figures if multiplies and one.number in _CONSTANTS and not one.unit]
-    found = []
+    factors = [one for one in claim.figures if multiplies and one.number in _CONSTANTS and one.unit in _COUNTED]
+    found: list[Derived] = []
+    reached: list[Figure] = []
     for figure in claim.figures:
         if not stands_in(figure, sources):
-            found += list(_ways(figure, claim, named, sources, called_for=called_for))[:1]
+            ways = _ways(figure, claim, named, sources, called_for=called_for)
+            if vouched is not None:
+                ways = chain(ways, _free_ways(figure, named, vouched, [*sources, *reached]))
+            followed = list(islice(ways, 1))
+            found += followed
+            reached += [figure] if followed else []
             for constant in (one for one in factors if one is not figure):
                 for other in sources:
                     for steps in discover_operations()["product"].steps(figure, (constant, other)):
@@ -52,98 +69,53 @@ def derived(claim: Statement, named: Sequence[Statement], *, called_for: bool = 
 
 
 def may_follow(figure: Figure, sources: Operands) -> bool:
-    """Can it follow from one or two of the sources at all? A small number may always be a count."""
-    if figure.numbers and not figure.unit and figure.date is None and figure.number <= _SMALL:
+    """Could it be calculated from two of the sources or more? A small number may always be a count."""
+    if figure.is_date:
+        return any(one.date for one in sources) and any(not one.date for one in sources)
+    if not figure.unit and figure.number <= _SMALL:
         return True
-    pairs = combinations(sources, 2)
-    return any(True for pair in pairs for one in discover_operations().values() for _ in one.steps(figure, pair))
+    return len(sources) > 1
 
 
 def _ways(
     figure: Figure, claim: Statement, named: Sequence[Statement], sources: Operands, *, called_for: bool
 ) -> Iterator[Derived]:
-    for operands in _choices(claim, named, sources):
-        for name, operation in discover_operations().items():
-            if called_for and not _calls_for(name, claim):
-                continue
-            for steps in operation.steps(figure, operands):
-                yield Derived(written=figure.written, operation=name, steps=steps)
+    allowed = [one for name, one in discover_operations().items() if not called_for or _calls_for(name, claim)]
+    for operands in together(claim, named, sources):
+        yield from _calculated(figure, operands, allowed)
     counts = not figure.unit and (not called_for or _calls_for("count", claim))
-    if counts and (entries := _counted(figure, [claim, *named])):
+    if counts and (entries := counted(figure, [claim, *named])):
         yield Derived(written=figure.written, operation="count", steps=entries)
+
+
+def _free_ways(figure: Figure, named: Sequence[Statement], vouched: Vouched, at_hand: Operands) -> Iterator[Derived]:
+    """By the columns and rows of tables with a named row, then by figures picked from those at hand and the question's.
+
+    At hand are those of the named words, and what was derived from them before.
+    """
+    operations = discover_operations().values()
+    for rows in tables(named, vouched.passage):
+        for operands in columns(rows):
+            yield from _calculated(figure, operands, operations)
+        if entries := counted(figure, (), rows):
+            yield Derived(written=figure.written, operation="count", steps=entries)
+    for operation in operations:
+        for operands in picked(operation, [*at_hand, *vouched.question.figures]):
+            yield from _calculated(figure, operands, (operation,))
+
+
+def _calculated(figure: Figure, operands: Operands, operations: Iterable[Operation]) -> Iterator[Derived]:
+    for operation in operations:
+        for steps in operation.steps(figure, operands):
+            yield Derived(written=figure.written, operation=operation.name, steps=steps)
 
 
 def _calls_for(operation: str, claim: Statement) -> bool:
     text = claim.text.lower()
-    return any(_said(word, text) for word in cues()[operation])
+    return any(_said(word, text) for word in cues().get(operation, ()))
 
 
 def _said(word: str, text: str) -> bool:
     if not word.isascii() or not word.isalnum():
         return word in text
     return re.search(rf"(?<!\w){word}(?!\w)", text) is not None
-
-
-def _choices(claim: Statement, named: Sequence[Statement], sources: Operands) -> Iterator[Operands]:
-    """All figures; those with the claim's own words beside them; those that the claim repeats."""
-    yield sources
-    labelled = [
-        item.figure
-        for statement in named
-        for place, item in enumerate(statement.items)
-        if item.figure is not None and _labelled(statement, place, claim)
-    ]
-    if 1 < len(labelled) < len(sources):
-        yield labelled
-    for clause in (clause for statement in named for clause in statement.clauses):
-        own = [item.figure for item in clause if item.figure is not None]
-        known = len(own) == 2 or any(item.figure is None and claim.holds(item) for item in clause)
-        if 1 < len(own) < len(sources) and known:
-            yield own
-    repeated = [figure for figure in sources if stands_in(figure, claim.figures)]
-    rest = [figure for figure in sources if figure not in repeated]
-    if repeated and len(rest) == 1:
-        yield [*rest, *repeated]
-    if len(repeated) > 1:
-        yield repeated
-
-
-def _labelled(statement: Statement, place: int, claim: Statement) -> bool:
-    """Does the claim contain the word after a figure, or the one before it if none follows?"""
-    own = statement.items[place]
-    before, behind = statement.items[max(0, place - 1) : place], statement.items[place + 1 : place + 2]
-    words = [item for item in behind if item.figure is None]
-    near = [item for item in (*words, *before) if item.clause == own.clause]
-    return bool(near) and claim.holds(near[0])
-
-
-def _counted(figure: Figure, named: Sequence[Statement]) -> str:
-    """The entries of a list with that many entries, separated by commas; empty if there is none."""
-    wanted = int(figure.number)
-    if wanted != figure.number or not 2 <= wanted <= _MOST_COUNTED:
-        return ""
-    for statement in named:
-        for entries in _lists(statement.text):
-            alike = len({any(map(str.isdigit, entry)) for entry in entries}) == 1
-            if len(entries) == wanted and alike:
-                bare = [
-                    next((word for word in entry.split() if any(map(str.isdigit, word))), entry) for entry in entries
-                ]
-                return f"{', '.join(bare)}: {wanted}"
-    return ""
-
-
-def _lists(text: str) -> Iterator[list[str]]:
-    """The lists in a text: runs of short entries, with and without the last words before them."""
-    for stretch in re.split(r"[:.!?\n|](?=\s|$)", text):
-        run: list[str] = []
-        for number, entry in enumerate(_LIST_BREAK.split(stretch.strip())):
-            words = entry.split()
-            if words and (len(words) <= _LONGEST_ENTRY or number == 0):
-                run.append(entry if len(words) <= _LONGEST_ENTRY else words[-1])
-                continue
-            if len(run) > 1:
-                yield from (run, run[1:])
-            run = [words[-1]] if words else []
-        if len(run) > 1:
-            yield from (run, run[1:])

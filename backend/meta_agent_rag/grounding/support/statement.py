@@ -7,6 +7,7 @@ from functools import cached_property, lru_cache
 
 from ...text.figures import Figure, figures, in_digits
 from ...text.figures.figure import same_value
+from ...text.figures.lexicon import months
 from ...text.language import language_of
 from ...text.tokens import Token, tokens
 from .words import Grammar, grammar, openers
@@ -203,7 +204,7 @@ def _items(
     """The items of a text, and its hedges with the clauses that contain them."""
     reader = _Reader(language=language, known=known)
     found = list(figures(text, language))
-    capitals = [word.written[:1].isupper() for word in words]
+    capitals = [word.written[:1].isupper() and not _is_of_a_date(word, found) for word in words]
     position = 0
     for place, word in enumerate(words):
         if _BREAK.search(text[position : word.start]):
@@ -221,6 +222,11 @@ def _items(
             behind_article = place > 0 and words[place - 1].written.lower() in known.articles
             reader.add(word.written, word.stem, is_name=name, is_bare=capitals[place] and not behind_article)
     return tuple(reader.items), frozenset(reader.hedges)
+
+
+def _is_of_a_date(word: Token, found: Sequence[Figure]) -> bool:
+    """Is it a month, or part of a figure? Neither makes a name of the word beside it: "Ende Juli 2025"."""
+    return word.written.lower() in months() or any(one.start < word.end and word.start < one.end for one in found)
 
 
 def _with_bare_values_joined(items: Sequence[Item]) -> tuple[Item, ...]:

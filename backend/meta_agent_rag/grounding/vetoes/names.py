@@ -26,17 +26,18 @@ def _fault(grounds: Grounds) -> str | None:
             if item.is_name and not _named(item, known)
         ]
         if len(left) >= len(missing) or not any(
-            item.written[0].isascii() for one in grounds.sentences for item in one.items
+            item.written[0].isascii() and item.written[0].isalpha() for one in grounds.sentences for item in one.items
         ):
             return None
     return f"{missing[0].written} is not mentioned"
 
 
 def _names(claim: Statement) -> Iterator[Item]:
-    """The words of names; in German only the last of each, since nouns before it look the same."""
+    """The words of names; in German only the last of each, since nouns before it, or joined to it, look the same."""
     for item, following in zip_longest(claim.items, claim.items[1:]):
         goes_on = following is not None and following.is_name and following.clause == item.clause
-        if item.is_name and not (claim.language == "de" and goes_on):
+        german = claim.language == "de" and (goes_on or f"-{item.written}" in claim.text)
+        if item.is_name and not german:
             yield item
 
 

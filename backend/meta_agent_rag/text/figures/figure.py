@@ -8,6 +8,8 @@ from typing import Any
 from ..dates import Date
 
 CLOCK = "clock"
+_POUNDS = {"pound", "currency:GBP"}
+"""The same word in English."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +78,7 @@ def in_unit(number: float, unit: str, wanted: str) -> float | None:
     >>> in_unit(5.0, "kilometer", "meter"), in_unit(5.0, "kilometer", "kilogram")
     (5000.0, None)
     """
-    if unit == wanted:
+    if unit == wanted or {unit, wanted} == _POUNDS:
         return number
     if not measurable(unit) or not measurable(wanted):
         return None
@@ -84,6 +86,16 @@ def in_unit(number: float, unit: str, wanted: str) -> float | None:
     if one.dimensionality != other.dimensionality:
         return None
     return float(_registry().Quantity(number, one).to(other).magnitude)
+
+
+def multiplied(one: Figure, other: Figure, wanted: str) -> float | None:
+    """The product of two quantities in another unit: 1.5 kW for 4 h are 6 kWh; `None` if it measures another thing."""
+    if not measurable(one.unit) or not measurable(other.unit) or not measurable(wanted):
+        return None
+    units, target = _parsed(one.unit) * _parsed(other.unit), _parsed(wanted)
+    if units.dimensionality != target.dimensionality:
+        return None
+    return float(_registry().Quantity(one.number * other.number, units).to(target).magnitude)
 
 
 @cache

@@ -78,10 +78,10 @@ def _pint_name(name: str) -> str:
 
 @cache
 def currency_symbols() -> Mapping[str, str]:
-    """Symbols before or after an amount, with their unit: `£` is `currency:GBP`."""
+    """Symbols and codes before or after an amount, with their unit: `£` is `currency:GBP`."""
     symbols: Mapping[str, str] = _locale("en").currency_symbols
     found = {sign: f"currency:{code}" for code, sign in symbols.items() if not sign[-1].isalnum()}
-    return found | {"$": "currency:USD"}
+    return found | {"$": "currency:USD"} | {code: f"currency:{code}" for code in _own()["currencies"]}
 
 
 @cache
@@ -94,6 +94,27 @@ def multipliers() -> Mapping[str, float]:
 def multiples() -> Mapping[str, float]:
     """Lower-case words for multiples or fractions: `twice` is 2."""
     return {str(name): float(value) for name, value in _own()["multiples"].items()}
+
+
+@cache
+def shares() -> Mapping[str, Mapping[str, str]]:
+    """By language, patterns of shares in words, with the percentages that they become."""
+    rows: Mapping[str, Mapping[str, str]] = _own()["shares"]
+    return rows
+
+
+@cache
+def mixed() -> Mapping[str, Mapping[str, str]]:
+    """By language, patterns of numbers with a fraction, with the decimals that they become."""
+    rows: Mapping[str, Mapping[str, str]] = _own()["mixed"]
+    return rows
+
+
+@cache
+def times() -> Mapping[str, Mapping[str, Any]]:
+    """By language, words for times of day: see `lexicon.yaml`."""
+    rows: Mapping[str, Mapping[str, Any]] = _own()["times"]
+    return rows
 
 
 @cache

@@ -10,6 +10,7 @@ from ..dates import Date
 from ..language import language_of
 from . import lexicon
 from .figure import CLOCK, Figure, in_unit
+from .spoken import spoken_times, with_fractions, with_shares
 
 _SPOKEN = frozenset({"en", "de", "fr", "es", "it", "pt", "nl", "da"})
 """Languages whose number words text2num supports."""
@@ -18,10 +19,14 @@ _NUMBER = r"\d{1,3}(?:([.,'\u2019\u00a0\u202f ])\d{3})(?:\1\d{3})*(?:[.,]\d+)?(?
 _NUMBERS = re.compile(rf"(?<![\w.,])(?:{_NUMBER})|(?<=[^\W\d_a-zA-Z])(?:{_NUMBER})")
 _POWER = re.compile(r"[ \u00a0]?(10{3,12})(?!\d)")
 _CLOCK = re.compile(
-    r"(?<![\d.,:])(?P<h>[01]?\d|2[0-3])(?:[:.](?P<m>[0-5]\d))?\s?(?P<half>[ap])\.?m\b\.?"
-    r"|(?<![\d.,:])(?P<h3>[01]?\d|2[0-4])\s?[\u6642\u65f6\uc2dc](?!\u9593|\u95f4|\uac04)(?:\s?(?P<m5>[0-5]?\d)\s?[\u5206\ubd84])?"
-    r"|(?<![\d.,:])(?P<h2>[01]?\d|2[0-4])(?:(?:[:.](?P<m2>[0-5]\d))?\s?(?:Uhr|uur)\b|:(?P<m3>[0-5]\d)(?![\d:])|\s?h\s?(?P<m4>[0-5]\d)\b)"
+    r"(?<![\d:])(?<!\d[.,])(?P<h>[01]?\d|2[0-3])(?:[:.](?P<m>[0-5]\d))?\s?(?P<half>[ap])\.?m\b\.?"
+    r"|(?<![\d:])(?<!\d[.,])(?:(?P<part>\u5348\u524d|\u5348\u5f8c|\u4e0a\u5348|\u4e0b\u5348|\uc624\uc804|\uc624\ud6c4)\s?)?(?P<h3>[01]?\d|2[0-4])\s?"
+    r"(?:[\u6642\u65f6\uc2dc](?!\u9593|\u95f4|\uac04)|[\u70b9\u9ede](?=\s?\d|\u534a|\u6574)|(?(part)[\u70b9\u9ede]|(?!)))"
+    r"(?:\s?(?P<m5>[0-5]?\d)\s?[\u5206\ubd84]|(?P<half_hour>\u534a))?"
+    r"|(?<![\d:])(?<!\d[.,])(?P<h2>[01]?\d|2[0-4])(?:(?:[:.](?P<m2>[0-5]\d))?\s?(?:Uhr|uur)\b|:(?P<m3>[0-5]\d)(?![\d:])|\s?h\s?(?P<m4>[0-5]\d)\b(?!\s?min))"
+    r"|(?:(?<=\b[aA]lle )|(?<=\bdalle )|(?<=\bore )|(?<=\ble ))(?P<h4>[01]?\d|2[0-3])\.(?P<m6>[0-5]\d)\b"
 )
+_AFTER_NOON = frozenset({"\u5348\u5f8c", "\u4e0b\u5348", "\uc624\ud6c4"})
 _LAPSE = re.compile(r"(?<![\d:])(\d{1,2}):([0-5]\d):([0-5]\d(?:[.,]\d+)?)(?![\d:])")
 _ISO = re.compile(r"(?<!\d)(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?!\d)")
 _DOTTED = re.compile(r"(?<!\d)(\d{1,2})\.\s?(\d{1,2})\.\s?(\d{4})(?!\d)")
@@ -41,11 +46,12 @@ def in_digits(text: str, language: str = "") -> str:
     'They had 25 cats and 2 dogs.'
     """
     code = language or language_of(text)
+    text = with_shares(text, code)
     if code not in _SPOKEN:
         return text
     from text_to_num import alpha2digit
 
-    return str(alpha2digit(text, code, _LEAST_SPOKEN))
+    return with_fractions(str(alpha2digit(text, code, _LEAST_SPOKEN)), code)
 
 
 @lru_cache(maxsize=512)
@@ -59,7 +65,7 @@ def figures(text: str, language: str = "") -> tuple[Figure, ...]:
     found = list(_dates(text))
     taken = [(figure.start, figure.end) for figure in found]
     quantities = _with_units_shared(text, tuple(_compounds(text, tuple(_quantities(text, code)))))
-    for figure in (*_clocks(text), *quantities, *_multiples(text)):
+    for figure in (*spoken_times(text, code), *_clocks(text), *quantities, *_multiples(text)):
         if not any(start < figure.end and figure.start < end for start, end in taken):
             found.append(figure)
             taken.append((figure.start, figure.end))
@@ -113,10 +119,14 @@ def _clocks(text: str) -> Iterator[Figure]:
         seconds = 3600.0 * int(match[1]) + 60.0 * int(match[2]) + float(match[3].replace(",", "."))
         yield Figure(written=match[0], start=match.start(), end=match.end(), numbers=(seconds,), unit="second")
     for match in _CLOCK.finditer(text):
-        hour = int(match["h"] or match["h2"] or match["h3"])
-        minute = int(next((match[name] for name in ("m", "m2", "m3", "m4", "m5") if match[name]), 0))
+        hour = int(match["h"] or match["h2"] or match["h3"] or match["h4"])
+        minute = int(next((match[name] for name in ("m", "m2", "m3", "m4", "m5", "m6") if match[name]), 0))
         if match["half"]:
             hour = hour % 12 + (12 if match["half"].lower() == "p" else 0)
+        if match["part"]:
+            hour = hour % 12 + (12 if match["part"] in _AFTER_NOON else 0)
+        if match["half_hour"]:
+            minute = 30
         yield Figure(
             written=match[0], start=match.start(), end=match.end(), numbers=(60.0 * hour + minute,), unit=CLOCK
         )
@@ -129,7 +139,8 @@ def _quantities(text: str, language: str) -> Iterator[Figure]:
             continue
         start, end, written = match.start(), match.end(), match[0]
         numbers, step = _readings(written, language), _step(written)
-        if power := _POWER.match(text, end) or _multiplier().match(text, end):
+        power = _POWER.match(text, end) or _multiplier().match(text, end)
+        if power and not _unit_behind().match(text, end):  # a kilowatt begins with the sign for a thousand
             factor = lexicon.multipliers().get(power[1]) or float(power[1])
             numbers, step, end = tuple(number * factor for number in numbers), step * factor, power.end()
         unit, ordinal = "", None
@@ -162,6 +173,8 @@ def _is_no_unit(behind: re.Match[str], written: str, language: str) -> bool:
     return behind[0] == "s" or (language != "de" and bool(behind["name"]) and behind["name"][:1].isupper())
 
 
+_MINUTES_SIGN = "\u5206"
+"""Minutes only behind hours: alone it may be a part or a share."""
 _AND = re.compile(r"\s*,?\s*(?:and|und|et|y|e|en|og|och|и)?\s*")
 
 
@@ -178,6 +191,8 @@ def _compounds(text: str, quantities: tuple[Figure, ...]) -> Iterator[Figure]:
 
 
 def _joined(text: str, one: Figure, other: Figure) -> Figure | None:
+    if one.unit == "hour" and not other.unit and text[other.end : other.end + 1] == _MINUTES_SIGN:
+        other = replace(other, unit="minute", end=other.end + 1)
     if not one.unit or not other.unit or one.unit == other.unit or not _AND.fullmatch(text[one.end : other.start]):
         return None
     part, unit = in_unit(other.number, other.unit, one.unit), in_unit(1.0, other.unit, one.unit)
@@ -222,7 +237,7 @@ def _multiples(text: str) -> Iterator[Figure]:
 
 @cache
 def _multiple_words() -> re.Pattern[str]:
-    return re.compile(rf"(?<!\w)(?:{lexicon.alternation(lexicon.multiples())})(?!\w)", re.IGNORECASE)
+    return re.compile(rf"(?<!\w)(?:{lexicon.alternation(lexicon.multiples())})(?!-?\w)", re.IGNORECASE)
 
 
 def _readings(written: str, language: str) -> tuple[float, ...]:

@@ -1,0 +1,71 @@
+"""Numbers of a claim that count the entries of a list, what they number, or the rows of a table."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from ...text.figures import Figure
+from .statement import Statement
+
+_LIST_BREAK = re.compile(r"\s*(?:,|;|\u3001|\uff0c|\band\b|\bund\b|\bet\b|\by\b|\be\b|\bor\b|\boder\b)\s*")
+_ONE = frozenset(["one", "a", "an", "ein", "eine", "einen", "einem", "einer", "un", "une", "uno", "una", "um", "uma"])
+_LONGEST_ENTRY = 4
+_MOST_COUNTED = 50
+
+
+def counted(figure: Figure, named: Sequence[Statement], table: Sequence[Statement] = ()) -> str:
+    """The entries of a list, or the labels of the rows of `table`, that are as many; empty if there is none."""
+    wanted = int(figure.number)
+    if wanted != figure.number or not 2 <= wanted <= _MOST_COUNTED:
+        return ""
+    if wanted == len(table):
+        return f"{', '.join(row.label for row in table)}: {wanted}"
+    for statement in named:
+        for amounts in _amounts(statement.text):
+            if sum(amounts) == wanted:
+                return f"{' + '.join(map(str, amounts))} = {wanted}"
+        for entries in _lists(statement.text):
+            alike = len({any(map(str.isdigit, entry)) for entry in entries}) == 1
+            if len(entries) == wanted and alike:
+                bare = [
+                    next((word for word in entry.split() if any(map(str.isdigit, word))), entry) for entry in entries
+                ]
+                return f"{', '.join(bare)}: {wanted}"
+    return ""
+
+
+def _amounts(text: str) -> Iterator[list[int]]:
+    """What the lists in a text number: 4, 2 and 1 in "got 4 cups, 2 plates and a spoon"."""
+    for stretch in re.split(r"[:.!?\n|](?=\s|$)", text):
+        run: list[int] = []
+        for entry in _LIST_BREAK.split(stretch.strip()):
+            words = entry.split()
+            before = [_number(word) for word in (words[-_LONGEST_ENTRY:] if not run else words[:1])]
+            number = next((one for one in reversed(before) if one), 0)
+            if number:
+                run.append(number)
+                continue
+            if len(run) > 1:
+                yield run
+            run = []
+        if len(run) > 1:
+            yield run
+
+
+def _number(word: str) -> int:
+    return int(word) if word.isdecimal() else int(word.lower() in _ONE)
+
+
+def _lists(text: str) -> Iterator[list[str]]:
+    """The lists in a text: runs of short entries, with and without the last words before them."""
+    for stretch in re.split(r"[:.!?\n|](?=\s|$)", text):
+        run: list[str] = []
+        for number, entry in enumerate(_LIST_BREAK.split(stretch.strip())):
+            words = entry.split()
+            if words and (len(words) <= _LONGEST_ENTRY or number == 0):
+                run.append(entry if len(words) <= _LONGEST_ENTRY else words[-1])
+                continue
+            if len(run) > 1:
+                yield from (run, run[1:])
+            run = [words[-1]] if words else []
+        if len(run) > 1:
+            yield from (run, run[1:])
