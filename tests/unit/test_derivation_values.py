@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meta_agent_rag.agent.derivation.comparing import greater, smaller
-from meta_agent_rag.agent.derivation.values import as_quantity, countries, numbers_in, same_value
+from meta_agent_rag.agent.derivation.operator import Operand, discover_operators
+from meta_agent_rag.agent.derivation.values import Quantity, as_quantity, countries, numbers_in, same_value
 from meta_agent_rag.text.dates import Date, as_date, dates_in, later
 
 
@@ -111,3 +112,30 @@ def test_every_parser_accepts_any_text(text: str) -> None:
     as_quantity(text)
     countries(text)
     same_value(text, "1 May 2001")
+
+
+@pytest.mark.parametrize(
+    ("question", "one", "other", "answer"),
+    [
+        ("How many days after Ann Bode was Karl Lutz born?", "1 May 1990", "3 May 1990", "2"),
+        ("How many days lie between the two?", "30 December 1990", "2 January 1991", "3"),
+        ("How many full weeks lie between the two?", "1 May 1990", "1 June 1990", "4"),
+        ("How many months lie between the two?", "January 1990", "December 1990", "11"),
+        ("How many years lie between the two?", "30 December 1990", "2 January 1991", "1"),
+        ("How many days lie between the two?", "1990", "3 May 1990", None),
+        ("How many years lie between the two?", "50 BC", "30 AD", None),
+        ("How many degrees warmer was it?", "-5 °C", "3 °C", "8"),
+    ],
+)
+def test_a_difference_is_in_the_unit_asked_for(question: str, one: str, other: str, answer: str | None) -> None:
+    operands = [Operand(of="A", value=one), Operand(of="B", value=other)]
+    found = discover_operators()["difference"].combine(question, operands)
+    assert (found.answer if found else None) == answer
+
+
+def test_numbers_below_zero_are_compared_with_their_sign() -> None:
+    operands = [Operand(of="Alder", value="minus 20 °C"), Operand(of="Quay", value="3 °C")]
+    found = discover_operators()["least"].combine("Which town was colder, Alder or Quay?", operands)
+    assert found is not None
+    assert found.answer == "Alder"
+    assert as_quantity("1914-1918") == Quantity(number=1914.0)

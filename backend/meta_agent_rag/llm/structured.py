@@ -29,8 +29,10 @@ def json_schema(schema: type[BaseModel]) -> dict[str, Any]:
 def without_thinking(text: str) -> str:
     """The reply without the reasoning that some models print before it.
 
-    If the chat template opened it, the reply contains only its end.
+    If the chat template opened it, the reply contains only its end. An object that quotes such a tag is left alone.
     """
+    if text.lstrip().startswith("{"):
+        return text.strip()
     return _THINKING.sub("", text).rpartition("</think>")[2].strip()
 
 

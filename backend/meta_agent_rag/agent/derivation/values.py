@@ -14,6 +14,7 @@ from ...text.figures.figure import Figure
 from ...text.figures.reading import figures, in_digits
 from ...text.normalise import normalised
 
+_MINUS = re.compile(r"(?:^|[\s(])(?:[-\u2212\u2013]|minus\s+)\s?$", re.IGNORECASE)
 _DEMONYM_SEPARATORS = re.compile(r"\s*(?:-|\u2013|/|,|\band\b)\s*")
 
 
@@ -31,12 +32,16 @@ def numbers_in(text: str) -> frozenset[float]:
 
 
 def as_quantity(text: str) -> Quantity | None:
-    """The first number of a text with its unit, or `None`.
+    """The first number of a text with its sign and unit, or `None`.
 
-    >>> as_quantity("$3.5 million"), as_quantity("twenty-five episodes")
-    (Quantity(number=3500000.0, unit='currency:USD'), Quantity(number=25.0, unit=''))
+    >>> as_quantity("$3.5 million"), as_quantity("-5 °C")
+    (Quantity(number=3500000.0, unit='currency:USD'), Quantity(number=-5.0, unit='degree_Celsius'))
     """
-    return next((Quantity(number=figure.number, unit=figure.unit) for figure in _figures(text)), None)
+    figure = next(_figures(text), None)
+    if figure is None:
+        return None
+    below_zero = _MINUS.search(in_digits(text, "en")[: figure.start]) is not None
+    return Quantity(number=-figure.number if below_zero else figure.number, unit=figure.unit)
 
 
 def _figures(text: str) -> Iterator[Figure]:

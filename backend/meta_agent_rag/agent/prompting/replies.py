@@ -33,11 +33,12 @@ def _without_blanks(value: object) -> object:
 
 def _share(value: object) -> float | None:
     """A number in 0..1, given as such or as a percentage; an invalid self-estimate is not worth a retry."""
+    written = str(value).strip()
     try:
-        number = float(str(value).strip().rstrip("%"))
+        number = float(written.rstrip("%"))
     except ValueError:
         return None
-    number = number / 100.0 if 1.0 < number <= 100.0 else number
+    number = number / 100.0 if written.endswith("%") or 1.0 < number <= 100.0 else number
     return number if 0.0 <= number <= 1.0 else None
 
 

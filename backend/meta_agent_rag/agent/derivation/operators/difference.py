@@ -1,21 +1,31 @@
-"""The difference between two values: years between two dates, or how many more."""
+"""The difference between two values: the time between two dates, or how many more."""
 
+import re
 from collections.abc import Sequence
+from datetime import date
 
 from ....grounding.answer_kind import kind_asked
-from ....text.dates import as_date
+from ....text.dates import Date, as_date
 from ....text.figures.figure import in_unit
 from ..comparing import two_candidates
 from ..operator import Operand, Operator, Outcome, two_chains
 from ..plan import Plan
 from ..values import as_quantity
 
+_UNIT_ASKED = re.compile(r"\bhow\s+many\s+(?:\w+\s+)?(days?|weeks?|months?)\b", re.IGNORECASE)
+_ERA = re.compile(r"\b(?:BC|BCE|AD|CE)\b")
+
 
 def _difference(question: str, operands: Sequence[Operand]) -> Outcome | None:
     one, other = operands[0].value, operands[1].value
     first, second = as_date(one), as_date(other)
     if first is not None and second is not None:
-        answer = abs(first.year - second.year)
+        unit = _UNIT_ASKED.search(question)
+        answer = _apart(first, second, unit[1].lower()[0] if unit else "")
+        if answer is None:
+            return None
+    elif _ERA.search(one) or _ERA.search(other):
+        return None
     else:
         left, right = as_quantity(one), as_quantity(other)
         if left is None or right is None:
@@ -26,6 +36,22 @@ def _difference(question: str, operands: Sequence[Operand]) -> Outcome | None:
         apart = abs(left.number - converted)
         answer = int(apart) if apart == int(apart) else round(apart, 4)  # type: ignore[assignment]
     return Outcome(answer=str(answer), because=f"between {one} and {other}: {answer}")
+
+
+def _apart(first: Date, second: Date, unit: str) -> int | None:
+    """The years between two dates, or the `d`ays, `w`eeks or `m`onths; `None` if they are not precise enough."""
+    if not unit:
+        return abs(first.year - second.year)
+    if not (first.month and second.month):
+        return None
+    if unit == "m":
+        return abs(12 * (first.year - second.year) + first.month - second.month)
+    try:
+        days = [date(one.year, one.month, one.day).toordinal() for one in (first, second)]
+    except ValueError:
+        return None
+    apart = abs(days[0] - days[1])
+    return apart if unit == "d" else apart // 7
 
 
 def _check(question: str, plan: Plan) -> str | None:
