@@ -86,7 +86,7 @@ async def checked_case(folder: Path, case: Case, critic: Critic, *assignments: s
         return _verdicts(case, critic, user_text(request))
 
     model = ScriptedModel({"write": written, "reference": reference(case.short), "check_claims": judged})
-    settings = settings_in(folder, *assignments)
+    settings = settings_in(folder, "RETRIEVAL_TOP_K=8", *assignments)
     async with open_engine(settings, transport=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
         companion = Companion(
             engine=engine, retriever=_Fixed(passages=case.passages), checks=Checks.of(settings, "cases")

@@ -14,13 +14,14 @@ FILES = (
     "tuned_fourth.yaml",
     "tuned_fifth.yaml",
     "tuned_sixth.yaml",
+    "tuned_seventh.yaml",
     "held_out.yaml",
     "two_passages.yaml",
 )
 RIGHT_SHOWN = 57 / 60
 WRONG_SHOWN = 2 / 120
-SLY_SHOWN = 1 / 3
-"""The share of wrong answers shown if the critic rejects only the control claim; measured: 173 of 538."""
+SLY_SHOWN = 0.35
+"""The share of wrong answers shown if the critic rejects only the control claim; measured: 215 of 658."""
 
 
 def cases_of(file: str, *, right: bool) -> Sequence[Case]:

@@ -46,6 +46,7 @@ _DATE = re.compile(
     re.IGNORECASE,
 )
 _HABITUAL = re.compile(r"when\s+(?:is|are|do|does)\b", re.IGNORECASE)
+_MAY_I = re.compile(r"(?:may|can|could|must|shall|should|will|would|am|do|need)\s+(?:i|we)\b", re.IGNORECASE)
 _NUMBER = re.compile(r"\bhow\s+(?:many|old|tall)\b", re.IGNORECASE)
 _OPEN = re.compile(r"\b(?:who|whom|whose|what|which|where|when|how|why)\b", re.IGNORECASE)
 _WHO_OR_WHERE = re.compile(
@@ -101,11 +102,13 @@ def answers_in_kind(question: str, short_answer: str, answer: str) -> bool:
 
     >>> answers_in_kind("In which year did it open?", "springs", "It uses springs.")
     False
+    >>> answers_in_kind("May I pour what is left over down the drain?", "no", "No.")
+    True
     >>> answers_in_kind("Which film is older, Salt Road or Tide?", "The Salt Mine", "The Salt Mine is older.")
     False
     """
     kind = kind_asked(question)
-    if kind == "verdict" or _HABITUAL.match(question.strip()):
+    if kind == "verdict" or _HABITUAL.match(question.strip()) or (kind is None and _MAY_I.match(question.strip())):
         return True
     if kind == "choice" and not _is_among_the_two(question, short_answer):
         return False

@@ -48,14 +48,17 @@ def cues() -> Mapping[str, frozenset[str]]:
 def same_kind(wanted: Figure, others: Operands) -> list[tuple[Figure, float]]:
     """The other figures that measure the same as the wanted one, with their value in its unit.
 
-    A figure without a unit matches any other without one.
+    A figure without a unit matches any; beside others that share one, it has theirs: "70 minutes, then 55".
     """
+    units = {other.unit for other in others if other.unit}
+    shared = next(iter(units)) if len(units) == 1 else ""
     found = []
     for other in others:
         if not other.numbers or other.ordinal or other.unit == "clock":
             continue
-        value = other.number if other.unit == wanted.unit or "" in {wanted.unit, other.unit} else None
-        value = in_unit(other.number, other.unit, wanted.unit) if value is None else value
+        unit = other.unit or shared
+        value = other.number if unit == wanted.unit or "" in {wanted.unit, unit} else None
+        value = in_unit(other.number, unit, wanted.unit) if value is None else value
         if value is not None:
             found.append((other, value))
     return found

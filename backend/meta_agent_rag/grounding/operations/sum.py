@@ -13,4 +13,4 @@ def _steps(wanted: Figure, others: Operands) -> Iterator[str]:
         yield f"{' + '.join(figure.written for figure, _ in terms)} = {written(total)}"
 
 
-OPERATION = Operation(name="sum", steps=_steps)
+OPERATION = Operation(name="sum", steps=_steps, picks=(2, 3, 4))

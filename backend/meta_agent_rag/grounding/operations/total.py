@@ -7,8 +7,9 @@ from . import Operands, Operation, reaches, same_kind, written
 
 
 def _steps(wanted: Figure, others: Operands) -> Iterator[str]:
-    quantities = [figure for figure in others if figure.numbers and not figure.unit and figure.date is None]
-    amounts = [(figure, value) for figure, value in same_kind(wanted, others) if figure.unit]
+    amounts = [(figure, value) for figure, value in same_kind(wanted, others) if figure.unit and figure.date is None]
+    priced = [figure for figure, _ in amounts]
+    quantities = [one for one in others if one.numbers and one.date is None and one not in priced]
     if not wanted.unit or not quantities or not 0 <= len(amounts) - len(quantities) <= 1:
         return
     for single in range(len(amounts)) if len(amounts) > len(quantities) else (len(amounts),):

@@ -34,9 +34,9 @@ def confirmed(
     `sources` are the passages that the claim cites, `linked` those connected with them, `others` the rest of the
     prompt. One of these counts if a part was copied from it that no cited passage contains; one of the rest, only if
     that part names or begins with something that the claim or a cited passage mentions: "He was born in Oslo" may be
-    about anybody. If the critic's words do not suffice, the writer's verbatim `quotes` are added, provided that the
-    claim consists mostly of their words: a critic seldom copies all that a claim rests on. Without either, the rules'
-    verdict is kept.
+    about anybody, and is left out. If the critic's words do not suffice, the writer's verbatim `quotes` are added,
+    provided that the claim consists mostly of their words: a critic seldom copies everything that supports a claim.
+    Without either, the rules' verdict is kept.
     """
     parts = tuple(part for part in words if part.strip())
     if not parts or sum(len(part.split()) for part in parts) > _MOST_WORDS:
@@ -45,10 +45,11 @@ def confirmed(
     beside = {part: _elsewhere(part, claim, sources, linked, others) for part in parts if cited[part] is None}
     used = [found[0] for found in beside.values() if found]
     sources = (*sources, *(one for one in (*linked, *others) if one in used))
-    placed = (cited[part] or (found[1] if (found := beside.get(part)) else None) for part in parts)
-    located = tuple(part for part in placed if part is not None)
+    placed = {part: cited[part] or (found[1] if (found := beside.get(part)) else None) for part in parts}
+    located = tuple(words for words in placed.values() if words is not None)
+    invented = [part for part, words in placed.items() if words is None and not _in_passages(part, (*linked, *others))]
     copied = _copied_from(claim, quotes, sources)
-    tried = [located] if len(located) == len(parts) else []
+    tried = [located] if located and not invented else []
     tried += [tuple(dict.fromkeys((*located, *copied)))] if copied else []
     if not tried:
         kept = support.standing == "likely"

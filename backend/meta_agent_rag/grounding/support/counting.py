@@ -7,18 +7,52 @@ from ...text.figures import Figure
 from .statement import Statement
 
 _LIST_BREAK = re.compile(r"\s*(?:,|;|\u3001|\uff0c|\band\b|\bund\b|\bet\b|\by\b|\be\b|\bor\b|\boder\b)\s*")
-_ONE = frozenset(["one", "a", "an", "ein", "eine", "einen", "einem", "einer", "un", "une", "uno", "una", "um", "uma"])
+_ONE = frozenset(
+    [
+        "the",
+        "der",
+        "die",
+        "das",
+        "la",
+        "le",
+        "el",
+        "il",
+        "lo",
+        "one",
+        "a",
+        "an",
+        "ein",
+        "eine",
+        "einen",
+        "einem",
+        "einer",
+        "un",
+        "une",
+        "uno",
+        "una",
+        "um",
+        "uma",
+    ]
+)
 _LONGEST_ENTRY = 4
 _MOST_COUNTED = 50
 
 
-def counted(figure: Figure, named: Sequence[Statement], table: Sequence[Statement] = ()) -> str:
-    """The entries of a list, or the labels of the rows of `table`, that are as many; empty if there is none."""
+def counted(
+    figure: Figure, named: Sequence[Statement], table: Sequence[Statement] = (), *, freely: bool = False
+) -> str:
+    """The entries of a list, or the labels of the rows of `table`, that are as many; empty if there is none.
+
+    With `freely`, the entries may be of any length.
+    """
     wanted = int(figure.number)
     if wanted != figure.number or not 2 <= wanted <= _MOST_COUNTED:
         return ""
     if wanted == len(table):
         return f"{', '.join(row.label for row in table)}: {wanted}"
+    for stretch in (one for statement in named if freely for one in _stretches(statement.text)):
+        if len(entries := [entry for entry in _LIST_BREAK.split(stretch) if entry.strip()]) == wanted:
+            return f"{'; '.join(entries)}: {wanted}"
     for statement in named:
         for amounts in _amounts(statement.text):
             if sum(amounts) == wanted:
@@ -33,11 +67,16 @@ def counted(figure: Figure, named: Sequence[Statement], table: Sequence[Statemen
     return ""
 
 
+def _stretches(text: str) -> list[str]:
+    """The parts of a text between the signs that no list extends over."""
+    return [stretch.strip() for stretch in re.split(r"[:.!?\n|](?=\s|$)", text)]
+
+
 def _amounts(text: str) -> Iterator[list[int]]:
     """What the lists in a text number: 4, 2 and 1 in "got 4 cups, 2 plates and a spoon"."""
-    for stretch in re.split(r"[:.!?\n|](?=\s|$)", text):
+    for stretch in _stretches(text):
         run: list[int] = []
-        for entry in _LIST_BREAK.split(stretch.strip()):
+        for entry in _LIST_BREAK.split(stretch):
             words = entry.split()
             before = [_number(word) for word in (words[-_LONGEST_ENTRY:] if not run else words[:1])]
             number = next((one for one in reversed(before) if one), 0)
@@ -57,9 +96,9 @@ def _number(word: str) -> int:
 
 def _lists(text: str) -> Iterator[list[str]]:
     """The lists in a text: runs of short entries, with and without the last words before them."""
-    for stretch in re.split(r"[:.!?\n|](?=\s|$)", text):
+    for stretch in _stretches(text):
         run: list[str] = []
-        for number, entry in enumerate(_LIST_BREAK.split(stretch.strip())):
+        for number, entry in enumerate(_LIST_BREAK.split(stretch)):
             words = entry.split()
             if words and (len(words) <= _LONGEST_ENTRY or number == 0):
                 run.append(entry if len(words) <= _LONGEST_ENTRY else words[-1])

@@ -9,7 +9,7 @@ from ...text.figures import Figure
 from ...text.figures.figure import stands_in
 from ..operations import Operands, Operation, cues, discover_operations
 from .counting import counted
-from .operands import columns, picked, tables, together
+from .operands import MOST_PICKED, columns, picked, tables, together
 from .statement import Statement
 
 _SMALL = 20
@@ -68,13 +68,17 @@ def derived(
     return tuple({one.written: one for one in reversed(found)}.values())
 
 
-def may_follow(figure: Figure, sources: Operands) -> bool:
-    """Could it be calculated from two of the sources or more? A small number may always be a count."""
-    if figure.is_date:
-        return any(one.date for one in sources) and any(not one.date for one in sources)
-    if not figure.unit and figure.number <= _SMALL:
+def may_follow(figure: Figure, claim: Statement, statements: Sequence[Statement], question: Statement) -> bool:
+    """Could a critic's approval make it follow from the statements, the question, and the claim's other figures?
+
+    A small number may always be a count; with a table, or with many figures, anything may follow.
+    """
+    if figure.numbers and not figure.unit and figure.date is None and figure.number <= _SMALL:
         return True
-    return len(sources) > 1
+    at_hand = [one for statement in (*statements, claim) for one in statement.figures if one is not figure]
+    if len(at_hand) + len(question.figures) > MOST_PICKED or any(statement.label for statement in statements):
+        return True
+    return any(_free_ways(figure, statements, Vouched(question=question, passage=()), at_hand))
 
 
 def _ways(
@@ -93,6 +97,10 @@ def _free_ways(figure: Figure, named: Sequence[Statement], vouched: Vouched, at_
 
     At hand are those of the named words, and what was derived from them before.
     """
+    if figure.ordinal and (places := [one.text for one in named if _gives(one, int(figure.number))]):
+        yield Derived(written=figure.written, operation="count", steps=places[0])  # the third quarter is Q3
+    if not figure.unit and (entries := counted(figure, named, freely=True)):
+        yield Derived(written=figure.written, operation="count", steps=entries)
     operations = discover_operations().values()
     for rows in tables(named, vouched.passage):
         for operands in columns(rows):
@@ -108,6 +116,10 @@ def _calculated(figure: Figure, operands: Operands, operations: Iterable[Operati
     for operation in operations:
         for steps in operation.steps(figure, operands):
             yield Derived(written=figure.written, operation=operation.name, steps=steps)
+
+
+def _gives(statement: Statement, number: int) -> bool:
+    return re.search(rf"(?<!\d){number}(?!\d)", statement.text) is not None
 
 
 def _calls_for(operation: str, claim: Statement) -> bool:

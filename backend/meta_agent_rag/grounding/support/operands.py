@@ -9,7 +9,8 @@ from ..operations import Operands, Operation
 from .statement import Statement
 
 _MOST_PAIRED = 40
-_MOST_PICKED = 12
+MOST_PICKED = 12
+"""The number of figures up to which three or more may be picked."""
 
 
 def together(claim: Statement, named: Sequence[Statement], sources: Operands) -> Iterator[Operands]:
@@ -39,7 +40,7 @@ def together(claim: Statement, named: Sequence[Statement], sources: Operands) ->
 def picked(operation: Operation, sources: Operands) -> Iterator[Operands]:
     """As many figures as the operation may pick from all; none if there are too many to tell chance from intent."""
     for size in operation.picks:
-        if len(sources) <= (_MOST_PAIRED if size <= 2 else _MOST_PICKED):
+        if len(sources) <= (_MOST_PAIRED if size <= 2 else MOST_PICKED):
             yield from combinations(sources, size)
 
 

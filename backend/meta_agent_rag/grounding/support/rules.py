@@ -221,14 +221,13 @@ def _missing(
     """Figures that no source gives and that cannot be derived from any; names that nothing in the prompt contains."""
     statements = [statement for source in sources for statement in (*source.statements, source.title)]
     figures = [figure for statement in statements for figure in statement.figures]
-    at_hand = [*figures, *question.figures]
     follows = {one.written for one in derived(claim, statements)}
     same_language = all(statement.language == claim.language for source in sources for statement in source.statements)
     found = []
     for item in claim.items:
         if item.figure is not None:
             known = stands_in(item.figure, figures) or item.figure.written in follows
-            lacks = not known and not may_follow(item.figure, at_hand)
+            lacks = not known and not may_follow(item.figure, claim, statements, question)
         else:
             named = item.is_name and claim.language != "de"  # where every noun is capitalised
             lacks = named and same_language and not any(one.holds(item) for one in statements)

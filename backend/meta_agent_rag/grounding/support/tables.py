@@ -48,11 +48,19 @@ def _cells(line: str) -> list[str]:
 
 
 def _written_out(header: Sequence[str], cells: Sequence[str]) -> str:
-    return "; ".join(_cell(name, cell) for name, cell in zip(header, cells, strict=True) if cell)
+    own = _UNIT.search(cells[0])
+    return "; ".join(_cell(name, cell, own) for name, cell in zip(header, cells, strict=True) if cell)
 
 
-def _cell(name: str, cell: str) -> str:
-    unit = _UNIT.search(name)
+def _cell(name: str, cell: str, own: re.Match[str] | None) -> str:
+    """A cell with its header; a unit in brackets behind the header, or behind the row's label (`own`), is its unit."""
+    unit = _UNIT.search(name) or own
     bare = _UNIT.sub("", name)
-    shown = f"{cell} {unit[1]}" if unit and cell[-1:].isdigit() else cell
+    shown = _with_unit(cell, unit[1]) if unit and cell[-1:].isdigit() else cell
     return f"{bare} = {shown}" if bare else shown
+
+
+def _with_unit(cell: str, unit: str) -> str:
+    """A number with its unit: 410 t, and \u00a33,900 thousand from "\u00a3 thousand"."""
+    sign, _, rest = unit.partition(" ")
+    return f"{sign}{cell} {rest}" if rest and not sign[0].isalnum() else f"{cell} {unit}"

@@ -53,14 +53,14 @@ def stands_in(figure: Figure, sources: Sequence[Figure]) -> bool:
 def same_value(figure: Figure, source: Figure) -> bool:
     """Is a number equal to that of the source? In another unit, or marked "about", it may be rounded.
 
-    A year matches a date in it; a number without a unit matches one with any unit.
+    A year matches a date in it; a number without a unit matches one with any unit, tonnes match tonnes per hectare.
     """
     if source.date is not None and not source.numbers:
         return not figure.unit and figure.date is not None and figure.date.year == source.date.year
     for number in figure.numbers:
         half = figure.step / 2 * (number / figure.number if figure.number else 1.0)  # of this reading
         for other in source.numbers:
-            if not figure.unit or not source.unit or figure.unit == source.unit:
+            if not figure.unit or not source.unit or _one_unit(figure.unit, source.unit):
                 allowed = half if figure.approximate else 0.0
             elif (converted := in_unit(other, source.unit, figure.unit)) is not None:
                 other, allowed = converted, half  # noqa: PLW2901
@@ -69,6 +69,12 @@ def same_value(figure: Figure, source: Figure) -> bool:
             if abs(number - other) <= allowed + 1e-9 * abs(other):
                 return True
     return False
+
+
+def _one_unit(one: str, other: str) -> bool:
+    """Is it the same unit, or a rate of it?"""
+    (first, _, per), (second, _, per_other) = (unit.partition(" / ") for unit in (one, other))
+    return first == second and (per == per_other or not per or not per_other)
 
 
 @lru_cache(maxsize=4096)  # checking one table needs the same conversions thousands of times

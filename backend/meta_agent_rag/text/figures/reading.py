@@ -4,12 +4,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, lru_cache
-from itertools import zip_longest
 
 from ..dates import Date
 from ..language import language_of
 from . import lexicon
-from .figure import CLOCK, Figure, in_unit
+from .figure import CLOCK, Figure, in_unit, measurable
 from .spoken import spoken_times, with_fractions, with_shares
 
 _SPOKEN = frozenset({"en", "de", "fr", "es", "it", "pt", "nl", "da"})
@@ -33,6 +32,9 @@ _DOTTED = re.compile(r"(?<!\d)(\d{1,2})\.\s?(\d{1,2})\.\s?(\d{4})(?!\d)")
 _SIGNS = re.compile(
     r"(?:(?<!\d)(?P<y>\d{4})\s?[年년]\s?)(?:(?P<m>\d{1,2})\s?[月월]\s?)?(?:(?P<d>\d{1,2})\s?[日일](?!間))?"
     r"|(?<!\d)(?P<m2>\d{1,2})\s?[月월]\s?(?P<d2>\d{1,2})\s?[日일](?!間)"
+)
+_FROM = re.compile(
+    r"(?<![\d.,])(\d{1,2})(?:st|nd|rd|th|er|\u00ba|\.)?\s?(?:-|\u2013|to|until|and|bis|und|au|et|al|y|e|a|tot|en)\s?(?:the\s|le\s)?$"
 )
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|er|re|e|\u00ba|\u00aa)\b")
 _FIRST_YEAR, _LAST_YEAR = 1000, 2199
@@ -91,7 +93,10 @@ def _dates(text: str) -> Iterator[Figure]:
             next((int(held[key]) for key in keys if held.get(key)), 0) for keys in (("d", "d2"), ("y", "y2", "y3"))
         )
         name = next(held[key] for key in ("m", "m2", "m3") if held.get(key))
-        yield from _date(match, year, lexicon.months()[name.lower()], day)
+        month = lexicon.months()[name.lower()]
+        if held.get("d") and (first := _FROM.search(text[: match.start()])):  # "from 3 to 28 November 2020"
+            yield from _date(first, year, month, int(first[1]))
+        yield from _date(match, year, month, day)
 
 
 def _date(match: re.Match[str], year: int, month: int, day: int) -> Iterator[Figure]:
@@ -149,6 +154,8 @@ def _quantities(text: str, language: str) -> Iterator[Figure]:
         elif (behind := _unit_behind().match(text, end)) and not _is_no_unit(behind, written, language):
             named, end = behind["name"], behind.end()
             unit = lexicon.unit_names()[named.lower()] if named else lexicon.unit_symbols()[behind["symbol"]]
+            if (per := _per_unit().match(text, end)) and measurable(unit) and measurable(other := _symbol(per[1])):
+                unit, end = f"{unit} / {other}", per.end()
         elif not text[end : end + 1].isspace() and (ordinal := _ORDINAL.match(text, end)):
             end = ordinal.end()
         position = end
@@ -203,23 +210,28 @@ def _joined(text: str, one: Figure, other: Figure) -> Figure | None:
     )
 
 
-_UP_TO = re.compile(r"\s*(?:to|and|or|bis|und|oder|\u00e0|et|ou|a|y|o|e|do|\u0434\u043e|-|\u2013|~)\s*")
+_UP_TO = re.compile(r"\s*(?:,|to|and|or|bis|und|oder|\u00e0|et|ou|a|y|o|e|do|\u0434\u043e|-|\u2013|~)\s*")
 
 
 def _with_units_shared(text: str, quantities: tuple[Figure, ...]) -> Iterator[Figure]:
-    """The quantities; a unit or a million written once applies to both: from 48.0 to 51.6 million euros."""
-    for figure, following in zip_longest(quantities, quantities[1:]):
+    """The quantities; a unit or a million written once applies to all: 48.0 to 51.6 million; 11, 7 and 9 minutes."""
+    shared: list[Figure] = []
+    for figure in reversed(quantities):
+        following = shared[-1] if shared else None
         bare = not figure.unit and figure.date is None and not figure.ordinal
         if following is not None and bare and following.unit and _UP_TO.fullmatch(text[figure.end : following.start]):
             factor = _factor(following)
-            yield replace(
-                figure,
-                unit=following.unit,
-                numbers=(*(number * factor for number in figure.numbers), *figure.numbers),
-                step=figure.step * factor,
+            shared.append(
+                replace(
+                    figure,
+                    unit=following.unit,
+                    numbers=tuple(dict.fromkeys((*(number * factor for number in figure.numbers), *figure.numbers))),
+                    step=figure.step * factor,
+                )
             )
         else:
-            yield figure
+            shared.append(figure)
+    return reversed(shared)
 
 
 def _factor(figure: Figure) -> float:
@@ -282,6 +294,15 @@ def _currency_before() -> re.Pattern[str]:
 def _unit_behind() -> re.Pattern[str]:
     names, symbols = lexicon.alternation(lexicon.unit_names()), lexicon.alternation(lexicon.unit_symbols())
     return re.compile(rf"[ \u00a0\u202f-]?(?:(?P<name>(?i:{names}))|(?P<symbol>{symbols}))(?![^\W\d_\u0e00-\uffff])")
+
+
+@cache
+def _per_unit() -> re.Pattern[str]:
+    return re.compile(rf"/({lexicon.alternation(lexicon.unit_symbols())})(?![^\W\d_])")
+
+
+def _symbol(written: str) -> str:
+    return lexicon.unit_symbols()[written]
 
 
 @cache

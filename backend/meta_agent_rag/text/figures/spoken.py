@@ -10,6 +10,7 @@ from . import lexicon
 from .figure import CLOCK, Figure
 
 _VULGAR = {"\u00bd": ".5", "\u00bc": ".25", "\u00be": ".75"}
+_NTH = re.compile(r"\b(?:one|an?|1)\s+(\d+)th(?=\s+of\b)")
 _VULGAR_FRACTION = re.compile(r"(\d+)?\s?([\u00bc-\u00be])")
 _SIGNS = re.compile(r"[\u3007\u96f6\u4e00\u4e8c\u4e24\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d\u5341\u767e\u5343]+")
 _PARTS = re.compile(rf"({_SIGNS.pattern}|\d+)\u5206[\u306e\u4e4b]({_SIGNS.pattern}|\d+)")
@@ -66,6 +67,7 @@ def with_fractions(text: str, language: str) -> str:
     """
     for pattern, decimal in _rewritten("mixed", language):
         text = pattern.sub(decimal, text)
+    text = _NTH.sub(lambda match: f"{100 / int(match[1]):.3g} %", text) if language == "en" else text
     return _VULGAR_FRACTION.sub(lambda match: f"{match[1] or 0}{_VULGAR[match[2]]}", text)
 
 
