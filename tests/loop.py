@@ -37,7 +37,7 @@ def draft(short: str, *, quotes: Sequence[str] = (), answer: str | None = None) 
     return {"steps": ["Mira Holt directed it."], "quotes": list(quotes), "answer": said, "short_answer": short}
 
 
-def reference(short: str) -> dict[str, Any]:
+def second_answer(short: str) -> dict[str, Any]:
     return {"steps": ["Mira Holt directed it."], "short_answer": short}
 
 
@@ -53,7 +53,7 @@ def critique(deficit: str, *, queries: Sequence[str] = (), suggestion: str = "")
 
 WRONG: Mapping[str, Scripted] = {
     "write": draft("Paris"),
-    "reference": reference("Oslo"),
+    "second_answer": second_answer("Oslo"),
     "evaluate": critique("reasoning_error", suggestion="Read the second passage."),
     "rewrite": draft("Oslo", quotes=[BIRTH_SENTENCE]),
 }

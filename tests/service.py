@@ -31,7 +31,7 @@ from tests.loop import BIRTH, BIRTH_SENTENCE, EVIDENCE, FILM, QUESTION, FakeRetr
 
 ROOT = Path(__file__).parents[1]
 GOOD = draft("Oslo", quotes=[BIRTH_SENTENCE], answer="Mira Holt was born in Oslo [2].")
-SCRIPT: Mapping[str, Any] = {"write": GOOD, "reference": {"steps": ["She was."], "short_answer": "Oslo"}}
+SCRIPT: Mapping[str, Any] = {"write": GOOD, "second_answer": {"steps": ["She was."], "short_answer": "Oslo"}}
 ASKED = {"question": QUESTION, "corpus": "films"}
 CONTEXT = {
     "question": QUESTION,

@@ -18,7 +18,7 @@ def _born_is_known(request: Request) -> bool:
     return BORN in request.messages[-1].content
 
 
-def _reference(request: Request) -> Line:
+def _second_answer(request: Request) -> Line:
     said = RIGHT if _born_is_known(request) else "Cravenhythe"
     return {"steps": ["Berrick Haswade designed it.", f"He was born at {said}."], "short_answer": said}
 
@@ -40,7 +40,7 @@ STORY: Mapping[str, Scripted] = {
         "answer": "Berrick Haswade designed the Candlewright Bridge [1], and he came from Kelmouth [1].",
         "short_answer": WRONG,
     },
-    "reference": _reference,
+    "second_answer": _second_answer,
     "evaluate": {
         "rationale": "One passage names the designer, and none that was read says where he was born.",
         "deficit": "insufficient_knowledge",

@@ -1,10 +1,12 @@
-"""Finds extensions: one exported constant per file, built-in or third-party."""
+"""Finds extensions, one exported constant per file, built-in or third-party; also the former names of stages."""
 
 import importlib
 import importlib.util
+import logging
 import pkgutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType, ModuleType
@@ -13,6 +15,9 @@ from typing import Protocol, TypeVar
 from .errors import DuplicateNameError, InputError, UnknownNameError
 
 T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
+FORMER_STAGES: Mapping[str, str] = {"reference": "second_answer"}
+"""Former names of stages, which are also those of their prompts, and what they are called now."""
 
 
 class Named(Protocol):
@@ -40,6 +45,31 @@ def named(kind: str, name: str, known: Mapping[str, T]) -> T:
     if name not in known:
         raise UnknownNameError(kind, name, list(known))
     return known[name]
+
+
+def stage_names(stage: str) -> tuple[str, ...]:
+    """All names that a stage and its prompt have had, the current one last."""
+    return (*(former for former, now in FORMER_STAGES.items() if now == stage), stage)
+
+
+def by_todays_stage(stored: Mapping[str, T]) -> dict[str, T]:
+    """Stored values by the current names of their stages; a value under the current name takes precedence."""
+    names = {name: FORMER_STAGES.get(name, name) for name in stored}
+    return {now: stored.get(now, stored[name]) for name, now in names.items()}
+
+
+@cache  # warns once, although prompts and settings are read several times in a process
+def todays_stage(name: str) -> str:
+    """The current name of a stage or its prompt; a former name is reported once per process."""
+    now = FORMER_STAGES.get(name, name)
+    if now != name:
+        _LOG.warning(
+            "The stage %r and its prompt are now called %r; settings and prompt files with the former name are still "
+            "used.",
+            name,
+            now,
+        )
+    return now
 
 
 def contributed(package: str, constant: str, kind: type[N], *, group: str, folder: Path | None) -> tuple[N, ...]:

@@ -11,7 +11,7 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, Field, PositiveInt, SecretStr, ValidationError
 from pydantic_settings import NoDecode
 
-from .setting_types import Url, pairs
+from .setting_types import CurrentStages, Url, pairs
 from .wording import fault_words
 
 JsonMode = Literal["json_object", "json_schema"]
@@ -49,7 +49,7 @@ class ModelRoles(BaseModel, frozen=True, extra="forbid"):
     """Endpoints by name, and the names that are assigned to roles."""
 
     endpoints: dict[str, EndpointRow] = {}
-    roles: dict[str, str] = {}
+    roles: Annotated[dict[str, str], CurrentStages] = {}
 
 
 def _model_roles(value: object) -> object:

@@ -1,16 +1,27 @@
 """The types of setting values, and a setting for the key of each provider in `providers.yaml`."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 import yaml
 from pydantic import AfterValidator, BeforeValidator, Field, PositiveInt, SecretStr, create_model
 from pydantic_settings import BaseSettings, NoDecode
 
+from .discovery import by_todays_stage, todays_stage
+
+T = TypeVar("T")
 Tier = Literal["flash", "pro"]
 UnitFloat = Annotated[float, Field(ge=0.0, le=1.0)]
 _PROVIDERS = Path(__file__).parent / "llm" / "providers.yaml"
+
+
+def _current(values: Mapping[str, T]) -> dict[str, T]:
+    """The values by the current names of stages; former names are reported."""
+    for name in values:
+        todays_stage(name)
+    return by_todays_stage(values)
 
 
 def _by_stage(value_name: str, example: str) -> BeforeValidator:
@@ -70,8 +81,9 @@ def _loop_parts(value: object) -> object:
 
 Url = Annotated[str, AfterValidator(_address)]
 Key = Annotated[SecretStr, AfterValidator(_key)]
-StageTiers = Annotated[dict[str, Tier], NoDecode, _by_stage("TIER", "evaluate=flash")]
-StageTokens = Annotated[dict[str, PositiveInt], NoDecode, _by_stage("TOKENS", "write=900")]
+CurrentStages = AfterValidator(_current)
+StageTiers = Annotated[dict[str, Tier], NoDecode, _by_stage("TIER", "evaluate=flash"), CurrentStages]
+StageTokens = Annotated[dict[str, PositiveInt], NoDecode, _by_stage("TOKENS", "write=900"), CurrentStages]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
 LoopParts = Annotated[tuple[LoopPart, ...], NoDecode, BeforeValidator(_loop_parts)]
 

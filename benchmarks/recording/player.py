@@ -21,6 +21,7 @@ from meta_agent_rag.retrieval.vectors import FloatVector
 
 from ..rows.shape import fault
 from ..run.arms import Arm
+from ..run.folder import current
 from .records import FORMAT, WITHOUT_ROWS, passage_from, question_from, read_lines, retrieval_from, vector_from
 from .rows import scored
 from .table import Quadrant, arms_from, quadrants_from, tariffs_from
@@ -177,7 +178,7 @@ def _read(path: Path, lines: list[tuple[str, Any]]) -> Player:
     player = Player(
         path=path,
         sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
-        run=lines[0][1],
+        run=current(lines[0][1]),
         questions=tuple(question_from(content) for kind, content in lines if kind == "question"),
         summary_sha256=lines[-1][1]["sha256"],
         quadrants=quadrants_from(lines[0][1]),

@@ -12,6 +12,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from meta_agent_rag.discovery import by_todays_stage
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.journal import Journal
 from meta_agent_rag.llm.budget import unsettled
@@ -23,6 +24,8 @@ from ..rows.stored_rows import StoredRow, stored_rows
 _SAME = ("dataset", "provider", "endpoints", "prompts", "deficits", "calibration", "rows", "encoders")
 CONFIG, SAMPLES, CALLS, SUMMARY, REPORT = "config.json", "samples.jsonl", "calls.jsonl", "summary.json", "report.md"
 RESERVATIONS = "reservations.jsonl"
+_BY_STAGE = ("prompts", "stage_tiers", "stage_tokens")
+"""Parts of `config.json` that have an entry for each stage or prompt."""
 
 
 class _Part(BaseModel):
@@ -75,6 +78,16 @@ class _Config(_Part):
     calibration: str | None = None
     encoders: dict[str, Any] | None = None
     commit: str | None = None
+
+
+def current(stored: Any) -> Any:
+    """A `config.json`, or a part of one, with the current names of stages and prompts."""
+    if not isinstance(stored, dict):
+        return stored
+    return {
+        name: by_todays_stage(part) if name in _BY_STAGE and isinstance(part, dict) else current(part)
+        for name, part in stored.items()
+    }
 
 
 def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
@@ -154,7 +167,7 @@ class RunFolder:
         """The configuration that the run was started with; raises `InputError` if it is damaged."""
         file = self.path / CONFIG
         try:
-            config: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+            config: dict[str, Any] = current(json.loads(file.read_text(encoding="utf-8")))
             _Config.model_validate(config)
         except ValidationError as error:
             raise InputError(f"{str(file)!r} is damaged ({first_fault(error)}); start a new run.") from None

@@ -160,7 +160,7 @@ def _rewritten(request: "Request") -> dict[str, Any]:
     return _draft("Oxlode", [_DESIGNED, _BORN], answer) if _born_is_known(request) else _written(request)
 
 
-def _reference(request: "Request") -> dict[str, Any]:
+def _second_answer(request: "Request") -> dict[str, Any]:
     if "Stag Skerry" in request.messages[-1].content.rpartition("Question")[2]:
         return {"steps": ["The tower is 31 metres high."], "short_answer": "31 metres"}
     said = "Oxlode" if _born_is_known(request) else "Cravenhythe"
@@ -196,7 +196,7 @@ SCRIPT: dict[str, Any] = {
         "short_answer": "Oxlode",
     },
     "rewrite": _rewritten,
-    "reference": _reference,
+    "second_answer": _second_answer,
     "coach": _coached,
     "evaluate": {
         "rationale": "One passage names the designer, and none that was read says where he was born.",

@@ -8,7 +8,7 @@ import pytest
 
 from meta_agent_rag.testing import ScriptedModel
 from tests.coach import reply
-from tests.loop import draft, reference
+from tests.loop import draft, second_answer
 from tests.story import STORY
 
 from .conftest import OpenPage
@@ -163,7 +163,7 @@ def test_nothing_is_clipped_overlapping_or_hard_to_read(
 ) -> None:
     model.script = {**STORY, "coach": reply("What stands still, stick or Sun?")}
     if tab == "chat":
-        model.script.update(write=TALL, rewrite=TALL, reference=reference("31 metres"))
+        model.script.update(write=TALL, rewrite=TALL, second_answer=second_answer("31 metres"))
     page = visit(f"?tab={tab}")
     found = []
     for state, act in enumerate(ACTS[tab]):

@@ -65,7 +65,7 @@ def test_stepping_runs_one_node_at_a_time_and_keeps_progress(visit: OpenPage, mo
         wait_for_status(page, f"Paused; the next step is “{waiting}”.")
         lit = page.locator("#loop-graph-a .m-wide .m-active text").first.text_content()
         assert lit == waiting
-    assert [request.stage for request in model.requests] == ["write", "reference", "evaluate"]
+    assert [request.stage for request in model.requests] == ["write", "second_answer", "evaluate"]
     page.click("#loop-run")
     assert "Repaired" in answer(page)
     assert len(model.requests) == 5

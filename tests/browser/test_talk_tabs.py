@@ -15,7 +15,7 @@ from meta_agent_rag.testing import ScriptedModel
 from meta_agent_rag.testing.scripted import Line, universal_reply
 from meta_agent_rag.testing.server import LoopbackServer, ServerReply, always, hanging, loopback_server, quoting
 from tests.coach import EXPLAINED, reply
-from tests.loop import BIRTH_SENTENCE, draft, reference
+from tests.loop import BIRTH_SENTENCE, draft, second_answer
 
 from .conftest import ENCODERS, PATIENCE, OpenPage, served
 
@@ -70,7 +70,12 @@ async def never_read(*_files: object, **_options: object) -> None:
 def test_uploaded_documents_are_answered_from_with_sources(
     visit: OpenPage, model: ScriptedModel, tmp_path: Path
 ) -> None:
-    model.script = {"write": written, "rewrite": written, "reference": reference("Oslo"), "rewrite_query": "Who?"}
+    model.script = {
+        "write": written,
+        "rewrite": written,
+        "second_answer": second_answer("Oslo"),
+        "rewrite_query": "Who?",
+    }
     (tmp_path / "holt.md").write_text(f"# Mira Holt\n\n{BIRTH_SENTENCE} {HOSTILE}\n")
     (tmp_path / "empty.txt").write_text("")
     page, other = visit("?tab=chat"), visit("?tab=chat", width=390, dark=True)

@@ -94,7 +94,7 @@ def test_a_prompt_for_json_output_mentions_json(name: str) -> None:
 @pytest.mark.slow
 def test_every_prompt_used_in_code_exists() -> None:
     asked = literals("prompt") | literals("messages") | literals("task")
-    assert {"system", "evidence", "question", "reask", "evaluate", "reference", "short_answer"} <= asked
+    assert {"system", "evidence", "question", "reask", "evaluate", "second_answer", "short_answer"} <= asked
     assert asked <= set(prompt_names())
 
 
@@ -107,7 +107,7 @@ def test_every_phrase_used_in_code_exists() -> None:
 
 def test_every_stage_used_in_code_exists() -> None:
     asked = literals("ainvoke") | literals("aparse") | assigned("stage")
-    assert {"write", "rewrite", "reference", "evaluate", "short_answer", "baseline"} <= asked
+    assert {"write", "rewrite", "second_answer", "evaluate", "short_answer", "baseline"} <= asked
     for name in asked:
         assert stage(name, Settings.load()).max_tokens > 0
 

@@ -20,7 +20,7 @@ BRIEF = {
   - {"quotes": ["Anna Roth built the mill."], "answer": "Anna Roth [1].", "short_answer": "Anna Roth", "confidence": 1}
   - {"quotes": [], "answer": "NOT FOUND", "short_answer": "NOT FOUND", "confidence": 1}
 """,
-    "reference": """
+    "second_answer": """
   - {"steps": [], "short_answer": "Anna Roth"}
 """,
 }

@@ -119,7 +119,7 @@ def quoting(request: Request) -> dict[str, object]:
     return {"quotes": [asked.sentence], "answer": said, "short_answer": asked.sentence.split()[0], "confidence": 0.9}
 
 
-def reference(request: Request) -> dict[str, object]:
+def second_answer(request: Request) -> dict[str, object]:
     prompt = request.messages[1].content
     asked = next(one for one in ASKED if f"Question: {one.question}\n" in prompt)
     return {"steps": [], "short_answer": asked.sentence.split()[0]}
@@ -127,7 +127,7 @@ def reference(request: Request) -> dict[str, object]:
 
 @asynccontextmanager
 async def companion(settings: Settings, encoder: AsyncEncoder) -> AsyncIterator[Companion]:
-    model = ScriptedModel({"write": quoting, "reference": reference})
+    model = ScriptedModel({"write": quoting, "second_answer": second_answer})
     async with (
         open_retriever(settings, CORPUS, encoder=encoder) as retriever,
         open_engine(settings, transport=model, monitor_encoder=encoder) as engine,

@@ -79,7 +79,7 @@ def test_ask_shows_rounds_and_sources() -> None:
 def test_a_refusal_by_the_packaged_model_suggests_another_model(
     short: str, provider: str, hinted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scripted = {stage: universal_reply(short) for stage in ("write", "rewrite", "reference", "route")}
+    scripted = {stage: universal_reply(short) for stage in ("write", "rewrite", "second_answer", "route")}
     monkeypatch.setattr(
         "meta_agent_rag.llm.endpoints.connections.OpenConnections._made", lambda *_: ScriptedModel(scripted)
     )

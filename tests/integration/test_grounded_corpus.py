@@ -132,10 +132,10 @@ def from_memory(way: Memory) -> ScriptedModel:
     def write(request: Request) -> Draft:
         return way(request, *known[question_of(request)])
 
-    def refer(request: Request) -> Draft:
+    def second_answer(request: Request) -> Draft:
         return {"steps": ["It is well known."], "short_answer": known[question_of(request)][1]}
 
-    return ScriptedModel({"write": write, "reference": refer})
+    return ScriptedModel({"write": write, "second_answer": second_answer})
 
 
 def test_there_are_fifty_distinct_questions() -> None:
@@ -147,7 +147,7 @@ def test_there_are_fifty_distinct_questions() -> None:
 
 @pytest.mark.slow
 async def test_an_obedient_model_answers_no_unanswerable_question(data: Path, encoder: AsyncEncoder) -> None:
-    model = ScriptedModel({"write": NOT_FOUND, "reference": {"steps": [], "short_answer": "NOT FOUND"}})
+    model = ScriptedModel({"write": NOT_FOUND, "second_answer": {"steps": [], "short_answer": "NOT FOUND"}})
     async with asking(data, encoder, model) as companion:
         replies = [(await companion(question, question)).grounded for question, _, _ in UNANSWERABLE]
     assert {reply.refused for reply in replies} == {"not_found"}

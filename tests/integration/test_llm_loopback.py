@@ -67,7 +67,7 @@ async def test_stages_go_to_their_tiers(serve: Serve) -> None:
     server = serve(always(GOOD))
     async with opened(server, stage_tiers={"evaluate": "flash"}) as model:
         session = model.session()
-        for stage in ("write", "rewrite", "reference", "evaluate", "short_answer", "baseline"):
+        for stage in ("write", "rewrite", "second_answer", "evaluate", "short_answer", "baseline"):
             await session.ainvoke(stage, ASK, Answer)
     flash, pro = "deepseek-v4-flash", "deepseek-v4-pro"
     assert [body["model"] for body in server.bodies] == [flash, pro, flash, flash, pro, flash]

@@ -31,16 +31,18 @@ from tests.loop import (
     critique,
     draft,
     passage,
-    reference,
+    second_answer,
     settings_in,
     user_text,
 )
 
 
 async def test_a_good_draft_takes_two_calls(tmp_path: Path) -> None:
-    run = await ask(tmp_path, {"write": draft("Oslo", quotes=[BIRTH_SENTENCE]), "reference": reference("oslo.")})
+    run = await ask(
+        tmp_path, {"write": draft("Oslo", quotes=[BIRTH_SENTENCE]), "second_answer": second_answer("oslo.")}
+    )
     answer = run.answer
-    assert run.stages == ["write", "reference"]
+    assert run.stages == ["write", "second_answer"]
     assert (answer.short_answer, answer.text) == ("Oslo", "She was born in Oslo [2].")
     assert (answer.stop_reason, answer.chosen, answer.fired) == ("satisfied", 0, False)
     (only,) = answer.rounds
@@ -53,7 +55,7 @@ async def test_a_good_draft_takes_two_calls(tmp_path: Path) -> None:
 
 async def test_a_false_alarm_ends_with_the_critic(tmp_path: Path) -> None:
     run = await ask(tmp_path, {**WRONG, "evaluate": critique("none")})
-    assert run.stages == ["write", "reference", "evaluate"]
+    assert run.stages == ["write", "second_answer", "evaluate"]
     assert run.answer.stop_reason == "critic_satisfied"
     assert run.answer.short_answer == "Paris"
     assert run.answer.rounds[0].diagnosis is not None
@@ -64,7 +66,7 @@ async def test_a_false_alarm_ends_with_the_critic(tmp_path: Path) -> None:
 
 async def test_a_wrong_draft_is_repaired(tmp_path: Path) -> None:
     run = await ask(tmp_path, WRONG)
-    assert run.stages == ["write", "reference", "evaluate", "rewrite"]
+    assert run.stages == ["write", "second_answer", "evaluate", "rewrite"]
     assert run.answer.short_answer == "Oslo"
     assert (run.answer.stop_reason, run.answer.chosen, run.answer.fired) == ("satisfied", 1, True)
 
@@ -73,10 +75,10 @@ async def test_stages_use_their_tiers(tmp_path: Path) -> None:
     run = await ask(tmp_path, WRONG)
     served = {request.stage: request.model for request in run.model.requests}
     flash, pro = "deepseek-v4-flash", "deepseek-v4-pro"
-    assert served == {"write": flash, "reference": flash, "evaluate": pro, "rewrite": pro}
+    assert served == {"write": flash, "second_answer": flash, "evaluate": pro, "rewrite": pro}
     assert [(row.stage, row.tier, row.round) for row in run.answer.calls] == [
         ("write", "flash", 0),
-        ("reference", "flash", 0),
+        ("second_answer", "flash", 0),
         ("evaluate", "pro", 0),
         ("rewrite", "pro", 1),
     ]
@@ -91,13 +93,13 @@ async def test_all_stages_share_one_prefix(tmp_path: Path) -> None:
     (prefix,) = prefixes
     assert FILM_SENTENCE in prefix
     assert BIRTH_SENTENCE in prefix
-    assert set(run.stages) == {"write", "short_answer", "reference", "evaluate", "rewrite"}
+    assert set(run.stages) == {"write", "short_answer", "second_answer", "evaluate", "rewrite"}
 
 
-async def test_the_reference_is_written_without_seeing_the_draft(tmp_path: Path) -> None:
+async def test_the_second_answer_is_written_without_seeing_the_draft(tmp_path: Path) -> None:
     run = await ask(tmp_path, {**WRONG, "write": draft("Paris", answer="A text that no one else writes.")})
-    assert "A text that no one else writes." not in run.prompt("reference")
-    assert "Paris" not in run.prompt("reference")
+    assert "A text that no one else writes." not in run.prompt("second_answer")
+    assert "Paris" not in run.prompt("second_answer")
     assert "A text that no one else writes." in run.prompt("evaluate")
 
 
@@ -145,23 +147,23 @@ async def test_calls_and_costs_of_rounds_add_up_to_the_session(tmp_path: Path) -
     assert sum(round_.cost_usd or 0 for round_ in rounds) == total(calls).cost_usd == run.answer.totals.cost_usd
 
 
-async def test_the_reference_is_kept_while_the_evidence_is_unchanged(tmp_path: Path) -> None:
+async def test_the_second_answer_is_kept_while_the_evidence_is_unchanged(tmp_path: Path) -> None:
     script = {**WRONG, "rewrite": [draft("Rome"), draft("Lyon"), draft("Oslo")]}
     run = await ask(tmp_path, script)
     assert len(run.answer.rounds) == 4
-    assert run.stages.count("reference") == 1
+    assert run.stages.count("second_answer") == 1
     assert {round_.second_answer for round_ in run.answer.rounds} == {run.answer.rounds[0].second_answer}
 
 
-async def test_new_evidence_gets_a_new_reference(tmp_path: Path) -> None:
+async def test_new_evidence_gets_a_new_second_answer(tmp_path: Path) -> None:
     retriever = FakeRetriever({QUESTION: [FILM], "birthplace of Mira Holt": [BIRTH]})
     script = {
         **WRONG,
-        "reference": [reference("Rome"), reference("Oslo")],
+        "second_answer": [second_answer("Rome"), second_answer("Oslo")],
         "evaluate": critique("insufficient_knowledge", queries=["birthplace of Mira Holt"]),
     }
     run = await ask(tmp_path, script, retriever=retriever)
-    assert run.stages == ["write", "reference", "evaluate", "rewrite", "reference"]
+    assert run.stages == ["write", "second_answer", "evaluate", "rewrite", "second_answer"]
     assert [round_.second_answer and round_.second_answer.short_answer for round_ in run.answer.rounds] == [
         "Rome",
         "Oslo",
@@ -170,8 +172,8 @@ async def test_new_evidence_gets_a_new_reference(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("failure", ["prose", RefusedError("no"), ContextWindowError("long")])
-async def test_a_failed_reference_does_not_count_as_agreement(tmp_path: Path, failure: Any) -> None:
-    script = {**WRONG, "write": draft("Oslo"), "reference": failure, "evaluate": critique("none")}
+async def test_a_failed_second_answer_does_not_count_as_agreement(tmp_path: Path, failure: Any) -> None:
+    script = {**WRONG, "write": draft("Oslo"), "second_answer": failure, "evaluate": critique("none")}
     run = await ask(tmp_path, script)
     (only,) = run.answer.rounds
     assert not only.satisfied
@@ -182,15 +184,15 @@ async def test_a_failed_reference_does_not_count_as_agreement(tmp_path: Path, fa
     assert run.answer.stop_reason == "critic_satisfied"
 
 
-async def test_a_failed_reference_is_retried(tmp_path: Path) -> None:
-    run = await ask(tmp_path, {**WRONG, "reference": [RefusedError("no"), reference("Oslo")]})
-    assert run.stages.count("reference") == 2
+async def test_a_failed_second_answer_is_retried(tmp_path: Path) -> None:
+    run = await ask(tmp_path, {**WRONG, "second_answer": [RefusedError("no"), second_answer("Oslo")]})
+    assert run.stages.count("second_answer") == 2
     assert run.answer.stop_reason == "satisfied"
 
 
 async def test_two_abstentions_do_not_agree(tmp_path: Path) -> None:
     refusal = "cannot be determined"
-    script = {**WRONG, "write": draft(refusal), "reference": reference(refusal), "rewrite": draft("Oslo")}
+    script = {**WRONG, "write": draft(refusal), "second_answer": second_answer(refusal), "rewrite": draft("Oslo")}
     run = await ask(tmp_path, script, "MAX_METACOGNITIVE_ROUNDS=1")
     first = run.answer.rounds[0]
     assert first.draft.abstained
@@ -201,8 +203,8 @@ async def test_two_abstentions_do_not_agree(tmp_path: Path) -> None:
 
 
 async def test_an_answer_containing_an_abstention_is_an_answer(tmp_path: Path) -> None:
-    run = await ask(tmp_path, {"write": draft("not found guilty"), "reference": reference("Not found guilty")})
-    assert run.stages == ["write", "reference"]
+    run = await ask(tmp_path, {"write": draft("not found guilty"), "second_answer": second_answer("Not found guilty")})
+    assert run.stages == ["write", "second_answer"]
     assert not run.answer.rounds[0].draft.abstained
     assert run.answer.stop_reason == "satisfied"
 
@@ -219,7 +221,7 @@ async def test_a_best_guess_is_requested_unless_grounded(tmp_path: Path) -> None
 async def test_the_short_answer_can_have_its_own_call(tmp_path: Path) -> None:
     script = {**WRONG, "short_answer": {"short_answer": "Oslo"}}
     run = await ask(tmp_path, script, "SHORT_ANSWER=stage")
-    assert run.stages == ["write", "short_answer", "reference"]
+    assert run.stages == ["write", "short_answer", "second_answer"]
     assert run.answer.short_answer == "Oslo"
     assert "She was born in Paris [2]." in run.prompt("short_answer")
 
@@ -228,7 +230,7 @@ async def test_an_early_draft_survives_a_worse_later_one(tmp_path: Path) -> None
     script = {
         **WRONG,
         "write": draft("Oslo", quotes=[BIRTH_SENTENCE]),
-        "reference": reference("Rome"),
+        "second_answer": second_answer("Rome"),
         "rewrite": draft("Paris", quotes=["Mira Holt was born in Paris."]),
     }
     best = await ask(tmp_path, script, "MAX_METACOGNITIVE_ROUNDS=1")
@@ -283,7 +285,7 @@ async def test_concurrent_questions_are_isolated(tmp_path: Path) -> None:
     def write(request: Request) -> dict[str, Any]:
         return {**draft("Rome" if "Rome" in user_text(request) else "Oslo"), "steps": []}
 
-    model = ScriptedModel({**WRONG, "write": write, "reference": write}, seconds=0.001)
+    model = ScriptedModel({**WRONG, "write": write, "second_answer": write}, seconds=0.001)
     encoder = AsyncEncoder(HashEncoder())
     async with open_engine(settings_in(tmp_path), transport=model, monitor_encoder=encoder) as engine:
         asked = [f"Question {n}, {'Rome' if n % 2 else 'Oslo'}?" for n in range(12)]

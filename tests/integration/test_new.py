@@ -189,6 +189,7 @@ class TestOutsideAClone:
         ("dataset", "sample", "Another dataset is already named 'sample'"),
         ("deficit", "stop", "The name 'stop' is reserved"),
         ("method", "evaluate", "A prompt is already named 'evaluate'"),
+        ("method", "reference", "A prompt is already named 'reference'"),
     ],
 )
 def test_an_invalid_name_is_rejected(kind: str, name: str, words: str) -> None:

@@ -211,8 +211,8 @@ def test_a_mismatched_record_is_rejected_in_one_sentence(tmp_path: Path) -> None
     refused(whole[:-2], "not a complete record")
     refused(whole[1:], "not a complete record")
     refused([whole[0].replace(b'"format": 2', b'"format": 99'), *whole[1:]], "format 99")
-    lost = [line for line in whole if not (line.startswith(b'{"call"') and b'"stage": "reference"' in line)]
-    refused(lost, "contains no call of stage 'reference'", "--strict")
+    lost = [line for line in whole if not (line.startswith(b'{"call"') and b'"stage": "second_answer"' in line)]
+    refused(lost, "contains no call of stage 'second_answer'", "--strict")
     refused(lost, "calls of 'metarag' for")
     refused([line for line in whole if not line.startswith(b'{"vectors"')], "contains no vector", "--strict")
     refused([line for line in whole if not line.startswith(b'{"row"')], "contains no answer of 'metarag' to")

@@ -99,7 +99,7 @@ async def test_only_supplied_texts_are_read(tmp_path: Path) -> None:
 
 
 async def test_options_apply_within_the_service_limits(tmp_path: Path) -> None:
-    replies = {**SCRIPT, "reference": {"steps": ["No."], "short_answer": "Paris"}}
+    replies = {**SCRIPT, "second_answer": {"steps": ["No."], "short_answer": "Paris"}}
     async with running(tmp_path, "MAX_METACOGNITIVE_ROUNDS=1", model=ScriptedModel(replies)) as service:
         none = (await service.ask(options={"max_rounds": 0})).json()
         assert (none["rounds"], none["stop_reason"]) == (1, "max_rounds")
@@ -193,7 +193,7 @@ async def test_the_log_contains_no_secret_and_questions_only_if_enabled(
         lines = [json.loads(JsonLines().format(record)) for record in caplog.records if hasattr(record, "fields")]
         assert [line["status"] for line in lines] == [200, 422, 401]
         assert lines[0]["calls"] == 2
-        assert set(lines[0]["seconds"]) >= {"retrieval", "write", "reference", "checks"}
+        assert set(lines[0]["seconds"]) >= {"retrieval", "write", "second_answer", "checks"}
         text = json.dumps(lines)
         assert (QUESTION in text) is questions
         assert service.token not in text
@@ -218,7 +218,7 @@ async def test_an_unexpected_error_is_reported_without_its_message(
 
 async def test_drafts_not_supported_by_any_passage_are_not_shown(tmp_path: Path) -> None:
     invented = draft("Rome", quotes=["She was born in Rome."], answer="She was born in Rome [1].")
-    replies = {"write": invented, "reference": {"steps": ["No."], "short_answer": "Rome"}}
+    replies = {"write": invented, "second_answer": {"steps": ["No."], "short_answer": "Rome"}}
     async with running(tmp_path, "MAX_METACOGNITIVE_ROUNDS=0", model=ScriptedModel(replies)) as service:
         told = (await service.ask()).json()
         assert told["refused"] == "invented_quotes"

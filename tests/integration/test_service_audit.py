@@ -71,12 +71,12 @@ async def test_every_response_leaves_one_complete_row(tmp_path: Path) -> None:
     assert rows[3]["query_id"] == answered["query_id"]
     assert (row["question"], row["queries"], row["success"]) == (QUESTION, [QUESTION], True)
     assert [one["id"] for one in row["passages"]] == ["film", "birth"]
-    assert [call["stage"] for call in row["model_calls"]] == ["write", "reference"]
+    assert [call["stage"] for call in row["model_calls"]] == ["write", "second_answer"]
     assert BIRTH_SENTENCE in row["model_calls"][0]["messages"][-1]["content"]
     assert json.loads(row["model_calls"][0]["reply"])["short_answer"] == "Oslo"
     assert row["prompt_tokens"] > 0 < row["completion_tokens"]
     assert row["cost_usd"] == pytest.approx(good["cost_usd"])
-    assert set(row["seconds"]) == {"retrieval", "write", "reference", "checks"}
+    assert set(row["seconds"]) == {"retrieval", "write", "second_answer", "checks"}
     assert row["citations"][0]["snippet"] == BIRTH_SENTENCE
     assert record["record"]["citations"] == row["citations"]
     claims = row["checks"].pop("claims")
@@ -106,7 +106,7 @@ async def test_a_timed_out_request_is_recorded_with_its_cost(tmp_path: Path) -> 
     assert (row["status"], row["error"], row["success"], row["answer"]) == (504, "timeout", False, None)
     assert [(call["stage"], call["error"]) for call in row["model_calls"]] == [
         ("write", None),
-        ("reference", "timeout"),
+        ("second_answer", "timeout"),
     ]
     assert row["prompt_tokens"] > 0
 

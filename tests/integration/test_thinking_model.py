@@ -113,7 +113,7 @@ async def test_a_long_reply_names_the_limit_of_its_stage(serve: Serve) -> None:
 async def test_stage_limits_are_settings(serve: Serve) -> None:
     server = serve(always(ServerReply(text="Goethe")))
     async with opened(server, stage_tokens={"write": 1400}, thinking_tokens=9_000, pro_thinking=True) as model:
-        for stage in ("write", "reference", "rewrite"):
+        for stage in ("write", "second_answer", "rewrite"):
             await model.session().ainvoke(stage, ASK)
     assert [body["max_tokens"] for body in server.bodies] == [1400, 400, 9_800]
 

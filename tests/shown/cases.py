@@ -21,7 +21,7 @@ from meta_agent_rag.retrieval.passage import Found, Passage
 from meta_agent_rag.testing import ScriptedModel
 from meta_agent_rag.testing.scripted import Line
 from meta_agent_rag.text.sentences import sentences
-from tests.loop import draft, reference, settings_in, user_text
+from tests.loop import draft, second_answer, settings_in, user_text
 
 Critic: TypeAlias = Literal["honest", "gullible", "sly"]
 """How open claims are judged: as a careful reader would; all supported; all supported except the control."""
@@ -85,7 +85,7 @@ async def checked_case(folder: Path, case: Case, critic: Critic, *assignments: s
     def judged(request: Request) -> Line:
         return _verdicts(case, critic, user_text(request))
 
-    model = ScriptedModel({"write": written, "reference": reference(case.short), "check_claims": judged})
+    model = ScriptedModel({"write": written, "second_answer": second_answer(case.short), "check_claims": judged})
     settings = settings_in(folder, "RETRIEVAL_TOP_K=8", *assignments)
     async with open_engine(settings, transport=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
         companion = Companion(

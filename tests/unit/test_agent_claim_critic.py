@@ -55,7 +55,7 @@ async def test_the_critic_settles_what_the_rules_leave_open_in_one_call(tmp_path
     assert "2. At nineteen she went to sea, bound for Bergen. (passage 2, 1, 3)" in asked
     assert "1. Mira Holt" not in asked  # already settled by the rules
     assert BIRTH_TEXT in without_marks(asked)
-    assert [row.stage for row in reply.calls] == ["write", "reference", "check_claims"]
+    assert [row.stage for row in reply.calls] == ["write", "second_answer", "check_claims"]
     assert (len(reply.answer.calls), reply.calls[-1].method) == (2, "check_claims")
     assert reply.calls[-1].cost_usd is not None
 
@@ -127,7 +127,7 @@ async def test_the_rules_decide_if_the_critic_fails(tmp_path: Path, fault: MetaR
     reply = await grounded(tmp_path, {**answering(MIXED), "check_claims": fault}, "CLAIM_CHECK=critic")
     assert reply.refused is None
     assert supported(reply) == [True, False]
-    assert [row.stage for row in reply.calls][:3] == ["write", "reference", "check_claims"]
+    assert [row.stage for row in reply.calls][:3] == ["write", "second_answer", "check_claims"]
 
 
 async def test_the_critic_call_carries_the_question_id_and_deadline(tmp_path: Path) -> None:

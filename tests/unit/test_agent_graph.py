@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from meta_agent_rag.agent.deficits import DeficitRegistry, discover_deficits
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.graph import build_graph
-from meta_agent_rag.agent.prompting.replies import DraftReply, ReferenceReply, critique_schema
+from meta_agent_rag.agent.prompting.replies import DraftReply, SecondAnswerReply, critique_schema
 from meta_agent_rag.agent.state import add_found
 from meta_agent_rag.errors import InputError, StructuredOutputError, UnknownNameError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
@@ -131,7 +131,7 @@ def test_writer_replies_are_cleaned_and_validated() -> None:
         {"quotes": ["", " a  b ", "\n"], "answer": " x ", "short_answer": 1912, "more": 1}
     )
     assert (reply.quotes, reply.answer, reply.short_answer) == (["a  b"], "x", "1912")
-    assert ReferenceReply.model_validate({"steps": [""], "short_answer": "x"}).steps == []
+    assert SecondAnswerReply.model_validate({"steps": [""], "short_answer": "x"}).steps == []
     for fault in ({"short_answer": " "}, {"answer": ""}, {"quotes": "one"}, {"quotes": None}, {"quotes": [["x"]]}):
         with pytest.raises(ValidationError):
             DraftReply.model_validate({**draft("Oslo"), **fault})

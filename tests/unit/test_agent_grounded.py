@@ -17,7 +17,7 @@ from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.passage import Found, Passage
 from meta_agent_rag.testing import Scripted, ScriptedModel
-from tests.loop import BIRTH_SENTENCE, FILM_SENTENCE, QUESTION, critique, draft, reference, settings_in
+from tests.loop import BIRTH_SENTENCE, FILM_SENTENCE, QUESTION, critique, draft, second_answer, settings_in
 
 BIRTH_TEXT = f"{BIRTH_SENTENCE} She left the city at nineteen and sailed to Bergen with 14 crates of film."
 NOVEL_TEXT = "A letter of Mira Holt says that in the novel the sea is a person. It was never sent."
@@ -47,9 +47,9 @@ class FixedRetriever:
 def answering(
     answer: str = SAID, *, quotes: Sequence[str] = (BIRTH_SENTENCE,), short: str = "Oslo", confidence: Any = 0.9
 ) -> dict[str, Scripted]:
-    """A script with this draft and an agreeing reference answer."""
+    """A script with this draft and an agreeing second answer."""
     written = draft(short, quotes=quotes, answer=answer) | {"confidence": confidence}
-    return {"write": written, "reference": reference(short)}
+    return {"write": written, "second_answer": second_answer(short)}
 
 
 async def grounded(
@@ -103,7 +103,7 @@ async def test_a_supported_answer_is_shown_with_its_citation(tmp_path: Path) -> 
     assert support.standing == "supported"
     assert reply.confidence is not None
     assert reply.confidence.score > 0.8
-    assert [row.stage for row in reply.calls] == ["write", "reference"]
+    assert [row.stage for row in reply.calls] == ["write", "second_answer"]
     assert reply.calls == reply.answer.calls
 
 
@@ -141,7 +141,7 @@ async def test_an_abstention_is_recognised_in_any_wording(
     tmp_path: Path, answer: str | None, short: str | None, quotes: Sequence[str]
 ) -> None:
     written = {"quotes": list(quotes), "answer": answer, "short_answer": short, "confidence": 0.9}
-    model = ScriptedModel({"write": written, "rewrite": written, "reference": reference("NOT FOUND")})
+    model = ScriptedModel({"write": written, "rewrite": written, "second_answer": second_answer("NOT FOUND")})
     reply = await grounded(tmp_path, {}, model=model, retriever=FixedRetriever())
     assert_refused(reply, "not_found")
     assert len(model.asked("write")) == 1, "an abstention is not retried"
@@ -352,7 +352,7 @@ async def test_steps_are_reported_in_order(tmp_path: Path) -> None:
     assert [(step.node, len(step.rounds)) for step in steps] == [("retrieve", 0), ("write", 0), ("diagnose", 0)]
     script = {
         "write": draft("Oslo", answer=SAID),
-        "reference": reference("Oslo"),
+        "second_answer": second_answer("Oslo"),
         "evaluate": critique("external_only"),
         "rewrite": draft("Oslo", quotes=[BIRTH_SENTENCE], answer=SAID),
     }

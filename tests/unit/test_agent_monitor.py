@@ -1,4 +1,4 @@
-"""Signals from comparing a draft with the reference answer, and the policy over them."""
+"""Signals from comparing a draft with the second answer, and the policy over them."""
 
 from collections.abc import Sequence
 from dataclasses import replace

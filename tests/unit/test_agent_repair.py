@@ -21,7 +21,7 @@ from tests.loop import (
     critique,
     draft,
     passage,
-    reference,
+    second_answer,
 )
 
 MISSING = "birthplace of Mira Holt"
@@ -77,7 +77,7 @@ async def test_the_reasoning_error_repair_gets_the_critics_suggestion(tmp_path: 
     assert "hop by hop" in prompt
     assert "First attempt: Paris\nSecond attempt: Oslo\n" in prompt
     assert "She was born in Paris [2]." not in prompt, "the draft would be copied instead of the passages"
-    assert "Mira Holt directed it." not in prompt, "the reference answer's steps"
+    assert "Mira Holt directed it." not in prompt, "the second answer's steps"
     assert phrase("mode_evidence_and_memory") in prompt
 
 
@@ -234,7 +234,7 @@ async def test_an_empty_search_makes_no_further_call(tmp_path: Path) -> None:
 
 
 async def test_a_benchmark_run_without_evidence_still_answers(tmp_path: Path) -> None:
-    run = await ask(tmp_path, {**WRONG, "write": draft("Oslo"), "reference": reference("Oslo")}, evidence=())
+    run = await ask(tmp_path, {**WRONG, "write": draft("Oslo"), "second_answer": second_answer("Oslo")}, evidence=())
     assert run.answer.short_answer == "Oslo"
     assert "(no passage was found)" in run.prompt("write")
 

@@ -21,7 +21,7 @@ def round_(
     short: str,
     *,
     verbatim: float | None = None,
-    reference: str | None = None,
+    second: str | None = None,
     similarity: float | None = 0.0,
     satisfied: bool = False,
     diagnosis: str | None = "reasoning_error",
@@ -44,7 +44,7 @@ def round_(
         draft=draft(short, abstained=abstained),
         packing=Packing(),
         evidence_ids=(),
-        second_answer=SecondAnswer(short_answer=reference, steps=(), packed_ids=(str(index),)) if reference else None,
+        second_answer=SecondAnswer(short_answer=second, steps=(), packed_ids=(str(index),)) if second else None,
         signals=signals if measured else None,
         satisfied=satisfied,
         diagnosis=found if diagnosis else None,
@@ -99,7 +99,7 @@ def test_oscillation_is_a_return_not_a_repetition() -> None:
         [round_(0, "Oslo"), round_(1, "NOT FOUND", verbatim=1.0, abstained=True)],
         [round_(0, "Oslo", satisfied=True, diagnosis=None), round_(1, "Rome", verbatim=1.0)],
         [round_(0, "Oslo", diagnosis="none"), round_(1, "Rome", verbatim=1.0)],
-        [round_(0, "Oslo", reference="Oslo"), round_(1, "Rome", verbatim=1.0)],
+        [round_(0, "Oslo", second="Oslo"), round_(1, "Rome", verbatim=1.0)],
         [round_(0, "Oslo", verbatim=1.0), round_(1, "Rome", verbatim=0.5, similarity=0.3)],
         [round_(0, "Oslo", verbatim=0.5), round_(1, "Rome", verbatim=None)],
         [round_(0, "Oslo"), round_(1, "Rome", similarity=0.9), round_(2, "oslo.")],
@@ -107,7 +107,7 @@ def test_oscillation_is_a_return_not_a_repetition() -> None:
         [round_(0, "Oslo"), round_(1, "Rome", measured=False)],
         [round_(0, "Oslo"), round_(1, "Rome")],
     ],
-    ids=["answer", "satisfied", "critic", "reference", "verbatim", "quoted", "votes", "cosine", "unmeasured", "first"],
+    ids=["answer", "satisfied", "critic", "second", "verbatim", "quoted", "votes", "cosine", "unmeasured", "first"],
 )
 def test_the_best_supported_draft_wins_over_the_last(rounds: list[Round]) -> None:
     assert select(rounds, "best").index == 0

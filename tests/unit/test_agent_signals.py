@@ -1,4 +1,4 @@
-"""What the monitor measures in a draft besides comparing it with the reference answer."""
+"""What the monitor measures in a draft besides comparing it with the second answer."""
 
 import json
 import math

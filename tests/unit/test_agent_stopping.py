@@ -25,7 +25,7 @@ from meta_agent_rag.errors import (
 from meta_agent_rag.llm.transport import Reply, Request
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.testing import ScriptedModel
-from tests.loop import BIRTH, FILM, QUESTION, WRONG, FakeRetriever, ask, critique, draft, reference
+from tests.loop import BIRTH, FILM, QUESTION, WRONG, FakeRetriever, ask, critique, draft, second_answer
 
 TOWNS = ["Rome", "Lyon", "Graz", "Bonn", "Bern", "Kiel", "Turin", "Cork", "Nice", "Riga", "Vaduz", "Sofia", "Minsk"]
 """Short answers without a common word, which never converge."""
@@ -41,7 +41,7 @@ async def test_max_rounds_limits_the_loop(tmp_path: Path) -> None:
 
 async def test_zero_rounds_return_the_first_draft(tmp_path: Path) -> None:
     run = await ask(tmp_path, WRONG, "MAX_METACOGNITIVE_ROUNDS=0")
-    assert run.stages == ["write", "reference"]
+    assert run.stages == ["write", "second_answer"]
     assert run.answer.stop_reason == "max_rounds"
     assert not run.answer.fired
 
@@ -61,7 +61,7 @@ async def test_a_repeated_answer_converges(tmp_path: Path) -> None:
 async def test_the_same_words_in_another_order_do_not_converge(tmp_path: Path) -> None:
     one = draft("Ada before Bob", answer="Ada came before Bob.")
     other = draft("Bob before Ada", answer="Bob came before Ada.")
-    script = {**WRONG, "write": one, "rewrite": other, "reference": reference("Cleo and Dan")}
+    script = {**WRONG, "write": one, "rewrite": other, "second_answer": second_answer("Cleo and Dan")}
     run = await ask(tmp_path, script, "MAX_METACOGNITIVE_ROUNDS=1")
     assert run.answer.stop_reason == "max_rounds"
 
@@ -70,19 +70,21 @@ async def test_a_draft_confirmed_by_a_repair_is_not_diagnosed_again(tmp_path: Pa
     again = draft("paris", answer="It was there that her life began [1].")
     run = await ask(tmp_path, {**WRONG, "rewrite": [again, draft("Oslo")]})
     assert (run.answer.stop_reason, run.answer.short_answer) == ("upheld", "Paris")
-    assert run.stages == ["write", "reference", "evaluate", "rewrite"], "the reference is unchanged: no model is called"
+    assert run.stages == ["write", "second_answer", "evaluate", "rewrite"], (
+        "the second answer is unchanged: no model is called"
+    )
     papers = await ask(tmp_path, {**WRONG, "rewrite": [again, draft("Oslo")]}, "SELECTION=last")
     assert (papers.answer.stop_reason, papers.answer.short_answer) == ("satisfied", "Oslo")
 
 
-async def test_a_confirmed_draft_is_diagnosed_again_if_the_reference_changed(tmp_path: Path) -> None:
+async def test_a_confirmed_draft_is_diagnosed_again_if_the_second_answer_changed(tmp_path: Path) -> None:
     again = draft("Paris", answer="It was there that her life began [1].")
     retriever = FakeRetriever({QUESTION: [FILM], "birthplace of Mira Holt": [BIRTH]})
     critic = critique("insufficient_knowledge", queries=["birthplace of Mira Holt"])
     script = {
         **WRONG,
         "evaluate": critic,
-        "reference": [reference("Rome"), reference("Oslo")],
+        "second_answer": [second_answer("Rome"), second_answer("Oslo")],
         "rewrite": [again, draft("Oslo")],
     }
     run = await ask(tmp_path, script, retriever=retriever)
@@ -150,7 +152,7 @@ async def test_no_first_draft_is_written_after_the_deadline(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("error", [CostLimitError("spent"), DeadlineError("late")])
-@pytest.mark.parametrize("stage", ["reference", "evaluate", "rewrite", "short_answer"])
+@pytest.mark.parametrize("stage", ["second_answer", "evaluate", "rewrite", "short_answer"])
 async def test_the_first_draft_is_kept_if_the_budget_then_runs_out(
     tmp_path: Path, stage: str, error: CostLimitError | DeadlineError
 ) -> None:
@@ -159,9 +161,9 @@ async def test_the_first_draft_is_kept_if_the_budget_then_runs_out(
     assert run.answer.stop_reason == error.stop_reason
     assert run.answer.short_answer == "Paris"
     (only,) = run.answer.rounds
-    assert (only.signals is None) == (stage == "reference")
-    assert (only.diagnosis is None) == (stage in {"reference", "evaluate"})
-    if stage in {"reference", "evaluate"}:
+    assert (only.signals is None) == (stage == "second_answer")
+    assert (only.diagnosis is None) == (stage in {"second_answer", "evaluate"})
+    if stage in {"second_answer", "evaluate"}:
         assert only.calls == len(run.answer.calls), "the failed call counts"
 
 
@@ -204,14 +206,14 @@ async def test_a_failed_first_draft_raises(tmp_path: Path, failure: str | ModelE
         await ask(tmp_path, {**WRONG, "write": failure})
 
 
-@pytest.mark.parametrize("stage", ["write", "short_answer", "reference", "evaluate", "rewrite"])
+@pytest.mark.parametrize("stage", ["write", "short_answer", "second_answer", "evaluate", "rewrite"])
 @pytest.mark.parametrize("error", [AuthenticationError("refused key"), BalanceError("empty")])
 async def test_a_rejected_key_or_an_empty_account_always_raises(tmp_path: Path, stage: str, error: ModelError) -> None:
     with pytest.raises(type(error), match=str(error)):
         await ask(tmp_path, {**WRONG, stage: error}, "SHORT_ANSWER=stage" if stage == "short_answer" else "RRF_K=60")
 
 
-@pytest.mark.parametrize("stage", ["write", "reference", "rewrite"])
+@pytest.mark.parametrize("stage", ["write", "second_answer", "rewrite"])
 async def test_an_unreachable_server_raises(tmp_path: Path, stage: str) -> None:
     with pytest.raises(UnreachableError):
         await ask(tmp_path, {**WRONG, stage: UnreachableError("gone")})

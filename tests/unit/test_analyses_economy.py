@@ -21,18 +21,18 @@ def call(stage: str, tier: str, prompt: int | None, hit: int | None, completion:
     return {"stage": stage, "tier": tier, "round": at, "prompt": prompt, "cache_hit": hit, "completion": completion}
 
 
-WRITE, REFERENCE = call("write", "flash", 1000, 0, 100), call("reference", "flash", 1200, 900, 50)
+WRITE, SECOND = call("write", "flash", 1000, 0, 100), call("second_answer", "flash", 1200, 900, 50)
 EVALUATE = call("evaluate", "pro", 1400, 1000, 60)
 MEMORY = call("rewrite", "pro", 200, 64, 40, at=1)
 FIRED = row(
     "fired",
     [round_of(0, "a", 0.0, packing=SHOWN), round_of(1, "b", 1.0, packing=FROM_MEMORY)],
-    usage=[WRITE, REFERENCE, EVALUATE, MEMORY],
+    usage=[WRITE, SECOND, EVALUATE, MEMORY],
 )
 ONCE = row(
     "once",
     [round_of(0, "a", 1.0, packing=SHOWN)],
-    usage=[WRITE, call("reference", "flash", 1000, 800, 50)],
+    usage=[WRITE, call("second_answer", "flash", 1000, 800, 50)],
 )
 
 
@@ -58,7 +58,7 @@ def test_cost_is_stated_per_thousand_questions() -> None:
 
 def test_a_probe_is_not_a_first_call() -> None:
     without_passages = [{**FIRED["rounds"][0], "packing": {"packed_ids": []}}, *FIRED["rounds"][1:]]
-    probed = row("p", without_passages, usage=[call("write", "pro", 150, 100, 9), REFERENCE, EVALUATE])
+    probed = row("p", without_passages, usage=[call("write", "pro", 150, 100, 9), SECOND, EVALUATE])
     assert following(probed, probed["usage"]) == [EVALUATE]
     assert [one["cache_hit"] for one in apart(probed)] == [0, 0, 0]
 

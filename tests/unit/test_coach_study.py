@@ -14,7 +14,7 @@ from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.testing import ScriptedModel
 from tests.coach import reply
-from tests.loop import draft, reference, settings_in
+from tests.loop import draft, second_answer, settings_in
 
 COURSE = Path(__file__).parents[2] / "docs" / "examples" / "course"
 HASHED = ("ENCODER=hash-64", "MONITOR_ENCODER=hash-64", "SCOPE_THRESHOLD=-1")
@@ -27,7 +27,11 @@ async def test_a_resumed_course_keeps_its_mode(tmp_path: Path) -> None:
     report = await ingest(settings, [COURSE], "course", encoder=AsyncEncoder(HashEncoder()))
     assert len(report.outcomes) == 6
     sentence = "A sundial has two parts: a rod or edge that throws a shadow, called the gnomon, and a surface with hour"
-    said = {"write": draft("the gnomon", quotes=[sentence]), "reference": reference("the gnomon"), "coach": reply(GOOD)}
+    said = {
+        "write": draft("the gnomon", quotes=[sentence]),
+        "second_answer": second_answer("the gnomon"),
+        "coach": reply(GOOD),
+    }
     model = ScriptedModel(said)
     async with open_study(settings, corpus="course", session="lessons", transport=model) as study:
         assert [topic.name for topic in study.topics] == ["seasons", "sundials", "time"]

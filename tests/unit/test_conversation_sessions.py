@@ -26,7 +26,7 @@ from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.passage import Found
 from meta_agent_rag.testing import ScriptedModel
-from tests.loop import BIRTH_SENTENCE, EVIDENCE, draft, reference, settings_in
+from tests.loop import BIRTH_SENTENCE, EVIDENCE, draft, second_answer, settings_in
 from tests.talk import echoed, history_of
 
 SOURCE = {"doc_id": "birth", "span": [0, 26], "page": None, "scores": {"score": 1.0, "dense": None}}
@@ -270,7 +270,7 @@ class FixedRetriever:
 def writer() -> ScriptedModel:
     return ScriptedModel({
         "write": draft("Oslo", quotes=[BIRTH_SENTENCE], answer="Mira Holt was born in Oslo [2]."),
-        "reference": reference("Oslo"),
+        "second_answer": second_answer("Oslo"),
         "rewrite_query": echoed,
         "summarize": "They spoke about Mira Holt. " * 200,
     })  # fmt: skip

@@ -112,7 +112,7 @@ class TestWalk:
         model.script, model.seconds = STORY, 0.0
         await walk.advance(ignore, steps=False)
         assert walk.sight.status == "done"
-        assert [request.stage for request in model.requests][:3] == ["write", "write", "reference"]
+        assert [request.stage for request in model.requests][:3] == ["write", "write", "second_answer"]
         assert "1 failed call" in timeline(walk.sight)
 
     async def test_an_error_is_shown_and_can_be_retried(self, engine: Engine, model: ScriptedModel) -> None:
@@ -182,7 +182,7 @@ class TestWhatIsShown:
         assert "agreement decides" in by_agreement
         assert "Monitoring: Satisfied" in by_agreement
 
-    def test_a_failed_reference_is_reported(self) -> None:
+    def test_a_failed_second_answer_is_reported(self) -> None:
         failed = SecondAnswer(short_answer="", steps=(), packed_ids=(), error="The server was busy.")
         assert "The server was busy." in monitoring(round_(second_answer=failed), Settings.load(), {})
 

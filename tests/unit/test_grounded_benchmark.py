@@ -18,7 +18,7 @@ from meta_agent_rag.datasets import Paragraph, Question
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.testing import ScriptedModel
-from tests.loop import BIRTH_SENTENCE, FILM_SENTENCE, QUESTION, draft, reference, settings_in
+from tests.loop import BIRTH_SENTENCE, FILM_SENTENCE, QUESTION, draft, second_answer, settings_in
 
 ASKED = Question(
     id="q",
@@ -60,7 +60,7 @@ async def test_a_row_has_the_draft_and_the_shown_answer(
     tmp_path: Path, written: Mapping[str, Any], refused: str | None, right: tuple[bool, bool]
 ) -> None:
     settings = settings_in(tmp_path, "MAX_METACOGNITIVE_ROUNDS=0", "CLAIM_CHECK=rules", "MONITOR_POLICY=agreement")
-    script = {"write": written, "reference": reference("Oslo")}
+    script = {"write": written, "second_answer": second_answer("Oslo")}
     encoder = AsyncEncoder(HashEncoder())
     async with open_engine(settings, transport=ScriptedModel(script), monitor_encoder=encoder) as engine:
         answer = await engine.answer(ASKED.text, evidence=evidence_for(ASKED, answerable=True), grounded=True)

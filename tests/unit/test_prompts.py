@@ -96,7 +96,7 @@ def test_an_empty_section_is_omitted() -> None:
 
 def test_a_custom_file_replaces_the_built_in_prompt_of_its_name(tmp_path: Path) -> None:
     assert own(tmp_path, "instruction: Mine.").text() == "Mine."
-    assert prompt("reference", tmp_path) == prompt("reference")
+    assert prompt("second_answer", tmp_path) == prompt("second_answer")
     assert "Mine." not in prompt("write").text(mode="m", abstention="a", short_answer_rule="s")
 
 

@@ -108,13 +108,16 @@ def _table(calls: Sequence[Mapping[str, Any]]) -> Any:
     """The calls in order: the stage, the model, the tokens, the time and the price of each."""
     from rich.table import Table
 
+    from ..discovery import FORMER_STAGES
+
     table = Table("call", "model", "prompt", "cached", "reply", "s", "USD", title="Model calls", title_justify="left")
     for column in table.columns[2:]:
         column.justify = "right"
     for call in calls:
+        stage = str(call.get("stage", ""))
         fault = f" [red]{plain(str(call['error']))}[/]" if call.get("error") else ""
         table.add_row(
-            f"{plain(str(call.get('stage', '')))}{fault}",
+            f"{plain(FORMER_STAGES.get(stage, stage))}{fault}",
             plain(str(call.get("model", ""))),
             *(str(call.get(f"{name}_tokens", "")) for name in ("prompt", "cache_hit", "completion")),
             "cache" if call.get("cached") else f"{float(call.get('latency_s') or 0):.1f}",

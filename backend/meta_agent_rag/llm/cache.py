@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from ..discovery import stage_names
 from ..errors import SettingsError, StorageError
 from .transport import Reply, Request, Usage
 
@@ -27,8 +28,12 @@ class Kept:
 
 
 def request_key(endpoint: str, request: Request) -> str:
-    """SHA-256 over endpoint, model, parameters and messages: equal keys are equal calls."""
-    fields = {**vars(request), "messages": [[message.role, message.content] for message in request.messages]}
+    """SHA-256 over endpoint, model, parameters and messages: equal keys are equal calls.
+
+    A stage counts under its first name, so that renaming it loses no cached or recorded reply.
+    """
+    messages = [[message.role, message.content] for message in request.messages]
+    fields = {**vars(request), "stage": stage_names(request.stage)[0], "messages": messages}
     fields = {name: value for name, value in fields.items() if value or name not in _OPTIONAL}
     whole = json.dumps({"endpoint": endpoint, **fields}, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from ..discovery import named
+from ..discovery import named, stage_names, todays_stage
 from ..errors import DuplicateNameError, PromptError, UnknownNameError
 from ..shipped import extensions
 
@@ -125,16 +125,18 @@ def phrase(key: str) -> str:
 def prompt(name: str, folder: Path | None = None, *, methods: Path | None = None) -> Prompt:
     """The prompt with that name: from `folder` if it has one, else built-in, else beside the user's `methods`.
 
+    A former name is also read, as an argument and as that of a file.
+
     Raises `UnknownNameError`, or `PromptError`, which names the offending key.
     """
     if folder is not None:
         require_folder("PROMPTS_DIR", folder, "prompt files")
+    name = todays_stage(name)
     built_in = name in prompt_files()
-    for place in (folder, None if built_in else methods):
-        own = place / f"{name}.yaml" if place is not None else None
-        if own is not None and own.is_file():
+    for place in filter(None, (folder, None if built_in else methods)):
+        if (own := _own_file(name, place)) is not None:
             try:
-                return _read(name, own.read_text(encoding="utf-8"), folder)
+                return _read(todays_stage(own.stem), own.read_text(encoding="utf-8"), folder)
             except (OSError, UnicodeDecodeError) as error:
                 raise PromptError(
                     f"The prompt file {str(own)!r} cannot be read ({error}); write it in UTF-8."
@@ -142,6 +144,12 @@ def prompt(name: str, folder: Path | None = None, *, methods: Path | None = None
     if not built_in:
         raise UnknownNameError("prompt", name, prompt_names(methods))
     return _read(name, prompt_files()[name].read_text(encoding="utf-8"), folder)
+
+
+def _own_file(name: str, folder: Path) -> Path | None:
+    """The file of a prompt in the user's folder: under its current name, or else under a former one."""
+    files = (folder / f"{each}.yaml" for each in reversed(stage_names(name)))
+    return next(filter(Path.is_file, files), None)
 
 
 def check_prompts(folder: Path | None, *, methods: Path | None = None) -> None:
@@ -157,15 +165,14 @@ def check_prompts(folder: Path | None, *, methods: Path | None = None) -> None:
     for file in sorted(folder.glob("*.yaml")):
         if file.stem == _STRATEGIES:
             continue  # read with the prompts that name them
-        if file.stem not in prompt_names(methods):
+        name = todays_stage(file.stem)
+        if name not in prompt_names(methods):
             known = ", ".join([*prompt_names(methods), _STRATEGIES])
             raise PromptError(f"The file {str(file)!r} replaces no prompt; rename it to one of: {known}.")
-        own, built_in = prompt(file.stem, folder, methods=methods), prompt(file.stem, methods=methods)
+        own, built_in = prompt(name, folder, methods=methods), prompt(name, methods=methods)
         if strange := sorted(own.values - built_in.values):
             known = ", ".join(f"${name}" for name in sorted(built_in.values)) or "none"
-            raise PromptError(
-                f"The prompt {file.stem!r} uses the unknown placeholder ${strange[0]}; known ones: {known}."
-            )
+            raise PromptError(f"The prompt {name!r} uses the unknown placeholder ${strange[0]}; known ones: {known}.")
 
 
 def _read(name: str, source: str, folder: Path | None) -> Prompt:

@@ -70,7 +70,7 @@ def reading_model(questions: Iterable[Known], *, barely: bool = False) -> Script
             "suggested_queries": missing,
         }
 
-    def refer(request: Request) -> Mapping[str, Any]:
+    def second_answer(request: Request) -> Mapping[str, Any]:
         return {"steps": [], "short_answer": known[question_of(request)].answer}
 
     def plan(request: Request) -> Mapping[str, Any]:
@@ -86,7 +86,7 @@ def reading_model(questions: Iterable[Known], *, barely: bool = False) -> Script
             "write": write,
             "rewrite": write,
             "evaluate": evaluate,
-            "reference": refer,
+            "second_answer": second_answer,
             "plan": plan,
             "route": route,
             "look_up": "unknown",

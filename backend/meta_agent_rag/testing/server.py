@@ -70,7 +70,7 @@ def disagreeing(seconds: float = 0.0) -> Behaviour:
 
 
 def quoting(seconds: float = 0.0) -> Behaviour:
-    """Answers with the first sentence of the first passage in the prompt, so that draft and reference agree."""
+    """Answers with the first sentence of the first passage in the prompt, so that draft and second answer agree."""
 
     def behaviour(body: dict[str, Any]) -> ServerReply:
         passage = re.search(r'<passage n="1"[^>]*>(.*?)</passage>', body["messages"][-1]["content"], re.DOTALL)

@@ -37,7 +37,7 @@ _CALLS = [
         "messages": [{"role": "user", "content": _PROMPT}],
         "reply": '{"short_answer": "Edda Voss"}',
     }
-    for stage in ("write", "reference")
+    for stage in ("write", "second_answer")
 ]
 
 

@@ -93,7 +93,7 @@ def _serve(words: tuple[str, ...], port: int) -> None:
     from meta_agent_rag.testing import ScriptedModel
 
     draft = {"steps": ["She did."], "quotes": [QUOTE], "answer": "Edda Voss did [1].", "short_answer": "Edda Voss"}
-    script = {"write": draft, "reference": {"steps": ["She did."], "short_answer": "Edda Voss"}}
+    script = {"write": draft, "second_answer": {"steps": ["She did."], "short_answer": "Edda Voss"}}
     sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # open as long as the process; it would hold one line per request
     settings = Settings.load(words)
     serve_opened(

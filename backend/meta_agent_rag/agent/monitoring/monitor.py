@@ -14,7 +14,7 @@ from ...settings import Settings
 from ..context import Context
 from ..prompting.messages import task
 from ..prompting.packing import Packed
-from ..prompting.replies import ReferenceReply
+from ..prompting.replies import SecondAnswerReply
 from ..routes.route import discover_routes
 from ..state import SecondAnswer, Signals
 from .calibration import calibration_in_force, calibration_of_votes, is_satisfied, probability
@@ -102,10 +102,10 @@ async def second_answer(context: Context, question: str, packed: Packed, *, roun
 
     A failed call is recorded as such and never counts as agreement. Raises only errors that must stop the run.
     """
-    prompt = task(context, "reference", question, packed)
+    prompt = task(context, "second_answer", question, packed)
     try:
         reply, said = await context.model.aparse(
-            "reference", prompt, ReferenceReply, round_=round_, sampling=with_logprobs(context, "reference")
+            "second_answer", prompt, SecondAnswerReply, round_=round_, sampling=with_logprobs(context, "second_answer")
         )
     except ModelError as error:
         if error.stops_run:

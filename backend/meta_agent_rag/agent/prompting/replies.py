@@ -102,8 +102,12 @@ class ClaimsReply(ReplyModel):
     answers_question: bool
 
 
-class ReferenceReply(ReplyModel):
-    """Stage `reference`."""  # sent as part of the schema; also used by the route `step_by_step`
+_SENT_AS = {"title": "ReferenceReply", "description": "Stage `reference`."}
+"""The former name, since the schema is part of the request: cached and recorded replies are found under it."""
+
+
+class SecondAnswerReply(ReplyModel, json_schema_extra=_SENT_AS):
+    """Stage `second_answer`; also used by the route `step_by_step`."""
 
     steps: Annotated[Lines, _at_most(maxItems=3)]
     short_answer: Short
@@ -112,6 +116,10 @@ class ReferenceReply(ReplyModel):
     def said(self) -> tuple[str, ...]:
         """What led to the answer."""
         return tuple(self.steps)
+
+
+ReferenceReply = SecondAnswerReply
+"""The former name, which routes in ROUTES_DIR may import."""
 
 
 class PlainReply(ReplyModel):

@@ -7,7 +7,7 @@ from ..context import Context
 from ..monitoring.signals import short_answer_logprob, with_logprobs
 from ..prompting.messages import task
 from ..prompting.packing import Packed
-from ..prompting.replies import PlainReply, ReferenceReply, ThoughtReply
+from ..prompting.replies import PlainReply, SecondAnswerReply, ThoughtReply
 from .ballot import RouteAnswer
 from .route import RouteInput
 
@@ -18,7 +18,7 @@ async def asked(
     route: str,
     *,
     prompt: str,
-    schema: type[ReferenceReply | PlainReply | ThoughtReply],
+    schema: type[SecondAnswerReply | PlainReply | ThoughtReply],
     packed: Packed | None = None,
     sampling: Sampling | None = None,
 ) -> RouteAnswer:

@@ -1,14 +1,14 @@
 """Solves the question hop by hop, without seeing the draft."""
 
 from ..context import Context
-from ..prompting.replies import ReferenceReply
+from ..prompting.replies import SecondAnswerReply
 from .asking import asked
 from .ballot import RouteAnswer
 from .route import Route, RouteInput
 
 
 async def _run(context: Context, given: RouteInput) -> RouteAnswer:
-    return await asked(context, given, "step_by_step", prompt="reference", schema=ReferenceReply)
+    return await asked(context, given, "step_by_step", prompt="second_answer", schema=SecondAnswerReply)
 
 
 ROUTE = Route(name="step_by_step", about="works the question out hop by hop, without seeing the draft", run=_run)

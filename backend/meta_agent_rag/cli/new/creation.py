@@ -15,7 +15,7 @@ from pathlib import Path
 from string import Template as Text
 from typing import Any
 
-from ...discovery import Named
+from ...discovery import FORMER_STAGES, Named
 from ...errors import InputError
 from ...prompts import prompt_names
 from ...settings import Settings
@@ -99,7 +99,7 @@ def _filled(template: Template, place: Place, words: Mapping[str, str]) -> dict[
     own = {key: Text(text).substitute(words) for key, text in place.words.items()}
     paths = {Text(path).substitute(words): text for path, text in place.files.items()}
     prompts = {Path(path).stem for path in paths if path.endswith(".yaml")}
-    if taken := prompts & set(prompt_names()):
+    if taken := prompts & {*prompt_names(), *FORMER_STAGES}:
         raise InputError(f"A prompt is already named {taken.pop()!r}; choose a different name.")
     filled = {path: Text(template.texts[text]).substitute(words, **own) for path, text in paths.items()}
     return {path: _IMPORTS.sub(_in_order, text) for path, text in filled.items()}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def show_round(screen: Any, round_: "Round", *, chosen: bool) -> None:
-    """One round in full on a Rich console: draft, quotes, reference, signals, diagnosis and repair."""
+    """One round in full on a Rich console: draft, quotes, second answer, signals, diagnosis and repair."""
     from ...demo.words import repair
 
     screen.print(f"[bold]Round {round_.index}[/]{' [green](chosen)[/]' if chosen else ''}")

@@ -7,33 +7,7 @@ from ...text.figures import Figure
 from .statement import Statement
 
 _LIST_BREAK = re.compile(r"\s*(?:,|;|\u3001|\uff0c|\band\b|\bund\b|\bet\b|\by\b|\be\b|\bor\b|\boder\b)\s*")
-_ONE = frozenset(
-    [
-        "the",
-        "der",
-        "die",
-        "das",
-        "la",
-        "le",
-        "el",
-        "il",
-        "lo",
-        "one",
-        "a",
-        "an",
-        "ein",
-        "eine",
-        "einen",
-        "einem",
-        "einer",
-        "un",
-        "une",
-        "uno",
-        "una",
-        "um",
-        "uma",
-    ]
-)
+_ENGLISH = frozenset({"a", "an", "the", "one"})
 _LONGEST_ENTRY = 4
 _MOST_COUNTED = 50
 
@@ -54,7 +28,7 @@ def counted(
         if len(entries := [entry for entry in _LIST_BREAK.split(stretch) if entry.strip()]) == wanted:
             return f"{'; '.join(entries)}: {wanted}"
     for statement in named:
-        for amounts in _amounts(statement.text):
+        for amounts in _amounts(statement):
             if sum(amounts) == wanted:
                 return f"{' + '.join(map(str, amounts))} = {wanted}"
         for entries in _lists(statement.text):
@@ -72,13 +46,14 @@ def _stretches(text: str) -> list[str]:
     return [stretch.strip() for stretch in re.split(r"[:.!?\n|](?=\s|$)", text)]
 
 
-def _amounts(text: str) -> Iterator[list[int]]:
-    """What the lists in a text number: 4, 2 and 1 in "got 4 cups, 2 plates and a spoon"."""
-    for stretch in _stretches(text):
+def _amounts(statement: Statement) -> Iterator[list[int]]:
+    """What its lists number: 4, 2 and 1 in "got 4 cups, 2 plates and a spoon"."""
+    articles = statement.grammar.articles
+    for stretch in _stretches(statement.text):
         run: list[int] = []
         for entry in _LIST_BREAK.split(stretch):
             words = entry.split()
-            before = [_number(word) for word in (words[-_LONGEST_ENTRY:] if not run else words[:1])]
+            before = [_number(word, articles) for word in (words[-_LONGEST_ENTRY:] if not run else words[:1])]
             number = next((one for one in reversed(before) if one), 0)
             if number:
                 run.append(number)
@@ -90,8 +65,8 @@ def _amounts(text: str) -> Iterator[list[int]]:
             yield run
 
 
-def _number(word: str) -> int:
-    return int(word) if word.isdecimal() else int(word.lower() in _ONE)
+def _number(word: str, articles: frozenset[str]) -> int:
+    return int(word) if word.isdecimal() else int(word.lower() in articles | _ENGLISH)
 
 
 def _lists(text: str) -> Iterator[list[str]]:

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 import yaml
 
-from ...discovery import named
+from ...discovery import named, todays_stage
 from ...errors import SettingsError
 from ...setting_types import Tier
 from ...settings import Settings
@@ -46,6 +46,7 @@ def stages() -> Mapping[str, Stage]:
 
 def stage(name: str, settings: Settings) -> Stage:
     """The stage as configured by the settings; raises `UnknownNameError`."""
+    name = todays_stage(name)
     built_in = named("stage", name, stages())
     tier = built_in.tier if settings.tiers == "by_stage" or built_in.use == "judge" else settings.tiers
     return Stage(
