@@ -63,6 +63,7 @@ def test_every_veto_separates_a_wrong_claim_from_a_right_one(
     [
         ("Tide is one of composer Ann Bell's works.", "Tide composed Ann Bell.", "Ann Bell composed Tide."),
         ("Tide is by the composer Ann Bell.", "Tide composed Ann Bell.", "Tide was composed by Ann Bell."),
+        ("Tide is a song by Italian composer Ann Bell.", "Tide composed Ann Bell.", "Ann Bell composed Tide."),
         ("Norvik managed to conquer Brekke.", "Brekke conquered Norvik.", "Norvik conquered Brekke."),
         ("Norvik managed to conquer Brekke.", "Norvik was conquered by Brekke.", "Brekke was conquered by Norvik."),
         ("Ida Moe dismissed illustrator Sven Dahl.", "Sven Dahl illustrated Ida Moe.", "Ida Moe dismissed Sven Dahl."),
@@ -76,6 +77,22 @@ def test_agent_nouns_and_place_words_are_not_mistaken_for_verbs_or_comparisons(
     assert confirm(sentence, wrong, [sentence]).fault
     assert "swapped" not in str(confirm(sentence, right, [sentence]).fault)
     assert "the claim says" not in str(confirm(sentence, right, [sentence]).fault)
+
+
+def test_words_in_brackets_are_no_clause_of_another_party() -> None:
+    sentence = "Tide (a little song) in B major is a song written by Italian composer Ann Bell for two horns."
+    assert confirm(sentence, "Ann Bell composed Tide in B major for two horns.", [sentence]).supported
+
+
+def test_a_name_in_the_question_may_stand_in_any_passage_of_the_prompt() -> None:
+    texts = [("Ida Moe", "Ida Moe played Ruth in Salt Road."), ("She's Away Again", "She's Away Again is a film.")]
+    cited, other = (Passage(id=title, doc_id=title, title=title, text=text) for title, text in texts)
+    question = read("Who played Ruth in Salt Road and was in She's Away Again?", "en")
+    claim = read("Ida Moe played Ruth in Salt Road and was in She's Away Again.", "en")
+    sources = read_sources([cited, other], [1]), read_sources([cited, other], [2])
+    found = confirmed(NONE, claim, [texts[0][1]], sources[0], question, others=sources[1])
+    assert found.fault is None
+    assert confirmed(NONE, claim, [texts[0][1]], sources[0], question).fault
 
 
 def test_every_veto_is_tested_and_named_after_its_file() -> None:

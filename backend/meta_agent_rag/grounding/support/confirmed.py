@@ -55,17 +55,24 @@ def confirmed(
         kept = support.standing == "likely"
         fault_ = None if kept else "the words that the critic quoted are not in the passage"
         return replace(support, supported=kept, fault=fault_)
-    judged = [_judged(support, claim, named, sources, question) for named in tried]
+    judged = [_judged(support, claim, named, sources, question, beside=(*linked, *others)) for named in tried]
     return next((one for one in judged if one.supported), judged[0])
 
 
 def _judged(
-    support: Support, claim: Statement, named: tuple[str, ...], sources: Sequence[Source], question: Statement
+    support: Support,
+    claim: Statement,
+    named: tuple[str, ...],
+    sources: Sequence[Source],
+    question: Statement,
+    *,
+    beside: Sequence[Source],
 ) -> Support:
-    """The support of a claim by words that occur in the passages."""
+    """The support of a claim by words that occur in the passages; `beside` are the rest of the prompt."""
     grounds = _grounds(claim, named, sources, question)
     follows = derived(claim, grounds.named, vouched=Vouched(question=question, passage=grounds.passage))
-    grounds = replace(grounds, follows=frozenset(one.written for one in follows))
+    prompted = tuple(one for source in beside for one in (source.title, *source.statements))
+    grounds = replace(grounds, follows=frozenset(one.written for one in follows), prompted=prompted)
     found = fault(grounds)
     held = [one for one in sources if any(is_verbatim(part, [one.passage.searchable()]) for part in named)]
     return replace(

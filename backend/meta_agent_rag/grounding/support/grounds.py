@@ -15,7 +15,8 @@ class Grounds:
 
     `sentences` are those of the passage that contain the named words; `named` the words themselves, often the same.
     `passage` holds all sentences of the passages concerned, `titles` their titles; `question` is what was asked.
-    `follows` are the claim's figures that code derived from those of the named words.
+    `follows` are the claim's figures that code derived from those of the named words, `prompted` the sentences and
+    titles of all passages of the prompt.
     """
 
     claim: Statement
@@ -25,6 +26,7 @@ class Grounds:
     titles: tuple[Statement, ...]
     question: Statement
     follows: frozenset[str] = field(default_factory=frozenset)
+    prompted: tuple[Statement, ...] = ()
 
     @property
     def nearly_copied(self) -> bool:
@@ -46,9 +48,10 @@ class Grounds:
                     yield before
 
     def given(self, item: Item) -> bool:
-        """Is it in the question, so that the claim may repeat it? A name must also be in the passage."""
-        known = item.figure is not None or any(one.holds(item) for one in (*self.passage, *self.titles))
-        return known and self.question.holds(item)
+        """Is it in the question, so that the claim may repeat it? A name must also be in a passage of the prompt."""
+        if not self.question.holds(item):
+            return False
+        return item.figure is not None or any(one.holds(item) for one in (*self.passage, *self.titles, *self.prompted))
 
 
 def share_held(items: tuple[Item, ...], statements: tuple[Statement, ...]) -> float:

@@ -51,7 +51,7 @@ def _misplaced(claim: Statement, item: Item, sentence: Statement, place: int) ->
                 return True
         if value.clause != own.clause and _takes_the_place(claim, sentence, place, other):
             return True
-        if value.clause > own.clause and _borrows(said, sentence, own, value):
+        if value.clause > own.clause and item.figure is not None and _borrows(said, sentence, own, value):
             return True
     return False
 

@@ -11,7 +11,10 @@ from . import Veto
 _SUBJECT = frozenset({"は", "が"})
 _OBJECT = frozenset({"を", "に", "へ"})
 _AGENT = ("er", "or")
-_BY_AGENT = r"\bby\s+(?:the\s+)?{noun}\b|\b{noun}\s+(?:[A-Z][\w.-]*\s+){{0,3}}[A-Z][\w.-]*['\u2019]s?\b"
+_BY_AGENT = (
+    r"\bby\s+(?:(?:the|an?)\s+)?(?:[A-Z][\w-]*\s+)?{noun}\b"
+    r"|\b{noun}\s+(?:[A-Z][\w.-]*\s+){{0,3}}[A-Z][\w.-]*['\u2019]s?\b"
+)
 _BESIDE_THE_POINT = frozenset({"in", "at", "on", "during", "since", "until", "im", "am", "seit"})
 
 
