@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import NonNegativeInt
 
+from ..prompts.fencing import fenced
 from ..prompts.tokens import estimate_tokens
 from ..text.normalise import encodable
 
@@ -19,7 +20,6 @@ COACH, HINT = "coach", "hint"
 """How the coach's exchanges are marked; `HINT` if it broke a deadlock."""
 
 _SHORTEST_SHARE = 32
-_TAG = re.compile(r"<(?=\s*/?\s*(?:conversation|summary)\b)", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?](?=\s|$)")
 
 
@@ -114,7 +114,7 @@ def transcript(exchanges: Sequence[Exchange], tokens: int) -> str:
     """The exchanges as shown in a prompt, in about that many tokens.
 
     If they need more, each gets an equal share and long answers are cut; no exchange is left out.
-    Tags used by the prompt lose their bracket, so that a text cannot close them.
+    The prompt's own tags in it are escaped, so that a text cannot close them.
     """
     shown = [_line(exchange) for exchange in exchanges]
     if shown and sum(estimate_tokens(line) for line in shown) > tokens:
@@ -132,11 +132,6 @@ def conversation(history: History, tokens: int) -> str:
     left = max(tokens - estimate_tokens(summary), 0)
     own = tuple(replace(exchange, standalone=exchange.question) for exchange in history.exchanges)
     return "\n".join(part for part in (summary, transcript(own, left)) if part)
-
-
-def fenced(text: str) -> str:
-    """The text with the brackets removed from tags that this package's prompts use."""
-    return _TAG.sub("", text)
 
 
 def _said(exchange: Exchange) -> tuple[str, ...]:

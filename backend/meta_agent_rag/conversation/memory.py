@@ -8,8 +8,9 @@ from ..errors import BudgetError, ModelError
 from ..llm.client import ModelSession
 from ..llm.transport import Message
 from ..prompts import phrase, prompt
+from ..prompts.fencing import fenced
 from .answers import reply_phrase
-from .history import LONGEST_SUMMARY, Exchange, History, clipped_at_sentence, fenced, transcript
+from .history import LONGEST_SUMMARY, Exchange, History, clipped_at_sentence, transcript
 from .memories import Limits, Memory, Share
 
 Summarize: TypeAlias = Callable[[str, Sequence[Exchange]], Awaitable[str]]

@@ -8,10 +8,11 @@ from ..errors import ModelError
 from ..llm.client import ModelSession
 from ..llm.transport import Message
 from ..prompts import phrase, prompt
+from ..prompts.fencing import fenced
 from ..text.names import words
 from ..text.normalise import typed
 from ..text.words import stop_words
-from .history import History, fenced, transcript
+from .history import History, transcript
 from .self_contained import pointing_words, stands_alone
 from .words import conversation_words, without_courtesy
 

@@ -5,12 +5,11 @@ passage alone hardly change what a model obeys (Hines et al. 2024, "Defending Ag
 With Spotlighting", who call it datamarking).
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from html import escape
 
+from ...prompts.fencing import attribute, fenced
 from ...prompts.tokens import estimate_tokens
 from ...retrieval.passage import Found, Passage
 from ...text.sentences import sentences
@@ -18,7 +17,6 @@ from ..state import Packing
 
 MARK = "\u00a6"
 """Starts each sentence of a marked passage; `grounded.yaml` and `coach_evidence.yaml` explain it to the model."""
-_CLOSING = re.compile(r"<\s*/\s*(passage)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,11 +85,10 @@ def _that_fits(passage: Passage, number: int, budget: int, marked: bool) -> tupl
 
 
 def _block(passage: Passage, number: int, text: str, marked: bool) -> str:
-    # apostrophes are not escaped: a small model copies "&#x27;" into its answer
-    title = f' title="{_quoted(passage.title)}"' if passage.title else ""
-    section = f' section="{_quoted(passage.section)}"' if passage.section and passage.section != passage.title else ""
-    fenced = _CLOSING.sub(r"<\\/\1", _marked(text) if marked else text)
-    return f'<passage n="{number}"{title}{section}{_pages(passage)}>{fenced}</passage>'
+    title = f' title="{attribute(passage.title)}"' if passage.title else ""
+    section = f' section="{attribute(passage.section)}"' if passage.section and passage.section != passage.title else ""
+    shown = fenced(_marked(text) if marked else text)
+    return f'<passage n="{number}"{title}{section}{_pages(passage)}>{shown}</passage>'
 
 
 def _pages(passage: Passage) -> str:
@@ -104,7 +101,3 @@ def _pages(passage: Passage) -> str:
 @lru_cache(maxsize=1024)  # every stage of a question packs the same passages
 def _marked(text: str) -> str:
     return "".join(f"{MARK} {sentence}" if sentence.strip() else sentence for sentence in sentences(text))
-
-
-def _quoted(title: str) -> str:
-    return escape(title, quote=False).replace('"', "&quot;")

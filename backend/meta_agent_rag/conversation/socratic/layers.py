@@ -6,7 +6,8 @@ from pathlib import Path
 
 from ...llm.transport import Message
 from ...prompts import phrase, prompt
-from ..history import Exchange, History, clipped_at_sentence, fenced
+from ...prompts.fencing import fenced
+from ..history import Exchange, History, clipped_at_sentence
 from .levels import Level
 
 LATEST_MESSAGES = 10
