@@ -1,30 +1,36 @@
 """What a study session stores, whatever interrupts a turn."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from meta_agent_rag.conversation.sessions import Sessions, Stored
-from meta_agent_rag.conversation.study import open_study
+from meta_agent_rag.conversation.history import History
+from meta_agent_rag.conversation.sessions import Said, Sessions, Stored, open_sessions
+from meta_agent_rag.conversation.study import open_study, session_name
+from meta_agent_rag.errors import InputError, StorageError
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import settings_in
 
 HASHED = ("ENCODER=hash-64", "MONITOR_ENCODER=hash-64")
+EXCHANGE = {"question": "q", "answer": "a", "standalone": "s"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class PausingSessions(Sessions):
-    """Saves a conversation, and pauses after the first save."""
+    """Stores a conversation, and pauses afterwards."""
 
     begun: asyncio.Event
 
-    async def save(self, name: str, stored: Stored) -> None:
-        await super().save(name, stored)
-        if not self.begun.is_set():
-            self.begun.set()
-            await asyncio.sleep(30)
+    async def change(
+        self, name: str, change: Callable[[Stored | None], Stored], said: Said | None = None
+    ) -> tuple[Stored | None, Stored]:
+        done = await super().change(name, change, said)
+        self.begun.set()
+        await asyncio.sleep(0.2)
+        return done
 
 
 async def test_a_turn_stopped_while_being_saved_is_forgotten_everywhere(tmp_path: Path) -> None:
@@ -38,5 +44,56 @@ async def test_a_turn_stopped_while_being_saved_is_forgotten_everywhere(tmp_path
             await turn
         assert study.history.is_empty
         kept = await study.sessions.load(study.name)
+        assert await study.said() == ()
     assert kept is not None
     assert kept.history.is_empty
+
+
+async def test_a_turn_that_cannot_be_stored_is_forgotten_and_may_be_asked_again(tmp_path: Path) -> None:
+    async with open_study(settings_in(tmp_path, *HASHED), transport=ScriptedModel({})) as study:
+        path = study.sessions.path
+        study.sessions = Sessions(path=tmp_path)  # a folder, which cannot be opened
+        with pytest.raises(StorageError):
+            await study.reply("Who designed the Pennant Bridge?")
+        with pytest.raises(StorageError):
+            await study.remember("Summarise it", "In short.")
+        with pytest.raises(StorageError):
+            await study.hold(mode="teacher")
+        assert (study.history, study.sources, study.socratic.mode) == (History(), (), "")
+        study.sessions = Sessions(path=path)
+        await study.reply("Who designed the Pennant Bridge?")
+        assert [one.turn for one in await study.said()] == [1]
+
+
+async def test_two_chats_on_one_session_keep_the_turns_of_both(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, *HASHED)
+    questions = [
+        "Who designed the Pennant Bridge?",
+        "Who built the mill?",
+        "Where is the Salt Road?",
+        "How long is it?",
+    ]
+    async with (
+        open_study(settings, transport=ScriptedModel({})) as first,
+        open_study(settings, transport=ScriptedModel({})) as second,
+    ):
+        for study, question in zip((first, second, second, first), questions, strict=True):
+            await study.reply(question)
+            await study.settle()
+        assert [one.question for one in await first.said()] == questions
+        assert [exchange.question for exchange in first.history.exchanges] == questions
+        assert (await second.hold(mode="teacher")) != ""
+        assert second.history == first.history
+        await second.reset()
+        await first.reply(questions[1])
+    async with open_study(settings, transport=ScriptedModel({})) as third:
+        assert [(one.turn, one.question) for one in third.history.exchanges] == [(1, questions[1])]
+        assert [(one.turn, one.question) for one in await third.said()] == [(1, questions[1])]
+
+
+async def test_new_chats_about_different_corpora_cannot_share_a_session(tmp_path: Path) -> None:
+    async with open_study(settings_in(tmp_path, *HASHED), session="x", transport=ScriptedModel({})) as study:
+        await study.sessions.save("x", Stored(corpus="other", history=History().with_exchange(**EXCHANGE)))
+        with pytest.raises(InputError, match="give another --session"):
+            await study.reply("Who designed the Pennant Bridge?")
+        assert study.history.is_empty

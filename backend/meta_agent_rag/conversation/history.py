@@ -79,7 +79,12 @@ class History:
             mode=mode,
             short_answer=clipped(encodable(short_answer), LONGEST_TEXT),
         )
-        return replace(self, exchanges=(*self.exchanges, exchange), turns=self.turns + 1)
+        return self.continued(exchange)
+
+    def continued(self, exchange: Exchange) -> "History":
+        """The history plus an exchange, which is numbered as its next turn."""
+        turn = self.turns + 1
+        return replace(self, exchanges=(*self.exchanges, replace(exchange, turn=turn)), turns=turn)
 
 
 def clipped(text: str, characters: int) -> str:

@@ -7,7 +7,7 @@ import re
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -62,10 +62,10 @@ _STORED = TypeAdapter(Stored)
 class Said:
     """A question and its answer as shown, with the cited places, one per line."""
 
-    turn: int
     question: str
     answer: str
     sources: tuple[str, ...] = ()
+    turn: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,15 +94,36 @@ class Sessions:
         _check(name)
         await self._run(lambda connection: _save(connection, name, stored))
 
-    async def change(self, name: str, change: Callable[[Stored | None], Stored]) -> None:
-        """Replace a conversation with the result of `change`, in one transaction. Raises the same errors as `load`."""
+    async def change(
+        self, name: str, change: Callable[[Stored | None], Stored], said: Said | None = None
+    ) -> tuple[Stored | None, Stored]:
+        """Replace a conversation with the result of `change`, in one transaction; returns both.
+
+        `said` is added to the transcript as the latest turn. Raises the same errors as `load`.
+        """
         _check(name)
 
-        def changed(connection: sqlite3.Connection) -> None:
+        def changed(connection: sqlite3.Connection) -> tuple[Stored | None, Stored]:
             connection.execute("BEGIN IMMEDIATE")
-            _save(connection, name, change(_load(connection, name)))
+            before = _load(connection, name)
+            after = change(before)
+            _save(connection, name, after)
+            if said is not None:
+                _write_down(connection, name, replace(said, turn=after.history.turns))
+            return before, after
 
-        await self._run(changed)
+        return await self._run(changed)
+
+    async def take_back(self, name: str, latest: Stored, before: Stored) -> None:
+        """Undo a change, with its part of the transcript, unless the conversation has been continued since."""
+
+        def taken(connection: sqlite3.Connection) -> None:
+            undo = "UPDATE sessions SET stored = ? WHERE name = ? AND stored = ?"
+            if connection.execute(undo, (before.as_json(), name, latest.as_json())).rowcount:
+                forget = "DELETE FROM transcripts WHERE name = ? AND turn > ?"
+                connection.execute(forget, (name, before.history.turns))
+
+        await self._run(taken)
 
     async def names(self) -> list[str]:
         """The names of all conversations, sorted."""
@@ -138,14 +159,6 @@ class Sessions:
             connection.execute("UPDATE transcripts SET name = ? WHERE name = ?", (new, name))
 
         await self._run(renamed)
-
-    async def write_down(self, name: str, said: Said) -> None:
-        """Add an exchange to the transcript of a conversation, replacing one of the same turn."""
-        texts = map(encodable, (said.question, said.answer))
-        row = (name, said.turn, *texts, json.dumps(said.sources, ensure_ascii=False))
-        await self._run(
-            lambda connection: connection.execute("INSERT OR REPLACE INTO transcripts VALUES (?, ?, ?, ?, ?)", row)
-        )
 
     async def said(self, name: str) -> tuple[Said, ...]:
         """The transcript of a conversation; it lacks turns that predate the introduction of transcripts."""
@@ -249,6 +262,12 @@ def _load(connection: sqlite3.Connection, name: str) -> Stored | None:
 def _save(connection: sqlite3.Connection, name: str, stored: Stored) -> None:
     row = (name, datetime.now(UTC).isoformat(), stored.as_json())
     connection.execute("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?)", row)
+
+
+def _write_down(connection: sqlite3.Connection, name: str, said: Said) -> None:
+    texts = map(encodable, (said.question, said.answer))
+    row = (name, said.turn, *texts, json.dumps(said.sources, ensure_ascii=False))
+    connection.execute("INSERT OR REPLACE INTO transcripts VALUES (?, ?, ?, ?, ?)", row)
 
 
 def _check(name: str) -> None:

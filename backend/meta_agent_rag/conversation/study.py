@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, cast
 
 from ..agent.engine import OnStep, open_engine
 from ..agent.grounded import Checks
-from ..errors import InputError
+from ..errors import InputError, MetaRagError
 from ..grounding.citation import Citation
 from ..llm.ledger import LedgerRow, Totals, total
 from ..llm.transport import OnText, Transport
@@ -45,6 +45,8 @@ DEFAULT = "default"
 class Study:
     """A conversation that is stored after every turn; a turn that fails or is cancelled is not part of it.
 
+    Several processes may continue the same conversation: each one's turns are added to those of the others.
+
     `sources` are the citations of the last answer as plain values, `calls` all calls of this process, `topics` those
     that the coach uses; `catalogue` lists the documents.
     """
@@ -57,6 +59,11 @@ class Study:
     calls: list[LedgerRow] = field(default_factory=list)
     topics: tuple[Topic, ...] = ()
     catalogue: Library | None = None
+    _known: History = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """The conversation as it was last read or stored."""
+        self._known = self.history
 
     @property
     def history(self) -> History:
@@ -73,7 +80,7 @@ class Study:
 
         Raises the errors of `Conversation.reply`, and `InputError` for a name that no document has.
         """
-        history, sources = self.history, self.sources
+        before = self.history, self.sources
         text, documents = addressed(message, await self.documents() if "@" in message else ())
         turn = await self.conversation.reply(text, documents=documents)
         self.calls.extend(turn.calls)
@@ -82,14 +89,9 @@ class Study:
             self.sources = tuple(plain_citation(citation) for citation in turn.reply.grounded.citations)
         if isinstance(turn.reply, CoachReply):
             self.calls.extend(turn.reply.calls)
-        if self.history is not history:
-            try:
-                await self._keep()
-                await self._write_down(message, turn)
-            except asyncio.CancelledError:
-                self.conversation.history, self.sources = history, sources
-                await self._keep()  # it may have been partly or fully written
-                raise
+        if self.history is not before[0]:
+            places = tuple(source_lines(source)[0] for source in self.sources) if turn.rewritten is not None else ()
+            await self._keep_or_forget(Said(question=message, answer=turn.reply.text, sources=places), *before)
         return turn
 
     async def documents(self) -> tuple[DocumentRecord, ...]:
@@ -105,10 +107,9 @@ class Study:
 
     async def remember(self, message: str, text: str) -> None:
         """Remember and store a message answered outside a turn, such as a request for a summary."""
+        before = self.history, self.sources
         self.conversation.remember(message, text)
-        await self._keep()
-        said = Said(turn=self.history.turns, question=message, answer=text, sources=())
-        await self.sessions.write_down(self.name, said)
+        await self._keep_or_forget(Said(question=message, answer=text), *before)
 
     async def said(self) -> tuple[Said, ...]:
         """The whole conversation, including what the memory no longer holds."""
@@ -124,7 +125,7 @@ class Study:
 
         Returns the notice for the user, which is never sent to a model. An empty mode is the plain companion, an empty
         topic any topic; a topic chosen without a level starts at its own level. Raises `UnknownNameError` or
-        `InputError`, in which case nothing changes.
+        `InputError`; if it fails, nothing changes.
         """
         now = self.socratic
         if topic:
@@ -135,7 +136,11 @@ class Study:
             topic=now.topic if topic is None else topic,
         )
         self.conversation.socratic = held
-        await self._keep()
+        try:
+            await self._keep()
+        except BaseException:
+            self.conversation.socratic = now
+            raise
         with files_of(self.conversation.model.settings.coach_dir):
             text = notice(held)
             return text if topic is None or topic_notice(held) in text else f"{text} {topic_notice(held)}"
@@ -153,16 +158,49 @@ class Study:
         """Forget the conversation."""
         self.conversation.history, self.sources = History(), ()
         await self.sessions.forget(self.name)
-        await self._keep()
+        await self.sessions.save(self.name, self._stored())
+        self._known = self.history
 
-    async def _write_down(self, message: str, turn: Turn) -> None:
-        places = tuple(source_lines(source)[0] for source in self.sources) if turn.rewritten is not None else ()
-        said = Said(turn=self.history.turns, question=message, answer=turn.reply.text, sources=places)
-        await self.sessions.write_down(self.name, said)
+    async def _keep_or_forget(self, said: Said, history: History, sources: tuple[dict[str, Any], ...]) -> None:
+        """Store a turn, or restore what was remembered before it."""
+        try:
+            await self._keep(said)
+        except BaseException:
+            self.conversation.history, self.sources = history, sources
+            raise
 
-    async def _keep(self) -> None:
-        stored = Stored(corpus=self.corpus, history=self.history, sources=self.sources, socratic=self.socratic)
-        await self.sessions.save(self.name, stored)
+    async def _keep(self, said: Said | None = None) -> None:
+        """Store the conversation, and continue with the turns that another process has added to it."""
+        ours = self._stored()
+        change = asyncio.ensure_future(self.sessions.change(self.name, partial(self._joined, ours), said))
+        try:
+            _, now = await asyncio.shield(change)
+        except asyncio.CancelledError:
+            with suppress(MetaRagError):  # a change that fails has nothing to undo
+                before, now = await change  # it cannot be stopped midway
+                if said is not None:
+                    nothing = replace(now, history=History(), sources=())
+                    await self.sessions.take_back(self.name, now, before or nothing)
+            raise
+        unchanged = self.history is ours.history  # else a turn ended while this was stored
+        if unchanged:
+            self.conversation.history = now.history
+        if unchanged or now.history is ours.history:
+            self._known = now.history
+
+    def _stored(self) -> Stored:
+        return Stored(corpus=self.corpus, history=self.history, sources=self.sources, socratic=self.socratic)
+
+    def _joined(self, ours: Stored, stored: Stored | None) -> Stored:
+        """What to store: if another process has continued the conversation since, its turns and then the new ones."""
+        if stored is None or stored.history == self._known:
+            return ours
+        _corpus(self.name, self.corpus, stored)
+        new = [exchange for exchange in ours.history.exchanges if exchange.turn > self._known.turns]
+        history = stored.history
+        for exchange in new:
+            history = history.continued(exchange)
+        return replace(ours, history=history, sources=ours.sources if new else stored.sources)
 
 
 def notice(socratic: Socratic) -> str:
