@@ -97,3 +97,8 @@ async def test_new_chats_about_different_corpora_cannot_share_a_session(tmp_path
         with pytest.raises(InputError, match="give another --session"):
             await study.reply("Who designed the Pennant Bridge?")
         assert study.history.is_empty
+
+
+async def test_the_default_session_exists_for_the_longest_corpus_name(tmp_path: Path) -> None:
+    async with open_sessions(tmp_path) as sessions:
+        assert await sessions.load(session_name(None, "a" * 64)) is None

@@ -23,7 +23,8 @@ from .socratic.mode import PLAIN, Socratic
 Result = TypeVar("Result")
 _LOG = logging.getLogger(__name__)
 _FILE = "sessions.sqlite"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,71}")
+"""As long as `default-` and the longest name of a corpus."""
 _TABLE = "CREATE TABLE IF NOT EXISTS sessions (name TEXT PRIMARY KEY, saved TEXT NOT NULL, stored TEXT NOT NULL)"
 _TRANSCRIPT = (
     "CREATE TABLE IF NOT EXISTS transcripts (name TEXT NOT NULL, turn INTEGER NOT NULL, question TEXT NOT NULL, "
@@ -273,5 +274,5 @@ def _write_down(connection: sqlite3.Connection, name: str, said: Said) -> None:
 def _check(name: str) -> None:
     if not _NAME.fullmatch(name):
         raise InputError(
-            f"A session cannot be named {name!r}; use up to 64 letters, digits, dots, dashes and underscores."
+            f"A session cannot be named {name!r}; use up to 72 letters, digits, dots, dashes and underscores."
         )
