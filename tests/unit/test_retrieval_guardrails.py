@@ -1,6 +1,7 @@
 """Screening passages for instructions to the model."""
 
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -56,6 +57,22 @@ def test_dropping_keeps_the_order_and_records_the_reason() -> None:
 
 def test_titles_are_screened() -> None:
     assert screen([found("a", HARMLESS, title=ATTACK)], drop=True).kept == ()
+
+
+def test_a_heading_that_addresses_the_model_is_removed_and_the_passage_kept() -> None:
+    passage = Passage(id="a", doc_id="d", title="Title", section=ATTACK, text=HARMLESS)
+    screened = screen([Found(passage=passage, score=1.0)], drop=True)
+    assert [one.passage for one in screened.kept] == [replace(passage, section=None)]
+    assert screened.dropped == (
+        Dropped(
+            passage_id="a",
+            reason="only its section heading, because it tells the model to ignore its instructions",
+        ),
+    )
+    marked = screen([Found(passage=passage, score=1.0)], drop=False)
+    assert marked.kept == (Found(passage=passage, score=1.0, suspect=("override",)),)
+    known = replace(passage, section="Instructions for use")
+    assert screen([Found(passage=known, score=1.0)], drop=True).kept[0].passage == known
 
 
 def test_marking_keeps_every_passage() -> None:

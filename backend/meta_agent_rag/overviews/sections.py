@@ -7,7 +7,7 @@ from itertools import islice
 from ..agent.prompting.packing import Packed, pack
 from ..retrieval.corpus.catalogue import DocumentRecord
 from ..retrieval.passage import Found, Passage
-from ..retrieval.screening.guardrails import Dropped, screen
+from ..retrieval.screening.guardrails import screen
 
 _NO_LIMIT = 1_000_000_000
 
@@ -40,18 +40,19 @@ def divided(document: DocumentRecord, passages: Iterable[Passage], budget: int, 
     A section ends where a heading of the document begins, once it is half full. The rest of a document with more than
     `most` sections is not read.
     """
-    dropped: list[Dropped] = []
-    groups = islice(_groups(_kept(passages, dropped), budget), most)
+    left_out: list[Passage] = []
+    groups = islice(_groups(_kept(passages, left_out), budget), most)
     sections = tuple(Section(heading=_heading(group), passages=group) for group in groups)
-    return Divided(document=document, sections=sections, left_out=len(dropped))
+    return Divided(document=document, sections=sections, left_out=len(left_out))
 
 
-def _kept(passages: Iterable[Passage], dropped: list[Dropped]) -> Iterator[Found]:
-    """The passages that pass the screening, one by one; the others are added to `dropped`."""
+def _kept(passages: Iterable[Passage], left_out: list[Passage]) -> Iterator[Found]:
+    """The passages that pass the screening, one by one; the others are added to `left_out`."""
     for passage in passages:
         screened = screen([Found(passage=passage, score=0.0)], drop=True, shortest=1)
-        dropped.extend(screened.dropped)
         yield from screened.kept
+        if not screened.kept:
+            left_out.append(passage)
 
 
 def _groups(passages: Iterable[Found], budget: int) -> Iterator[tuple[Found, ...]]:

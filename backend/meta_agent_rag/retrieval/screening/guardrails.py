@@ -44,7 +44,7 @@ ORDER = Sign(name="order", reason="it reads like an order to a language model")
 
 @dataclass(frozen=True, kw_only=True)
 class Dropped:
-    """A passage that was removed, and the reason, for the reader of a trace."""
+    """A passage, or only its section heading, that was removed, and the reason, for the reader of a trace."""
 
     passage_id: str
     reason: str
@@ -52,29 +52,36 @@ class Dropped:
 
 @dataclass(frozen=True, kw_only=True)
 class Screened:
-    """The remaining passages, in order, and the removed ones."""
+    """The remaining passages, in order, and what was removed."""
 
     kept: tuple[Found, ...]
     dropped: tuple[Dropped, ...]
 
 
 def screen(found: Sequence[Found], *, drop: bool, shortest: int = SHORTEST_TEXT) -> Screened:
-    """Look for injections in titles and texts.
+    """Look for injections in titles, section headings and texts.
 
-    With `drop`, passages that contain one, or whose text has fewer than `shortest` characters, are left out.
+    With `drop`, passages that contain one, or whose text has fewer than `shortest` characters, are left out; a passage
+    with one in its section heading is kept without the heading, which neither the model nor the reader then sees.
     Without it (evidence that a benchmark supplies), all are kept, and `suspect` names the patterns found.
     """
     kept: list[Found] = []
     dropped: list[Dropped] = []
     for item in found:
         suspect = injections(item.passage.searchable())
+        heading = injections(item.passage.section or "")
         reasons = [pattern.reason for pattern in suspect]
         if len(item.passage.text.strip()) < shortest:
             reasons.append(f"its text is shorter than {shortest} characters")
         if drop and reasons:
             dropped.append(Dropped(passage_id=item.passage.id, reason="; ".join(reasons)))
+        elif drop and heading:
+            reason = "; ".join(sign.reason for sign in heading)
+            dropped.append(Dropped(passage_id=item.passage.id, reason=f"only its section heading, because {reason}"))
+            kept.append(replace(item, passage=replace(item.passage, section=None)))
         else:
-            kept.append(replace(item, suspect=tuple(pattern.name for pattern in suspect)) if suspect else item)
+            names = tuple(dict.fromkeys(sign.name for sign in (*suspect, *heading)))
+            kept.append(replace(item, suspect=names) if names else item)
     return Screened(kept=tuple(kept), dropped=tuple(dropped))
 
 
