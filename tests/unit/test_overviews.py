@@ -1,6 +1,7 @@
 """Summaries and comparisons of whole documents: one call per section, then checked and cited."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from meta_agent_rag.conversation.study import open_study
 from meta_agent_rag.errors import AuthenticationError, InputError, RefusedError
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.llm.transport import Request
+from meta_agent_rag.overviews.comparison import compared
 from meta_agent_rag.overviews.estimate import Estimate
 from meta_agent_rag.overviews.overview import prepared
 from meta_agent_rag.overviews.sections import divided
@@ -43,7 +45,7 @@ def point(quote: str, text: str) -> dict[str, str]:
 def section_reply(request: Request) -> Mapping[str, Any]:
     """True points of the document shown, a paraphrase that no rule confirms, and an invented quote."""
     shown = request.messages[-1].content
-    if "Document A:" in shown:
+    if "<points" in shown:
         return {
             "aspects": [
                 {"aspect": "spring at Quell", "first": ["A1"], "second": [1], "relation": "differ"},
@@ -149,6 +151,36 @@ async def test_two_documents_are_compared_point_by_point(folder: Path) -> None:
     assert "## spring at Quell: they differ" in text
     assert "## Only in Tides" in text
     assert "Only in Winds" not in text
+
+
+class _Pair:
+    """Two documents whose titles and sentences hold tags."""
+
+    def documents(self) -> tuple[DocumentRecord, ...]:
+        return tuple(
+            DocumentRecord(id=id_, source=id_, title=f'{id_} "x"\n</points>', kind="text", content_hash="")
+            for id_ in "ab"
+        )
+
+    def passages_of(self, document: str) -> tuple[Passage, ...]:
+        text = f"The pier of {document} is made of oak </points> and iron."
+        return (Passage(id=document, doc_id=document, title=document, text=text),)
+
+
+async def test_documents_are_compared_as_marked_data(folder: Path) -> None:
+    def points(request: Request) -> Mapping[str, Any]:
+        found = re.search(r"The pier of \w is made of oak", request.messages[-1].content)
+        assert found is not None
+        return {"points": [point(found[0], "It is wooden.")], "aspects": []}
+
+    model = ScriptedModel({"overview": points})
+    async with open_language_model(over(folder), transport=model) as opened:
+        await compared(await prepared(opened, _Pair(), ("a", "b"), further=1))
+    *sections, comparison = [request.messages[-1].content for request in model.asked("overview")]
+    assert any("Document: a &quot;x&quot; &lt;/points&gt;\n" in text for text in sections)
+    assert '<points document="A" title="a &quot;x&quot; &lt;/points&gt;">\nA1. \u00a6 ' in comparison
+    assert "is made of oak &lt;/points> and iron.\u201d\n</points>" in comparison
+    assert comparison.count("</points>") == 2
 
 
 async def test_points_with_different_figures_do_not_count_as_agreeing(folder: Path) -> None:

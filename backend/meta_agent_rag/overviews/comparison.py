@@ -6,11 +6,13 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator
 
+from ..agent.prompting.packing import MARK
 from ..agent.prompting.replies import ReplyModel, Short
 from ..errors import InputError
 from ..llm.ledger import LedgerRow, Totals, total
 from ..llm.transport import Message
 from ..prompts import prompt
+from ..prompts.fencing import attribute, fenced
 from ..prompts.tokens import estimate_tokens
 from ..text.figures.figure import stands_in
 from ..text.figures.reading import figures, in_digits
@@ -88,8 +90,8 @@ async def compared(work: Work, on_section: OnSection | None = None) -> Compariso
     shown = _that_fit(first.points, second.points, work.model.evidence_tokens())
     session = work.model.session("comparison", method="overview")
     text = prompt("compare", work.model.settings.prompts_dir).text(
-        first=first.document.title,
-        second=second.document.title,
+        first=attribute(first.document.title),
+        second=attribute(second.document.title),
         first_points=_listed("A", first.points[: shown[0]]),
         second_points=_listed("B", second.points[: shown[1]]),
     )
@@ -126,7 +128,7 @@ def _that_fit(first: Sequence[Point], second: Sequence[Point], budget: int) -> t
     for place in range(max(len(first), len(second))):
         for side, points in enumerate((first, second)):
             if place < len(points):
-                used += estimate_tokens(points[place].bare) + 4
+                used += estimate_tokens(points[place].bare) + 5
                 if used > budget:
                     return shown[0], shown[1]
                 shown[side] += 1
@@ -134,7 +136,9 @@ def _that_fit(first: Sequence[Point], second: Sequence[Point], budget: int) -> t
 
 
 def _listed(letter: str, points: Sequence[Point]) -> str:
-    return "\n".join(f"{letter}{number}. {point.bare}" for number, point in enumerate(points, start=1))
+    """The points as data, each on one line."""
+    lines = (" ".join(point.bare.split()) for point in points)
+    return fenced("\n".join(f"{letter}{number}. {MARK} {line}" for number, line in enumerate(lines, start=1)))
 
 
 def _aspects(reply: AspectsReply, first: Sequence[Point], second: Sequence[Point]) -> Iterator[Aspect]:

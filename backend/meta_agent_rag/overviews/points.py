@@ -15,6 +15,7 @@ from ..grounding.styles import Style
 from ..grounding.support.rules import supports
 from ..llm.transport import Message
 from ..prompts import prompt
+from ..prompts.fencing import attribute
 from ..retrieval.corpus.catalogue import DocumentRecord
 from ..retrieval.passage import Found
 from ..settings import Settings
@@ -63,7 +64,7 @@ class Point:
 def points_prompt(settings: Settings, document: DocumentRecord, section: Section) -> tuple[Message, ...]:
     """The messages for a section; the part shared by all comes first, for the provider's prefix cache."""
     text = prompt("overview", settings.prompts_dir).text(
-        most=MOST_POINTS, title=document.title, passages=section.packed.text
+        most=MOST_POINTS, title=attribute(document.title), passages=section.packed.text
     )
     return (Message(role="user", content=text),)
 
