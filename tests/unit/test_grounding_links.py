@@ -15,6 +15,7 @@ FRAGMENTS = (
     *(
         "![x](u)",
         "!",
+        "[1]: ",
         "[",
         "]",
         "(",
@@ -92,10 +93,72 @@ def test_links_and_images_are_removed_unless_in_a_passage(answer: str, shown: st
     assert without_links(answer, [SOURCE]) == (answer if shown is None else shown)
 
 
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        ("See [x](https:&#47;&#47;evil.example/(q)).", "See [x]."),
+        (r"See [x](https:\/\/evil.example/(q)).", "See [x]."),
+        ("See [x](<#evil(q> (a title)).", "See [x]."),
+        ('See [x](/evil "a ( b").', 'See [x]/evil "a ( b").'),
+        ("See [a].\n\n> [a]: https:&#47;&#47;evil.example/q", "See [a].\n\n"),
+        ("See [a].\n\n- 1. [a\nb]: &sol;q", "See [a].\n\n"),
+        ("See [a].\n\n* [a]:\n/q", "See [a].\n\n* [a] :\n/q"),
+        ("See https:&#x2F;&#x2F;evil.example.", "See."),
+        ("See [x](https:&#47;&#47;a.example/list.html).", None),
+        (r"See https://a.example/li\st.html, or \[1\] and AT&T; 5 \* 3 &lt; 20.", None),
+        ("Yahoo![1]\n\n[1]: https://a.example/list.html", "Yahoo[1]\n\n[1]: https://a.example/list.html"),
+        ("- [Note]: see the river\n- [1]: Oslo", None),
+    ],
+)
+def test_addresses_are_read_as_a_page_shows_them(answer: str, shown: str | None) -> None:
+    sources = [SOURCE, r"https://a.example/li\st.html"]
+    assert without_links(answer, sources) == (answer if shown is None else shown)
+
+
+ADDRESSES = (
+    "https://evil.example/(q)",
+    "//evil.example/q",
+    "/evil/(a(b))?q",
+    "javascript:alert(1)",
+    "evil.html",
+    "x#y",
+)
+PLACES = (
+    *("[x]({})", '[x](  {} "a (title)")', "[x](\n{})", "[x](<{}>)", "![x]({})", "[![1](x)]({})", "![1]({})", "![1][1]"),
+    *("[x][a] [1] ![a]", "\n\n{}[a]: {}", "\n\n{}[1]: {} 'title'", "\r{}[a]: <{}>", "\n\n{}[a\n]:\n{}{}"),
+)
+
+
+@st.composite
+def encoded(draw: st.DrawFn) -> str:
+    """An address with some of its characters as references or escapes."""
+    forms = ("{0}", "{0}", "&#{1};", "&#x{1:x};", "\\{0}")
+    return "".join(draw(st.sampled_from(forms)).format(one, ord(one)) for one in draw(st.sampled_from(ADDRESSES)))
+
+
+@st.composite
+def linked(draw: st.DrawFn) -> str:
+    """A place for a link; all gaps but the last are for the markers of quotations and lists."""
+    place = draw(st.sampled_from(PLACES))
+    gaps = place.count("{}")
+    markers = [draw(st.sampled_from(("", "> ", "- ", "1. ", "> - ", "  "))) for _ in range(gaps - 1)]
+    return place.format(*markers, *([draw(encoded())] if gaps else []))
+
+
+@settings(max_examples=1_000)
+@given(st.lists(st.one_of(linked(), st.sampled_from((" ", "\n\n", "(", ")", "[x]", "\\"))), max_size=5).map("".join))
+def test_no_disguised_address_is_followed(answer: str) -> None:
+    check_page(without_links(answer, [SOURCE]))
+
+
 @settings(max_examples=1_000)
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join))
 def test_no_answer_makes_a_page_load_or_link_to_foreign_addresses(answer: str) -> None:
-    shown = without_links(answer, [SOURCE])
+    check_page(without_links(answer, [SOURCE]))
+
+
+def check_page(shown: str) -> None:
+    """The page loads nothing, and links only to what is in the source."""
     page = MarkdownIt("commonmark").render(shown)
     tokens = [part for token in MarkdownIt("commonmark").parse(shown) for part in (token, *(token.children or ()))]
     assert not [token for token in tokens if token.type == "image"], page
