@@ -8,7 +8,7 @@ from .agent.engine import Answer, Engine, OnStep, open_engine, require_question
 from .agent.grounded import Checks, GroundedAnswer, checked
 from .llm.opening import open_language_model
 from .llm.transport import OnText, Transport
-from .overviews.comparison import Comparison, compared
+from .overviews.comparison import Comparison, compared, estimated
 from .overviews.estimate import Estimate
 from .overviews.overview import OnSection, Summary, prepared
 from .retrieval.corpus.corpus import open_catalogue, require_corpus
@@ -114,8 +114,9 @@ async def compare(
     with open_catalogue(chosen.marag_data_dir, corpus) as catalogue:
         async with open_language_model(chosen, transport=transport) as model:
             work = await prepared(model, catalogue, (first, second), further=1)
+            effort = estimated(work)
             if on_estimate is not None:
-                on_estimate(work.estimated(further=1))
+                on_estimate(effort)
             return await compared(work, on_section)
 
 

@@ -1,23 +1,60 @@
 """A call in progress: its request and endpoint, its maximum cost, and the message for a truncated reply."""
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
-from typing import Protocol, get_args
+from typing import Any, Protocol, get_args
 
 from ..setting_types import Tier
 from ..settings import Settings
 from .cache import request_key
 from .endpoints.connections import Connection
+from .endpoints.stages import Stage
 from .ledger import LedgerRow
-from .pricing import Price, most_it_costs, price, priced_model
+from .pricing import Price, max_cost, price, priced_model
 from .providers import Endpoint
-from .transport import Reply, Request
+from .transport import Message, Reply, Request, Sampling
 
 _LOG = logging.getLogger(__name__)
 CUT = "length"
 """The finish reason of a reply that reached its token limit."""
+PLAIN = Sampling()
+_DRAWS_A_RUN = 1000
+
+
+def new_request(
+    stage: Stage,
+    endpoint: Endpoint,
+    settings: Settings,
+    messages: tuple[Message, ...],
+    wanted: Mapping[str, Any] | None,
+    *,
+    sampling: Sampling = PLAIN,
+    draw: int = 0,
+    more: int = 0,
+) -> Request:
+    """The request of a stage to its endpoint: `draw` is that of the run, `more` raises the token limit."""
+    provider = endpoint.provider
+    temperature = settings.writer_temperature if sampling.temperature is None else sampling.temperature
+    return Request(
+        stage=stage.name,
+        model=endpoint.model,
+        messages=messages,
+        max_tokens=stage.max_tokens + endpoint.thinking_room(settings) + more,
+        temperature=None if endpoint.thinking else temperature,
+        json_schema=wanted,
+        extra_body={**(provider.thinking_on if endpoint.thinking else provider.thinking_off), **endpoint.body},
+        draw=draw * _DRAWS_A_RUN + sampling.draw,
+        logprobs=sampling.logprobs,
+        stop=sampling.stop,
+    )
+
+
+def unannounced_tokens(endpoint: Endpoint, settings: Settings) -> int:
+    """The token allowance for hidden reasoning of a model that is not known to think."""
+    return replace(endpoint, thinking=True).thinking_room(settings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +85,7 @@ class Call:
         model, prices = priced_model(self.settings, self.endpoint, at=self.row.at)
         visible = self.endpoint.provider.thinking_off and not self.endpoint.thinking
         seen = reply.text if reply is not None and visible else None
-        return most_it_costs(self.request, seen, model=model, prices=prices, at=self.row.at)
+        return max_cost(self.request, seen, model=model, prices=prices, at=self.row.at)
 
     def reasoned_through(self, reply: Reply) -> bool:
         """Was the reply cut by unannounced hidden reasoning, so that a higher limit would help?"""
@@ -57,7 +94,7 @@ class Call:
     @property
     def unannounced_tokens(self) -> int:
         """The token allowance for such reasoning."""
-        return replace(self.endpoint, thinking=True).thinking_room(self.settings)
+        return unannounced_tokens(self.endpoint, self.settings)
 
     def cut_words(self, reply: Reply) -> str:
         """Describe where a reply was cut, and which setting raises the limit."""

@@ -20,7 +20,7 @@ from ..errors import DeadlineError, LostConnectionError, MetaRagError, Structure
 from ..settings import Settings
 from .budget import Budget
 from .cache import ResponseCache, request_key
-from .call import Call, Tape, is_cut, warn_of_cut
+from .call import PLAIN, Call, Tape, is_cut, new_request, warn_of_cut
 from .endpoints.connections import Connections
 from .endpoints.stages import Stage, check_stages, endpoints_in_use, serving, stage
 from .ledger import Ledger, LedgerRow, usage_fields
@@ -31,8 +31,6 @@ from .structured import MalformedReplyError, asked_again, json_schema, parse_rep
 from .transport import Message, OnText, Reply, Request, Sampling
 
 Parsed = TypeVar("Parsed", bound=BaseModel)
-_PLAIN = Sampling()
-_DRAWS_A_RUN = 1000
 _TASK_AND_REPLY_TOKENS = 1800
 
 
@@ -135,7 +133,7 @@ class ModelSession:
         schema: None = None,
         *,
         round_: int = 0,
-        sampling: Sampling = _PLAIN,
+        sampling: Sampling = PLAIN,
     ) -> str: ...
 
     @overload
@@ -146,7 +144,7 @@ class ModelSession:
         schema: type[Parsed],
         *,
         round_: int = 0,
-        sampling: Sampling = _PLAIN,
+        sampling: Sampling = PLAIN,
     ) -> Parsed: ...
 
     async def ainvoke(
@@ -156,7 +154,7 @@ class ModelSession:
         schema: type[Parsed] | None = None,
         *,
         round_: int = 0,
-        sampling: Sampling = _PLAIN,
+        sampling: Sampling = PLAIN,
     ) -> Parsed | str:
         """Call the model that serves a stage; with a schema, the reply is a validated instance of it.
 
@@ -173,7 +171,7 @@ class ModelSession:
         schema: type[Parsed],
         *,
         round_: int = 0,
-        sampling: Sampling = _PLAIN,
+        sampling: Sampling = PLAIN,
     ) -> tuple[Parsed, Reply]:
         """Like `ainvoke`, but also returns the reply that the value was read from, e.g. for its log-probabilities."""
         wanted = json_schema(schema)
@@ -200,7 +198,7 @@ class ModelSession:
             ) from None
 
     async def areply(
-        self, stage_name: str, messages: Sequence[Message], *, round_: int = 0, sampling: Sampling = _PLAIN
+        self, stage_name: str, messages: Sequence[Message], *, round_: int = 0, sampling: Sampling = PLAIN
     ) -> Reply:
         """Request free text; returns the reply as received, with the tokens' log-probabilities if requested.
 
@@ -274,27 +272,15 @@ class ModelSession:
         settings = self.owner.settings
         served, endpoint = self.owner.serving(stage_name)
         connection = await self.owner.connections.to(endpoint)
-        provider = endpoint.provider
-        temperature = settings.writer_temperature if sampling.temperature is None else sampling.temperature
-        request = Request(
-            stage=served.name,
-            model=endpoint.model,
-            messages=messages,
-            max_tokens=served.max_tokens + endpoint.thinking_room(settings) + more,
-            temperature=None if endpoint.thinking else temperature,
-            json_schema=wanted,
-            extra_body={**(provider.thinking_on if endpoint.thinking else provider.thinking_off), **endpoint.body},
-            draw=self.owner.draw * _DRAWS_A_RUN + sampling.draw,
-            logprobs=sampling.logprobs,
-            stop=sampling.stop,
-        )
+        draw = self.owner.draw
+        request = new_request(served, endpoint, settings, messages, wanted, sampling=sampling, draw=draw, more=more)
         row = LedgerRow(
             at=self.owner.clock(),
             stage=served.name,
             role=served.role,
             tier=served.tier,
             endpoint=endpoint.name,
-            provider=provider.name,
+            provider=endpoint.provider.name,
             model=request.model,
             request=request_key(connection.identity, request),
             question_id=self.question_id,

@@ -196,7 +196,7 @@ def unpriced_models(settings: Settings, *, at: datetime) -> tuple[str, ...]:
     return tuple(name for name, prices in dict.fromkeys(priced) if million_token_prices(name, prices, at) is None)
 
 
-def most_it_costs(
+def max_cost(
     request: Request, reply: str | None = None, *, model: str, prices: str | None, at: datetime
 ) -> Decimal | None:
     """The maximum cost of a call or, given its `reply`, of the completed call; `None` without a known price."""

@@ -13,6 +13,8 @@ from .transport import Message, Reply
 
 Parsed = TypeVar("Parsed", bound=BaseModel)
 
+LONGEST_QUOTED_REPLY = 2000
+"""Characters of a malformed reply that are sent back to the model."""
 _THINKING = re.compile(r"<think>.*?(</think>|\Z)", re.DOTALL)
 
 
@@ -89,6 +91,6 @@ def _repaired(text: str) -> object:
 def asked_again(reply: Reply, fault: MalformedReplyError, folder: Path | None) -> tuple[Message, Message]:
     """The messages to a model after a malformed reply: the reply, and its fault."""
     return (
-        Message(role="assistant", content=reply.text[:2000]),
+        Message(role="assistant", content=reply.text[:LONGEST_QUOTED_REPLY]),
         Message(role="user", content=prompt("reask", folder).text(fault=str(fault))),
     )

@@ -1,7 +1,7 @@
 """Compares two documents by their points: a model groups them, and code keeps every point unchanged."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator
@@ -13,9 +13,10 @@ from ..llm.ledger import LedgerRow, Totals, total
 from ..llm.transport import Message
 from ..prompts import prompt
 from ..prompts.fencing import attribute, fenced
-from ..prompts.tokens import estimate_tokens
+from ..prompts.tokens import estimate_tokens, max_bytes
 from ..text.figures.figure import stands_in
 from ..text.figures.reading import figures, in_digits
+from .estimate import Estimate, estimate
 from .overview import STAGE, OnSection, Overview, Summary, Work
 from .points import Point
 
@@ -79,23 +80,27 @@ class Comparison:
         return total(self.calls)
 
 
+def estimated(work: Work) -> Estimate:
+    """The estimated effort of a comparison. Raises `InputError` if the work does not have two documents."""
+    _require_two(work)
+    sections, room = work.estimate, work.model.evidence_tokens()
+    served, _ = work.model.serving(STAGE)
+    last = estimate(work.model, STAGE, [_compare_prompt(work, "x" * max_bytes(room), "")], AspectsReply)
+    unused = max(room - sections.calls * served.max_tokens, 0)  # short documents have fewer points than fit
+    return sections + replace(last, prompt_tokens=last.prompt_tokens - unused)
+
+
 async def compared(work: Work, on_section: OnSection | None = None) -> Comparison:
     """Compare the two documents of the work. Raises `InputError` if there are not two, and a `ModelError`."""
-    if len(work.documents) != 2:
-        raise InputError("A comparison needs two different documents; give both by title or file.")
+    _require_two(work)
     summary = await work.done(on_section)
     first, second = summary.overviews
     if not first.points or not second.points:
         return _without_aspects(summary)
     shown = _that_fit(first.points, second.points, work.model.evidence_tokens())
     session = work.model.session("comparison", method="overview")
-    text = prompt("compare", work.model.settings.prompts_dir).text(
-        first=attribute(first.document.title),
-        second=attribute(second.document.title),
-        first_points=_listed("A", first.points[: shown[0]]),
-        second_points=_listed("B", second.points[: shown[1]]),
-    )
-    reply = await session.ainvoke(STAGE, [Message(role="user", content=text)], AspectsReply)
+    listed = _listed("A", first.points[: shown[0]]), _listed("B", second.points[: shown[1]])
+    reply = await session.ainvoke(STAGE, _compare_prompt(work, *listed), AspectsReply)
     aspects = tuple(_aspects(reply, first.points[: shown[0]], second.points[: shown[1]]))
     grouped = {id(point) for aspect in aspects for point in (*aspect.first, *aspect.second)}
     return Comparison(
@@ -107,6 +112,19 @@ async def compared(work: Work, on_section: OnSection | None = None) -> Compariso
         uncompared=len(first.points) + len(second.points) - sum(shown),
         calls=(*summary.calls, *session.rows),
     )
+
+
+def _require_two(work: Work) -> None:
+    if len(work.documents) != 2:
+        raise InputError("A comparison needs two different documents; give both by title or file.")
+
+
+def _compare_prompt(work: Work, first_points: str, second_points: str) -> tuple[Message, ...]:
+    first, second = (attribute(one.document.title) for one in work.documents)
+    text = prompt("compare", work.model.settings.prompts_dir).text(
+        first=first, second=second, first_points=first_points, second_points=second_points
+    )
+    return (Message(role="user", content=text),)
 
 
 def _without_aspects(summary: Summary) -> Comparison:

@@ -95,13 +95,9 @@ class Work:
     @property
     def estimate(self) -> Estimate:
         """The estimated effort."""
-        return self.estimated()
-
-    def estimated(self, *, further: int = 0) -> Estimate:
-        """The estimated effort, with `further` calls over all points."""
         settings = self.model.settings
         prompts = [points_prompt(settings, one.document, part) for one in self.documents for part in one.sections]
-        return estimate(self.model, STAGE, prompts, further=further)
+        return estimate(self.model, STAGE, prompts, PointsReply)
 
     async def done(
         self, on_section: OnSection | None = None, *, question_id: str = "overview", deadline: float | None = None

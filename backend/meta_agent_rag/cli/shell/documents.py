@@ -67,7 +67,7 @@ async def summarise(shell: Shell, argument: str) -> NextAction:
 
 async def compare(shell: Shell, argument: str) -> NextAction:
     """`/compare`."""
-    from ...overviews.comparison import compared
+    from ...overviews.comparison import compared, estimated
     from ...overviews.overview import prepared
     from ...overviews.writing import comparison_text
 
@@ -76,7 +76,7 @@ async def compare(shell: Shell, argument: str) -> NextAction:
     if len(names) != 2:
         raise InputError('/compare needs two documents; write /compare NAME NAME, longer names as "LONGER NAME".')
     work = await prepared(study.conversation.model, study.library, names, further=1)
-    shell.screen.note(f"{work.estimated(further=1)}. Ctrl+C stops it.")
+    shell.screen.note(f"{estimated(work)}. Ctrl+C stops it.")
     with shell.screen.working():
         comparison = await compared(work, shell.screen.progress("Reading section"))
     await _shown(shell, f"Compare {_titles(work)}", comparison_text(comparison))
