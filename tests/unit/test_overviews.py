@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,17 @@ from meta_agent_rag.cli.shell.documents import as_command
 from meta_agent_rag.cli.shell.state import Shell
 from meta_agent_rag.conversation.study import open_study
 from meta_agent_rag.errors import AuthenticationError, InputError, RefusedError
+from meta_agent_rag.llm.client import utc_now
 from meta_agent_rag.llm.opening import open_language_model
+from meta_agent_rag.llm.pricing import max_cost, priced_model
 from meta_agent_rag.llm.transport import Request
-from meta_agent_rag.overviews.comparison import compared
+from meta_agent_rag.overviews.comparison import compared, estimated
 from meta_agent_rag.overviews.estimate import Estimate
 from meta_agent_rag.overviews.overview import prepared
 from meta_agent_rag.overviews.sections import divided
 from meta_agent_rag.overviews.writing import comparison_text, summary_text
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
+from meta_agent_rag.retrieval.corpus.corpus import open_catalogue
 from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
@@ -223,8 +227,33 @@ async def test_invalid_requests_are_reported_before_any_call(
 
 
 async def test_a_document_is_not_compared_with_itself(folder: Path) -> None:
+    told: list[Estimate] = []
     with pytest.raises(InputError, match="two different documents"):
-        await compare("tides", "tides.md", corpus="coast", settings=over(folder), transport=ScriptedModel({}))
+        await compare("tides", "tides.md", corpus="coast", settings=over(folder), on_estimate=told.append)
+    assert not told
+
+
+@pytest.mark.parametrize("thinking", ["false", "true"])
+async def test_the_estimated_maximum_covers_replies_that_are_requested_again(folder: Path, thinking: str) -> None:
+    asked: list[Request] = []
+
+    def malformed_first(request: Request) -> Any:
+        asked.append(request)
+        if len(request.messages) == 1:
+            return "no JSON \U0001f600 " * 500
+        return section_reply(replace(request, messages=request.messages[:1]))
+
+    settings = over(folder, f"FLASH_THINKING={thinking}")
+    async with open_language_model(settings, transport=ScriptedModel({"overview": malformed_first})) as model:
+        with open_catalogue(folder, "coast") as catalogue:
+            work = await prepared(model, catalogue, ["tides", "winds"], further=1)
+        effort = estimated(work)
+        await compared(work)
+        name, prices = priced_model(settings, model.serving("overview")[1], at=utc_now())
+        costs = [max_cost(request, model=name, prices=prices, at=utc_now()) for request in asked]
+    assert len(costs) == 6 == 2 * effort.calls
+    assert effort.usd is not None
+    assert sum(cost or 0 for cost in costs) <= effort.usd
 
 
 async def test_the_chat_summarises_and_remembers_but_not_in_coach_mode(
@@ -273,6 +302,16 @@ def test_the_commands_print_the_estimated_cost_first(folder: Path, monkeypatch: 
     missing = CliRunner().invoke(app, ["compare", "a", "b", "--corpus", "nowhere"])
     assert missing.exit_code == 2
     assert "'nowhere'" in missing.output
+
+
+@pytest.mark.parametrize("json_", [["--json"], []])
+def test_nothing_is_spent_unless_confirmed(folder: Path, json_: list[str]) -> None:
+    paid = ["LLM_PROVIDER=deepseek", "DEEPSEEK_API_KEY=none", "LLM_BASE_URL=http://127.0.0.1:9", "ENCODER=hash-64"]
+    chosen = [part for one in (*paid, f"MARAG_DATA_DIR={folder}") for part in ("--set", one)]
+    done = CliRunner().invoke(app, ["summarise", "all", "--corpus", "coast", *json_, *chosen])
+    assert done.exit_code == 2
+    assert "at most" in done.output
+    assert done.output.endswith("This needs confirmation; add --yes.\n")
 
 
 @given(st.lists(st.tuples(st.text(min_size=1, max_size=300), st.sampled_from(["", "One", "Two"])), max_size=20))

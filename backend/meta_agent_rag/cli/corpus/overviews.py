@@ -9,6 +9,7 @@ import typer
 from ...extras import require
 from ...wording import printable
 from ..shared.command import Assignments, Debug, Json, complain, console, print_json, reporting, run, say, settings_of
+from ..shared.managing import confirm
 from ..shared.rounds import spending
 
 if TYPE_CHECKING:
@@ -85,10 +86,8 @@ def compare(
 def _asking(*, yes: bool, json_: bool) -> Any:
     def told(estimate: "Estimate") -> None:
         complain(f"{estimate}.")
-        asks = sys.stdin.isatty() and not (yes or json_ or estimate.free)
-        if asks and not typer.confirm("Continue?", err=True):
-            complain("No call was made.")
-            raise typer.Exit(1)
+        if not (yes or estimate.free):
+            confirm("This", "Continue?", declined="No call was made.", json_=json_)
 
     return told
 

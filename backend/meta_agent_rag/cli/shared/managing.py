@@ -1,4 +1,4 @@
-"""Shared by the commands that manage something: their group, and the confirmation before a deletion."""
+"""Shared by commands: the group of those that manage something, and the confirmation before a deletion or a cost."""
 
 import sys
 from collections.abc import Callable
@@ -17,10 +17,10 @@ def add_group(app: typer.Typer, name: str, about: str, *commands: Callable[..., 
     app.add_typer(group, name=name)
 
 
-def confirm(deletion: str, question: str, *, declined: str, json_: bool = False) -> None:
-    """Ask before a deletion; if nobody can be asked, or the answer is no, end the command."""
+def confirm(step: str, question: str, *, declined: str, json_: bool = False) -> None:
+    """Ask before a deletion or a cost; if nobody can be asked, or the answer is no, end the command."""
     if json_ or not sys.stdin.isatty():
-        raise InputError(f"{deletion} needs confirmation; add --yes.")
-    if not typer.confirm(question):
+        raise InputError(f"{step} needs confirmation; add --yes.")
+    if not typer.confirm(question, err=True):
         complain(declined)
         raise typer.Exit(1)
