@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from meta_agent_rag.errors import DeadlineError, RefusedError, StorageError, UnknownNameError
+from meta_agent_rag.errors import DeadlineError, RefusedError, StorageError, StructuredOutputError, UnknownNameError
 from meta_agent_rag.llm.budget import Budget, unsettled
 from meta_agent_rag.llm.client import LanguageModel
 from meta_agent_rag.llm.endpoints.connections import OneTransport
 from meta_agent_rag.llm.ledger import LedgerRow
+from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.llm.pacing import KeyLock, alone
 from meta_agent_rag.llm.providers import choose_provider
 from meta_agent_rag.llm.transport import Message, Reply, Request, Usage
@@ -47,6 +48,21 @@ class CountingTransport:
             return Reply(text="Goethe", usage=Usage(prompt=10, completion=2))
         finally:
             self.in_flight[model] -= 1
+
+    async def aclose(self) -> None:
+        """Nothing to release."""
+
+
+@dataclass
+class Replies:
+    """A transport that gives these replies, in order."""
+
+    replies: list[Reply]
+    endpoint: str = "replies"
+
+    async def complete(self, request: Request) -> Reply:
+        """The next reply."""
+        return self.replies.pop(0)
 
     async def aclose(self) -> None:
         """Nothing to release."""
@@ -248,3 +264,15 @@ def test_evidence_is_limited_by_the_context_window(values: dict[str, object], to
         settings=settings, choice=choose_provider(settings), connections=OneTransport(transport=CountingTransport())
     )
     assert model.evidence_tokens() == tokens
+
+
+@pytest.mark.parametrize("reasoning", [5, 0])
+async def test_a_truncated_reply_without_text_is_not_kept(tmp_path: Path, reasoning: int) -> None:
+    settings = Settings.load([f"MARAG_DATA_DIR={tmp_path}", "LLM_PROVIDER=groq", "GROQ_API_KEY=k"])
+    text = "" if reasoning else "<think>It is"
+    cut = Reply(text=text, usage=Usage(prompt=5, completion=5, reasoning=reasoning), finish_reason="length")
+    async with open_language_model(settings, transport=Replies([cut, cut, cut])) as model:
+        with pytest.raises(StructuredOutputError, match="sent no text"):
+            await model.session().ainvoke("summarize", ASK)
+    async with open_language_model(settings, transport=Replies([Reply(text="Goethe", usage=None)])) as model:
+        assert await model.session().ainvoke("summarize", ASK) == "Goethe"

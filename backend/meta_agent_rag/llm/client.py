@@ -189,8 +189,7 @@ class ModelSession:
         try:
             return parse_reply(reply.text, schema, cut=is_cut(reply)), reply
         except MalformedReplyError as fault:
-            if self.owner.cache is not None:  # if kept, they would fail the question forever
-                self.owner.cache.drop(*first.keys, *second.keys)
+            self._forget(first, second)
             why = second.cut_words(reply) if is_cut(reply) else f"{fault}; use a model that follows JSON mode"
             raise StructuredOutputError(
                 f"The model {second.request.model!r} did not send the requested JSON in stage {stage_name!r}, even "
@@ -205,15 +204,21 @@ class ModelSession:
         Raises a `StructuredOutputError` if hidden reasoning left no room for text, even on the second attempt.
         """
         asked = tuple(messages)
-        call = await self._prepare(stage_name, asked, None, round_=round_, attempt=0, sampling=sampling)
+        first = call = await self._prepare(stage_name, asked, None, round_=round_, attempt=0, sampling=sampling)
         reply = await self._call(call)
         if call.reasoned_through(reply):
             more = call.unannounced_tokens
             call = await self._prepare(stage_name, asked, None, round_=round_, attempt=1, sampling=sampling, more=more)
             reply = await self._call(call)
         if is_cut(reply) and not without_thinking(reply.text):
+            self._forget(first, call)
             raise StructuredOutputError(f"The model {call.request.model!r} sent no text: {call.cut_words(reply)}.")
         return reply
+
+    def _forget(self, *calls: Call) -> None:
+        """Drop unusable replies from the cache; if kept, they would fail the question forever."""
+        if self.owner.cache is not None:
+            self.owner.cache.drop(*(key for call in calls for key in call.keys))
 
     async def _call(self, call: Call) -> Reply:
         owner = self.owner
