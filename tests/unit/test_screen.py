@@ -1,5 +1,8 @@
-"""What the terminal shows while an answer is being written."""
+"""What the terminal shows while an answer is being written, and output that it cannot encode."""
 
+import json
+import sys
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ from hypothesis import strategies as st
 from meta_agent_rag import Passage
 from meta_agent_rag.agent.context import Task
 from meta_agent_rag.agent.engine import open_engine
+from meta_agent_rag.cli.shared.command import console, print_json, reporting, say
 from meta_agent_rag.cli.shared.screen import Screen, last_words
 from meta_agent_rag.llm.transport import Request
 from meta_agent_rag.settings import Settings
@@ -82,3 +86,20 @@ async def test_a_transport_without_streaming_still_works(tmp_path: Path) -> None
 
 def _request(stage: str) -> Request:
     return Request(stage=stage, model="m", messages=(), max_tokens=9, temperature=None)
+
+
+def test_characters_that_the_output_cannot_encode_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = BytesIO()
+    monkeypatch.setattr("sys.stdout", TextIOWrapper(written, encoding="ascii"))
+
+    @reporting
+    def command() -> None:
+        say("\u201cQu\xe9ll\u201d")
+        console().print("\u2192")
+        print_json({"mill": "Qu\xe9ll"})
+
+    command()
+    sys.stdout.flush()
+    lines = written.getvalue().decode("ascii").splitlines()
+    assert lines[:2] == [r"\u201cQu\xe9ll\u201d", r"\u2192"]
+    assert json.loads("".join(lines[2:])) == {"mill": "Qu\xe9ll"}

@@ -4,6 +4,7 @@ import functools
 import json
 import sys
 from collections.abc import Callable, Coroutine
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
 import typer
@@ -27,10 +28,15 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an e
 
 
 def reporting(function: Callable[P, T]) -> Callable[P, T]:
-    """Report an error of this package as one sentence on stderr, with its exit code; `debug` shows the traceback."""
+    """Report an error of this package as one sentence on stderr, with its exit code; `debug` shows the traceback.
+
+    Characters that stdout cannot encode are escaped.
+    """
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
+        if isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")
         try:
             return function(*args, **kwargs)
         except MetaRagError as error:
@@ -96,7 +102,8 @@ def say(text: str = "") -> None:
 
 def print_json(value: object) -> None:
     """Print one JSON object on stdout; unsupported types (money, paths, times) become text."""
-    say(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+    escaped = not (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+    say(json.dumps(value, ensure_ascii=escaped, indent=2, default=str))
 
 
 def console(**options: Any) -> Any:

@@ -48,7 +48,8 @@ async def converse(
     Raises a `MetaRagError` if the session cannot be opened; later errors only end a turn.
     """
     settings, chosen = load(), None if mode is None else mode_called(mode)
-    _survive_foreign_characters()
+    if isinstance(sys.stdin, TextIOWrapper):
+        sys.stdin.reconfigure(errors="surrogateescape")  # undecodable bytes are rejected by their turn
     screen = Screen()
     async with AsyncExitStack() as stack:
         stack.enter_context(exporting(settings))
@@ -179,14 +180,6 @@ def _lines(settings: Settings, screen: Screen) -> Lines:
     if sys.stdin.isatty() and screen.animated:
         return PromptedLines(settings.marag_data_dir, COMMANDS, coloured=screen.coloured)
     return PlainLines()
-
-
-def _survive_foreign_characters() -> None:
-    """Undecodable bytes are rejected by their turn; characters that cannot be displayed are escaped."""
-    if isinstance(sys.stdin, TextIOWrapper):
-        sys.stdin.reconfigure(errors="surrogateescape")
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _greeting(shell: Shell) -> str:
