@@ -5,14 +5,16 @@ import importlib.util
 import logging
 import pkgutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from .errors import DuplicateNameError, InputError, UnknownNameError
+from .errors import DuplicateNameError, ExtensionError, InputError, MetaRagError, UnknownNameError
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
@@ -70,6 +72,30 @@ def todays_stage(name: str) -> str:
             now,
         )
     return now
+
+
+@contextmanager
+def calling(kind: str, name: str, function: Callable[..., Any]) -> Iterator[None]:
+    """Call an extension's function: an error that is not of this package is raised as an `ExtensionError`."""
+    try:
+        yield
+    except MetaRagError:
+        raise
+    except Exception as error:
+        if isinstance(error, ExceptionGroup) and (known := _first_known(error)) is not None:
+            raise known from error
+        file = getattr(getattr(function, "__code__", None), "co_filename", None) or getattr(function, "__module__", "?")
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+        where = f"{file!r}, line {lines[-1]}" if lines else repr(file)
+        words = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ExtensionError(f"The {kind} {name!r} failed in {where} ({words}); fix it or leave it out.") from error
+
+
+def _first_known(group: ExceptionGroup[Exception]) -> MetaRagError | None:
+    """The first error, if a group contains only errors of this package."""
+    _, others = group.split(MetaRagError)
+    first = group.exceptions[0]
+    return first if others is None and isinstance(first, MetaRagError) else None
 
 
 def contributed(package: str, constant: str, kind: type[N], *, group: str, folder: Path | None) -> tuple[N, ...]:

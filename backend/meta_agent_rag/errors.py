@@ -21,6 +21,7 @@ MetaRagError
 |   |-- CostLimitError       it could cost more than is left
 |   |-- UnpricedModelError   a cost limit is set but the model has no known price (stops a run)
 |   `-- DeadlineError        there is no time left for it
+|-- ExtensionError         the code of an extension (a method, an operator, ...) raised an error of its own
 |-- MissingExtraError      a library from an extra of the package is missing
 |-- StorageError           a file cannot be written: disk full, no permission (stops a run)
 |-- CorpusError            a corpus is missing, in use, foreign, or built with other settings
@@ -143,6 +144,10 @@ class DeadlineError(BudgetError):
     """There is no time left for the call."""
 
     stop_reason = "deadline"
+
+
+class ExtensionError(MetaRagError):
+    """The code of an extension raised an error of its own; the message names its file and line."""
 
 
 class MissingExtraError(MetaRagError):

@@ -12,7 +12,8 @@ from typing import Any, Protocol
 
 from meta_agent_rag.agent.engine import Answer, Engine, open_engine
 from meta_agent_rag.datasets import LoadedQuestions, Question
-from meta_agent_rag.errors import AuthenticationError, BalanceError, CostLimitError, MetaRagError
+from meta_agent_rag.discovery import calling
+from meta_agent_rag.errors import AuthenticationError, BalanceError, CostLimitError, ExtensionError, MetaRagError
 from meta_agent_rag.llm.client import LanguageModel
 from meta_agent_rag.llm.embedded import EmbeddedTransport
 from meta_agent_rag.llm.endpoints.stages import ANSWER, endpoints_in_use
@@ -87,6 +88,7 @@ class _Run:
     judge: Judge | None
     calls: dict[tuple[str, str], list[LedgerRow]] = field(default_factory=dict)
     spending: Spending = field(default_factory=Spending)
+    told: set[str] = field(default_factory=set)
 
     def hear(self, call: LedgerRow) -> None:
         """Keep a call while its question is in progress, for the row of a question that fails."""
@@ -105,6 +107,9 @@ class _Run:
             if error.stops_run:
                 self.spending.end(question.id, arm.name, error)
                 raise
+            if isinstance(error, ExtensionError) and str(error) not in self.told:
+                self.told.add(str(error))
+                _LOG.error("%s", error, exc_info=error.__cause__)
             row = failed_row(question, arm.name, error, total(calls), latency_s=self._seconds(question, arm, started))
         else:
             row = await self._scored(question, arm, answer, latency_s=self._seconds(question, arm, started))
@@ -122,7 +127,8 @@ class _Run:
         return replace(task, allowance=await self.spending.allowance(question.id, loop.name, arm.equal))
 
     async def _answered(self, arm: Arm, task: MethodTask) -> Answer:
-        answer = await arm.method.answer(self.engines[arm], task)
+        with calling("method", arm.method.name, arm.method.answer):
+            answer = await arm.method.answer(self.engines[arm], task)
         if answer.stop_reason == CostLimitError.stop_reason:
             # with a higher limit it would have continued: the question is not finished and will be retried
             raise CostLimitError("The cost limit is reached; raise it to continue.")

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from pydantic import ValidationError as RowError
 
-from ..discovery import by_name, contributed, named
+from ..discovery import by_name, calling, contributed, named
 from ..errors import DataFileError, InputError
 from ..shipped import shipped
 from ..wording import first_fault
-from .dataset import Dataset
+from .dataset import Aliases, Dataset
 from .hub import HubAccess, read_hub_rows
 from .question import Question
 from .reading.aliases import read_aliases
@@ -60,7 +60,7 @@ def load_questions(
         raise InputError(f"The data set {name!r} does not support a file of aliases; leave --aliases out.")
     raw = _raw(dataset, data_file, most, access)
     aliases, aliases_sha256 = read_aliases(aliases_file) if aliases_file is not None else ({}, None)
-    questions = _parsed(raw, lambda row: dataset.parse(row, aliases), of=f" of {name!r}")
+    questions = _parsed(raw, lambda row: dataset, aliases, of=f" of {name!r}")
     if aliases_file is not None and not any(question.aliases for question in questions):
         raise DataFileError(
             f"{aliases_file.name} has no alias for any answer of {raw.source}; "
@@ -82,7 +82,7 @@ def load_file(path: Path, *, registry: Mapping[str, Dataset] | None = None) -> L
     """
     known = tuple((discover() if registry is None else registry).values())
     raw = read_json_rows(path)
-    questions = _parsed(raw, lambda row: max(known, key=partial(_likeness, row)).parse(row, {}))
+    questions = _parsed(raw, lambda row: max(known, key=partial(_likeness, row)), {})
     return LoadedQuestions(questions=questions, source=raw.source, sha256=raw.sha256)
 
 
@@ -101,14 +101,18 @@ def _raw(dataset: Dataset, data_file: Path | None, most: int | None, access: Hub
     return read_hub_rows(dataset.hub, most=most, access=access)
 
 
-def _parsed(raw: RawRows, parse: Callable[[object], Question | None], *, of: str = "") -> tuple[Question, ...]:
+def _parsed(
+    raw: RawRows, dataset_of: Callable[[object], Dataset], aliases: Aliases, *, of: str = ""
+) -> tuple[Question, ...]:
     questions: dict[str, Question] = {}
     row_of: dict[str, int] = {}
     for number, value in raw.rows:
-        try:
-            question = parse(value)
-        except RowError as error:
-            raise DataFileError(f"{raw.source}: row {number}, {first_fault(error)}.") from None
+        dataset = dataset_of(value)
+        with calling("data set", dataset.name, dataset.parse):
+            try:
+                question = dataset.parse(value, aliases)
+            except RowError as error:
+                raise DataFileError(f"{raw.source}: row {number}, {first_fault(error)}.") from None
         if question is None:
             continue
         if question.id in row_of:

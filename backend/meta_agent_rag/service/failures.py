@@ -12,6 +12,7 @@ from ..errors import (
     BudgetError,
     CorpusError,
     DeadlineError,
+    ExtensionError,
     InputError,
     MetaRagError,
     ModelError,
@@ -24,6 +25,7 @@ from ..wording import fault_words
 
 TIMED_OUT = "Query processing timed out. Try a simpler question."
 _PROVIDER_REFUSED = "The language model's provider refused the request; tell the service's operator the request id."
+_FAILED = "The service failed; tell its operator the request id."
 _MOST_WORDS = 300
 _STATUS: Mapping[int, tuple[str, str]] = {
     400: ("invalid_request", "The body cannot be read; send JSON in UTF-8."),
@@ -41,6 +43,7 @@ _KINDS: tuple[tuple[type[BaseException], int, str, str], ...] = (
     (AuthenticationError, 503, "model_key_refused", _PROVIDER_REFUSED),
     (BalanceError, 503, "model_balance_empty", _PROVIDER_REFUSED),
     (ModelError, 503, "model_unavailable", "The language model is not responding at the moment; try again later."),
+    (ExtensionError, 500, "internal_error", _FAILED),
     (MetaRagError, 503, "unavailable", "The service cannot answer at the moment; try again later."),
 )
 
@@ -68,7 +71,7 @@ def refusal(error: BaseException) -> RequestError:
     for kind, status, code, words in _KINDS:
         if isinstance(error, kind):
             return RequestError(status, code, words)
-    return RequestError(500, "internal_error", "The service failed; tell its operator the request id.")
+    return RequestError(500, "internal_error", _FAILED)
 
 
 def envelope(error: RequestError, request_id: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...discovery import contributed, named
+from ...discovery import calling, contributed, named
 from ...errors import DuplicateNameError, InputError
 from ..facts.findings import Finding, Findings
 from ..state import Signals
@@ -48,13 +48,17 @@ class DeficitRegistry:
 
     def guess(self, signals: Signals | None) -> Deficit:
         """The deficit chosen by the rules: the lowest priority whose heuristic holds, else the last resort."""
-        holding = (deficit for deficit in self._by_priority if signals is not None and deficit.heuristic(signals))
-        return next(holding, self._last_resort)
+        for deficit in self._by_priority if signals is not None else ():
+            with calling("deficit", deficit.name, deficit.heuristic):
+                if deficit.heuristic(signals):
+                    return deficit
+        return self._last_resort
 
     def found(self, findings: Findings) -> tuple[Deficit, Finding]:
         """The deficit chosen by the facts: the lowest priority whose rule finds something new, else the last resort."""
         for deficit in self._by_priority:
-            finding = deficit.rule(findings)
+            with calling("deficit", deficit.name, deficit.rule):
+                finding = deficit.rule(findings)
             if finding is not None and (deficit.name, finding.about) not in findings.tried:
                 return deficit, finding
         return self._last_resort, Finding(why="the other routes lead to another answer")

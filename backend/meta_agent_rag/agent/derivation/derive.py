@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 
+from ...discovery import calling
 from ..context import Context
 from ..prompting.packing import Packed
 from .derivation import Derivation, Fact
@@ -81,7 +82,8 @@ def apply_operator(question: str, plan: Plan, facts: Sequence[Fact], operators: 
     operator = operators[plan.operator]
     operands = [_operand(chain, place, facts) for place, chain in enumerate(plan.chains)]
     whole = [operand for operand in operands if operand is not None]
-    outcome = operator.combine(question, whole) if len(whole) == len(operands) else None
+    with calling("operator", operator.name, operator.combine):
+        outcome = operator.combine(question, whole) if len(whole) == len(operands) else None
     return Derivation(
         plan=plan,
         facts=tuple(facts),

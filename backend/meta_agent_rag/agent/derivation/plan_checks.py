@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from ...discovery import calling
 from ...text.names import content_words, spaced
 from ...text.normalise import normalised, tokens
 from .operator import Operators
@@ -62,12 +63,15 @@ def fault_of(plan: Plan, question: str, operators: Operators) -> str | None:
     """
     if flaw := flaw_of(plan, question, operators):
         return flaw
+    operator = operators[plan.operator]
+    with calling("operator", operator.name, operator.check):
+        unfit = operator.check(question, plan)
     every = [fact for chain in plan.chains for fact in chain.facts]
     faults = (
         *(_unused(chain) for chain in plan.chains),
         *(_fact_fault(fact, question) for fact in every),
         _twice(every),
-        operators[plan.operator].check(question, plan),
+        unfit,
         strays(question, every),
     )
     return next((fault for fault in faults if fault is not None), None)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from ...discovery import calling
 from ...text.normalise import normalised
 from ..context import Context
 from ..derivation import Derivation
@@ -45,7 +46,8 @@ async def run_vote(
             break
         taken = sum(answer.route == name for answer in (*earlier, *drawn))
         given = _input(state, packed, round_.draft, derivation, draw=taken)
-        drawn.append(await context.routes[name].run(context, given))
+        with calling("route", name, context.routes[name].run):
+            drawn.append(await context.routes[name].run(context, given))
         vote = counted([*earlier, *drawn])
     signals = _with_vote(signals, round_.draft, derivation, vote, packed)
     p_correct = round(probability(signals, calibration_of_votes(context.settings)), 4)
