@@ -1,6 +1,7 @@
 """The model client when the server refuses, fails, hangs or is unreachable."""
 
 import asyncio
+import math
 import re
 import socket
 import threading
@@ -25,6 +26,7 @@ from meta_agent_rag.errors import (
 )
 from meta_agent_rag.llm.balance import account_balance
 from meta_agent_rag.llm.ledger import total
+from meta_agent_rag.llm.pacing import time_left, within
 from meta_agent_rag.llm.providers import COMPATIBLE
 from meta_agent_rag.testing.server import ServerReply, always
 from tests.loopback import ASK, GOOD, SECRET, SOON, Answer, Serve, in_turn, opened, settings_for
@@ -115,13 +117,24 @@ async def test_retry_after_is_respected(serve: Serve) -> None:
     assert 1.0 <= arrived[1] - arrived[0] < 2.5  # our first backoff is half a second
 
 
-async def test_retries_do_not_outlast_the_total_time(serve: Serve) -> None:
-    server = serve(always(ServerReply(status=503, headers={"Retry-After": "30"})))
+@pytest.mark.parametrize(("status", "fewer"), [(429, ", lower the concurrency"), (503, "")])
+async def test_a_requested_pause_beyond_the_total_time_fails_at_once(status: int, fewer: str, serve: Serve) -> None:
+    server = serve(always(ServerReply(status=status, headers={"Retry-After": "90"})))
     started = time.monotonic()
-    async with opened(server, llm_timeout_seconds=0.3) as model:
-        with pytest.raises(RefusedError, match="LLM_TIMEOUT_SECONDS"):
+    said = f"rejected the call with {status}: .*; wait 90 s or raise LLM_TIMEOUT_SECONDS{fewer}, then try again"
+    async with opened(server, llm_timeout_seconds=60) as model:
+        with pytest.raises(RefusedError, match=said):
             await model.session().ainvoke("write", ASK)
+        with pytest.raises(RefusedError, match=said):
+            await model.session(deadline=time.monotonic() + 30).ainvoke("write", ASK)
+    assert len(server.bodies) == 2
     assert time.monotonic() - started < 5
+
+
+async def test_a_requested_pause_within_the_total_time_is_waited_for() -> None:
+    async with within(120):
+        assert 90 < time_left() <= 120  # a pause of 90 s is allowed
+    assert time_left() == math.inf
 
 
 async def test_an_unreachable_server_is_reported(serve: Serve) -> None:

@@ -11,7 +11,7 @@ from .endpoints.faults import is_passing, refused_parameter, translated
 from .endpoints.http import HttpClient, HttpError, read
 from .endpoints.identity import reported
 from .endpoints.streaming import ASKED_FOR, events, gathered
-from .pacing import pause
+from .pacing import pause, requested_pause, time_left
 from .providers import Endpoint
 from .transport import OnText, Reply, Request, Usage
 
@@ -26,7 +26,8 @@ class ChatTransport:
     """Serves calls from an HTTP endpoint.
 
     If nothing can have been billed (no connection, 408, 409, 429, 5xx), the call is repeated here, and
-    Retry-After is honoured. A parameter that the endpoint rejects by name is omitted from then on.
+    Retry-After is honoured if the call's time allows. A parameter that the endpoint rejects by name is omitted from
+    then on.
     """
 
     def __init__(self, endpoint: Endpoint, *, max_retries: int, name: str | None = None) -> None:
@@ -70,9 +71,11 @@ class ChatTransport:
             except HttpError as error:
                 refused = refused_parameter(error, sent.keys() - _NEEDED - {self._served.provider.limit})
                 if refused is None:
-                    if made >= self._max_retries or not is_passing(error):
+                    wished = requested_pause(error.headers)
+                    late = wished is not None and wished > time_left()
+                    if late or made >= self._max_retries or not is_passing(error):
                         raise translated(error, where=where, model=request.model) from None
-                    await asyncio.sleep(pause(made, error.headers))
+                    await asyncio.sleep(pause(made) if wished is None else wished)
                     made += 1
                     continue
                 if refused not in self._left_out:

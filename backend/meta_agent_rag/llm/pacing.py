@@ -1,10 +1,12 @@
 """The timing of calls: waiting for others, the deadline, and retries after a failure."""
 
 import asyncio
+import math
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -21,6 +23,25 @@ async def in_time(waiting: Awaitable[Any], deadline: float | None) -> None:
             await waiting
     except TimeoutError:
         raise DeadlineError(PASSED) from None
+
+
+_ends: ContextVar[float] = ContextVar("ends", default=math.inf)
+
+
+@asynccontextmanager
+async def within(seconds: float) -> AsyncIterator[None]:
+    """A limit on the time of one call, see `time_left`; raises `TimeoutError`."""
+    token = _ends.set(time.monotonic() + seconds)
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    finally:
+        _ends.reset(token)
+
+
+def time_left() -> float:
+    """Seconds left for the call in progress."""
+    return _ends.get() - time.monotonic()
 
 
 @asynccontextmanager
@@ -56,12 +77,12 @@ async def alone(under_way: dict[str, KeyLock], key: str, deadline: float | None)
 
 
 _LATE = 2
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S, _LONGEST_WISH_S = 0.5, 8.0, 60.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 8.0
 
 
 @dataclass(kw_only=True)
 class Tries:
-    """The attempts of one call: `most` after lost connections, two if it was late or garbled.
+    """The attempts of one call: `most` after lost connections, two if it timed out or was unreadable.
 
     Each may have been billed, and is a separate call for the budget and the ledger.
     """
@@ -85,15 +106,18 @@ class Tries:
         return pause(self.lost - 1) if isinstance(fault, LostConnectionError) else 0.0
 
 
-def pause(made: int, headers: Mapping[str, str] | None = None) -> float:
-    """Seconds before the next attempt, given the number made: the server's request, else doubled each time."""
-    wished = _wished(headers or {})
-    if wished is not None and 0 < wished <= _LONGEST_WISH_S:
-        return wished
+def pause(made: int) -> float:
+    """Seconds before the next attempt, doubled with each one made."""
     return min(_FIRST_PAUSE_S * 2.0**made, _LONGEST_PAUSE_S) * (1 - 0.25 * random.random())
 
 
-def _wished(headers: Mapping[str, str]) -> float | None:
+def requested_pause(headers: Mapping[str, str]) -> float | None:
+    """The pause that a server requests with Retry-After, in seconds; `None` without a valid one."""
+    seconds = _retry_after(headers)
+    return seconds if seconds is not None and 0 < seconds < math.inf else None
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
     """Retry-After in seconds, as milliseconds, seconds or a date."""
     try:
         if (milliseconds := headers.get("retry-after-ms")) is not None:

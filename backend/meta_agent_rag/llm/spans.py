@@ -1,11 +1,11 @@
 """The contents of a model call's span: endpoint, request, and measures of the reply."""
 
-import asyncio
 from collections.abc import Callable
 
 from .. import telemetry
 from ..telemetry import Value
 from .ledger import LedgerRow
+from .pacing import within
 from .pricing import Price
 from .transport import OnText, Reply, Request, Streaming, Transport
 
@@ -27,7 +27,7 @@ async def completed(
     Raises the errors of the transport, and `TimeoutError` after N seconds.
     """
     with telemetry.span(f"chat {request.model}", _asked(row, request, content=content), kind="client") as opened:
-        async with asyncio.timeout(seconds):
+        async with within(seconds):
             if on_text is not None and isinstance(transport, Streaming):
                 reply = await transport.stream(request, on_text)
             else:

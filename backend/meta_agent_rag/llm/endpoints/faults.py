@@ -1,5 +1,6 @@
 """What the failure of a call means: whether it is billed, what to leave out, and what the user can do."""
 
+import math
 import re
 from collections.abc import Mapping, Set
 
@@ -14,9 +15,11 @@ from ...errors import (
     TransientError,
     UnreachableError,
 )
+from ..pacing import requested_pause
 from .http import HttpError
 
-_PASSING = frozenset({408, 409, 429})
+_TOO_MANY = 429
+_PASSING = frozenset({408, 409, _TOO_MANY})
 """Statuses that may change by themselves, beside those of the server's own faults."""
 _SERVER_FAULT = 500
 _UNSUPPORTED = re.compile(
@@ -53,7 +56,16 @@ def translated(error: HttpError, *, where: str, model: str) -> MetaRagError:
             f"The prompt exceeds the context window of {model!r} at {where}; lower EVIDENCE_TOKENS."
         )
     kind, words = _STATUS.get(error.status, (RefusedError, "{where} rejected the call with {status}: {said}"))
-    return kind(words.format(where=where, model=model, status=error.status, said=error.words))
+    return kind(words.format(where=where, model=model, status=error.status, said=error.words) + _advice(error))
+
+
+def _advice(error: HttpError) -> str:
+    """What to do about a server that is busy or limits the rate of calls."""
+    wished = requested_pause(error.headers) if is_passing(error) else None
+    wait = None if wished is None else f"wait {math.ceil(wished)} s or raise LLM_TIMEOUT_SECONDS"
+    fewer = "lower the concurrency" if error.status == _TOO_MANY else None
+    steps = [step for step in (wait, fewer) if step is not None]
+    return f"; {', '.join(steps)}, then try again (a run: --resume RUN --retry-failed)" if steps else ""
 
 
 def is_passing(error: HttpError) -> bool:
