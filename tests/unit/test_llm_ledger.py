@@ -89,6 +89,14 @@ def test_totals_by_hand() -> None:
     assert total([served, cached]).cache_hit_share == 0.3
 
 
+def test_failed_calls_that_may_have_been_billed_count_as_paid() -> None:
+    sums = total([row(), row(error="timeout", cost_usd=None), row(error="RefusedError", cost_usd=None, paid_usd=None)])
+    assert (sums.cost_usd, sums.paid_usd, sums.failed_usd) == (Decimal("0.001"), Decimal("0.002"), Decimal("0.001"))
+    words = "3 calls, 0 + 0 tokens, 0.001000 USD, and at most 0.001000 USD for failed calls"
+    assert spending(sums) == words
+    assert total([row(cost_usd=None, paid_usd=None), row(error="timeout")]).paid_usd is None
+
+
 def test_an_empty_ledger_sums_to_zero() -> None:
     assert total([]) == Totals()
     assert total([]).cost_usd == 0

@@ -56,6 +56,7 @@ class LedgerRow:
 class Totals:
     """Sums over rows. `cost_usd` is `None` if any served call has no known price.
 
+    `failed_usd` is the most that failed calls may have been billed, where that is known; `paid_usd` includes it.
     `on_this_machine` is true if there are calls, all served by the embedded model.
     """
 
@@ -68,6 +69,7 @@ class Totals:
     reasoning_tokens: int = 0
     cost_usd: Decimal | None = Decimal(0)
     paid_usd: Decimal | None = Decimal(0)
+    failed_usd: Decimal = Decimal(0)
     on_this_machine: bool = False
 
     @property
@@ -77,9 +79,11 @@ class Totals:
 
 
 def total(rows: Iterable[LedgerRow]) -> Totals:
-    """Sum up rows; failed calls count as calls, and their unknown cost does not make the sum unknown."""
+    """Sum up rows; failed calls count as calls, and an unknown cost of theirs does not make a sum unknown."""
     rows = list(rows)
     served = [row for row in rows if row.error is None]
+    failed_usd = sum((row.paid_usd or Decimal(0) for row in rows if row.error is not None), Decimal(0))
+    paid_usd = _sum_or_none(row.paid_usd for row in served)
     return Totals(
         calls=len(rows),
         cached_calls=sum(row.cached for row in rows),
@@ -89,7 +93,8 @@ def total(rows: Iterable[LedgerRow]) -> Totals:
         completion_tokens=sum(row.completion_tokens for row in rows),
         reasoning_tokens=sum(row.reasoning_tokens for row in rows),
         cost_usd=_sum_or_none(row.cost_usd for row in served),
-        paid_usd=_sum_or_none(row.paid_usd for row in served),
+        paid_usd=None if paid_usd is None else paid_usd + failed_usd,
+        failed_usd=failed_usd,
         on_this_machine=bool(rows) and all(row.provider == EMBEDDED for row in rows),
     )
 

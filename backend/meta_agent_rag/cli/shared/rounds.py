@@ -62,7 +62,10 @@ def spending(totals: "Totals") -> str:
     """Calls, tokens and dollars; unknown prices are reported as such, and a local model as free."""
     unpriced = FREE if totals.on_this_machine else "cost unknown"
     cost = unpriced if totals.cost_usd is None else f"{totals.cost_usd:.6f} USD"
-    return f"{counted(totals.calls, 'call')}, {totals.prompt_tokens} + {totals.completion_tokens} tokens, {cost}"
+    failed = f", and at most {totals.failed_usd:.6f} USD for failed calls" if totals.failed_usd else ""
+    return (
+        f"{counted(totals.calls, 'call')}, {totals.prompt_tokens} + {totals.completion_tokens} tokens, {cost}{failed}"
+    )
 
 
 def small_model_hint(choice: "Choice") -> str | None:

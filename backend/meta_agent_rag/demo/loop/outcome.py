@@ -107,7 +107,8 @@ def _spent(rows: Sequence[LedgerRow]) -> str:
 
 def _cost(sums: Totals) -> str:
     if sums.cost_usd is not None:
-        return f"${sums.cost_usd:.5f}"
+        failed = f" + up to ${sums.failed_usd:.5f} for failed calls" if sums.failed_usd else ""
+        return f"${sums.cost_usd:.5f}{failed}"
     return FREE if sums.on_this_machine else "price unknown"
 
 
