@@ -27,8 +27,8 @@ def fault(error: ValidationError, fields: Mapping[str, FieldInfo]) -> str:
     first = error.errors()[0]
     name = str(first["loc"][0]) if first["loc"] else "?"
     secret = name.endswith("_url") or (name in fields and "SecretStr" in str(fields[name].annotation))
-    value = "(hidden)" if secret else repr(first["input"])
-    return f"The setting {name.upper()} cannot be {value}: {fault_words(first)}."
+    verdict = "has an invalid value" if secret else f"cannot be {first['input']!r}"
+    return f"The setting {name.upper()} {verdict}: {fault_words(first)}."
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:

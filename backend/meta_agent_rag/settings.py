@@ -55,7 +55,7 @@ class Settings(ModelSettings):
         description="Routes that vote beside the draft and the derivation, in the order in which they are drawn.",
     )
     vote_share: UnitFloat = Field(
-        0.7, description="Share of the vote from which an answer is elected without asking another route."
+        0.7, description="Share of the vote that elects an answer without asking another route."
     )
     loop_without: LoopParts = Field(
         (),
@@ -117,7 +117,7 @@ class Settings(ModelSettings):
         "one call); default: `both`, and `rules` with the embedded model.",
     )
     overview_calls: int = Field(
-        50, ge=1, description="Most calls that one summary or comparison of whole documents may take."
+        50, ge=1, description="Maximum number of calls for one summary or comparison of whole documents."
     )
     confidence_floor: UnitFloat = Field(
         0.5,
@@ -139,7 +139,7 @@ class Settings(ModelSettings):
     )
     memory_fold_at: Annotated[int, Field(ge=1, le=200)] = Field(
         8,
-        description="Number of exchanges at which older ones are summarised, above MEMORY_EXCHANGES; `buffer` "
+        description="Number of exchanges at which older ones are summarised, more than MEMORY_EXCHANGES; `buffer` "
         "keeps this many.",
     )
     memory_tokens: Annotated[int, Field(ge=200)] = Field(
@@ -242,7 +242,7 @@ class Settings(ModelSettings):
         50_000, description="Maximum length of a context supplied with a request, in characters."
     )
     service_summary_sections: PositiveInt = Field(
-        8, description="Most sections, with one call each, that one summary of the service may have."
+        8, description="Maximum number of sections, at one call each, in a summary by the service."
     )
     service_body_kb: PositiveInt = Field(512, description="Maximum body of a JSON request, in KB.")
     service_upload_mb: PositiveFloat = Field(

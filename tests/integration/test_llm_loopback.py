@@ -278,7 +278,7 @@ async def test_a_malformed_reply_is_retried(serve: Serve) -> None:
     assert second[:2] == first  # the provider has cached this prefix
     assert second[2] == {"role": "assistant", "content": "It was Goethe."}
     assert second[3]["role"] == "user"
-    assert "holds no JSON object" in second[3]["content"]
+    assert "contains no JSON object" in second[3]["content"]
     assert len(second) == 4
 
 

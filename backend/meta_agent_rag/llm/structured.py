@@ -79,13 +79,13 @@ def _read(text: str, *, cut: bool) -> Any:
 def _repaired(text: str) -> object:
     start = text.find("{")
     if start < 0:
-        raise MalformedReplyError("the reply holds no JSON object")
+        raise MalformedReplyError("the reply contains no JSON object")
     import json_repair
 
     try:
         return json_repair.loads(text[start:])
     except ValueError as error:  # nested beyond what it follows
-        raise MalformedReplyError(f"the reply is no JSON that can be read ({error})") from None
+        raise MalformedReplyError(f"the reply is not readable JSON ({error})") from None
 
 
 def asked_again(reply: Reply, fault: MalformedReplyError, folder: Path | None) -> tuple[Message, Message]:

@@ -176,7 +176,11 @@ def _choose(name: str, token: str | None, data_dir: Path) -> EncoderChoice:
         return EncoderChoice(encoder=SentenceEncoder(name=canonical, folder=folder))
     if packaged is None:
         raise SettingsError(f"The encoder {name!r} is not cached and the hub does not respond. {_INSTALL}.")
-    answer = "does not respond" if minutes is None else f"did not respond {minutes} min ago (retried after 60)"
+    answer = (
+        "does not respond"
+        if minutes is None
+        else f"did not respond {minutes} min ago (the next attempt is an hour after that)"
+    )
     note = f"Encoder {name!r} is not cached and the hub {answer}: using the packaged {PACKAGED!r} instead."
     return EncoderChoice(encoder=SentenceEncoder(name=PACKAGED, folder=packaged), note=note)
 
