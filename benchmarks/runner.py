@@ -193,9 +193,8 @@ def _require_as_begun(config: RunConfig, was: Mapping[str, Any], given: set[str]
     asked = experiment(config)
     for flag, name in _OF_THE_EXPERIMENT.items():
         if flag in given and asked[name] != was.get(name):
-            raise InputError(
-                f"{_flag(flag)} is {asked[name]!r}, but that run has {was.get(name)!r}; leave {_flag(flag)} out."
-            )
+            begun = "was made without it" if was.get(name) is None else f"has {was[name]!r}"
+            raise InputError(f"{_flag(flag)} is {asked[name]!r}, but that run {begun}; leave {_flag(flag)} out.")
 
 
 def _check_together(given: set[str]) -> None:

@@ -1,6 +1,7 @@
 """Checks everything that a run needs, without spending anything."""
 
 import asyncio
+import re
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from .settings import Settings
 from .wording import counted
 
 _LISTING_SECONDS = 10.0
+_POINTER_HERE = re.compile(r" \(`marag doctor`[^)]*\)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +50,7 @@ async def _guarded(subject: str, check: Callable[[Settings], Awaitable[Finding]]
     try:
         return replace(await check(settings), subject=subject)
     except MetaRagError as error:
-        words, _, remedy = str(error).partition("; ")
+        words, _, remedy = _POINTER_HERE.sub("", str(error)).partition("; ")
         return Finding(subject=subject, status="fail", words=words, remedy=remedy)
 
 
@@ -89,7 +91,7 @@ async def _roles(settings: Settings) -> Finding:
         endpoint.require_key()
         if not endpoint.is_embedded:
             await _list_models(endpoint)
-    words = ", ".join(f"{role}: {one.model} at {one.provider.label}" for role, one in others.items())
+    words = ", ".join(f"{role}: {one.model} at {one.place}" for role, one in others.items())
     return Finding(words=words or "all served by the tiers (MODEL_ROLES)")
 
 
@@ -112,7 +114,7 @@ async def _model(settings: Settings) -> Finding:
         remedy = (
             f"For useful answers, run `marag models get {first}` (`marag models` lists more) or set DEEPSEEK_API_KEY."
         )
-        return Finding(status="note", words=f"{words}: a real but very small model", remedy=remedy)
+        return Finding(status="note", words=f"{words}: a very small model", remedy=remedy)
     model = listed_model(settings)
     if model is not None and not fits(model, settings):
         words = f"{words}: needs {model.memory(settings) / 1e9:.1f} GB of memory, more than this machine has"

@@ -46,11 +46,13 @@ def read_lines(path: Path) -> Iterator[tuple[str, Any]]:
             content = gzip.decompress(content)
         for line in content.split(b"\n"):
             if line.strip():
-                ((kind, value),) = json.loads(line).items()
-                yield kind, value
+                entry = json.loads(line)
+                if not isinstance(entry, dict) or len(entry) != 1:
+                    raise ValueError("a line is not an object with one key")
+                yield from entry.items()
     except FileNotFoundError:
         raise DataFileError(f"The record {str(path)!r} does not exist; check the path.") from None
-    except (OSError, EOFError, zlib.error, ValueError, AttributeError) as error:
+    except (OSError, EOFError, zlib.error, ValueError) as error:
         raise DataFileError(f"{path.name} is not a complete record of a run ({error}); record the run again.") from None
 
 

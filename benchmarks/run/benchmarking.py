@@ -299,6 +299,8 @@ def _questions(config: RunConfig, loaded: LoadedQuestions) -> tuple[Question, ..
         return by_id(loaded.questions, config.sample_ids)
     if config.limit is not None:
         return by_position(loaded.questions, config.limit)
+    if config.n is not None and config.n > len(loaded.questions):
+        complain(f"--n is {config.n}, but the data set has {len(loaded.questions)} questions; all are used.")
     return draw(loaded.questions, DEFAULT_N if config.n is None else config.n, config.seed)
 
 

@@ -151,7 +151,9 @@ class RunFolder:
         for path in (Path(run), results / run):
             if (path / CONFIG).is_file():
                 return cls(path)
-        raise InputError(f"--resume {run!r} is not a run folder, and {str(results)!r} contains none of that name.")
+        raise InputError(
+            f"{run!r} is not a run folder, and {str(results)!r} contains none of that name; check --output-dir."
+        )
 
     @property
     def calls(self) -> Path:

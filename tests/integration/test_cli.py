@@ -145,12 +145,19 @@ def test_wrong_input_is_reported_in_one_sentence_with_exit_code_2(
         (["ask", "Who?", "--corpus", "../etc", "--grounded"], "'../etc' is not a valid corpus name"),
         (["chat", "--corpus", "nope"], "There is no corpus 'nope'"),
         (["demo", "--corpus", "nope"], "There is no corpus 'nope'"),
-        (["serve", "--corpus", "sample", "--corpus", "nope"], "There is no corpus 'nope'"),
+        (["serve", "--corpus", "sample", "--corpus", "nope"], "'nope' (known: none yet); see `marag corpora list`.\n"),
         (["ingest", "/nowhere", "--corpus", "mine"], "There is no file or folder '/nowhere'"),
         (["ingest", ".", "--corpus", "A B"], "'A B' is not a valid corpus name"),
         (["ingest", ".", "--corpus", "sample"], "'sample' is the packaged corpus"),
         (["corpora", "show", "nope"], "(known: none yet; see `marag corpora list`); build it with"),
-        (["corpora", "drop", "nope", "--yes"], "(known: none yet; see `marag corpora list`); build it with"),
+        (["corpora", "drop", "nope", "--yes"], "'nope' (known: none yet); see `marag corpora list`.\n"),
+        (["corpora", "drop", "nope"], "'nope' (known: none yet); see `marag corpora list`.\n"),
+        (["audit", "forget", " "], "The client's id is empty; `marag keys list` shows the ids.\n"),
+        (["audit", "export", "/nope/x"], "The folder '/nope' does not exist; create it or check the path"),
+        (
+            ["ingest", "/nope", "--prune", "--corpus", "mine"],
+            "'/nope' does not exist, and the corpus 'mine' has no document from it",
+        ),
     ],
 )
 def test_wrong_input_is_rejected_before_models_are_loaded(
@@ -181,7 +188,7 @@ def test_doctor_fails_with_a_remedy_if_the_server_is_down() -> None:
     (failed,) = [line for line in json.loads(result.stdout) if line["status"] == "fail"]
     assert failed["subject"] == "model"
     assert "does not respond" in failed["words"]
-    assert failed["remedy"]
+    assert failed["remedy"] == "check that it is running and that the address is right."
 
 
 @pytest.mark.parametrize(

@@ -174,3 +174,4 @@ def test_an_address_in_use_is_reported() -> None:
         result = CliRunner().invoke(app, ["mcp", "--http", "--port", str(taken.getsockname()[1])])
     assert result.exit_code == 2
     assert "choose another host or port" in result.stderr
+    assert "Serving" not in result.stderr

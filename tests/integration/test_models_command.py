@@ -263,7 +263,7 @@ def doctor(**env: str) -> tuple[str, str]:
 def test_doctor_reports_the_chosen_model(monkeypatch: pytest.MonkeyPatch) -> None:
     status, words = doctor()
     assert status == "note"
-    assert "(EMBEDDED_MODEL=auto): a real but very small model" in words
+    assert "(EMBEDDED_MODEL=auto): a very small model" in words
     assert "`marag models get qwen2.5-1.5b`" in words
     assert doctor(EMBEDDED_MODEL="qwen3-4b") == (
         "fail",

@@ -398,3 +398,8 @@ def test_a_bug_in_an_own_method_fails_only_its_question(server: LoopbackServer, 
     errors = {row["id"]: row["error"] for row in lines(only_run(tmp_path) / "samples.jsonl")}
     assert errors.pop("sample-001") == f"ExtensionError: {said}"
     assert list(errors.values()) == [None, None]
+
+
+def test_a_sample_larger_than_the_data_set_is_reported(tmp_path: Path) -> None:
+    done = in_process(["--n", "99999", "--dry-run"], environment("http://127.0.0.1:9/v1", tmp_path / "data"))
+    assert "--n is 99999, but the data set has 56 questions; all are used." in done.stderr

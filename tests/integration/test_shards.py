@@ -233,6 +233,12 @@ def test_an_invalid_shard_is_rejected(tmp_path: Path, shard: str, said: str) -> 
     assert not (tmp_path / "RESULTS").exists()
 
 
+def test_a_missing_run_folder_is_named(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["nowhere", "--output-dir", str(tmp_path)])
+    assert done.exit_code == 2
+    assert done.stderr.startswith("'nowhere' is not a run folder, and ")
+
+
 def test_a_shard_is_resumed_only_as_itself(finished: tuple[Path, ...], server: LoopbackServer) -> None:
     env = environment(server.base_url, finished[1].parents[1] / "data-2")
     done = in_process(["--resume", str(finished[1]), "--shard", "3/4"], env)

@@ -209,3 +209,8 @@ def test_a_provider_without_a_model_is_not_an_endpoint(name: str) -> None:
 def test_a_role_cannot_rename_the_embedded_model() -> None:
     own = Settings.load(["LLM_PROVIDER=embedded", "MODEL_ROLES=writer=embedded:other"])
     assert served("write", own).model == choose_provider(own).models["flash"]
+
+
+def test_an_endpoint_with_its_own_address_is_named_by_its_host() -> None:
+    assert served("write", settings()).place == "DeepSeek"
+    assert served("write", settings("LLM_BASE_URL=http://gpu.example:8000/v1")).place == "gpu.example:8000"

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from ..errors import InputError
+from ..errors import CorpusError, InputError
 from ..extras import require
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.corpus.catalogue import DocumentRecord
+from ..retrieval.corpus.corpus import read_documents
 from ..retrieval.corpus.editing import CorpusEditor, edit_corpus
 from ..retrieval.corpus.folder import corpus_folder
 from ..retrieval.corpus.sample import SAMPLE
@@ -83,7 +84,20 @@ def files_for(settings: Settings, paths: Sequence[Path], corpus: str, *, gone_to
     if not found.files and not gone_too:
         passed = "".join(f" ({one.source!r}: {one.reason})" for one in found.passed_over[:1])
         raise InputError(f"No files to read in {', '.join(map(repr, map(str, paths)))}{passed}; give other paths.")
+    if not any(path.exists() for path in paths) and not _has_documents(settings, corpus, found):
+        raise InputError(
+            f"{str(paths[0])!r} does not exist, and the corpus {corpus!r} has no document from it; check the path."
+        )
     return found
+
+
+def _has_documents(settings: Settings, corpus: str, found: SourceFiles) -> bool:
+    """Does the corpus have documents from the given folders?"""
+    try:
+        documents = read_documents(settings.marag_data_dir, corpus)
+    except CorpusError:
+        return False
+    return any(found.covers(document.source) for document in documents)
 
 
 async def take_in(

@@ -84,7 +84,7 @@ def described(settings: Settings, uses: Collection[Use] = CHAT) -> str:
 
 def _place(endpoint: Endpoint, settings: Settings) -> str:
     if not endpoint.is_embedded:
-        return f"at {endpoint.provider.label}"
+        return f"at {endpoint.place}"
     embedded_model_file(settings)
     small = own_model_file(settings) is None
-    return "on this machine, a real but very small model" if small else "on this machine"
+    return "on this machine, a very small model" if small else "on this machine"

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, get_args
+from urllib.parse import urlsplit
 
 import yaml
 from pydantic import BaseModel, SecretStr
@@ -78,6 +79,12 @@ class Endpoint:
     def has_own_address(self) -> bool:
         """Is its address different from its provider's, so that only the server knows which model it serves?"""
         return not self.is_embedded and self.base_url != providers()[self.provider.name].base_url
+
+    @property
+    def place(self) -> str:
+        """Its provider, or the host of its own address."""
+        host = urlsplit(self.base_url or "").netloc if self.has_own_address else ""
+        return host or self.provider.label
 
     def require_key(self) -> None:
         """Raise `SettingsError` if the key that it needs is not set."""

@@ -7,7 +7,7 @@ first use, so that a client that only lists the tools does not wait, and stay op
 import asyncio
 import ipaddress
 import signal
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
@@ -179,8 +179,11 @@ async def serve_stdio(settings: Settings) -> None:
             await create_server(library).run_stdio_async()
 
 
-async def serve_http(settings: Settings, *, host: str, port: int) -> None:
-    """Serve clients over HTTP at `/mcp` until SIGTERM or SIGINT; remote clients need a key."""
+async def serve_http(settings: Settings, *, host: str, port: int, on_listening: Callable[[], None]) -> None:
+    """Serve clients over HTTP at `/mcp` until SIGTERM or SIGINT; remote clients need a key.
+
+    `on_listening` is called once the port is open.
+    """
     from uvicorn import Config, Server
 
     from .access.keys import open_keys
@@ -196,6 +199,7 @@ async def serve_http(settings: Settings, *, host: str, port: int) -> None:
             database = await stack.enter_async_context(open_database(settings))
             app = KeyHolders(app, open_keys(database, settings))
         listener = stack.enter_context(bound(host, port))
+        on_listening()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: None)  # uvicorn stops on it and raises it again: see `running`
         config = Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=_DRAIN_SECONDS)

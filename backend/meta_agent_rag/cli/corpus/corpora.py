@@ -64,9 +64,10 @@ def drop(
     debug: Debug = False,
 ) -> None:
     """Delete a corpus and its indexes. The source files are kept."""
-    from ...retrieval.corpus.corpus import drop_corpus, read_documents
+    from ...retrieval.corpus.corpus import drop_corpus, read_documents, require_corpus
 
     settings = settings_of(set_)
+    require_corpus(settings.marag_data_dir, name, to_build=False)
     if not yes:
         documents = counted(len(read_documents(settings.marag_data_dir, name)), "document")
         question = f"Remove the corpus {name!r} with {documents}?"

@@ -1,14 +1,26 @@
 """`marag audit tail|export|read|prune|archive|forget`: the service's records, and their retention."""
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ...errors import InputError
 from ...wording import counted, printable
-from ..shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, run, say, settings_of
+from ..shared.command import (
+    Assignments,
+    Debug,
+    Json,
+    as_json,
+    console,
+    plain,
+    print_json,
+    reporting,
+    run,
+    say,
+    settings_of,
+)
 from ..shared.managing import add_group
 
 Yes = Annotated[bool, typer.Option("--yes", help="Make the changes; without this option, only report them.")]
@@ -74,7 +86,7 @@ def read(
     from ...service.audit.archive import read_archive
 
     for row in read_archive(path):
-        say(json.dumps(row, ensure_ascii=False) if json_ else printable(_line(row)))
+        say(as_json(row) if json_ else printable(_line(row)))
 
 
 @reporting
@@ -85,10 +97,11 @@ def prune(yes: Yes = False, set_: Assignments = None, json_: Json = False, debug
     if json_:
         print_json(result)
         return
-    verb, age = "lost" if yes else "would lose", counted(settings.audit_hot_days, "day")
-    say(f"{counted(result['records'], 'record')} older than {age} {verb} their prompts and raw replies.")
+    verb, age = "were" if yes else "would be", counted(settings.audit_hot_days, "day")
+    records, sessions = counted(result["records"], "record"), counted(result["sessions"], "session")
+    say(f"Prompts and raw replies {verb} removed from {records} older than {age}.")
     verb = ("was" if result["sessions"] == 1 else "were") if yes else "would be"
-    say(f"{counted(result['sessions'], 'session')} not continued for as long {verb} deleted.")
+    say(f"{sessions} unused for {age} {verb} deleted.")
     _say_how(yes)
 
 
@@ -100,8 +113,11 @@ def archive(yes: Yes = False, set_: Assignments = None, json_: Json = False, deb
     if json_:
         print_json(result)
         return
-    verb, age = "left" if yes else "would leave", counted(settings.audit_warm_days, "day")
-    say(f"{counted(result['records'], 'record')} older than {age} {verb} the database for {result['into']!r}.")
+    age = counted(settings.audit_warm_days, "day")
+    verb = ("was" if result["records"] == 1 else "were") if yes else "would be"
+    say(
+        f"{counted(result['records'], 'record')} older than {age} {verb} moved from the database to {result['into']!r}."
+    )
     for path in result["files"]:
         say(path)
     _say_how(yes)
@@ -116,6 +132,8 @@ def forget(
     debug: Debug = False,
 ) -> None:
     """Delete everything recorded about a client: in the database, archives, spool, sessions and upload status."""
+    if not client.strip():
+        raise InputError("The client's id is empty; `marag keys list` shows the ids.")
     result = run(_forgotten(settings_of(set_), client, yes))
     if json_:
         print_json(result)

@@ -35,7 +35,7 @@ def serve(
 
     settings, corpora = settings_of(set_), corpus or ["sample"]
     for name in corpora:
-        require_corpus(settings.marag_data_dir, name)
+        require_corpus(settings.marag_data_dir, name, to_build=False)
     from ...service.server.running import serve as serve_until_stopped
 
     serve_until_stopped(settings, corpora, host=host, port=port, workers=workers)
@@ -59,8 +59,8 @@ def mcp(
 
     settings = settings_of(set_)
     if http:
-        complain(f"Serving MCP at http://{host}:{port}/mcp until stopped.")
-        run(serve_http(settings, host=host, port=port))
+        said = f"Serving MCP at http://{host}:{port}/mcp until stopped."
+        run(serve_http(settings, host=host, port=port, on_listening=lambda: complain(said)))
     else:
         run(serve_stdio(settings))
 

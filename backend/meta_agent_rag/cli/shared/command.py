@@ -2,9 +2,11 @@
 
 import functools
 import json
+import os
 import sys
 from collections.abc import Callable, Coroutine
 from io import TextIOWrapper
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
 import typer
@@ -55,17 +57,28 @@ def reporting(function: Callable[P, T]) -> Callable[P, T]:
         except OSError as error:
             if kwargs.get("debug"):
                 raise
-            where = f" {error.filename!r}" if error.filename else ""
-            absent = isinstance(error, FileNotFoundError | NotADirectoryError)
-            mend = "check the path" if absent else "free disk space or fix the permissions"
-            remedy = f"{mend}, then run the same command again"
-            complain(f"The system denied access{where}: {error.strerror or error}; {remedy}.")
+            complain(_missing_folder(error) or _denied(error))
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
             complain("Stopped.")
             raise typer.Exit(130) from None
 
     return wrapped
+
+
+def _missing_folder(error: OSError) -> str | None:
+    """The sentence for a path whose folder does not exist."""
+    folder = Path(os.fsdecode(error.filename)).parent if isinstance(error.filename, str | bytes) else None
+    if folder is None or folder.is_dir() or not isinstance(error, FileNotFoundError | NotADirectoryError):
+        return None
+    return f"The folder {str(folder)!r} does not exist; create it or check the path, then run the same command again."
+
+
+def _denied(error: OSError) -> str:
+    where = f" {error.filename!r}" if error.filename else ""
+    absent = isinstance(error, FileNotFoundError | NotADirectoryError)
+    mend = "check the path" if absent else "free disk space or fix the permissions"
+    return f"The system denied access{where}: {error.strerror or error}; {mend}, then run the same command again."
 
 
 def settings_of(assignments: list[str] | None) -> "Settings":
@@ -102,8 +115,13 @@ def say(text: str = "") -> None:
 
 def print_json(value: object) -> None:
     """Print one JSON object on stdout; unsupported types (money, paths, times) become text."""
+    say(as_json(value, indent=2))
+
+
+def as_json(value: object, *, indent: int | None = None) -> str:
+    """JSON for stdout: characters that it cannot encode are escaped."""
     escaped = not (sys.stdout.encoding or "utf-8").lower().startswith("utf")
-    say(json.dumps(value, ensure_ascii=escaped, indent=2, default=str))
+    return json.dumps(value, ensure_ascii=escaped, indent=indent, default=str)
 
 
 def console(**options: Any) -> Any:

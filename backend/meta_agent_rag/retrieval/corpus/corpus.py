@@ -49,14 +49,14 @@ class Corpus:
     """Refreshes the view of an embedded corpus; to be called under its lock."""
 
 
-def require_corpus(data_dir: Path, name: str) -> None:
+def require_corpus(data_dir: Path, name: str, *, to_build: bool = True) -> None:
     """Raise the error of `open_corpus` for a missing corpus, before anything else is loaded.
 
-    `sample` always exists, because it is built on first use.
+    `sample` always exists, because it is built on first use. The message says how to build it only if `to_build`.
     """
     folder = corpus_folder(data_dir, name)
     if name != SAMPLE and not any(path.exists() for path in (folder.path, folder.replaced, folder.building)):
-        raise CorpusError(_missing(folder))
+        raise CorpusError(_missing(folder, to_build=to_build))
 
 
 @asynccontextmanager
@@ -193,10 +193,12 @@ def _require_encoder(manifest: Manifest, encoder_name: str, dimension: int) -> N
         )
 
 
-def _missing(folder: CorpusFolder) -> str:
+def _missing(folder: CorpusFolder, *, to_build: bool = True) -> str:
     if folder.name == SAMPLE:
         return f"The corpus {SAMPLE!r} does not exist yet; it is built on first use."
     known = ", ".join(repr(manifest.name) for manifest in list_corpora(folder.home.parent)) or "none yet"
+    if not to_build:
+        return f"There is no corpus {folder.name!r} (known: {known}); see `marag corpora list`."
     return (
         f"There is no corpus {folder.name!r} (known: {known}; see `marag corpora list`); "
         f"build it with `marag ingest PATH... --corpus {folder.name}`."
