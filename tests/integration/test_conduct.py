@@ -72,6 +72,8 @@ def test_a_flag_that_contradicts_the_resumed_run_is_rejected(tmp_path: Path) -> 
         done = in_process(["--resume", str(folder), "--n", "3"], env)
         assert done.exit_code == 2
         assert "--n is 3, but that run has 2" in done.stderr
+        done = in_process(["--resume", str(folder), "--limit", "1-2"], env)
+        assert "--limit is '1-2', but that run was made without it; leave --limit out." in done.stderr
         assert in_process(["--resume", str(folder), "--n", "2"], env).exit_code == 0
 
 
@@ -202,3 +204,34 @@ def test_a_stopped_run_keeps_calls_in_progress(tmp_path: Path) -> None:
         assert in_process(["--resume", str(folder)], env).exit_code == 0
         asked = [json.dumps(body, sort_keys=True) for body in server.bodies]
     assert len(asked) == len(set(asked))
+
+
+METHOD_WITH_A_BUG = """
+from dataclasses import replace
+from benchmarks.methods.closed_book import METHOD as CLOSED_BOOK
+
+
+async def answer(engine, task):
+    if task.id == "sample-001":
+        raise KeyError("gold")
+    return await CLOSED_BOOK.answer(engine, task)
+
+
+METHOD = replace(CLOSED_BOOK, name="buggy", answer=answer)
+"""
+
+
+def test_a_bug_in_an_own_method_fails_only_its_question(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "buggy.py").write_text(METHOD_WITH_A_BUG)
+    words = ["--limit", "1-3", "--method", "buggy", "--set", "METHODS_DIR=own"]
+    with loopback_server(helpful()) as server:
+        done = in_process(words, environment(server.base_url, tmp_path / "data"))
+    assert done.exit_code == 0, done.stderr
+    file = str(tmp_path / "own" / "buggy.py")
+    said = f"The method 'buggy' failed in {file!r}, line 8 (KeyError: 'gold'); fix it or leave it out."
+    assert said in done.stderr
+    assert "Traceback" in done.stderr
+    errors = {row["id"]: row["error"] for row in lines(only_run(tmp_path) / "samples.jsonl")}
+    assert errors.pop("sample-001") == f"ExtensionError: {said}"
+    assert list(errors.values()) == [None, None]

@@ -370,36 +370,6 @@ def test_json_display_prints_only_json(server: LoopbackServer, tmp_path: Path) -
     assert json.loads(rest)["summary"]["n"] == 2
 
 
-METHOD_WITH_A_BUG = """
-from dataclasses import replace
-from benchmarks.methods.closed_book import METHOD as CLOSED_BOOK
-
-
-async def answer(engine, task):
-    if task.id == "sample-001":
-        raise KeyError("gold")
-    return await CLOSED_BOOK.answer(engine, task)
-
-
-METHOD = replace(CLOSED_BOOK, name="buggy", answer=answer)
-"""
-
-
-def test_a_bug_in_an_own_method_fails_only_its_question(server: LoopbackServer, tmp_path: Path) -> None:
-    (tmp_path / "own").mkdir()
-    (tmp_path / "own" / "buggy.py").write_text(METHOD_WITH_A_BUG)
-    words = command("--limit", "1-3", "--method", "buggy", "--set", "METHODS_DIR=own")
-    done = run(words, environment(server.base_url, tmp_path / "data"), tmp_path)
-    assert done.returncode == 0, done.stderr
-    file = str(tmp_path / "own" / "buggy.py")
-    said = f"The method 'buggy' failed in {file!r}, line 8 (KeyError: 'gold'); fix it or leave it out."
-    assert said in done.stderr
-    assert "Traceback" in done.stderr
-    errors = {row["id"]: row["error"] for row in lines(only_run(tmp_path) / "samples.jsonl")}
-    assert errors.pop("sample-001") == f"ExtensionError: {said}"
-    assert list(errors.values()) == [None, None]
-
-
 def test_a_sample_larger_than_the_data_set_is_reported(tmp_path: Path) -> None:
     done = in_process(["--n", "99999", "--dry-run"], environment("http://127.0.0.1:9/v1", tmp_path / "data"))
     assert "--n is 99999, but the data set has 56 questions; all are used." in done.stderr

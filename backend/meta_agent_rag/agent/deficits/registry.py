@@ -48,9 +48,9 @@ class DeficitRegistry:
 
     def guess(self, signals: Signals | None) -> Deficit:
         """The deficit chosen by the rules: the lowest priority whose heuristic holds, else the last resort."""
-        for deficit in self._by_priority if signals is not None else ():
+        for deficit in self._by_priority:
             with calling("deficit", deficit.name, deficit.heuristic):
-                if deficit.heuristic(signals):
+                if signals is not None and deficit.heuristic(signals):
                     return deficit
         return self._last_resort
 
