@@ -2,22 +2,24 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from meta_agent_rag.agent.deficits import discover_deficits
-from meta_agent_rag.agent.derivation.derive import apply_operator
-from meta_agent_rag.agent.derivation.operator import Operand, Outcome, discover_operators
+from meta_agent_rag.agent.derivation.derive import look_up_facts
+from meta_agent_rag.agent.derivation.operator import discover_operators
 from meta_agent_rag.agent.derivation.plan import Plan
 from meta_agent_rag.agent.derivation.plan_checks import fault_of
+from meta_agent_rag.agent.prompting.packing import pack
 from meta_agent_rag.agent.state import Signals
 from meta_agent_rag.datasets import discover, load_questions
 from meta_agent_rag.discovery import calling
 from meta_agent_rag.errors import CostLimitError, ExtensionError, InputError
+from meta_agent_rag.settings import Settings
 
 
 def broken(*given: object) -> Any:
@@ -28,18 +30,19 @@ SAID = rf"failed in '{__file__}', line {broken.__code__.co_firstlineno + 1} \(Ke
 QUESTION, PLAN = discover_operators()["count"].examples[0]
 
 
-def derive(operator: Callable[[str, Sequence[Operand]], Outcome | None]) -> None:
-    operators = {"count": replace(discover_operators()["count"], combine=operator)}
-    apply_operator("", Plan(operator="count", chains=()), (), operators)
+async def derive() -> None:
+    context: Any = SimpleNamespace(settings=Settings.load())
+    operators = {"count": replace(discover_operators()["count"], combine=broken)}
+    await look_up_facts(context, "", Plan(operator="count", chains=()), pack((), 1), operators, round_=0)
 
 
 def check() -> None:
     fault_of(PLAN, QUESTION, {"count": replace(discover_operators()["count"], check=broken)})
 
 
-def test_a_broken_extension_is_named_with_its_file_and_line(tmp_path: Path) -> None:
+async def test_a_broken_extension_is_named_with_its_file_and_line(tmp_path: Path) -> None:
     with pytest.raises(ExtensionError, match=f"The operator 'count' {SAID}") as raised:
-        derive(broken)
+        await derive()
     assert isinstance(raised.value.__cause__, KeyError)
     with pytest.raises(ExtensionError, match=f"The operator 'count' {SAID}"):
         check()

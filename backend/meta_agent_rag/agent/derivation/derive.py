@@ -52,7 +52,8 @@ async def look_up_facts(
         return Derivation(plan=plan, facts=tuple(facts))
     # operators rely on the checks of their plans
     unchecked = (ValueError, IndexError) if "plan_checks" in context.settings.loop_without else ()
-    with suppress(*unchecked):
+    operator = operators[plan.operator]
+    with calling("operator", operator.name, operator.combine), suppress(*unchecked):
         return apply_operator(question, plan, facts, operators)
     return Derivation(plan=plan, facts=tuple(facts))
 
@@ -82,8 +83,7 @@ def apply_operator(question: str, plan: Plan, facts: Sequence[Fact], operators: 
     operator = operators[plan.operator]
     operands = [_operand(chain, place, facts) for place, chain in enumerate(plan.chains)]
     whole = [operand for operand in operands if operand is not None]
-    with calling("operator", operator.name, operator.combine):
-        outcome = operator.combine(question, whole) if len(whole) == len(operands) else None
+    outcome = operator.combine(question, whole) if len(whole) == len(operands) else None
     return Derivation(
         plan=plan,
         facts=tuple(facts),
