@@ -79,6 +79,24 @@ def test_agent_nouns_and_place_words_are_not_mistaken_for_verbs_or_comparisons(
     assert "the claim says" not in str(confirm(sentence, right, [sentence]).fault)
 
 
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        (
+            "\u53c2\u52a0\u306b\u7533\u3057\u8fbc\u307f\u306f\u5fc5\u8981\u3042\u308a\u307e\u305b\u3093\u3002",
+            "\u53c2\u52a0\u3059\u308b\u306b\u306f\u7533\u3057\u8fbc\u307f\u304c\u5fc5\u8981\u3067\u3059\u3002",
+        ),
+        (
+            "\u5f7c\u306f\u4eac\u90fd\u306b\u884c\u304b\u306a\u304b\u3063\u305f\u3002",
+            "\u5f7c\u306f\u4eac\u90fd\u306b\u884c\u3063\u305f\u3002",
+        ),
+    ],
+)
+def test_polite_and_past_denials_in_japanese_are_read(text: str, wrong: str) -> None:
+    passage = Found(passage=Passage(id="p", doc_id="d", title="", text=text), score=1.0)
+    assert supports(claims(f"{wrong}[1]"), [passage])[0].standing == "open"
+
+
 def test_words_in_brackets_are_no_clause_of_another_party() -> None:
     sentence = "Tide (a little song) in B major is a song written by Italian composer Ann Bell for two horns."
     assert confirm(sentence, "Ann Bell composed Tide in B major for two horns.", [sentence]).supported
