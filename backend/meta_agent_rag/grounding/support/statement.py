@@ -204,7 +204,8 @@ def _items(
     """The items of a text, and its hedges with the clauses that contain them."""
     reader = _Reader(language=language, known=known)
     found = list(figures(text, language))
-    capitals = [word.written[:1].isupper() and not _is_of_a_date(word, found) for word in words]
+    dated = [language == "de" and _is_of_a_date(word, found) for word in words]
+    capitals = [word.written[:1].isupper() and not date for word, date in zip(words, dated, strict=True)]
     position = 0
     for place, word in enumerate(words):
         if _BREAK.search(text[position : word.start]):
@@ -225,7 +226,7 @@ def _items(
 
 
 def _is_of_a_date(word: Token, found: Sequence[Figure]) -> bool:
-    """Is it a month, or part of a figure? Neither makes a name of the word beside it: "Ende Juli 2025"."""
+    """Is it a month, or part of a figure? In German, neither makes a name of the noun beside it: "Ende Juli 2025"."""
     return word.written.lower() in months() or any(one.start < word.end and word.start < one.end for one in found)
 
 
