@@ -43,7 +43,7 @@ def derived(
 
     With `called_for`, only by an operation that a word of the claim calls for, a count and a constant factor included.
     All figures of one kind are used, so that a number is not found by chance; those that the claim itself repeats
-    are tried first. A critic that `vouched` for the claim makes chance unlikely: then any two may be used.
+    are tried first. A critic that `vouched` for the claim makes chance unlikely: then any few may be used.
     """
     sources = [figure for statement in named for figure in statement.figures]
     multiplies = not called_for or _calls_for("product", claim)

@@ -5,8 +5,8 @@ in the same order. It is `likely` if one sentence, with the passage's title, con
 Figures are compared as values: numbers, dates and times of day, in any unit; one may be derived from others of the
 passage by an operation that the claim's words call for. Unless a sentence is copied, no veto may fire: a denial,
 swapped parties, a value of something else, an opposite; and the claim must not omit a condition. A figure
-refutes a claim if neither the cited passages nor those connected with them give it, a name if no passage of the prompt
-contains it. Everything else is open.
+refutes a claim if neither the cited passages nor those connected with them give it or others from which it could
+follow, a name (except in German) if no passage of the prompt contains it. Everything else is open.
 """
 
 from collections.abc import Iterator, Sequence

@@ -36,6 +36,7 @@ _SIGNS = re.compile(
 _FROM = re.compile(
     r"(?<![\d.,])(\d{1,2})(?:st|nd|rd|th|er|\u00ba|\.)?\s?(?:-|\u2013|to|until|and|bis|und|au|et|al|y|e|a|tot|en)\s?(?:the\s|le\s)?$"
 )
+_LOOK_BACK = 20
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|er|re|e|\u00ba|\u00aa)\b")
 _FIRST_YEAR, _LAST_YEAR = 1000, 2199
 
@@ -94,7 +95,8 @@ def _dates(text: str) -> Iterator[Figure]:
         )
         name = next(held[key] for key in ("m", "m2", "m3") if held.get(key))
         month = lexicon.months()[name.lower()]
-        if held.get("d") and (first := _FROM.search(text[: match.start()])):  # "from 3 to 28 November 2020"
+        if held.get("d") and (first := _FROM.search(text, max(0, match.start() - _LOOK_BACK), match.start())):
+            # "from 3 to 28 November 2020"
             yield from _date(first, year, month, int(first[1]))
         yield from _date(match, year, month, day)
 
@@ -154,8 +156,8 @@ def _quantities(text: str, language: str) -> Iterator[Figure]:
         elif (behind := _unit_behind().match(text, end)) and not _is_no_unit(behind, written, language):
             named, end = behind["name"], behind.end()
             unit = lexicon.unit_names()[named.lower()] if named else lexicon.unit_symbols()[behind["symbol"]]
-            if (per := _per_unit().match(text, end)) and measurable(unit) and measurable(other := _symbol(per[1])):
-                unit, end = f"{unit} / {other}", per.end()
+            if (per := _per_unit().match(text, end)) and measurable(unit):
+                unit, end = f"{unit} / {lexicon.unit_symbols()[per[1]]}", per.end()
         elif not text[end : end + 1].isspace() and (ordinal := _ORDINAL.match(text, end)):
             end = ordinal.end()
         position = end
@@ -298,11 +300,8 @@ def _unit_behind() -> re.Pattern[str]:
 
 @cache
 def _per_unit() -> re.Pattern[str]:
-    return re.compile(rf"/({lexicon.alternation(lexicon.unit_symbols())})(?![^\W\d_])")
-
-
-def _symbol(written: str) -> str:
-    return lexicon.unit_symbols()[written]
+    symbols = [symbol for symbol, unit in lexicon.unit_symbols().items() if measurable(unit)]
+    return re.compile(rf"/({lexicon.alternation(symbols)})(?![^\W\d_])")
 
 
 @cache
