@@ -41,6 +41,7 @@ class Case:
     quotes: tuple[str, ...]
     words: tuple[str, ...]
     wrong: int | None
+    calculation: str = ""
 
 
 @cache
@@ -67,6 +68,7 @@ def _cases(domains: Sequence[Any]) -> Iterator[Case]:
                     quotes=tuple(row["quotes"]),
                     words=tuple(row.get("words", row["quotes"])),
                     wrong=row.get("claim", 1) if side == "wrong" else None,
+                    calculation=row.get("calculation", ""),
                 )
 
 
@@ -100,9 +102,11 @@ def _verdicts(case: Case, critic: Critic, asked: str) -> dict[str, Any]:
     right = {number for number in listed if number > 0 and (case.wrong is None or number < case.wrong)}
     believed = {"honest": right, "gullible": set(listed), "sly": {number for number in listed if number > 0}}[critic]
     words = case.words if critic == "honest" else _nearest(case)
+    calculation = {"calculation": case.calculation} if "calculation" in asked.rpartition("Output format:")[2] else {}
     return {
         "claims": [
             {"claim": number, "quotes": list(words) if number in believed else [], "supported": number in believed}
+            | calculation
             for number in listed
         ],
         "answers_question": critic != "honest" or case.wrong is None,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from meta_agent_rag.grounding.claims import Claim, claims
 from meta_agent_rag.grounding.marking import marked
 from meta_agent_rag.grounding.matching import best_window, content_words, names, numbers
-from meta_agent_rag.grounding.support.derived import Derived
+from meta_agent_rag.grounding.support.deriving.derived import Derived
 from meta_agent_rag.grounding.support.rules import supports
 from meta_agent_rag.grounding.support.verdict import Support
 from meta_agent_rag.retrieval.passage import Found, Passage

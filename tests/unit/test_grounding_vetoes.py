@@ -8,7 +8,7 @@ from meta_agent_rag.grounding import vetoes
 from meta_agent_rag.grounding.claims import claims
 from meta_agent_rag.grounding.operations import cues, discover_operations
 from meta_agent_rag.grounding.support.confirmed import confirmed
-from meta_agent_rag.grounding.support.derived import Vouched, derived
+from meta_agent_rag.grounding.support.deriving.derived import Vouched, derived
 from meta_agent_rag.grounding.support.rules import supports
 from meta_agent_rag.grounding.support.sources import read_sources
 from meta_agent_rag.grounding.support.statement import read

@@ -16,10 +16,11 @@ from ..grounding.support.verdict import Support
 from ..llm.ledger import LedgerRow
 from ..prompts import phrase
 from ..retrieval.passage import Found
+from ..text.figures.figure import stands_in
 from .engine import Engine
 from .prompting.messages import messages
 from .prompting.packing import pack
-from .prompting.replies import ClaimsReply
+from .prompting.replies import CalculatedReply, CalculatedVerdict, ClaimsReply, ClaimVerdict
 
 _CONTROL = 0
 """The number of a claim that no passage supports; a critic that accepts it is not believed."""
@@ -112,18 +113,26 @@ class ClaimCheck:
         """
         model = self.engine.model.session(self.question_id, method="check_claims", deadline=self.deadline)
         packed = pack(self.passages, self.engine.model.evidence_tokens(), marked=True)
+        calculated = any(self._has_figures_of_its_own(self.claims[number - 1]) for number in listed)
         prompt = messages(
-            self.engine.settings, "check_claims", self.question, packed, system="grounded", claims=self._shown(listed)
+            self.engine.settings,
+            "check_claims",
+            self.question,
+            packed,
+            system="grounded",
+            claims=self._shown(listed),
+            calculation=phrase("calculation") if calculated else "",
         )
+        schema: type[ClaimsReply | CalculatedReply] = CalculatedReply if calculated else ClaimsReply
         try:
-            reply = await model.ainvoke("check_claims", prompt, ClaimsReply)
+            reply = await model.ainvoke("check_claims", prompt, schema)
         except BudgetError:
             return Judged(support=support, calls=tuple(model.rows))
         except ModelError as error:
             if error.stops_run:
                 raise
             return Judged(support=support, calls=tuple(model.rows))
-        verdicts = {verdict.claim: tuple(verdict.quotes) if verdict.supported else None for verdict in reply.claims}
+        verdicts = {verdict.claim: verdict if verdict.supported else None for verdict in reply.claims}
         if verdicts.get(_CONTROL) is not None:
             return Judged(support=support, calls=tuple(model.rows))
         after = tuple(
@@ -142,8 +151,16 @@ class ClaimCheck:
             rows.append(f"{number}. {claim.text} ({phrase('passage')} {cited})")
         return "\n".join(rows)
 
-    def _confirmed(self, number: int, support: Support, quoted: tuple[str, ...] | None) -> Support:
-        if quoted is None:
+    def _has_figures_of_its_own(self, claim: Claim) -> bool:
+        """Does it have figures that no passage that it may rely on gives?"""
+        sources = self._sources((*self._cited(claim), *self._beside(claim)))
+        given = [figure for one in sources for said in (one.title, *one.statements) for figure in said.figures]
+        asked = read(self.question, language_of_answer(self.question, self.claims))
+        stated = read_claim(claim, language_of_answer(self.question, self.claims), sources)
+        return any(not stands_in(figure, (*given, *asked.figures)) for figure in stated.figures)
+
+    def _confirmed(self, number: int, support: Support, verdict: ClaimVerdict | CalculatedVerdict | None) -> Support:
+        if verdict is None:
             return replace(support, supported=False, fault="the critic does not support it")
         claim = self.claims[number - 1]
         language = language_of_answer(self.question, self.claims)
@@ -152,4 +169,14 @@ class ClaimCheck:
         others = self._sources([number for number in range(1, len(self.passages) + 1) if number not in known])
         statement = read_claim(claim, language, sources)
         asked = read(self.question, language)
-        return confirmed(support, statement, quoted, sources, asked, linked=linked, others=others, quotes=self.quotes)
+        return confirmed(
+            support,
+            statement,
+            verdict.quotes,
+            sources,
+            asked,
+            linked=linked,
+            others=others,
+            quotes=self.quotes,
+            calculation=verdict.calculation if isinstance(verdict, CalculatedVerdict) else "",
+        )

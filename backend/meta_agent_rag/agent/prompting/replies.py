@@ -102,6 +102,22 @@ class ClaimsReply(ReplyModel):
     answers_question: bool
 
 
+class CalculatedVerdict(ReplyModel, json_schema_extra={"required": ["claim", "quotes", "calculation", "supported"]}):
+    """The critic's verdict on one claim, with how figures that no passage gives follow from others."""
+
+    claim: int
+    quotes: Annotated[Annotated[list[Sentence], BeforeValidator(_without_blanks)], _at_most(maxItems=3)]
+    calculation: Annotated[_Blank, _at_most(maxLength=160)] = ""
+    supported: bool
+
+
+class CalculatedReply(ReplyModel):
+    """Stage `check_claims` if a claim has figures that no passage gives."""
+
+    claims: Annotated[list[CalculatedVerdict], _at_most(maxItems=20)]
+    answers_question: bool
+
+
 _SENT_AS = {"title": "ReferenceReply", "description": "Stage `reference`."}
 """The former name, since the schema is part of the request: cached and recorded replies are found under it."""
 

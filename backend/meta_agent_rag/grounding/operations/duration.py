@@ -1,7 +1,8 @@
 """The time between two dates or times of day, and the date or time that lies a given time before or after another."""
 
+from calendar import monthrange
 from collections.abc import Iterator
-from datetime import date, timedelta
+from datetime import MAXYEAR, date, timedelta
 from itertools import pairwise
 
 from ...text.dates import Date
@@ -108,16 +109,22 @@ def _later(begun: Date, span: Figure, factor: int) -> Date | None:
     if not begun.year and span.unit not in {"week", "day"}:
         return None
     if span.unit == "year":
-        return Date(year=begun.year + amount, month=begun.month, day=begun.day)
+        return _in_month(begun.year + amount, begun.month, begun.day)
     if span.unit == "month":
         months = begun.year * 12 + begun.month - 1 + amount
-        return Date(year=months // 12, month=months % 12 + 1, day=begun.day) if begun.month else None
+        return _in_month(months // 12, months % 12 + 1, begun.day) if begun.month else None
     try:
         start = date(begun.year or _COMMON_YEAR, begun.month, begun.day)
     except ValueError:
         return None
     end = start + timedelta(days=amount * (7 if span.unit == "week" else 1))
     return Date(year=end.year if begun.year else 0, month=end.month, day=end.day)
+
+
+def _in_month(year: int, month: int, day: int) -> Date:
+    """That day, or the last one of a shorter month: three months after 31 March is 30 June."""
+    last = monthrange(year, month)[1] if month and 0 < year <= MAXYEAR else day
+    return Date(year=year, month=month, day=min(day, last))
 
 
 def _day_before(end: Date) -> Date:

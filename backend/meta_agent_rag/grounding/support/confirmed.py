@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ...text.figures.arithmetic import calculations
 from ..quotes import copied_sentence, is_verbatim
 from ..vetoes import fault
-from .derived import Vouched, derived
+from .deriving.derived import Vouched, derived
 from .grounds import Grounds, share_held
 from .sources import Source
 from .statement import Item, Statement, read
@@ -28,6 +29,7 @@ def confirmed(
     linked: Sequence[Source] = (),
     others: Sequence[Source] = (),
     quotes: Sequence[str] = (),
+    calculation: str = "",
 ) -> Support:
     """The support of a claim that the critic accepted on these words; the fault says why it is rejected.
 
@@ -36,7 +38,7 @@ def confirmed(
     that part names or begins with something that the claim or a cited passage mentions: "He was born in Oslo" may be
     about anybody, and is left out. If the critic's words do not suffice, the writer's verbatim `quotes` are added,
     provided that the claim consists mostly of their words: a critic seldom copies everything that supports a claim.
-    Without either, the rules' verdict is kept.
+    Without either, the rules' verdict is kept. `calculation` is how the critic says that the claim's figures follow.
     """
     parts = tuple(part for part in words if part.strip())
     if not parts or sum(len(part.split()) for part in parts) > _MOST_WORDS:
@@ -55,7 +57,8 @@ def confirmed(
         kept = support.standing == "likely"
         fault_ = None if kept else "the words that the critic quoted are not in the passage"
         return replace(support, supported=kept, fault=fault_)
-    judged = [_judged(support, claim, named, sources, question, beside=(*linked, *others)) for named in tried]
+    vouched = Vouched(question=question, passage=(), calculations=calculations(calculation, claim.language))
+    judged = [_judged(support, claim, named, sources, vouched, beside=(*linked, *others)) for named in tried]
     return next((one for one in judged if one.supported), judged[0])
 
 
@@ -64,13 +67,13 @@ def _judged(
     claim: Statement,
     named: tuple[str, ...],
     sources: Sequence[Source],
-    question: Statement,
+    vouched: Vouched,
     *,
     beside: Sequence[Source],
 ) -> Support:
     """The support of a claim by words that occur in the passages; `beside` are the rest of the prompt."""
-    grounds = _grounds(claim, named, sources, question)
-    follows = derived(claim, grounds.named, vouched=Vouched(question=question, passage=grounds.passage))
+    grounds = _grounds(claim, named, sources, vouched.question)
+    follows = derived(claim, grounds.named, vouched=replace(vouched, passage=grounds.passage))
     prompted = tuple(one for source in beside for one in (source.title, *source.statements))
     grounds = replace(grounds, follows=frozenset(one.written for one in follows), prompted=prompted)
     found = fault(grounds)

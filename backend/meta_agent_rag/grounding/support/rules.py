@@ -20,7 +20,7 @@ from ..claims import Claim
 from ..operations import cues
 from ..quotes import is_verbatim
 from ..vetoes import fault
-from .derived import Derived, derived, may_follow
+from .deriving.derived import Derived, derived, may_follow
 from .grounds import NEARLY, Grounds, share_held
 from .neighbours import neighbours
 from .pages import on_its_page

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from .derived import Derived
+from .deriving.derived import Derived
 
 Standing: TypeAlias = Literal["supported", "likely", "open", "refuted"]
 """The rules' verdict. `supported`: a sentence says it in the same order; `likely`: a sentence contains all its words

@@ -153,7 +153,11 @@ def _quantities(text: str, language: str) -> Iterator[Figure]:
         unit, ordinal = "", None
         if sign := _currency_before().search(text[:start]):
             unit, start = lexicon.currency_symbols()[sign[1]], start - len(sign[0])
-        elif (behind := _unit_behind().match(text, end)) and not _is_no_unit(behind, written, language):
+        elif (
+            (behind := _unit_behind().match(text, end))
+            and not _ORDINAL.match(text, end)  # "2nd" is no speed in knots
+            and not _is_no_unit(behind, written, language)
+        ):
             named, end = behind["name"], behind.end()
             unit = lexicon.unit_names()[named.lower()] if named else lexicon.unit_symbols()[behind["symbol"]]
             if (per := _per_unit().match(text, end)) and measurable(unit):

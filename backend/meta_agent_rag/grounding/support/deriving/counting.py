@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from ...text.figures import Figure
-from .statement import Statement
+from ....text.figures import Figure
+from ..statement import Statement
 
 _LIST_BREAK = re.compile(r"\s*(?:,|;|\u3001|\uff0c|\band\b|\bund\b|\bet\b|\by\b|\be\b|\bor\b|\boder\b)\s*")
 _ENGLISH = frozenset({"a", "an", "the", "one"})

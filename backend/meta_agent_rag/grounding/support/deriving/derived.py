@@ -5,18 +5,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
-from ...text.figures import Figure
-from ...text.figures.figure import stands_in
-from ..operations import Operands, Operation, cues, discover_operations
+from ....text.figures import Figure
+from ....text.figures.arithmetic import Calculation
+from ....text.figures.figure import stands_in
+from ...operations import Operands, Operation, cues, discover_operations
+from ..statement import Statement
+from .calculated import CONSTANTS, calculated
 from .counting import counted
 from .operands import MOST_PICKED, columns, picked, tables, together
-from .statement import Statement
 
 _SMALL = 20
-_CONSTANTS = frozenset({2, 7, 10, 12, 24, 52, 60, 100, 365, 1000})
-"""Common knowledge: days of a week, months of a year, twice."""
 _COUNTED = frozenset({"", "month", "week", "day", "hour", "minute"})
 """Units of such a constant: "twelve months cost"."""
+_FEWEST_CALCULATED = 3
+"""From so many figures, calculations of several steps can give almost any other, except years."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,10 +32,11 @@ class Derived:
 
 @dataclass(frozen=True, kw_only=True)
 class Vouched:
-    """What more may be used for a claim that a critic accepted: the question, and the tables of the passages."""
+    """What more may be used for a claim that a critic accepted: the question, tables of the passages, calculations."""
 
     question: Statement
     passage: Sequence[Statement]
+    calculations: Sequence[Calculation] = ()
 
 
 def derived(
@@ -47,14 +50,17 @@ def derived(
     """
     sources = [figure for statement in named for figure in statement.figures]
     multiplies = not called_for or _calls_for("product", claim)
-    factors = [one for one in claim.figures if multiplies and one.number in _CONSTANTS and one.unit in _COUNTED]
+    factors = [one for one in claim.figures if multiplies and one.number in CONSTANTS and one.unit in _COUNTED]
     found: list[Derived] = []
     reached: list[Figure] = []
     for figure in claim.figures:
         if not stands_in(figure, sources):
             ways = _ways(figure, claim, named, sources, called_for=called_for)
             if vouched is not None:
-                ways = chain(ways, _free_ways(figure, named, vouched, [*sources, *reached]))
+                at_hand = [*sources, *reached]
+                ways = chain(
+                    _written_out(figure, named, vouched, at_hand), ways, _free_ways(figure, named, vouched, at_hand)
+                )
             followed = list(islice(ways, 1))
             found += followed
             reached += [figure] if followed else []
@@ -71,12 +77,15 @@ def derived(
 def may_follow(figure: Figure, claim: Statement, statements: Sequence[Statement], question: Statement) -> bool:
     """Could a critic's approval make it follow from the statements, the question, and the claim's other figures?
 
-    A small number may always be a count; with a table, or with many figures, anything may follow.
+    A small number may always be a count; with a table, or with several figures, anything may follow.
     """
     if figure.numbers and not figure.unit and figure.date is None and figure.number <= _SMALL:
         return True
     at_hand = [one for statement in (*statements, claim) for one in statement.figures if one is not figure]
-    if len(at_hand) + len(question.figures) > MOST_PICKED or any(statement.label for statement in statements):
+    other_than_years = [one for one in (*at_hand, *question.figures) if one.date is None or one.is_date]
+    several = (figure.date is None or figure.is_date) and len(other_than_years) >= _FEWEST_CALCULATED
+    many = len(at_hand) + len(question.figures) > MOST_PICKED
+    if several or many or any(statement.label for statement in statements):
         return True
     return any(_free_ways(figure, statements, Vouched(question=question, passage=()), at_hand))
 
@@ -110,6 +119,11 @@ def _free_ways(figure: Figure, named: Sequence[Statement], vouched: Vouched, at_
     for operation in operations:
         for operands in picked(operation, [*at_hand, *vouched.question.figures]):
             yield from _calculated(figure, operands, (operation,))
+
+
+def _written_out(figure: Figure, named: Sequence[Statement], vouched: Vouched, at_hand: Operands) -> Iterator[Derived]:
+    for steps in calculated(figure, vouched.calculations, at_hand, vouched.question.figures, named):
+        yield Derived(written=figure.written, operation="calculation", steps=steps)
 
 
 def _calculated(figure: Figure, operands: Operands, operations: Iterable[Operation]) -> Iterator[Derived]:

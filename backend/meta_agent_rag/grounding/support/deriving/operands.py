@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, combinations
 
-from ...text.figures import Figure, figures
-from ...text.figures.figure import stands_in
-from ..operations import Operands, Operation
-from .statement import Statement
+from ....text.figures import Figure, figures
+from ....text.figures.figure import stands_in
+from ...operations import Operands, Operation
+from ..statement import Statement
 
 _MOST_PAIRED = 40
 MOST_PICKED = 12

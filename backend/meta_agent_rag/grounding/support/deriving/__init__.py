@@ -1,0 +1,1 @@
+"""Figures of a claim that follow from others: which are tried together, and what they give."""
