@@ -15,6 +15,7 @@ FILES = (
     "tuned_fifth.yaml",
     "tuned_sixth.yaml",
     "tuned_seventh.yaml",
+    "tuned_eighth.yaml",
     "held_out.yaml",
     "two_passages.yaml",
 )

@@ -21,6 +21,7 @@ from ..grounding.question_names import unknown_names
 from ..grounding.quotes import as_written
 from ..grounding.styles import Style, chosen
 from ..grounding.support.citing import recited, without_strays
+from ..grounding.support.proposed import proposed
 from ..grounding.support.verdict import Support
 from ..llm.endpoints.stages import serving, stage
 from ..llm.ledger import LedgerRow, Totals, total
@@ -33,7 +34,7 @@ from ..text.normalise import normalised
 from .claim_check import ClaimCheck, Judged
 from .engine import Answer, Engine
 from .facts.repair import draft_of
-from .routes import DERIVATION
+from .routes import DERIVATION, DRAFT
 from .state import Draft, Round
 
 _UNPROVEN = frozenset({"unsupported", "invented_quotes"})
@@ -152,6 +153,9 @@ async def _checked(
         return _refused(answer, reason)
     texts = [found.passage.searchable() for found in passages]
     quotes = _quotes(draft.quotes, passages)
+    bare = not quotes and _is_bare(draft, round_) and checks.claim_check != "rules"
+    if bare:
+        quotes = proposed(answer.question, draft.answer, [found.passage for found in passages])
     if not quotes:
         return _refused(answer, "invented_quotes")
     said, short = (without_links(part, texts) for part in (draft.answer, draft.short_answer))
@@ -172,6 +176,7 @@ async def _checked(
         deadline=deadline,
     )
     judged = await check.judged(checks.claim_check)
+    quotes = _copied(judged) if bare else quotes
     calls = (*answer.calls, *judged.calls)
     said, stated = without_strays(said, check.claims, judged.support, passages)
     paired = tuple(zip(stated, judged.support, strict=True))
@@ -184,7 +189,11 @@ async def _checked(
     )
     unsure = sure.coverage < checks.settings.confidence_floor
     unknown = unknown_names(answer.question, [found.passage for found in passages])
-    reason = "unsupported" if only_links else _fault(check, judged, answer, short, unknown=bool(unknown), unsure=unsure)
+    reason = (
+        "unsupported"
+        if only_links or not quotes
+        else _fault(check, judged, answer, short, unknown=bool(unknown), unsure=unsure)
+    )
     if reason:
         shown_sure = sure if reason == "not_covered" else None
         return _refused(answer, reason, claims=paired, calls=calls, sure=shown_sure, names=unknown)
@@ -210,6 +219,18 @@ def _packed(answer: Answer, round_: Round) -> tuple[Found, ...]:
     """The passages of the round's prompt in order; the first has number 1."""
     by_id = {found.passage.id: found for found in answer.evidence}
     return tuple(by_id[identity] for identity in round_.packing.packed_ids)
+
+
+def _is_bare(draft: Draft, round_: Round) -> bool:
+    """Is it the answer of a route that was not asked to quote, and not from memory?"""
+    remembered = round_.derivation is not None and any(fact.from_memory for fact in round_.derivation.facts)
+    return draft.route != DRAFT and not draft.quotes and not remembered
+
+
+def _copied(judged: Judged) -> tuple[str, ...]:
+    """What the critic copied for the supported claims, if it was asked and is believed."""
+    shown = [found for found in judged.support if found.supported and judged.answers]
+    return tuple(dict.fromkeys(words for found in shown for words in found.words))
 
 
 def _quotes(written: Sequence[str], passages: Sequence[Found]) -> tuple[str, ...]:

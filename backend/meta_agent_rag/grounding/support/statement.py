@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from itertools import pairwise
 
 from ...text.figures import Figure, figures, in_digits
 from ...text.figures.figure import same_value
@@ -15,6 +16,10 @@ from .words import Grammar, grammar, openers
 _BREAK = re.compile(r"[,;:()\[\]|\n\u2013\u2014\u3001\u3002\uff0c\uff1b\uff1a\u300c\u300d]| - ")
 _OPENER = re.compile(r"^\s*([^\W\d_]+)\s*(?:[,.:;!\u3001\u3002\uff0c\u2014\u2013]\s*|-\s+|$)")
 _NOT_WRITTEN_OUT = re.compile(r"n['\u2019]t\b", re.IGNORECASE)
+_UNTIL = re.compile(
+    r"\s*(?:to|until|till|through|bis(?: zum)?|au|jusqu'au|al|hasta el|at\u00e9|a|tot(?: en met)?|-|\u2013|\u2014)\s*",
+    re.IGNORECASE,
+)
 _WITHOUT_CASE = frozenset({"ja", "zh", "ko", "th", "ar", "he"})
 _NEGATES_WHAT_PRECEDES = frozenset({"ja", "ko"})
 FREE_ORDER = frozenset({"de", "ru", "uk", "pl", "cs", "fi", "hu", "el", "tr"})
@@ -94,12 +99,24 @@ class Statement:
     def _words(self) -> frozenset[str]:
         return frozenset(item.written.lower() for item in self.items if item.figure is None)
 
+    @cached_property
+    def _months(self) -> frozenset[int]:
+        """The months of its dates, and those between two: August in "from 1 July to 5 September"."""
+        dated = [(one, one.date.month) for one in self.figures if one.date is not None and one.date.month]
+        found = {month for _, month in dated}
+        for (one, first), (other, last) in pairwise(dated):
+            if _UNTIL.fullmatch(self.text[one.end : other.start]):
+                found |= {(first + more - 1) % 12 + 1 for more in range((last - first) % 12)}
+        return frozenset(found)
+
     def holds(self, item: Item) -> bool:
         """Does the sentence mention it?"""
         if item.figure is not None:
             return any(item.same_as(own) for own in self.items)
         # as `same_as`, for all words at once
-        return item.stem in self.stems or (item.is_name and item.written.lower() in self._words)
+        if item.stem in self.stems or (item.is_name and item.written.lower() in self._words):
+            return True
+        return item.is_name and months().get(item.written.lower()) in self._months
 
     def is_passive(self, place: int) -> bool:
         """Is the verb at a place in the passive voice: does one of the next items name the agent?"""

@@ -13,7 +13,8 @@ def _fault(grounds: Grounds) -> str | None:
     missing = [
         item
         for item in _names(grounds.claim)
-        if not any(_named(item, statement.items) for statement in around) and not grounds.given(item)
+        if not any(statement.holds(item) or _named(item, statement.items) for statement in around)
+        and not grounds.given(item)
     ]
     if not missing:
         return None

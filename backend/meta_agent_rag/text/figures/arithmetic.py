@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from .figure import Figure
+from .figure import CLOCK, Figure
 from .reading import figures, in_digits
 
 _LONGEST = 200
@@ -19,6 +19,8 @@ _SPLIT = re.compile(
     r"|(?<=[\s\d%)])([-\u2013/x])(?=[\s\d(])"  # not in "km/h" or "Monday-Friday"
     r"|(?<=\s)(:)(?=\s)"  # not in 19:30
 )
+_LABEL = re.compile(r"^[^=]*[^\s\d]:\s+(?=.*\d)")
+_REMARK = re.compile(r"\((?=[^()]*[^\W\d_]{3})(?:(?!\s-\s)[^()+*\u00d7/\u00f7\u2212])*\)")
 _SHARE_OF = re.compile(r"(?<=%)\s+(?:of|von|de|di|do|da|van)\s+(?=\D?\d)")
 _OPERATORS: Mapping[type[ast.operator], Callable[[float, float], float]] = MappingProxyType(
     {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
@@ -43,6 +45,11 @@ class Calculation:
         shown = " ".join(part.written if isinstance(part, Figure) else _shown(part) for part in self.parts)
         return shown.replace("( ", "(").replace(" )", ")")
 
+    @property
+    def without_last(self) -> "Calculation":
+        """The calculation without its last figure and the sign before it."""
+        return Calculation(parts=self.parts[:-2], results=())
+
     def value(self, numbers: Sequence[float]) -> float | None:
         """What it gives with these numbers in place of its figures; `None` if nothing."""
         given = iter(numbers)
@@ -65,8 +72,10 @@ def calculations(text: str, language: str = "") -> tuple[Calculation, ...]:
 
 def _read(text: str, language: str) -> Iterator[Calculation]:
     for line in re.split(r"[;\n\uff1b]", text):
-        calculated, *results = re.split(r"[=\u2248\u2192\uff1d]", line)
-        parts = _parts(_SHARE_OF.sub(" \u00d7 ", calculated), language) if len(line) <= _LONGEST else None
+        if len(line) > _LONGEST:
+            continue
+        calculated, *results = re.split(r"[=\u2248\u2192\uff1d]", _REMARK.sub("", _LABEL.sub("", line)))
+        parts = _parts(_SHARE_OF.sub(" \u00d7 ", calculated), language)
         if parts is not None:
             ends = [found for result in results if (found := _figure(result, language))]
             yield Calculation(parts=parts, results=tuple(ends))
@@ -80,6 +89,8 @@ def _parts(text: str, language: str) -> tuple[Figure | str, ...] | None:
             found.append(_SIGNS.get(piece, piece))
         elif (figure := _figure(piece, language)) is not None:
             found.append(figure)
+        elif (between := _between(piece, language)) is not None:
+            found += ["(", between[1], "-", between[0], ")"]
         elif any(map(str.isdigit, piece)):
             return None
         elif found and found[-1] == "/":
@@ -91,6 +102,13 @@ def _figure(text: str, language: str) -> Figure | None:
     """The only figure of a text."""
     found = figures(in_digits(text.strip(), language), language)
     return found[0] if len(found) == 1 else None
+
+
+def _between(text: str, language: str) -> tuple[Figure, ...] | None:
+    """The times of day in "from 13.00 to 18.30"."""
+    found = figures(in_digits(text.strip(), language), language)
+    units = [one.unit for one in found]
+    return found if len(found) == 2 and CLOCK in units and {CLOCK, "hour"}.issuperset(units) else None
 
 
 def _shown(sign: str) -> str:

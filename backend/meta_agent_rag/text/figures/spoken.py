@@ -19,6 +19,12 @@ _COUNTED = re.compile(
     r"\u679a\u672c\u518a\u53f0\u982d\u5339\u5c0f\u9031\u5468\u968e\u68df\u756a\u30f6\u304b\u30ad\u30bb\u30e1\u30b0\u516c\u5343\u7c73\u70b9\u5929\u3064\u5305\u676f])"
 )
 """Numerals before a counter or a unit; elsewhere they are parts of words."""
+_TENTHS = re.compile(r"([\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d]|(?<!\d)\d)\u5272(?!\u308a)")
+"""Tenths in Japanese."""
+_LEFT_TO_PAY = re.compile(
+    r"((?<![\d.])\d{1,2}|[\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d]{1,2})\u6298(?![\u53e0\u7ffb])"
+)
+"""What a Chinese discount leaves to pay, in tenths or hundredths."""
 _ONE = "\u4e00"
 """Stays a word, as in other languages."""
 _TENS = {"\u5341": 10, "\u767e": 100, "\u5343": 1000}
@@ -32,6 +38,8 @@ def with_shares(text: str, language: str) -> str:
     ('A discount of 33.3 % of the price', '17\u5e74\u9593')
     """
     if language in {"ja", "zh"}:
+        text = _TENTHS.sub(lambda match: f"{_number(match[1]) * 10} %", text)
+        text = _LEFT_TO_PAY.sub(lambda match: f"{_number(match[1]) * (10 if len(match[1]) == 1 else 1)} %", text)
         text = _PARTS.sub(lambda match: f"{100 * _number(match[2]) / _number(match[1]):.3g} %", text)
         return _COUNTED.sub(lambda match: match[1] if match[1] == _ONE else str(_number(match[1])), text)
     for pattern, percentage in _rewritten("shares", language):
@@ -84,11 +92,17 @@ def spoken_times(text: str, language: str) -> Iterator[Figure]:
         else:
             shifts = {**known.get("before", {}), **known.get("behind", {})}
             shift = shifts.get(groups.get("before") or groups.get("behind"))
-            if shift is None and "part" not in groups:
+            if (shift is None and "part" not in groups) or _is_range(groups):
                 continue
             minute = int(groups.get("minute", 0)) + (shift or 0)
             minutes = _readings(int(groups["hour"]), minute, groups.get("part"), known)
         yield Figure(written=match[0], start=match.start(), end=match.end(), numbers=minutes, unit=CLOCK)
+
+
+def _is_range(groups: Mapping[str, str]) -> bool:
+    """Is it "5 to 9", and not "10 to 9"?"""
+    minutes, _, to = groups.get("before", "").partition(" ")
+    return to == "to" and minutes.isdecimal() and int(minutes) <= int(groups["hour"])
 
 
 def _readings(hour: int, minute: int, part: str | None, known: Mapping[str, Any]) -> tuple[float, ...]:

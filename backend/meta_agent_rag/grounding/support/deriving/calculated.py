@@ -1,12 +1,12 @@
 """Figures of a claim by the calculation that the critic wrote: code checks its numbers, and what it gives."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ....text.figures import Figure
 from ....text.figures.arithmetic import Calculation
-from ....text.figures.figure import CLOCK, in_unit, stands_in
+from ....text.figures.figure import CLOCK, in_unit, measurable, stands_in
 from ....text.figures.lexicon import PERCENT
 from ...operations import Operands, discover_operations, reaches, written
 from ..statement import Statement
@@ -17,6 +17,7 @@ CONSTANTS = frozenset({2, 7, 10, 12, 24, 52, 60, 100, 365, 1000})
 _CALENDAR = frozenset({1, 3, 4, 5})
 """More of it: months and weeks of a quarter or month, working days, the first of several days."""
 _WHOLE = 100
+_MONEY = "currency:"
 _MINUTE, _MINUTES_OF_A_DAY = "minute", 24 * 60
 
 
@@ -28,38 +29,46 @@ def calculated(
     One counts if each of its numbers is `at_hand` (from the named words), in what was asked, a count of what the named
     words list, a constant, or the result of a calculation before it; one at least must be at hand.
     """
-    known = [*at_hand, *asked]
+    stated = [*at_hand]
     for calculation in calculations:
-        operands = _recognised(calculation, known, named)
-        if operands is None or not any(stands_in(one, at_hand) for one in calculation.operands):
+        operands = _recognised(calculation, [*stated, *asked], named)
+        if operands is None or not any(stands_in(one, stated) for one in calculation.operands):
             continue
         yield from discover_operations()["duration"].steps(wanted, _with_one_span(calculation, operands))
         if any(reaches(wanted, value) for value in _values(calculation, operands, wanted)):
             yield f"{calculation.written} = {wanted.written}"
         results = calculation.results
-        known += [one for one in results if any(reaches(one, value) for value in _values(calculation, operands, one))]
+        stated += [one for one in results if any(reaches(one, value) for value in _values(calculation, operands, one))]
 
 
 def _recognised(calculation: Calculation, known: Operands, named: Sequence[Statement]) -> Operands | None:
     """The numbers of a calculation as the figures that they stand for; `None` if one stands for none."""
-    found = [
-        _source(one, known) or (one if _is_understood(one, known, named) else None) for one in calculation.operands
-    ]
-    operands = [one for one in found if one is not None]
-    return operands if len(operands) == len(found) else None
+    units = {one.unit for one in (*calculation.operands, *calculation.results)}
+    sources = [(one, _source(one, known, units)) for one in calculation.operands]
+    dated = any(one.is_date for one in calculation.operands)
+    if any(source is None and not _is_understood(one, known, named, dated=dated) for one, source in sources):
+        return None
+    operands = [source or one for one, source in sources]
+    measured = [one.unit for one in operands if measurable(one.unit)]
+    if measured and {"*", "/"}.isdisjoint(part for part in calculation.parts if isinstance(part, str)):
+        return [replace(one, unit=one.unit or measured[0]) for one in operands]  # 15 minutes, another 35
+    return operands
 
 
-def _source(operand: Figure, known: Operands) -> Figure | None:
-    """The operand in the reading and the unit in which a known figure has the same value."""
+def _source(operand: Figure, known: Operands, units: Collection[str]) -> Figure | None:
+    """The operand in the reading and unit in which a known figure has the same value; a bare one in any of `units`."""
     readings = [replace(operand, numbers=(number,)) for number in operand.numbers] or [operand]
-    pairs = ((reading, source) for source in known for reading in readings if stands_in(reading, (source,)))
+    if not operand.unit:
+        readings += [replace(one, unit=unit) for one in readings for unit in sorted(filter(measurable, units))]
+    pairs = ((reading, source) for reading in readings for source in known if stands_in(reading, (source,)))
     return next((replace(reading, unit=reading.unit or source.unit) for reading, source in pairs), None)
 
 
-def _is_understood(operand: Figure, known: Operands, named: Sequence[Statement]) -> bool:
-    """Is it a constant, a percentage as a factor (0.2, 1.2, 0.8), or a count?"""
+def _is_understood(operand: Figure, known: Operands, named: Sequence[Statement], *, dated: bool) -> bool:
+    """Is it a constant, a percentage as a factor (0.2, 1.2, 0.8), a count, or the intervals between that many days?"""
     shares = [one.number / _WHOLE for one in known if one.unit == PERCENT]
     factors = [factor for share in shares for factor in (share, 1 + share, 1 - share)]
+    factors += [one.number - 1 for one in known if dated and not one.unit and one.date is None]
     if operand.number in CONSTANTS | _CALENDAR or any(math.isclose(operand.number, factor) for factor in factors):
         return True
     return bool(counted(operand, named, freely=True))
@@ -77,30 +86,43 @@ def _with_one_span(calculation: Calculation, operands: Operands) -> Operands:
 
 
 def _values(calculation: Calculation, operands: Operands, wanted: Figure) -> Iterator[float]:
-    """What a calculation gives in the wanted unit, or in the units as written; none if it measures another thing."""
+    """What a calculation gives in the wanted unit, or in the units as written; none if one is money alone.
+
+    A percentage added or subtracted at the end is one of what precedes it: £240 - 10 % is £216.
+    """
     times = CLOCK in {wanted.unit, *(one.unit for one in operands)}
     unit = _MINUTE if times else wanted.unit
     measured = {one.unit for one in operands} - {"", PERCENT}
-    if not wanted.numbers or (
-        unit not in {"", PERCENT} and measured and not any(_is_alike(one, unit) for one in measured)
-    ):
+    if not wanted.numbers or (unit not in {"", PERCENT} and measured and not _may_give(unit, measured)):
         return
     wholes = (_WHOLE, 1) if wanted.unit == PERCENT else (_WHOLE,)
     for into, whole in ((into, whole) for into in (unit, "") for whole in wholes):
-        value = calculation.value([_number(one, into, whole) for one in operands])
-        if value is None:
-            continue
-        if wanted.unit == CLOCK:
-            value %= _MINUTES_OF_A_DAY
-        elif times and wanted.unit:
-            value = in_unit(value, unit, wanted.unit) or value
+        for value in _results(calculation, operands, [_number(one, into, whole) for one in operands]):
+            if wanted.unit == CLOCK:
+                yield value % _MINUTES_OF_A_DAY
+            elif times and wanted.unit:
+                yield in_unit(abs(value), unit, wanted.unit) or value
+            else:
+                yield value
+            if wanted.unit == PERCENT:
+                yield _WHOLE * value
+
+
+def _results(calculation: Calculation, operands: Operands, numbers: Sequence[float]) -> Iterator[float]:
+    if (value := calculation.value(numbers)) is not None:
         yield value
-        if wanted.unit == PERCENT:
-            yield _WHOLE * value
+    *_, sign, last = calculation.parts
+    if last is calculation.operands[-1] and operands[-1].unit == PERCENT and sign in {"+", "-"}:
+        share = operands[-1].number / _WHOLE
+        before = calculation.without_last.value(numbers[:-1])
+        if before is not None:
+            yield before * (1 + share if sign == "+" else 1 - share)
 
 
-def _is_alike(one: str, other: str) -> bool:
-    return one in {CLOCK, other} or in_unit(1.0, one, other) is not None
+def _may_give(unit: str, measured: Iterable[str]) -> bool:
+    """Can it follow from figures in these units? Products change units, but only money gives money, and money alone."""
+    money = [one.startswith(_MONEY) for one in measured]
+    return any(money) if unit.startswith(_MONEY) else not all(money)
 
 
 def _number(operand: Figure, unit: str, whole: int) -> float:
