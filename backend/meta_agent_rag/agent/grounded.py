@@ -229,7 +229,7 @@ def _is_bare(draft: Draft, round_: Round) -> bool:
 
 def _copied(judged: Judged) -> tuple[str, ...]:
     """What the critic copied for the supported claims, if it was asked and is believed."""
-    shown = [found for found in judged.support if found.supported and judged.answers]
+    shown = [found for found in judged.support if found.supported and judged.answers is not None]
     return tuple(dict.fromkeys(words for found in shown for words in found.words))
 
 

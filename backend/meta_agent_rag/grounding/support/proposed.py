@@ -25,7 +25,7 @@ class _Candidate:
 def proposed(question: str, answer: str, passages: Sequence[Passage]) -> tuple[str, ...]:
     """Up to three sentences, word for word, that together contain most of what question and answer mention.
 
-    Each is chosen for what those before it lack, and must contain at least two such things.
+    Each is chosen for what those before it lack, and must contain two such things or a name.
     """
     wanted = list({item.written.lower(): item for item in (*asked_about(question), *read(answer).items)}.values())
     candidates = list(_candidates(passages))
@@ -33,7 +33,7 @@ def proposed(question: str, answer: str, passages: Sequence[Passage]) -> tuple[s
     while wanted and candidates and len(found) < _MOST:
         best = max(candidates, key=lambda one: len(one.held(wanted)))
         held = best.held(wanted)
-        if len(held) < _LEAST_HELD:
+        if len(held) < _LEAST_HELD and not any(item.is_name for item in held):
             break
         found.append(best.text)
         wanted = [item for item in wanted if item not in held]
