@@ -108,6 +108,18 @@ async def test_the_critic_is_not_called_if_the_rules_settle_every_claim(tmp_path
     assert refuted.asked("check_claims") == []
 
 
+async def test_the_critic_decides_about_a_bare_answer_whose_passage_does_not_name_what_is_asked_about(
+    tmp_path: Path,
+) -> None:
+    said = answering("Oslo [2].", quotes=[BIRTH_SENTENCE])
+    asked = "Where was the maker of The Tall Ship born?"
+    assert (await grounded(tmp_path, said, "CLAIM_CHECK=rules", question=asked)).refused == "unsupported"
+    yes = verdicts({"claim": 1, "quotes": [BIRTH_SENTENCE], "supported": True})
+    model = ScriptedModel({**said, "check_claims": yes})
+    assert supported(await grounded(tmp_path, {}, BOTH, model=model, question=asked)) == [True]
+    assert len(model.asked("check_claims")) == 1
+
+
 async def test_without_the_rules_the_critic_judges_every_claim(tmp_path: Path) -> None:
     model = ScriptedModel(script({"claim": 1, "quotes": [BIRTH_SENTENCE], "supported": True}))
     reply = await grounded(tmp_path, {}, "CLAIM_CHECK=critic", model=model)

@@ -65,7 +65,7 @@ class ClaimCheck:
             return Judged(support=stated)
         settled = {"supported", "refuted"} if how == "both" else {"refuted"}
         numbered = list(enumerate(stated, start=1))
-        doubted = [number for number, found in numbered if found.standing not in settled]
+        doubted = [number for number, found in numbered if found.standing not in settled or _is_beside(found)]
         if not doubted and is_settled(self.question, self.claims, stated, self._statements):
             return Judged(support=stated)
         listed = doubted or [number for number, found in numbered if found.supported]
@@ -180,3 +180,8 @@ class ClaimCheck:
             quotes=self.quotes,
             calculation=verdict.calculation if isinstance(verdict, CalculatedVerdict) else "",
         )
+
+
+def _is_beside(found: Support) -> bool:
+    """Does a passage say it, but not of what the question names?"""
+    return found.standing == "supported" and not found.supported
