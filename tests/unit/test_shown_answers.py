@@ -16,13 +16,14 @@ FILES = (
     "tuned_sixth.yaml",
     "tuned_seventh.yaml",
     "tuned_eighth.yaml",
+    "tuned_ninth.yaml",
     "held_out.yaml",
     "two_passages.yaml",
 )
 RIGHT_SHOWN = 57 / 60
 WRONG_SHOWN = 2 / 120
-SLY_SHOWN = 0.35
-"""The share of wrong answers shown if the critic rejects only the control claim; measured: 221 of 658."""
+SLY_SHOWN = 0.38
+"""The share of wrong answers shown if the critic rejects only the control claim; measured: 335 of 898."""
 
 
 def cases_of(file: str, *, right: bool) -> Sequence[Case]:

@@ -11,6 +11,7 @@ from .figure import CLOCK, Figure
 from .reading import figures, in_digits
 
 _LONGEST = 200
+_NARROW = str.maketrans("\uff08\uff09\uff1d\uff0b\uff0d\uff05\uff1a", "()=+-%:")
 _SIGNS = MappingProxyType(
     {"\u00d7": "*", "\u00b7": "*", "x": "*", "\u00f7": "/", ":": "/", "\u2212": "-", "\u2013": "-"}
 )
@@ -20,7 +21,7 @@ _SPLIT = re.compile(
     r"|(?<=\s)(:)(?=\s)"  # not in 19:30
 )
 _LABEL = re.compile(r"^[^=]*[^\s\d]:\s+(?=.*\d)")
-_REMARK = re.compile(r"\((?=[^()]*[^\W\d_]{3})(?:(?!\s-\s)[^()+*\u00d7/\u00f7\u2212])*\)")
+_REMARK = re.compile(r"\([^()\d]*\)|(?<=\d)\s?\((?=[^()]*[^\W\d_]{3})(?:(?!\s-\s)[^()+*\u00d7/\u00f7\u2212])*\)")
 _SHARE_OF = re.compile(r"(?<=%)\s+(?:of|von|de|di|do|da|van)\s+(?=\D?\d)")
 _OPERATORS: Mapping[type[ast.operator], Callable[[float, float], float]] = MappingProxyType(
     {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
@@ -74,11 +75,14 @@ def _read(text: str, language: str) -> Iterator[Calculation]:
     for line in re.split(r"[;\n\uff1b]", text):
         if len(line) > _LONGEST:
             continue
-        calculated, *results = re.split(r"[=\u2248\u2192\uff1d]", _REMARK.sub("", _LABEL.sub("", line)))
-        parts = _parts(_SHARE_OF.sub(" \u00d7 ", calculated), language)
-        if parts is not None:
-            ends = [found for result in results if (found := _figure(result, language))]
-            yield Calculation(parts=parts, results=tuple(ends))
+        plain = line.translate(_NARROW)
+        sides = re.split(r"[=\u2248\u2192]", _REMARK.sub("", _LABEL.sub("", plain)))
+        read = [_parts(_SHARE_OF.sub(" \u00d7 ", side), language) for side in sides]
+        results = tuple(found for side in sides if (found := _figure(side, language)))
+        for parts in (
+            one for one in read if one is not None
+        ):  # of "A = B", each may be the one whose numbers are known
+            yield Calculation(parts=parts, results=results)
 
 
 def _parts(text: str, language: str) -> tuple[Figure | str, ...] | None:

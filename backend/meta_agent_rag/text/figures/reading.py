@@ -228,7 +228,7 @@ def _with_units_shared(text: str, quantities: tuple[Figure, ...]) -> Iterator[Fi
         following = shared[-1] if shared else None
         bare = not figure.unit and figure.date is None and not figure.ordinal
         if following is not None and bare and following.unit and _UP_TO.fullmatch(text[figure.end : following.start]):
-            factor = _factor(following)
+            factor = scale(following)
             shared.append(
                 replace(
                     figure,
@@ -242,8 +242,8 @@ def _with_units_shared(text: str, quantities: tuple[Figure, ...]) -> Iterator[Fi
     return reversed(shared)
 
 
-def _factor(figure: Figure) -> float:
-    """The power of ten written after a number."""
+def scale(figure: Figure) -> float:
+    """The power of ten written after a number: a million in "1.2 million", else 1."""
     power = _POWER.search(figure.written) or _multiplier().search(figure.written)
     return (lexicon.multipliers().get(power[1]) or float(power[1])) if power else 1.0
 

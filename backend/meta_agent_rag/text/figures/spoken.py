@@ -19,8 +19,10 @@ _COUNTED = re.compile(
     r"\u679a\u672c\u518a\u53f0\u982d\u5339\u5c0f\u9031\u5468\u968e\u68df\u756a\u30f6\u304b\u30ad\u30bb\u30e1\u30b0\u516c\u5343\u7c73\u70b9\u5929\u3064\u5305\u676f])"
 )
 """Numerals before a counter or a unit; elsewhere they are parts of words."""
-_TENTHS = re.compile(r"([\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d]|(?<!\d)\d)\u5272(?!\u308a)")
-"""Tenths in Japanese."""
+_TENTHS = re.compile(
+    r"([\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d]|(?<!\d)\d)(?:\u5272(?!\u308a)|\u6210(?=[\u662f\u6765\u4e3a\u7684\u5de6\u4ee5\u591a\uff0c\u3002\u3001\uff1b]|$))"
+)
+"""Tenths in Japanese and Chinese."""
 _LEFT_TO_PAY = re.compile(
     r"((?<![\d.])\d{1,2}|[\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d]{1,2})\u6298(?![\u53e0\u7ffb])"
 )

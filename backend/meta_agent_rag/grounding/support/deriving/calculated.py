@@ -8,15 +8,17 @@ from ....text.figures import Figure
 from ....text.figures.arithmetic import Calculation
 from ....text.figures.figure import CLOCK, in_unit, measurable, stands_in
 from ....text.figures.lexicon import PERCENT
+from ....text.figures.reading import scale
 from ...operations import Operands, discover_operations, reaches, written
 from ..statement import Statement
 from .counting import counted
 
 CONSTANTS = frozenset({2, 7, 10, 12, 24, 52, 60, 100, 365, 1000})
 """Common knowledge: days of a week, months of a year, twice."""
-_CALENDAR = frozenset({1, 3, 4, 5})
+_CALENDAR = frozenset({0, 1, 3, 4, 5})
 """More of it: months and weeks of a quarter or month, working days, the first of several days."""
 _WHOLE = 100
+_POWERS = (0.001, 0.01, 100.0, 1000.0)
 _MONEY = "currency:"
 _MINUTE, _MINUTES_OF_A_DAY = "minute", 24 * 60
 
@@ -29,16 +31,30 @@ def calculated(
     One counts if each of its numbers is `at_hand` (from the named words), in what was asked, a count of what the named
     words list, a constant, or the result of a calculation before it; one at least must be at hand.
     """
-    stated = [*at_hand]
+    stated, asked = [*at_hand], [*asked]
     for calculation in calculations:
         operands = _recognised(calculation, [*stated, *asked], named)
-        if operands is None or not any(stands_in(one, stated) for one in calculation.operands):
+        if operands is None:
+            continue
+        results = [one for one in calculation.results if _gives(calculation, operands, one)]
+        money = next((one.unit for one in operands if one.unit.startswith(_MONEY)), "")
+        results = [replace(one, unit=one.unit or money) for one in results]
+        if not any(stands_in(one, stated) for one in calculation.operands):
+            asked += results
             continue
         yield from discover_operations()["duration"].steps(wanted, _with_one_span(calculation, operands))
-        if any(reaches(wanted, value) for value in _values(calculation, operands, wanted)):
+        if _gives(calculation, operands, wanted):
             yield f"{calculation.written} = {wanted.written}"
-        results = calculation.results
-        stated += [one for one in results if any(reaches(one, value) for value in _values(calculation, operands, one))]
+        stated += results
+
+
+def _gives(calculation: Calculation, operands: Operands, wanted: Figure) -> bool:
+    """Does it give the figure, also if that is written in thousands or millions and its operands are not?"""
+    return any(
+        reaches(wanted, value * factor)
+        for value in _values(calculation, operands, wanted)
+        for factor in {1.0, scale(wanted)}
+    )
 
 
 def _recognised(calculation: Calculation, known: Operands, named: Sequence[Statement]) -> Operands | None:
@@ -58,6 +74,11 @@ def _recognised(calculation: Calculation, known: Operands, named: Sequence[State
 def _source(operand: Figure, known: Operands, units: Collection[str]) -> Figure | None:
     """The operand in the reading and unit in which a known figure has the same value; a bare one in any of `units`."""
     readings = [replace(operand, numbers=(number,)) for number in operand.numbers] or [operand]
+    readings += [
+        replace(one, numbers=(one.number * factor,))
+        for one in readings
+        for factor in sorted(set(map(scale, known)) - {1.0})
+    ]
     if not operand.unit:
         readings += [replace(one, unit=unit) for one in readings for unit in sorted(filter(measurable, units))]
     pairs = ((reading, source) for reading in readings for source in known if stands_in(reading, (source,)))
@@ -68,6 +89,7 @@ def _is_understood(operand: Figure, known: Operands, named: Sequence[Statement],
     """Is it a constant, a percentage as a factor (0.2, 1.2, 0.8), a count, or the intervals between that many days?"""
     shares = [one.number / _WHOLE for one in known if one.unit == PERCENT]
     factors = [factor for share in shares for factor in (share, 1 + share, 1 - share)]
+    factors += [one.number * power for one in known for power in _POWERS]  # 11.2 cents are 0.112
     factors += [one.number - 1 for one in known if dated and not one.unit and one.date is None]
     if operand.number in CONSTANTS | _CALENDAR or any(math.isclose(operand.number, factor) for factor in factors):
         return True
