@@ -56,6 +56,13 @@ async def test_a_bare_answer_is_shown_on_the_words_that_the_critic_copies(tmp_pa
     assert [citation.title for citation in reply.citations] == ["Mira Holt"]
 
 
+async def test_a_bare_answer_that_copies_a_passage_is_shown_without_the_critic(tmp_path: Path) -> None:
+    reply = await shown(tmp_path, answer="Mira Holt was born in Oslo.")
+    assert (reply.refused, reply.short_answer) == (None, "Oslo")
+    assert BIRTH_SENTENCE in reply.quotes
+    assert "check_claims" not in [row.stage for row in reply.calls]
+
+
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [

@@ -176,7 +176,7 @@ async def _checked(
         deadline=deadline,
     )
     judged = await check.judged(checks.claim_check)
-    quotes = _copied(judged) if bare else quotes
+    quotes = _copied(judged, quotes) if bare else quotes
     calls = (*answer.calls, *judged.calls)
     said, stated = without_strays(said, check.claims, judged.support, passages)
     paired = tuple(zip(stated, judged.support, strict=True))
@@ -227,10 +227,11 @@ def _is_bare(draft: Draft, round_: Round) -> bool:
     return draft.route != DRAFT and not draft.quotes and not remembered
 
 
-def _copied(judged: Judged) -> tuple[str, ...]:
-    """What the critic copied for the supported claims, if it was asked and is believed."""
-    shown = [found for found in judged.support if found.supported and judged.answers is not None]
-    return tuple(dict.fromkeys(words for found in shown for words in found.words))
+def _copied(judged: Judged, proposals: tuple[str, ...]) -> tuple[str, ...]:
+    """What the critic copied for the supported claims, if it is believed; else what was proposed, if rules suffice."""
+    shown = [found for found in judged.support if found.supported]
+    copied = [words for found in shown for words in found.words if judged.answers is not None]
+    return tuple(dict.fromkeys(copied)) or (proposals if any(one.standing == "supported" for one in shown) else ())
 
 
 def _quotes(written: Sequence[str], passages: Sequence[Found]) -> tuple[str, ...]:

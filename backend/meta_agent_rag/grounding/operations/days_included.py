@@ -12,11 +12,18 @@ _COMMON_YEAR = 2001
 
 
 def _steps(wanted: Figure, others: Operands) -> Iterator[str]:
-    year = next((figure.date.year for figure in others if figure.date and figure.date.year), _COMMON_YEAR)
-    dated = [(figure, day) for figure in others if figure.date and (day := _day(figure.date, year))]
-    if len(dated) != 2 or wanted.unit != "day":
+    found = [(figure, figure.date) for figure in others if figure.date and figure.date.day]
+    if len(found) != 2 or wanted.unit != "day":
         return
-    (one, first), (other, last) = sorted(dated, key=lambda pair: pair[1])
+    (one, begun), (other, ended) = found
+    year = ended.year or begun.year or _COMMON_YEAR
+    last = _day(ended, year)
+    turns = not begun.year and (begun.month, begun.day) > (ended.month, ended.day)  # over New Year
+    first = _day(begun, year - turns)
+    if first is None or last is None:
+        return
+    if last < first:
+        (one, first), (other, last) = (other, last), (one, first)
     days = (last - first).days + 1
     if reaches(wanted, days):
         yield f"{one.written} \u2192 {other.written}, both included: {written(days)}"

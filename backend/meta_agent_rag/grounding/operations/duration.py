@@ -12,6 +12,8 @@ from . import Operands, Operation, reaches, written
 
 _MINUTES = "minute"
 _DAY = 24 * 60
+_LONGEST = 1_000_000
+"""The longest span, in any unit, that is added to a date."""
 _COMMON_YEAR = 2001
 """The year assumed for a day and month without one."""
 
@@ -105,7 +107,7 @@ def _time_of_day(wanted: Figure, others: Operands) -> Iterator[str]:
 
 
 def _later(begun: Date, span: Figure, factor: int) -> Date | None:
-    amount = factor * int(span.number)
+    amount = factor * int(min(span.number, _LONGEST))
     if not begun.year and span.unit not in {"week", "day"}:
         return None
     if span.unit == "year":
@@ -117,7 +119,10 @@ def _later(begun: Date, span: Figure, factor: int) -> Date | None:
         start = date(begun.year or _COMMON_YEAR, begun.month, begun.day)
     except ValueError:
         return None
-    end = start + timedelta(days=amount * (7 if span.unit == "week" else 1))
+    try:
+        end = start + timedelta(days=amount * (7 if span.unit == "week" else 1))
+    except OverflowError:
+        return None
     return Date(year=end.year if begun.year else 0, month=end.month, day=end.day)
 
 
@@ -131,7 +136,7 @@ def _day_before(end: Date) -> Date:
     """The last day of a period that ends before this one."""
     try:
         last = date(end.year or _COMMON_YEAR, end.month, end.day) - timedelta(days=1)
-    except ValueError:
+    except (ValueError, OverflowError):
         return end
     return Date(year=last.year if end.year else 0, month=last.month, day=last.day)
 

@@ -15,6 +15,7 @@ from .verdict import Support
 _PRONOUNS = frozenset({"he", "she", "it", "they", "his", "her", "its", "their", "this", "these", "there"})
 _MOSTLY = 0.8
 _FEWEST_WORDS = 4
+_LONGEST_CALCULATION = 1000
 _MOST_WORDS = 120
 """The most words that may be quoted: a quote of the whole passage pinpoints nothing."""
 
@@ -57,7 +58,9 @@ def confirmed(
         kept = support.standing == "likely"
         fault_ = None if kept else "the words that the critic quoted are not in the passage"
         return replace(support, supported=kept, fault=fault_)
-    vouched = Vouched(question=question, passage=(), calculations=calculations(calculation, claim.language))
+    vouched = Vouched(
+        question=question, passage=(), calculations=calculations(calculation[:_LONGEST_CALCULATION], claim.language)
+    )
     judged = [_judged(support, claim, named, sources, vouched, beside=(*linked, *others)) for named in tried]
     return next((one for one in judged if one.supported), judged[0])
 

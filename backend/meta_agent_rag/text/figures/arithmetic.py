@@ -11,16 +11,19 @@ from .figure import CLOCK, Figure
 from .reading import figures, in_digits
 
 _LONGEST = 200
-_NARROW = str.maketrans("\uff08\uff09\uff1d\uff0b\uff0d\uff05\uff1a", "()=+-%:")
+_PLAIN = str.maketrans(
+    "\uff08\uff09\uff1d\uff0b\uff0d\uff05\uff1a[]{}X\u22c5\u2715\u2217\u21d2", "()=+-%:()()x\u00b7\u00d7*="
+)
+_STEPS = re.compile(r"[;\n\uff1b\uff0c]|,\s+(?=[^,=]*[-+*\u00d7\u00f7\u00b7/x\u2212][^,=]*=)")
 _SIGNS = MappingProxyType(
     {"\u00d7": "*", "\u00b7": "*", "x": "*", "\u00f7": "/", ":": "/", "\u2212": "-", "\u2013": "-"}
 )
 _SPLIT = re.compile(
     r"([+*\u00d7\u00f7\u00b7\u2212()])"
-    r"|(?<=[\s\d%)])([-\u2013/x])(?=[\s\d(])"  # not in "km/h" or "Monday-Friday"
+    r"|(?<=[\s\d%)])([-\u2013/x])(?=[\s\d($\u00a3\u20ac\u00a5])"  # not in "km/h" or "Monday-Friday"
     r"|(?<=\s)(:)(?=\s)"  # not in 19:30
 )
-_LABEL = re.compile(r"^[^=]*[^\s\d]:\s+(?=.*\d)")
+_LABEL = re.compile(r"^\s*\d\)\s+|^[^=:]*[^\W\d_][^=:]*(?<!\s):\s+(?=.*\d)")
 _REMARK = re.compile(r"\([^()\d]*\)|(?<=\d)\s?\((?=[^()]*[^\W\d_]{3})(?:(?!\s-\s)[^()+*\u00d7/\u00f7\u2212])*\)")
 _SHARE_OF = re.compile(r"(?<=%)\s+(?:of|von|de|di|do|da|van)\s+(?=\D?\d)")
 _OPERATORS: Mapping[type[ast.operator], Callable[[float, float], float]] = MappingProxyType(
@@ -47,6 +50,28 @@ class Calculation:
         return shown.replace("( ", "(").replace(" )", ")")
 
     @property
+    def is_sum(self) -> bool:
+        """Does it only add and subtract?"""
+        return "*" not in self.parts and not self.divides
+
+    @property
+    def is_product(self) -> bool:
+        """Does it only multiply and divide?"""
+        return {"+", "-"}.isdisjoint(part for part in self.parts if isinstance(part, str))
+
+    @property
+    def divides(self) -> bool:
+        """Does it divide?"""
+        return "/" in self.parts
+
+    def adds(self, operand: Figure) -> bool:
+        """Is this operand added or subtracted, and neither multiplied nor divided by anything?"""
+        place = next(number for number, part in enumerate(self.parts) if part is operand)
+        return {"*", "/"}.isdisjoint(
+            part for part in self.parts[max(place - 1, 0) : place + 2] if isinstance(part, str)
+        )
+
+    @property
     def without_last(self) -> "Calculation":
         """The calculation without its last figure and the sign before it."""
         return Calculation(parts=self.parts[:-2], results=())
@@ -62,7 +87,7 @@ class Calculation:
 
 
 def calculations(text: str, language: str = "") -> tuple[Calculation, ...]:
-    """The calculations in a text, separated by semicolons or lines; what is none is left out.
+    """The calculations in a text, separated by semicolons, lines or commas; what is none is left out.
 
     >>> [one] = calculations("2 x 34 + 3 x 12 = 104", "en")
     >>> [figure.number for figure in one.operands], one.value([2.0, 34.0, 3.0, 12.0])
@@ -72,10 +97,10 @@ def calculations(text: str, language: str = "") -> tuple[Calculation, ...]:
 
 
 def _read(text: str, language: str) -> Iterator[Calculation]:
-    for line in re.split(r"[;\n\uff1b]", text):
+    for line in _STEPS.split(text):
         if len(line) > _LONGEST:
             continue
-        plain = line.translate(_NARROW)
+        plain = line.translate(_PLAIN).replace("=>", "=").replace("->", "=")
         sides = re.split(r"[=\u2248\u2192]", _REMARK.sub("", _LABEL.sub("", plain)))
         read = [_parts(_SHARE_OF.sub(" \u00d7 ", side), language) for side in sides]
         results = tuple(found for side in sides if (found := _figure(side, language)))

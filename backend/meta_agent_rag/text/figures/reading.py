@@ -24,9 +24,11 @@ _CLOCK = re.compile(
     r"(?:\s?(?P<m5>[0-5]?\d)\s?[\u5206\ubd84]|(?P<half_hour>\u534a))?"
     r"|(?<![\d:])(?<!\d[.,])(?P<h2>[01]?\d|2[0-4])(?:(?:[:.](?P<m2>[0-5]\d))?\s?(?:Uhr|uur)\b|:(?P<m3>[0-5]\d)(?![\d:])|\s?h\s?(?P<m4>[0-5]\d)\b(?!\s?min))"
     r"|(?:(?<=\b[aA]lle )|(?<=\bdalle )|(?<=\bore )|(?<=\ble ))(?P<h4>[01]?\d|2[0-3])\.(?P<m6>[0-5]\d)\b"
-    r"|(?:(?<=\b[aA]t )|(?<=\b[uU]ntil )|(?<=\b[fF]rom ))(?P<h5>[01]?\d|2[0-3])\.(?P<m7>[0-5][05])"
+    r"|(?<=\b[aA]t )(?P<h5>[01]?\d|2[0-3])\.(?P<m7>[0-5][05])"
     r"(?=[.,;:)]?(?:\s*$|\s(?:and|or|to|till|until|on|in|every|each|sharp)\b)|[,;:)])"  # at 17.50 on Friday
 )
+_BEGINS = re.compile(r"\b(?:start|begin|open|clos|end|meet|leav|depart|arriv|finish)\w*", re.IGNORECASE)
+_SENTENCE = 50
 _AFTER_NOON = frozenset({"\u5348\u5f8c", "\u4e0b\u5348", "\uc624\ud6c4"})
 _LAPSE = re.compile(r"(?<![\d:])(\d{1,2}):([0-5]\d):([0-5]\d(?:[.,]\d+)?)(?![\d:])")
 _ISO = re.compile(r"(?<!\d)(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?!\d)")
@@ -128,6 +130,8 @@ def _clocks(text: str) -> Iterator[Figure]:
         seconds = 3600.0 * int(match[1]) + 60.0 * int(match[2]) + float(match[3].replace(",", "."))
         yield Figure(written=match[0], start=match.start(), end=match.end(), numbers=(seconds,), unit="second")
     for match in _CLOCK.finditer(text):
+        if match["h5"] and not _BEGINS.search(text, max(0, match.start() - _SENTENCE), match.start()):
+            continue
         hour = int(match["h"] or match["h2"] or match["h3"] or match["h4"] or match["h5"])
         minute = int(next((match[name] for name in ("m", "m2", "m3", "m4", "m5", "m6", "m7") if match[name]), 0))
         if match["half"]:

@@ -20,13 +20,12 @@ _COUNTED = re.compile(
 )
 """Numerals before a counter or a unit; elsewhere they are parts of words."""
 _TENTHS = re.compile(
-    r"([\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d]|(?<!\d)\d)(?:\u5272(?!\u308a)|\u6210(?=[\u662f\u6765\u4e3a\u7684\u5de6\u4ee5\u591a\uff0c\u3002\u3001\uff1b]|$))"
+    r"(?<=[\u4e2d\u5176\u7ea6\u5360\u6709\u8fd1\u8fc7])([\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d])\u6210"
 )
-"""Tenths in Japanese and Chinese."""
-_LEFT_TO_PAY = re.compile(
-    r"((?<![\d.])\d{1,2}|[\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d]{1,2})\u6298(?![\u53e0\u7ffb])"
-)
-"""What a Chinese discount leaves to pay, in tenths or hundredths."""
+"""Tenths in Chinese, behind words for a share."""
+_DISCOUNT = re.compile(r"([\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d])\u5272(?=\u5f15)")
+"""A discount in Japanese, in tenths."""
+_GOES_ON = re.compile(r"\s*(?:$|[.,;:!?)]|(?:on|in|at|and|or|every|each|sharp)\b)")
 _ONE = "\u4e00"
 """Stays a word, as in other languages."""
 _TENS = {"\u5341": 10, "\u767e": 100, "\u5343": 1000}
@@ -40,8 +39,8 @@ def with_shares(text: str, language: str) -> str:
     ('A discount of 33.3 % of the price', '17\u5e74\u9593')
     """
     if language in {"ja", "zh"}:
-        text = _TENTHS.sub(lambda match: f"{_number(match[1]) * 10} %", text)
-        text = _LEFT_TO_PAY.sub(lambda match: f"{_number(match[1]) * (10 if len(match[1]) == 1 else 1)} %", text)
+        tenths = _TENTHS if language == "zh" else _DISCOUNT
+        text = tenths.sub(lambda match: f"{_number(match[1]) * 10} %", text)
         text = _PARTS.sub(lambda match: f"{100 * _number(match[2]) / _number(match[1]):.3g} %", text)
         return _COUNTED.sub(lambda match: match[1] if match[1] == _ONE else str(_number(match[1])), text)
     for pattern, percentage in _rewritten("shares", language):
@@ -94,17 +93,16 @@ def spoken_times(text: str, language: str) -> Iterator[Figure]:
         else:
             shifts = {**known.get("before", {}), **known.get("behind", {})}
             shift = shifts.get(groups.get("before") or groups.get("behind"))
-            if (shift is None and "part" not in groups) or _is_range(groups):
+            if (shift is None and "part" not in groups) or _is_amount(groups, text[match.end() :]):
                 continue
             minute = int(groups.get("minute", 0)) + (shift or 0)
             minutes = _readings(int(groups["hour"]), minute, groups.get("part"), known)
         yield Figure(written=match[0], start=match.start(), end=match.end(), numbers=minutes, unit=CLOCK)
 
 
-def _is_range(groups: Mapping[str, str]) -> bool:
-    """Is it "5 to 9", and not "10 to 9"?"""
-    minutes, _, to = groups.get("before", "").partition(" ")
-    return to == "to" and minutes.isdecimal() and int(minutes) <= int(groups["hour"])
+def _is_amount(groups: Mapping[str, str], behind: str) -> bool:
+    """Is it "10 past 3 goalkeepers" rather than "10 past 3 on Friday"?"""
+    return groups.get("before", "")[:1].isdecimal() and _GOES_ON.match(behind) is None
 
 
 def _readings(hour: int, minute: int, part: str | None, known: Mapping[str, Any]) -> tuple[float, ...]:
