@@ -18,7 +18,17 @@ CONSTANTS = frozenset({2, 7, 10, 12, 24, 52, 60, 100, 365, 1000})
 _CALENDAR = frozenset({0, 1, 3, 4, 5})
 """More of it: months and weeks of a quarter or month, working days, the first of several days."""
 _IN_UNITS = frozenset(
-    {(60, "minute"), (60, "second"), (24, "hour"), (7, "day"), (365, "day"), (5, "day"), (12, "month"), (52, "week")}
+    {
+        (60, "minute"),
+        (60, "second"),
+        (24, "hour"),
+        (7, "day"),
+        (365, "day"),
+        (5, "day"),
+        (12, "month"),
+        (3, "month"),
+        (52, "week"),
+    }
 )
 """Constants that may be written with their unit."""
 _WHOLE = 100
