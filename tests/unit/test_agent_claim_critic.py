@@ -120,6 +120,36 @@ async def test_the_critic_decides_about_a_bare_answer_whose_passage_does_not_nam
     assert len(model.asked("check_claims")) == 1
 
 
+@pytest.mark.parametrize(
+    ("calculation", "held"),
+    [
+        ("(14 - 5) x 4 = 36", True),
+        (["14 - 5 = 9", "9 x 4 = 36"], True),
+        ("(14 + 5) x 4 = 76", False),
+        ("", False),
+        (None, False),
+    ],
+)
+async def test_a_calculation_is_requested_for_figures_that_no_passage_gives(
+    tmp_path: Path, calculation: object, *, held: bool
+) -> None:
+    said = answering("She needed 36 trips for her crates [2].", short="36", quotes=[SAILED])
+    verdict = {"claim": 1, "quotes": [SAILED], "calculation": calculation, "supported": True}
+    model = ScriptedModel({**said, "check_claims": verdicts(verdict)})
+    asked = "If Mira Holt lost 5 crates and needed 4 trips for each, how many trips were that?"
+    reply = await grounded(tmp_path, {}, BOTH, model=model, question=asked)
+    (request,) = model.asked("check_claims")
+    assert "calculation (if a figure" in request.messages[1].content
+    assert "calculation" in str(request.json_schema)
+    assert supported(reply) == [held]
+
+
+async def test_no_calculation_is_requested_if_the_passages_give_every_figure(tmp_path: Path) -> None:
+    model = ScriptedModel(script(YES))
+    await grounded(tmp_path, {}, BOTH, model=model)
+    assert "calculation" not in model.asked("check_claims")[0].messages[1].content
+
+
 async def test_without_the_rules_the_critic_judges_every_claim(tmp_path: Path) -> None:
     model = ScriptedModel(script({"claim": 1, "quotes": [BIRTH_SENTENCE], "supported": True}))
     reply = await grounded(tmp_path, {}, "CLAIM_CHECK=critic", model=model)

@@ -31,6 +31,11 @@ def _without_blanks(value: object) -> object:
     return [item for item in value if not isinstance(item, str) or item.strip()]
 
 
+def _joined(value: object) -> object:
+    """A text, or the texts of a list separated by semicolons."""
+    return "; ".join(map(str, value)) if isinstance(value, list) else _text(value)
+
+
 def _share(value: object) -> float | None:
     """A number in 0..1, given as such or as a percentage; an invalid self-estimate is not worth a retry."""
     written = str(value).strip()
@@ -107,7 +112,7 @@ class CalculatedVerdict(ReplyModel, json_schema_extra={"required": ["claim", "qu
 
     claim: int
     quotes: Annotated[Annotated[list[Sentence], BeforeValidator(_without_blanks)], _at_most(maxItems=3)]
-    calculation: Annotated[_Blank, _at_most(maxLength=160)] = ""
+    calculation: Annotated[str, BeforeValidator(_joined), _at_most(maxLength=160)] = ""
     supported: bool
 
 

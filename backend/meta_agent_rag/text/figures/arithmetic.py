@@ -104,10 +104,8 @@ def _read(text: str, language: str) -> Iterator[Calculation]:
         sides = re.split(r"[=\u2248\u2192]", _REMARK.sub("", _LABEL.sub("", plain)))
         read = [_parts(_SHARE_OF.sub(" \u00d7 ", side), language) for side in sides]
         results = tuple(found for side in sides if (found := _figure(side, language)))
-        for parts in (
-            one for one in read if one is not None
-        ):  # of "A = B", each may be the one whose numbers are known
-            yield Calculation(parts=parts, results=results)
+        # of "A = B", each may be the one whose numbers are known
+        yield from (Calculation(parts=parts, results=results) for parts in read if parts is not None)
 
 
 def _parts(text: str, language: str) -> tuple[Figure | str, ...] | None:
