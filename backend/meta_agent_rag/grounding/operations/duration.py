@@ -117,11 +117,8 @@ def _later(begun: Date, span: Figure, factor: int) -> Date | None:
         return _in_month(months // 12, months % 12 + 1, begun.day) if begun.month else None
     try:
         start = date(begun.year or _COMMON_YEAR, begun.month, begun.day)
-    except ValueError:
-        return None
-    try:
         end = start + timedelta(days=amount * (7 if span.unit == "week" else 1))
-    except OverflowError:
+    except (ValueError, OverflowError):
         return None
     return Date(year=end.year if begun.year else 0, month=end.month, day=end.day)
 
