@@ -65,9 +65,13 @@ def ingested(words: list[str], folder: Path, env: dict[str, str]) -> "subprocess
     return subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+def catalogue_file(data: Path) -> Path:
+    return data / "corpora" / "made" / FILE_NAME
+
+
 def vectors(data: Path) -> Any:
     """The vectors of all passages, by id."""
-    catalogue = Catalogue(data / "corpora" / "made" / FILE_NAME, 64)
+    catalogue = Catalogue(catalogue_file(data), 64)
     try:
         assert catalogue.counts()[1] == PASSAGES
         return np.concatenate([matrix for _, matrix in catalogue.everything(1000)])
@@ -95,7 +99,7 @@ def test_ingestion_completes_after_losing_a_node(tmp_path: Path, monkeypatch: py
             env = {**os.environ, "MARAG_DATA_DIR": str(data), "RAY_ADDRESS": cluster.address}
             with ingested(words, tmp_path, env) as process:
                 started = time.monotonic()
-                while words and not list(data.rglob(FILE_NAME)) and time.monotonic() - started < SECONDS_TO_START:
+                while words and not catalogue_file(data).exists() and time.monotonic() - started < SECONDS_TO_START:
                     time.sleep(0.01)
                 if words:
                     cluster.remove_node(nodes[0], allow_graceful=False)
