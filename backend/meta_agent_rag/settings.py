@@ -50,9 +50,15 @@ class Settings(ModelSettings):
         description="Under MONITOR_POLICY=vote, who names the deficit: rules over the derivation's `facts`, or the "
         "model as `critic`, as under the other policies.",
     )
-    routes: Names = Field(
-        ("plain_pass", "chain_of_thought", "step_by_step", "chain_of_thought", "chain_of_thought"),
-        description="Routes that vote beside the draft and the derivation, in the order in which they are drawn.",
+    routes: Names | None = Field(
+        None,
+        description="Routes that vote beside draft and derivation, in this order; default: `plain_pass,"
+        "chain_of_thought,step_by_step,chain_of_thought,chain_of_thought`, and `plain_pass` with the packaged model.",
+    )
+    plans: Literal["model", "grammar"] | None = Field(
+        None,
+        description="Who plans a derivation: the `model`, if the question's grammar gives no plan, or the `grammar` "
+        "alone; default: `model`, and `grammar` with the packaged model, whose plans do not hold.",
     )
     vote_share: UnitFloat = Field(
         0.7, description="Share of the vote that elects an answer without asking another route."

@@ -28,10 +28,11 @@ def one_model(settings: Settings) -> Settings:
 
 
 def as_served(settings: Settings, before: Mapping[str, Any]) -> Settings:
-    """The settings of a resumed run: TIERS and EMBEDDED_MODEL are those of its start, unless set."""
+    """The settings of a resumed run: TIERS, EMBEDDED_MODEL, ROUTES and PLANS are those of its start, unless set."""
     tiers = {} if "tiers" in settings.model_fields_set else {"tiers": before.get("tiers", "by_stage")}
     embedded = {"embedded_model": embedded_model_of(before)} if settings.embedded_model == AUTO else {}
-    return settings.model_copy(update=tiers | embedded)
+    demands = {name: before[name] for name in ("routes", "plans") if name in before and getattr(settings, name) is None}
+    return settings.model_copy(update=tiers | embedded | demands)
 
 
 def embedded_model_of(settings: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from meta_agent_rag.agent.facts.demands import voters
 from meta_agent_rag.agent.routes.route import Route, discover_routes
 from meta_agent_rag.errors import ModelError
 from meta_agent_rag.settings import Settings
@@ -16,7 +17,7 @@ USELESS = {"chains": [{"of": "", "facts": [QUESTION]}], "operator": "last"}
 
 def test_routes_are_discovered() -> None:
     assert len(ROUTES) >= 4
-    assert set(Settings.load().routes) <= set(ROUTES)
+    assert set(voters(Settings.load())) <= set(ROUTES)
 
 
 @pytest.mark.parametrize("route", ROUTES.values(), ids=lambda route: route.name)

@@ -26,6 +26,7 @@ from ..telemetry import Value
 from .context import Context, Task
 from .deficits import DeficitRegistry, discover_deficits
 from .derivation.operator import Operators, discover_operators
+from .facts.demands import with_demands
 from .graph import build_graph
 from .monitoring.monitor import monitor_encoder as encoder_of_monitor
 from .monitoring.monitor import policy
@@ -240,6 +241,7 @@ async def open_engine(
 ) -> AsyncIterator[Engine]:
     """An engine as the settings describe it; components passed in are used instead, and left open."""
     policy(settings)
+    settings = with_demands(settings)
     usual = Settings.model_fields["monitor_similarity_threshold"].default
     if settings.monitor_policy != "paper" and settings.monitor_similarity_threshold != usual:
         _LOG.warning("MONITOR_SIMILARITY_THRESHOLD only applies with MONITOR_POLICY=paper and is ignored.")

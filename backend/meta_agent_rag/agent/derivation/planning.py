@@ -54,6 +54,8 @@ async def plan_for(
     by_grammar = None if "grammar" in settings.loop_without else unfolded(question)
     if by_grammar is not None and by_grammar.operator in operators:
         return Planned(plan=by_grammar)
+    if settings.plans == "grammar":
+        return Planned(plan=None, fault="the question's grammar gives no plan")
     asked = _messages(settings, question, operators)
     if "plan_checks" in settings.loop_without:
         return (await _asked(model, question, operators, asked, round_=round_, fault_in=flaw_of))[0]

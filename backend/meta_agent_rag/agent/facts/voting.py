@@ -15,6 +15,7 @@ from ..routes import DERIVATION, DRAFT, Ballot, RouteAnswer, Vote
 from ..routes.route import RouteInput
 from ..routes.vote import cast, count, decided, same, support_for, upholds
 from ..state import VERDICTS, Draft, Round, Signals, State
+from .demands import voters
 from .diagnosis import findings_of
 
 _STANDS = 1.6
@@ -40,8 +41,7 @@ async def run_vote(
     earlier = state.get("routes", ())
     drawn: list[RouteAnswer] = []
     vote = counted(earlier)
-    routes = () if "vote" in context.settings.loop_without else context.settings.routes
-    for name in routes[len(earlier) :]:
+    for name in voters(context.settings)[len(earlier) :]:
         if _decided(context, vote):
             break
         taken = sum(answer.route == name for answer in (*earlier, *drawn))

@@ -61,7 +61,7 @@ def calibrated_policy(signals: Signals, settings: Settings) -> Judgement:
 
 def _vote(settings: Settings) -> Policy:
     known = discover_routes(settings.routes_dir)
-    for name in settings.routes:
+    for name in settings.routes or ():
         named("route", name, known)
     calibration_of_votes(settings)  # an unusable file is rejected before the first call
     return agreement_policy  # the vote itself decides (`facts.py`); signals alone only allow a comparison
