@@ -79,6 +79,23 @@ def test_agent_nouns_and_place_words_are_not_mistaken_for_verbs_or_comparisons(
     assert "the claim says" not in str(confirm(sentence, right, [sentence]).fault)
 
 
+def test_a_number_that_follows_a_word_is_a_name_if_the_sentence_before_has_both() -> None:
+    text = "There is drumming in flat 9. The tenant promised to stop at 8 pm. Flat 12 heard nothing."
+    said = ["The tenant promised to stop at 8 pm."]
+    assert confirm(text, "The tenant of flat 9 promised to stop.", said).supported
+    assert confirm(text, "The tenant of flat 12 promised to stop.", said).fault == "12 is not in the passage"
+    assert (
+        confirm(text, "The tenant promised to stop within 9 minutes.", said).fault == "9 minutes is not in the passage"
+    )
+
+
+def test_a_period_is_no_party() -> None:
+    text = "The portrait shows Captain Wray, painted by his sister Henrietta the year before he sailed."
+    claim = "It is by the captain's sister Henrietta, who painted him a year before the voyage."
+    assert confirm(text, claim, [text]).supported
+    assert confirm(text, "Henrietta was painted by Captain Wray.", [text]).fault
+
+
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [

@@ -17,13 +17,14 @@ FILES = (
     "tuned_seventh.yaml",
     "tuned_eighth.yaml",
     "tuned_ninth.yaml",
+    "tuned_tenth.yaml",
     "held_out.yaml",
     "two_passages.yaml",
 )
 RIGHT_SHOWN = 57 / 60
 WRONG_SHOWN = 2 / 120
-SLY_SHOWN = 0.38
-"""The share of wrong answers shown if the critic rejects only the control claim; measured: 334 of 898."""
+SLY_SHOWN = 0.39
+"""The share of wrong answers shown if the critic rejects only the control claim; measured: 394 of 1,018."""
 
 
 def cases_of(file: str, *, right: bool) -> Sequence[Case]:

@@ -41,6 +41,16 @@ def read(text: str) -> tuple[Figure, ...]:
         ("One third of the members and a quarter of the guests left.", [(33.3, "percent"), (25.0, "percent")]),
         ("Tre quarti dei soci erano presenti.", [(75.0, "percent")]),
         ("It was a double-blind trial of half an hour.", [(0.5, "hour")]),
+        ("Half a dozen of the pupils, two dozen parents and a dozen cups.", [(6.0, ""), (24.0, ""), (12.0, "cup")]),
+        ("The walk takes a quarter of an hour.", [(15.0, "minute")]),
+        ("A quarter of the members left.", [(25.0, "percent")]),
+        ("Enfournez pendant un quart d'heure, puis une heure et demie.", [(15.0, "minute"), (1.5, "hour")]),
+        ("La visita dura tres cuartos de hora, no una hora y media.", [(45.0, "minute"), (1.5, "hour")]),
+        ("La visita dura un quarto d'ora, con mezza dozzina di soste.", [(15.0, "minute"), (6.0, "")]),
+        ("A visita dura um quarto de hora e meia dúzia de fotos.", [(15.0, "minute"), (6.0, "")]),
+        ("De wandeling duurt drie kwartier en niet een half uur.", [(45.0, "minute"), (0.5, "hour")]),
+        ("Das ist ein halbes Dutzend von den Kindern.", [(6.0, "")]),
+        ("所要時間は高速船で35分、普通船で1時間20分です。", [(35.0, "minute"), (4 / 3, "hour")]),
         ("女将は十七年間、店を営んでいました。", [(17.0, "year")]),
         ("船は3時間15分で島に着きます。", [(3.25, "hour")]),
         ("这个月用了240千瓦时的电。", [(240.0, "kilowatt_hour")]),
@@ -58,6 +68,18 @@ def test_numbers_are_parsed_with_their_units(text: str, values: list[tuple[float
 def test_a_long_date_is_parsed_in_every_language(code: str, day: date) -> None:
     (figure,) = figures(format_date(day, "long", locale=code), code)
     assert figure.date == Date(year=day.year, month=day.month, day=day.day)
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("Dal 1° luglio la guida è sua.", [(7, 1)]),
+        ("Aperto dal 1° al 15 agosto.", [(8, 1), (8, 15)]),
+        ("Abierto desde el 1.º de julio y el 1º de agosto.", [(7, 1), (8, 1)]),
+    ],
+)
+def test_the_first_of_a_month_is_a_date(text: str, days: list[tuple[int, int]]) -> None:
+    assert [(one.date.month, one.date.day) for one in read(text) if one.date is not None] == days
 
 
 @pytest.mark.parametrize(

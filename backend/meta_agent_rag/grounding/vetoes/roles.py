@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
+from ...text.figures.lexicon import unit_names
 from ..support.grounds import Grounds
 from ..support.statement import FREE_ORDER, Item, Statement
 from . import Veto
@@ -15,6 +16,7 @@ _BY_AGENT = (
     r"\bby\s+(?:(?:the|an?)\s+)?(?:[A-Z][\w-]*\s+)?{noun}\b"
     r"|\b{noun}\s+(?:[A-Z][\w.-]*\s+){{0,3}}[A-Z][\w.-]*['\u2019]s?\b"
 )
+_PERIODS = frozenset({"year", "month", "week", "day", "hour", "minute"})
 _BESIDE_THE_POINT = frozenset({"in", "at", "on", "during", "since", "until", "im", "am", "seit"})
 
 
@@ -122,7 +124,7 @@ def _sides(statement: Statement, place: int) -> tuple[list[Item], list[Item]]:
 
 
 def _counts(item: Item, statement: Statement) -> bool:
-    if item.written.lower() in statement.grammar.telling:
+    if item.written.lower() in statement.grammar.telling or unit_names().get(item.written.lower()) in _PERIODS:
         return False
     return item.is_name or item.is_bare or statement.language not in FREE_ORDER
 

@@ -29,6 +29,8 @@ _CLOCK = re.compile(
 )
 _BEGINS = re.compile(r"\b(?:start|begin|open|clos|end|meet|leav|depart|arriv|finish)\w*", re.IGNORECASE)
 _SENTENCE = 50
+_MINUTES_SIGN = "\u5206"
+"""In Chinese, minutes only behind hours: alone it may be a point or a share."""
 _AFTER_NOON = frozenset({"\u5348\u5f8c", "\u4e0b\u5348", "\uc624\ud6c4"})
 _LAPSE = re.compile(r"(?<![\d:])(\d{1,2}):([0-5]\d):([0-5]\d(?:[.,]\d+)?)(?![\d:])")
 _ISO = re.compile(r"(?<!\d)(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?!\d)")
@@ -38,7 +40,7 @@ _SIGNS = re.compile(
     r"|(?<!\d)(?P<m2>\d{1,2})\s?[月월]\s?(?P<d2>\d{1,2})\s?[日일](?!間)"
 )
 _FROM = re.compile(
-    r"(?<![\d.,])(\d{1,2})(?:st|nd|rd|th|er|\u00ba|\.)?\s?(?:-|\u2013|to|until|and|bis|und|au|et|al|y|e|a|tot|en)\s?(?:the\s|le\s)?$"
+    r"(?<![\d.,])(\d{1,2})(?:st|nd|rd|th|er|\.?[\u00ba\u00b0]|\.)?\s?(?:-|\u2013|to|until|and|bis|und|au|et|al|y|e|a|tot|en)\s?(?:the\s|le\s)?$"
 )
 _LOOK_BACK = 20
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|er|re|e|\u00ba|\u00aa)\b")
@@ -118,7 +120,7 @@ def _named_dates() -> re.Pattern[str]:
     month = lexicon.alternation(lexicon.months())
     of = r"(?:\s+(?:of|de|del|di|d')\s?|\s+|\s?-\s?)"
     return re.compile(
-        rf"(?<![\d.,])(?P<d>\d{{1,2}})(?:st|nd|rd|th|er|\u00ba|\u00aa|\.)?{of}(?P<m>{month})\b\.?(?:,?{of}(?P<y>\d{{4}})\b)?"
+        rf"(?<![\d.,])(?P<d>\d{{1,2}})(?:st|nd|rd|th|er|\.?[\u00ba\u00aa\u00b0]|\.)?{of}(?P<m>{month})\b\.?(?:,?{of}(?P<y>\d{{4}})\b)?"
         rf"|\b(?P<m2>{month})\b\.?\s+(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?\b(?!\s?[%:.]\d)(?:,?\s+(?P<y2>\d{{4}})\b)?"
         rf"|\b(?P<m3>{month})\b\.?,?{of}(?P<y3>\d{{4}})\b",
         re.IGNORECASE,
@@ -168,6 +170,8 @@ def _quantities(text: str, language: str) -> Iterator[Figure]:
             unit = lexicon.unit_names()[named.lower()] if named else lexicon.unit_symbols()[behind["symbol"]]
             if (per := _per_unit().match(text, end)) and measurable(unit):
                 unit, end = f"{unit} / {lexicon.unit_symbols()[per[1]]}", per.end()
+        elif language == "ja" and text[end : end + 1] == _MINUTES_SIGN:
+            unit, end = "minute", end + 1
         elif not text[end : end + 1].isspace() and (ordinal := _ORDINAL.match(text, end)):
             end = ordinal.end()
         position = end
@@ -192,8 +196,6 @@ def _is_no_unit(behind: re.Match[str], written: str, language: str) -> bool:
     return behind[0] == "s" or (language != "de" and bool(behind["name"]) and behind["name"][:1].isupper())
 
 
-_MINUTES_SIGN = "\u5206"
-"""Minutes only behind hours: alone it may be a part or a share."""
 _AND = re.compile(r"\s*,?\s*(?:and|und|et|y|e|en|og|och|и)?\s*")
 
 
