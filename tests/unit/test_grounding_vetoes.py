@@ -40,6 +40,8 @@ def confirm(text: str, claim: str, words: Sequence[str], question: str = "") -> 
         ("places", "Strand was born in Oslo and died in Lyon.", "Strand was born in Lyon.", "Strand died in Lyon."),
         ("parties", "The plant in Brno made a profit, the one in Porto a loss.", "The plant in Brno made a loss.",
          "The plant in Brno made a profit."),
+        ("parties", "Half is due on the day before, everything on the same day.",
+         "Everything is due on the day before, half on the same day.", "On the day before, half of it is due."),
         ("modifiers", "The stone oven bakes 96 loaves; the electric one bakes 60.",
          "The electric oven bakes 96 loaves.", "The stone oven bakes 96 loaves."),
         ("opposites", "Spelling is disabled by default.", "Spelling is enabled by default.",
@@ -87,6 +89,25 @@ def test_a_number_that_follows_a_word_is_a_name_if_the_sentence_before_has_both(
     assert (
         confirm(text, "The tenant promised to stop within 9 minutes.", said).fault == "9 minutes is not in the passage"
     )
+
+
+def test_days_of_the_week_are_known_in_every_language() -> None:
+    text = "Die Betreuung ist von Montag bis Donnerstag bis 16.30 Uhr offen, am Freitag bis 15 Uhr."
+    assert confirm(text, "On Fridays the care closes at 3 p.m.", [text]).supported
+    assert confirm(text, "On Wednesday the care closes at 4:30 p.m.", [text]).supported
+    assert confirm(text, "On Sundays the care closes at 3 p.m.", [text]).fault == "Sundays is not mentioned"
+    assert confirm("It opens Monday to Thursday.", "It opens on Tuesdays.", ["It opens Monday to Thursday."]).supported
+
+
+def test_forms_of_address_are_not_compared_between_languages() -> None:
+    text = "Frau Oelmann übernimmt die Leitung der Schule von Herrn Drexl."
+    assert confirm(text, "Ms Oelmann is the new head; her predecessor was Mr Drexl.", [text]).supported
+
+
+def test_adverbs_between_commas_are_no_entries_of_a_list() -> None:
+    text = "They showed otters on 14 nights, and also roe deer, badgers, stoats, foxes and, once, a polecat."
+    assert confirm(text, "Six kinds of mammals were seen.", [text]).derived[0].operation == "count"
+    assert confirm(text, "Seven kinds of mammals were seen.", [text]).fault == "7 is not in the passage"
 
 
 def test_a_period_is_no_party() -> None:

@@ -18,13 +18,14 @@ FILES = (
     "tuned_eighth.yaml",
     "tuned_ninth.yaml",
     "tuned_tenth.yaml",
+    "tuned_eleventh.yaml",
     "held_out.yaml",
     "two_passages.yaml",
 )
 RIGHT_SHOWN = 57 / 60
 WRONG_SHOWN = 2 / 120
-SLY_SHOWN = 0.39
-"""The share of wrong answers shown if the critic rejects only the control claim; measured: 394 of 1,018."""
+SLY_SHOWN = 0.41
+"""The share of wrong answers shown if the critic rejects only the control claim; measured: 460 of 1,138."""
 
 
 def cases_of(file: str, *, right: bool) -> Sequence[Case]:

@@ -39,6 +39,8 @@ def read(text: str) -> tuple[Figure, ...]:
         ("Transcurrieron unos quince años entre una obra y la otra.", [(15.0, "year")]),
         ("It cost 5.60 EUR per group, or USD 6.10.", [(5.6, "currency:EUR"), (6.1, "currency:USD")]),
         ("One third of the members and a quarter of the guests left.", [(33.3, "percent"), (25.0, "percent")]),
+        ("Durée : 2 h 15, avec entracte.", [(135.0, "minute")]),
+        ("Le train part à 2 h 15.", [(135.0, "clock")]),
         ("Tre quarti dei soci erano presenti.", [(75.0, "percent")]),
         ("It was a double-blind trial of half an hour.", [(0.5, "hour")]),
         ("Half a dozen of the pupils, two dozen parents and a dozen cups.", [(6.0, ""), (24.0, ""), (12.0, "cup")]),
@@ -75,10 +77,11 @@ def test_a_long_date_is_parsed_in_every_language(code: str, day: date) -> None:
     [
         ("Dal 1° luglio la guida è sua.", [(7, 1)]),
         ("Aperto dal 1° al 15 agosto.", [(8, 1), (8, 15)]),
+        ("Wir fahren vom 12. bis zum 16. Mai.", [(5, 12), (5, 16)]),
         ("Abierto desde el 1.º de julio y el 1º de agosto.", [(7, 1), (8, 1)]),
     ],
 )
-def test_the_first_of_a_month_is_a_date(text: str, days: list[tuple[int, int]]) -> None:
+def test_days_of_a_month_are_dates(text: str, days: list[tuple[int, int]]) -> None:
     assert [(one.date.month, one.date.day) for one in read(text) if one.date is not None] == days
 
 

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import pairwise
 
 from ...text.figures import Figure, figures, in_digits
 from ...text.figures.figure import same_value
-from ...text.figures.lexicon import months
+from ...text.figures.lexicon import alternation, months, weekdays
 from ...text.language import language_of
 from ...text.tokens import Token, tokens
 from .words import Grammar, grammar, openers
@@ -109,6 +109,16 @@ class Statement:
                 found |= {(first + more - 1) % 12 + 1 for more in range((last - first) % 12)}
         return frozenset(found)
 
+    @cached_property
+    def _weekdays(self) -> frozenset[int]:
+        """The days of the week that it names, and those between two: Tuesday in "Monday to Thursday"."""
+        named = [(match, weekdays()[match[1].lower()]) for match in _weekday().finditer(self.text)]
+        found = {day for _, day in named}
+        for (one, first), (other, last) in pairwise(named):
+            if _UNTIL.fullmatch(self.text[one.end() : other.start()]):
+                found |= {(first + more) % 7 for more in range((last - first) % 7)}
+        return frozenset(found)
+
     def holds(self, item: Item) -> bool:
         """Does the sentence mention it?"""
         if item.figure is not None:
@@ -116,7 +126,11 @@ class Statement:
         # as `same_as`, for all words at once
         if item.stem in self.stems or (item.is_name and item.written.lower() in self._words):
             return True
-        return item.is_name and months().get(item.written.lower()) in self._months
+        if not item.is_name:
+            return False
+        name = item.written.lower()
+        day = weekdays().get(name, weekdays().get(name.removesuffix("s")))
+        return months().get(name) in self._months or day in self._weekdays
 
     def is_passive(self, place: int) -> bool:
         """Is the verb at a place in the passive voice: does one of the next items name the agent?"""
@@ -256,6 +270,12 @@ def _with_bare_values_joined(items: Sequence[Item]) -> tuple[Item, ...]:
         alone = item.clause not in worded and joined
         joined.append(replace(item, clause=before) if alone else item)
     return tuple(joined)
+
+
+@cache
+def _weekday() -> re.Pattern[str]:
+    letter = r"[^\W_\u3040-\uffff]"  # of an alphabet
+    return re.compile(rf"(?<!{letter})({alternation(weekdays())})(?:s\b|(?!{letter}))", re.IGNORECASE)
 
 
 def _more_follows(words: Sequence[Token], known: Grammar) -> bool:

@@ -73,6 +73,12 @@ def openers() -> frozenset[str]:
 
 
 @cache
+def forms_of_address() -> frozenset[str]:
+    """Words before a person's name, in every language, in lower case: Ms, Frau, Monsieur."""
+    return frozenset(map(str, _rows("words.yaml")["forms_of_address"]))
+
+
+@cache
 def asking(language: str) -> frozenset[str]:
     """Stems of words that a question contains only because it is a question."""
     return _stems(frozenset(map(str, _rows("words.yaml")["asking"].get(language, ()))), language)

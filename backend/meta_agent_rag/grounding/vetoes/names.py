@@ -5,6 +5,7 @@ from itertools import zip_longest
 
 from ..support.grounds import Grounds
 from ..support.statement import Item, Statement
+from ..support.words import forms_of_address
 from . import Veto
 
 
@@ -18,7 +19,9 @@ def _fault(grounds: Grounds) -> str | None:
     ]
     if not missing:
         return None
-    if not grounds.same_language:  # names differ between languages: each unknown one may match one that is left over
+    if not grounds.same_language:
+        missing = [item for item in missing if item.written.lower() not in forms_of_address()]
+        # names differ between languages: each unknown one may match one that is left over
         known = grounds.claim.items
         left = [
             item

@@ -32,6 +32,17 @@ def months() -> Mapping[str, int]:
 
 
 @cache
+def weekdays() -> Mapping[str, int]:
+    """Lower-case names of the days of the week, in full, with the day's number from Monday, 0."""
+    found: dict[str, int] = {}
+    for code in _LOCALES:
+        for context in ("format", "stand-alone"):
+            for number, name in _locale(code).days[context]["wide"].items():
+                found.setdefault(name.lower(), number)
+    return found
+
+
+@cache
 def unit_names() -> Mapping[str, str]:
     """Lower-case unit names with the unit: `percent`, `currency:CODE` or a name that Pint knows."""
     return _with_own({name: unit for code in _LOCALES for unit, name in _patterns(code, "long")}, "names")

@@ -29,6 +29,8 @@ _CLOCK = re.compile(
 )
 _BEGINS = re.compile(r"\b(?:start|begin|open|clos|end|meet|leav|depart|arriv|finish)\w*", re.IGNORECASE)
 _SENTENCE = 50
+_LASTS = re.compile(r"\b(?:dur[ée]\w*|dura|pendant|temps|trajet|faut|comptez)\b[^.;]*$", re.IGNORECASE)
+"""Before "2 h 15", words that make it a duration."""
 _MINUTES_SIGN = "\u5206"
 """In Chinese, minutes only behind hours: alone it may be a point or a share."""
 _AFTER_NOON = frozenset({"\u5348\u5f8c", "\u4e0b\u5348", "\uc624\ud6c4"})
@@ -40,7 +42,7 @@ _SIGNS = re.compile(
     r"|(?<!\d)(?P<m2>\d{1,2})\s?[月월]\s?(?P<d2>\d{1,2})\s?[日일](?!間)"
 )
 _FROM = re.compile(
-    r"(?<![\d.,])(\d{1,2})(?:st|nd|rd|th|er|\.?[\u00ba\u00b0]|\.)?\s?(?:-|\u2013|to|until|and|bis|und|au|et|al|y|e|a|tot|en)\s?(?:the\s|le\s)?$"
+    r"(?<![\d.,])(\d{1,2})(?:st|nd|rd|th|er|\.?[\u00ba\u00b0]|\.)?\s?(?:-|\u2013|to|until|and|bis|und|au|et|al|y|e|a|tot|en)\s?(?:the\s|le\s|zum\s|den\s)?$"
 )
 _LOOK_BACK = 20
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|er|re|e|\u00ba|\u00aa)\b")
@@ -142,8 +144,13 @@ def _clocks(text: str) -> Iterator[Figure]:
             hour = hour % 12 + (12 if match["part"] in _AFTER_NOON else 0)
         if match["half_hour"]:
             minute = 30
+        lasts = match["m4"] and _LASTS.search(text, max(0, match.start() - _LOOK_BACK), match.start())
         yield Figure(
-            written=match[0], start=match.start(), end=match.end(), numbers=(60.0 * hour + minute,), unit=CLOCK
+            written=match[0],
+            start=match.start(),
+            end=match.end(),
+            numbers=(60.0 * hour + minute,),
+            unit="minute" if lasts else CLOCK,
         )
 
 

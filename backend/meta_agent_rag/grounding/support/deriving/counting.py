@@ -4,9 +4,11 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ....text.figures import Figure
+from ....text.words import stop_words
 from ..statement import Statement
 
 _LIST_BREAK = re.compile(r"\s*(?:,|;|\u3001|\uff0c|\band\b|\bund\b|\bet\b|\by\b|\be\b|\bor\b|\boder\b)\s*")
+_ADVERBS = frozenset({"also", "even", "once", "twice", "sometimes", "too", "finally", "lastly", "of", "course"})
 _ENGLISH = frozenset({"a", "an", "the", "one"})
 _LONGEST_ENTRY = 4
 _MOST_COUNTED = 50
@@ -25,7 +27,7 @@ def counted(
     if wanted == len(table):
         return f"{', '.join(row.label for row in table)}: {wanted}"
     for stretch in (one for statement in named if freely for one in _stretches(statement.text)):
-        if len(entries := [entry for entry in _LIST_BREAK.split(stretch) if entry.strip()]) == wanted:
+        if len(entries := [entry for entry in _LIST_BREAK.split(stretch) if _says_something(entry)]) == wanted:
             return f"{'; '.join(entries)}: {wanted}"
     for statement in named:
         for amounts in _amounts(statement):
@@ -39,6 +41,11 @@ def counted(
                 ]
                 return f"{', '.join(bare)}: {wanted}"
     return ""
+
+
+def _says_something(entry: str) -> bool:
+    """Is it more than an adverb between two commas, such as "once"?"""
+    return any(word not in stop_words() and word not in _ADVERBS for word in entry.lower().split())
 
 
 def _stretches(text: str) -> list[str]:
