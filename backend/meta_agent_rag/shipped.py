@@ -12,6 +12,7 @@ _PLACES = {
     "questions.json": "benchmarks/sample/questions.json",
     "2wikimultihopqa.zip": "benchmarks/recorded/2wikimultihopqa.zip",
     "hotpotqa.zip": "benchmarks/recorded/hotpotqa.zip",
+    "musique.zip": "benchmarks/recorded/musique.zip",
     "course": "docs/examples/course",
 }
 

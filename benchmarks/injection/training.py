@@ -26,6 +26,7 @@ _WEIGHT_OF_FOLLOWING, _WEIGHT_OF_TOGETHER = 0.3, 0.45
 """Weight of concepts relative to n-grams: with a higher value, the fit relies on them more."""
 _WEIGHT_OF_MADE = 1.0
 _WEIGHT_OF_FOUND = 0.5
+_WEIGHT_OF_WRITTEN = 2.0
 _CLOSE, _HINT, _HARD, _SHARE = 1.0, -1.0, -2.5, 0.25
 _EACH, _EACH_FOREIGN, _EACH_HARMLESS = 90, 24, 60
 _TURNS = 6
@@ -139,6 +140,15 @@ def made_harmless() -> list[LabelledText]:
     return [
         LabelledText(text=text, attack=False, kind="made", group=f"made {kind}", weight=_WEIGHT_OF_MADE)
         for text, kind in texts
+    ]
+
+
+def written_harmless() -> list[LabelledText]:
+    """The texts of `grammar/lookalikes.yaml`: orders and secrets among people."""
+    return [
+        LabelledText(text=text, attack=False, kind="made", group=f"written {kind}", weight=_WEIGHT_OF_WRITTEN)
+        for kind, texts in grammar("lookalikes").items()
+        for text in texts
     ]
 
 

@@ -42,7 +42,7 @@ def test_ingest_reports_the_outcome_of_each_file(docs: Path) -> None:
     (docs / "copy.md").write_bytes((docs / "b.md").read_bytes())
     result = marag("ingest", str(docs), "--corpus", "notes")
     assert result.exit_code == 1
-    assert "broken.pdf: its content is not a supported format" in result.stdout
+    assert "broken.pdf: its content is in none of the supported formats" in result.stdout
     assert "empty.txt: it has 0 bytes" in result.stdout
     assert "copy.md: it has the same content as" in result.stdout
     assert "notes: 3 unchanged, 3 skipped; 0 passages encoded" in result.stdout

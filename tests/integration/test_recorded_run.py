@@ -74,7 +74,7 @@ def test_the_replay_contains_all_methods(replayed: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["2wikimultihopqa", "hotpotqa"])
+@pytest.mark.parametrize("name", ["2wikimultihopqa", "hotpotqa", "musique"])
 def test_the_packed_runs_match_their_records(name: str, tmp_path: Path) -> None:
     # to update one: `python -m benchmarks.tools.pack RUN benchmarks/recorded/NAME.zip`
     record = RECORD.with_name(f"{name}.jsonl.gz")

@@ -142,7 +142,7 @@ def test_a_file_that_is_not_a_cache_is_reported_with_a_remedy(path: Path) -> Non
     path.parent.mkdir()
     path.write_bytes(b"certainly not a database, and long enough to be looked at" * 100)
     with pytest.raises(
-        SettingsError, match=r"responses\.sqlite' cannot be used \(.*\); move .* RESPONSE_CACHE=false\."
+        SettingsError, match=r"responses\.sqlite' cannot be used \(.*\); set MARAG_DATA_DIR .* RESPONSE_CACHE=false\."
     ):
         ResponseCache(path)
     assert path.read_bytes().startswith(b"certainly")

@@ -1,4 +1,4 @@
-"""`marag deficits list|check`: the knowledge deficits that the critic can name."""
+"""`marag deficits list|check`: the knowledge deficits that can be diagnosed."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +13,7 @@ from .shared.managing import add_group
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    add_group(app, "deficits", "The knowledge deficits that the critic can name.", list_, check)
+    add_group(app, "deficits", "The knowledge deficits that can be diagnosed.", list_, check)
 
 
 @reporting

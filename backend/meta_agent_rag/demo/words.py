@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..agent.state import NO_DEFICIT
+from ..grounding.confidence import is_doubtful
 from ..text.normalise import normalised
 
 if TYPE_CHECKING:
@@ -83,8 +84,10 @@ def repair(plan: "RepairPlan") -> str:
     return f"{again}: “{plan.directive.strip()}”"
 
 
-def stop_reason(reason: str) -> str:
-    """The reason why the loop ended, in a sentence."""
+def stop_reason(reason: str, p_correct: float | None = None) -> str:
+    """The reason why the loop ended, in a sentence; `p_correct` is the estimate (0..1) for the returned draft."""
+    if reason == "satisfied" and is_doubtful(p_correct):
+        return "No repair is left, so the best supported draft is returned, although it is probably wrong."
     return STOP_REASONS.get(reason, f"It stopped: {spoken(reason)}.")
 
 

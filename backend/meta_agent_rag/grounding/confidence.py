@@ -78,6 +78,11 @@ def level(score: float, *, calibrated: bool = False) -> Level:
     return "medium" if score >= MEDIUM_FROM else "low"
 
 
+def is_doubtful(probability: float | None) -> bool:
+    """Is an answer with this probability of being right, if known, more likely wrong?"""
+    return probability is not None and probability < EVEN
+
+
 def _retrieval(scores: Sequence[float], cited: Sequence[int]) -> float:
     counted = [scores[number - 1] for number in dict.fromkeys(cited) if 1 <= number <= len(scores)]
     return sum(counted) / len(counted) if counted else max(scores, default=0.0)

@@ -35,7 +35,9 @@ def read_document(file: File, parsers: Iterable[Parser] | None = None) -> Docume
 def _chosen(file: File, parsers: Iterable[Parser]) -> Parser:
     parser = next((parser for parser in parsers if parser.recognises(file)), None)
     if parser is None:
-        raise Refused("type", "its content is not a supported format, whatever its name")
+        raise Refused(
+            "type", "its content is in none of the supported formats, whatever its name; convert it, or leave it out"
+        )
     return parser
 
 

@@ -128,5 +128,6 @@ def _unwritable(path: Path, error: Exception) -> StorageError:
 
 def _unusable(path: Path, error: Exception) -> SettingsError:
     return SettingsError(
-        f"The response cache {str(path)!r} cannot be used ({error}); move the file away, or set RESPONSE_CACHE=false."
+        f"The response cache {str(path)!r} cannot be used ({error}); set MARAG_DATA_DIR to a writable "
+        "folder, move the file away if it is damaged, or set RESPONSE_CACHE=false."
     )

@@ -1,4 +1,4 @@
-"""The knowledge deficits that the critic can name, one file each.
+"""The knowledge deficits that can be diagnosed, one file each.
 
 Built-in files, files of `DEFICITS_DIR` and entry points of the group `meta_agent_rag.deficits` are loaded
 and validated in the same way.

@@ -26,7 +26,10 @@ class DeficitRegistry:
         seen: set[str] = set()
         for deficit in self.deficits:
             if deficit.name in seen:
-                raise DuplicateNameError(f"Two deficits are named {deficit.name!r}; rename one of them.")
+                raise DuplicateNameError(
+                    f"Two deficits are named {deficit.name!r} (built-in, of a package, or in DEFICITS_DIR); rename or "
+                    "remove one."
+                )
             seen.add(deficit.name)
 
     def __iter__(self) -> Iterator[Deficit]:

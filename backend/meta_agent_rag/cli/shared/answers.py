@@ -39,8 +39,10 @@ def _round(round_: "Round", before: "Round | None", passages: "Mapping[str, Foun
     if round_.plan is not None:
         yield f"[bold]Repair ({spoken(round_.plan.deficit)}).[/] {_instruction(round_)}\n"
     quotes = "".join(f"\n    {_quoted(quote, round_, passages)}" for quote in round_.draft.quotes)
-    name = "The first draft" if round_.index == 0 else "The new draft"
-    yield f"[bold]{name}[/] answers [cyan]{plain(round_.draft.short_answer or 'nothing')}[/].{quotes}\n"
+    adopted = round_.plan is not None and round_.plan.repair == "conclude"
+    name = "The first draft" if round_.index == 0 else "The adopted answer" if adopted else "The new draft"
+    verb, said = "is" if adopted else "answers", plain(round_.draft.short_answer or "nothing")
+    yield f"[bold]{name}[/] {verb} [cyan]{said}[/].{quotes}\n"
     derivation = round_.derivation
     if derivation is not None and (before is None or derivation != before.derivation):
         if derivation.plan is None:
@@ -77,9 +79,11 @@ def _outcome(row: "Row", one_pass: "Row | None", rounds: "tuple[Round, ...]") ->
     from ...demo.runs.tour import LOOP, ONE_PASS, RIGHT
     from ...demo.words import stop_reason
 
+    chance = rounds[row["chosen"]].p_correct
     verdict = "right" if row["f1"] >= RIGHT else "wrong"
+    verdict += f" (F1 {100 * row['f1']:.0f}, not exact)" if RIGHT <= row["f1"] < 1 else ""
     lines = [
-        f"[bold]Result: {verdict}.[/] {plain(stop_reason(row['stop_reason']))} "
+        f"[bold]Result: {verdict}.[/] {plain(stop_reason(row['stop_reason'], chance))} "
         f"The gold answer is [bold]{plain(row['gold'])}[/]."
     ]
     method = str(row["method"])
@@ -92,7 +96,6 @@ def _outcome(row: "Row", one_pass: "Row | None", rounds: "tuple[Round, ...]") ->
         lines.append(
             f"    {plain(name):<13} [{colour}]{plain(answer or 'nothing')}[/] [dim](F1 {100 * f1:.0f}{spent})[/]"
         )
-    chance = rounds[row["chosen"]].p_correct
     if chance is not None:
         lines.append(f"    Estimated probability that the loop's answer is correct: {chance:.0%}.")
     return "\n".join(lines) + "\n"

@@ -84,12 +84,18 @@ def small_model_hint(choice: "Choice") -> str | None:
 
 
 def _judged(round_: "Round") -> str:
-    return "satisfied" if round_.satisfied else "not satisfied"
+    from ...grounding.confidence import is_doubtful
+
+    if not round_.satisfied:
+        return "not satisfied"
+    return "accepts it for lack of a better answer" if is_doubtful(round_.p_correct) else "satisfied"
 
 
 def _signals(signals: "Signals", p_correct: float | None) -> str:
-    cosine = "-" if signals.similarity is None else f"{signals.similarity:.2f}"
-    verbatim = "-" if signals.verbatim is None else f"{signals.verbatim:.0%}"
-    agreement = {True: "yes", False: "no", None: "-"}[signals.agreement]
-    right = "" if p_correct is None else f", p_correct {p_correct:.2f}"
-    return f"cosine {cosine}, same short answer {agreement}, quotes verbatim {verbatim}{right}"
+    known = {
+        "cosine": None if signals.similarity is None else f"{signals.similarity:.2f}",
+        "same short answer": None if signals.agreement is None else "yes" if signals.agreement else "no",
+        "quotes verbatim": None if signals.verbatim is None else f"{signals.verbatim:.0%}",
+        "probability of being correct": None if p_correct is None else f"{p_correct:.0%}",
+    }
+    return ", ".join(f"{name} {value}" for name, value in known.items() if value is not None)

@@ -9,6 +9,7 @@ from ...agent.routes import Vote
 from ...agent.routes.vote import upholds
 from ...agent.state import Round, Signals
 from ...errors import MetaRagError
+from ...grounding.confidence import is_doubtful
 from ...retrieval.passage import Found
 from ...settings import Settings
 from .derivations import bars, chain
@@ -20,7 +21,7 @@ def monitoring(round_: Round, settings: Settings, evidence: Mapping[str, Found],
     Parts unchanged since the round `before` are not repeated.
     """
     assert round_.signals is not None
-    verdict = "Satisfied" if round_.satisfied else "Not satisfied: the draft needs review"
+    verdict = _verdict(round_)
     if round_.vote is not None and round_.derivation is not None:
         body = _routes(round_, round_.derivation, round_.vote, before, evidence)
     else:
@@ -30,6 +31,13 @@ def monitoring(round_: Round, settings: Settings, evidence: Mapping[str, Found],
         f'<section class="m-card m-monitoring m-{kind}" aria-label="Monitoring: {verdict}">'
         f'<h3><span class="m-stage">Monitoring</span>{verdict}</h3>{body}</section>'
     )
+
+
+def _verdict(round_: Round) -> str:
+    """The monitor's verdict in words."""
+    if not round_.satisfied:
+        return "Not satisfied: the draft needs review"
+    return "Accepted for lack of a better answer" if is_doubtful(round_.p_correct) else "Satisfied"
 
 
 def _routes(

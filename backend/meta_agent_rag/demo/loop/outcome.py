@@ -16,12 +16,13 @@ from .walk import Sight
 
 def outcome(answer: Answer, golds: Sequence[str] = ()) -> str:
     """The answer, its change from the first draft, and why the loop stopped."""
-    draft = answer.rounds[answer.chosen].draft
+    chosen = answer.rounds[answer.chosen]
+    draft, ended = chosen.draft, stop_reason(answer.stop_reason, chosen.p_correct)
     return (
         f'<section class="m-card m-outcome" aria-label="Answer"><h3><span class="m-stage">Answer</span>'
         f'{_chosen(answer)}</h3><p class="m-short">{escape(draft.short_answer)}</p>'
         f'<p class="m-answer">{with_citations(draft.answer)}</p>{_gain(answer, golds)}'
-        f'<p class="m-note">{escape(stop_reason(answer.stop_reason))}</p></section>'
+        f'<p class="m-note">{escape(ended)}</p></section>'
     )
 
 

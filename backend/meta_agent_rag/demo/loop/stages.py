@@ -187,7 +187,8 @@ def planning(plan: RepairPlan) -> str:
     """The instructions for the next draft."""
     queries = "".join(f"<li>{escape(query)}</li>" for query in plan.queries)
     asked = f'<h4>Follow-up searches</h4><ul class="m-queries">{queries}</ul>' if queries else ""
-    rows = [("Repair", repair(plan)), ("Sources", ANSWER_MODES[plan.answer_mode]), ("Hint", plan.suggestion)]
+    sources = None if plan.repair == "conclude" else ANSWER_MODES[plan.answer_mode]  # which asks no model
+    rows = [("Repair", repair(plan)), ("Sources", sources), ("Hint", plan.suggestion)]
     return card("planning", "Planning", f"Repair: {spoken(plan.deficit)}", _facts(rows) + asked)
 
 

@@ -12,7 +12,7 @@ from .walk import Sight
 
 STEPS = (
     ("Cognition", "A draft is written, quoting the evidence first."),
-    ("Monitoring", "A second answer is reached without seeing the draft. If they differ, the draft is questioned."),
+    ("Monitoring", "Single facts are looked up and combined in code; draft, derivation and other routes vote."),
     (
         "Evaluating",
         "The deficit is named: the draft lacks a fact, background knowledge, fidelity to the passages, or sound logic.",

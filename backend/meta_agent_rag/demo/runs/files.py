@@ -24,7 +24,11 @@ from ...shipped import shipped
 from ...wording import first_fault
 
 RECORDED: Mapping[str, str] = MappingProxyType(
-    {"recorded: 2WikiMultiHopQA": "2wikimultihopqa.zip", "recorded: HotpotQA": "hotpotqa.zip"}
+    {
+        "recorded: 2WikiMultiHopQA": "2wikimultihopqa.zip",
+        "recorded: HotpotQA": "hotpotqa.zip",
+        "recorded: MuSiQue": "musique.zip",
+    }
 )
 """The files of the packaged runs, by their names in the list and in links; the first is shown by default."""
 

@@ -82,11 +82,11 @@ def _outcome(row: Row, one_pass: Row | None, *, free: bool) -> str:
         first = rounds[0].get("draft") or {}
         parts.append(_scored("First draft of the loop", str(first.get("short_answer", "")), rounds[0]))
     parts.append(_scored("Returned answer", str(row.get("prediction") or ""), row))
-    reason = row.get("stop_reason")
+    reason, chance = row.get("stop_reason"), _chance(row, rounds)
     notes = [
         f"Gold answer: {row.get('gold')}.",
-        stop_reason(reason) if isinstance(reason, str) else "",
-        _chance(row, rounds),
+        stop_reason(reason, chance) if isinstance(reason, str) else "",
+        "" if chance is None else f"Estimated probability of being correct: {chance:.0%}.",
         _spent(row, free=free),
     ]
     doubted = any(round_.get("signals") for round_ in rounds)
@@ -101,10 +101,10 @@ def _draft_name(chosen: object) -> str:
     return f"the one after repair {chosen}" if chosen else "the first one"
 
 
-def _chance(row: Row, rounds: Sequence[Mapping[str, Any]]) -> str:
+def _chance(row: Row, rounds: Sequence[Mapping[str, Any]]) -> float | None:
     chosen = row.get("chosen")
     chance = rounds[chosen].get("p_correct") if isinstance(chosen, int) and chosen < len(rounds) else None
-    return f"Estimated probability of being correct: {chance:.0%}." if isinstance(chance, float) else ""
+    return chance if isinstance(chance, float) else None
 
 
 def _scored(name: str, answer: str, scored: Mapping[str, Any]) -> str:
