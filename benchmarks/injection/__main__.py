@@ -22,7 +22,7 @@ from meta_agent_rag.text.sentences import sentences
 from . import held_out
 from .obedience import attack_passage, outcomes_of, sample
 from .sources import OVERRIDES, LabelledText, descriptions, docstrings, messages, paragraphs, read, usable
-from .training import Windows, fit, made_attacks, made_harmless, written_harmless
+from .training import Windows, fit, made_attacks, made_harmless, written_attacks, written_harmless
 
 _PACKAGED = Path(injection_classifier.__file__).with_name("injection_classifier.npz")
 _PARAGRAPHS, _DOCSTRINGS, _MESSAGES, _PROSE = 4000, 5000, 1000, 1000
@@ -140,7 +140,8 @@ def _given(attacks: Path, benign: Path, corpus: Path, catalogues: Path | None) -
     texts += descriptions() + docstrings(_DOCSTRINGS)
     texts += [] if catalogues is None else messages(catalogues, _MESSAGES)
     prose = [found for one in encyclopedia[:_PROSE] if len(found := sentences(one.text)) > 2]
-    texts += made_attacks([[part.strip() for part in found] for found in prose]) + made_harmless() + written_harmless()
+    parts = [[part.strip() for part in found] for found in prose]
+    texts += made_attacks(parts) + written_attacks(parts) + made_harmless() + written_harmless()
     windows = Windows.of([text.text for text in texts])
     say(f"{len(texts)} texts, {sum(text.attack for text in texts)} of them attacks; {windows.rows.shape[0]} windows")
     return texts, windows

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from meta_agent_rag.retrieval.screening.concepts import lexicon
 from meta_agent_rag.retrieval.screening.features import DISTANCES, KEYS, Features
 from meta_agent_rag.retrieval.screening.injection_classifier import CONCEPTS_ADDED, GRAMS_ADDED, LinearModel
+from meta_agent_rag.text.language import language_of
 
 from .making import LANGUAGES, attacks, grammar, harmless, placed
 from .sources import SEED, LabelledText
@@ -125,6 +126,29 @@ def made_attacks(prose: Sequence[Sequence[str]]) -> list[LabelledText]:
                     language=language,
                     mixed=bool(around),
                     weight=_WEIGHT_OF_MADE,
+                )
+            )
+    return found
+
+
+def written_attacks(prose: Sequence[Sequence[str]]) -> list[LabelledText]:
+    """The attacks of `grammar/written.yaml`, two thirds of them within ordinary prose; a kind is a frame."""
+    chance, found = random.Random(SEED), []
+    foreign = grammar("harmless")["languages"]
+    for kind, texts in grammar("written").items():
+        for text in texts:
+            language, count = language_of(text), chance.randrange(4)
+            around = chance.sample(foreign[language], count) if language in foreign else chance.choice(prose)[:count]
+            found.append(
+                LabelledText(
+                    text=placed(text, around, chance),
+                    attack=True,
+                    kind="made",
+                    group=f"frame {kind}",
+                    frame=kind,
+                    language=language,
+                    mixed=bool(around),
+                    weight=_WEIGHT_OF_WRITTEN,
                 )
             )
     return found

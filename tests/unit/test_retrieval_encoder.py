@@ -141,7 +141,7 @@ def test_an_unresponsive_hub_is_not_retried_for_an_hour(
     assert asked == [name]
     assert again.encoder.name == PACKAGED
     assert again.note is not None
-    assert "did not respond 0 min ago (the next attempt is an hour after that)" in again.note
+    assert "did not respond 0 min ago (next attempt in 60 min)" in again.note
     file = tmp_path / "data" / "hub-silent.json"
     noted = json.loads(file.read_text())
     outdated: dict[str, object]

@@ -68,7 +68,7 @@ def test_a_run_is_found_by_name_and_in_a_zip_file(run: Path, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("nowhere",), "'nowhere' is not a run (No such file or directory); give a folder with samples.jsonl"),
+        (("nowhere",), "There is no run 'nowhere'; give a folder with samples.jsonl"),
         (("RUN", "zzz"), "The run has no question 'zzz'; `marag trace RUN` lists them."),
         (("RUN", ""), "questions begin with ''; give more of the id."),
         (("RUN", "zzz", "--method", "magic"), "method of this run 'magic'"),

@@ -5,8 +5,11 @@ from typing import Annotated
 
 import typer
 
+from ...errors import InputError
 from ...extras import require
 from ..shared.command import Assignments, Debug, complain, reporting, run, settings_of
+
+_RUNS = Path("RESULTS")
 
 
 def register(app: typer.Typer) -> None:
@@ -80,7 +83,7 @@ def demo(
             help="Offer a data set (hotpotqa, 2wikimultihopqa, musique) of the Hugging Face hub; fetched on selection."
         ),
     ] = None,
-    runs: Annotated[Path, typer.Option(help="The folder of benchmark runs to browse.")] = Path("RESULTS"),
+    runs: Annotated[Path, typer.Option(help="The folder of benchmark runs to browse.")] = _RUNS,
     set_: Assignments = None,
     debug: Debug = False,
 ) -> None:
@@ -93,6 +96,8 @@ def demo(
     from ...demo.running import launch
     from ...demo.workbench import open_workbench
 
+    if runs != _RUNS and not runs.is_dir():
+        raise InputError(f"There is no folder {str(runs)!r}; name a folder of benchmark runs with --runs.")
     files, datasets = data_file or (), dataset or ()
     launch(
         lambda: open_workbench(settings, corpus=corpus, data_files=files, datasets=datasets, runs_dir=runs),

@@ -75,7 +75,7 @@ def _missing_folder(error: OSError) -> str | None:
 
 
 def _denied(error: OSError) -> str:
-    where = f" {error.filename!r}" if error.filename else ""
+    where = f" to {error.filename!r}" if error.filename else ""
     absent = isinstance(error, FileNotFoundError | NotADirectoryError)
     mend = "check the path" if absent else "free disk space or fix the permissions"
     return f"The system denied access{where}: {error.strerror or error}; {mend}, then run the same command again."

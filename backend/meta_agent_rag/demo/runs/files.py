@@ -104,6 +104,10 @@ def open_folder(folder: Path) -> Run:
     """A run in any folder. Raises `InputError` if there is none, or if it cannot be read."""
     try:
         return _kept(folder, (folder / "samples.jsonl").stat().st_mtime_ns)
+    except FileNotFoundError:
+        raise InputError(
+            f"There is no run {str(folder)!r}; give a folder with samples.jsonl, or a zip of one."
+        ) from None
     except OSError as error:
         reason = error.strerror or error
         raise InputError(

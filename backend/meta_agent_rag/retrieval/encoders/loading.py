@@ -179,7 +179,7 @@ def _choose(name: str, token: str | None, data_dir: Path) -> EncoderChoice:
     answer = (
         "does not respond"
         if minutes is None
-        else f"did not respond {minutes} min ago (the next attempt is an hour after that)"
+        else f"did not respond {minutes} min ago (next attempt in {max(60 - minutes, 1)} min)"
     )
     note = f"Encoder {name!r} is not cached and the hub {answer}: using the packaged {PACKAGED!r} instead."
     return EncoderChoice(encoder=SentenceEncoder(name=PACKAGED, folder=packaged), note=note)

@@ -1,5 +1,6 @@
 """The address that a server listens on."""
 
+import errno
 import socket
 
 from ...errors import InputError
@@ -13,5 +14,7 @@ def bound(host: str, port: int) -> socket.socket:
         listener.bind((host, port))
     except (OSError, OverflowError) as error:
         listener.close()
+        if getattr(error, "errno", None) == errno.EADDRINUSE:
+            raise InputError(f"Port {port} on {host!r} is in use; choose another, or 0 for any free one.") from None
         raise InputError(f"Cannot listen on {host!r}, port {port!r} ({error}); choose another host or port.") from None
     return listener
