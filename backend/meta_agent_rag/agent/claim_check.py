@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..errors import BudgetError, ModelError
+from ..grounding.abstention import is_abstention, states_unknown
 from ..grounding.claims import Claim
 from ..grounding.relevance import holds_the_answer, is_connected, is_settled, on_the_question
 from ..grounding.support.confirmed import confirmed
@@ -72,7 +73,10 @@ class ClaimCheck:
         return await self._asked(stated, doubted, listed, every=how == "critic") if listed else Judged(support=stated)
 
     def gives(self, short_answer: str, judged: Judged) -> bool:
-        """Does a supported claim give the short answer?"""
+        """Does a supported claim give the short answer, or say that it is not known if that is the answer?"""
+        if is_abstention(short_answer):
+            paired = zip(self.claims, judged.support, strict=True)
+            return states_unknown(claim.text for claim, found in paired if found.supported)
         return holds_the_answer(
             self.question, short_answer, self.claims, judged.support, self._statements, answers=judged.answers
         )

@@ -255,7 +255,7 @@ def _fault(
     if not any(found.supported for found in judged.support) or not check.gives(short, judged):
         return "unsupported"
     said = " ".join(claim.text for claim in check.claims)
-    in_kind = answers_in_kind(answer.question, short, said)
+    in_kind = is_abstention(short) or answers_in_kind(answer.question, short, said)
     if not in_kind or not check.is_connected(judged):
         return "off_question"
     if unknown:

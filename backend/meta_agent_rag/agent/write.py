@@ -6,7 +6,7 @@ from collections.abc import Coroutine, Sequence
 from langgraph.runtime import Runtime
 
 from ..errors import BudgetError, ModelError
-from ..grounding.abstention import is_abstention
+from ..grounding.abstention import is_abstention, states_unknown
 from ..grounding.marks import marks, without
 from ..grounding.quotes import is_verbatim
 from ..grounding.short_answer import without_disambiguation
@@ -142,10 +142,16 @@ async def _draft(
         answer=reply.answer or short or phrase("not_found"),
         short_answer=short or phrase("not_found"),
         quotes=tuple(reply.quotes),
-        abstained=is_abstention(short),
+        abstained=is_abstention(short) and not (context.grounded and _quotes_unknown(reply.quotes, packed)),
         confidence=reply.confidence,
         logprob=short_answer_logprob(said, reply.short_answer),
     )
+
+
+def _quotes_unknown(quotes: Sequence[str], packed: Packed | None) -> bool:
+    """Do the documents say themselves that it is not known, so that "not known" is an answer?"""
+    texts = packed.texts if packed is not None else ()
+    return states_unknown(quote for quote in quotes if is_verbatim(quote, texts))
 
 
 def _only(answer: str) -> str:

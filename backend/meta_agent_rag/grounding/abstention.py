@@ -1,7 +1,7 @@
 """Distinguishes an abstention from an answer, and gives the reason why an answer is withheld."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, TypeAlias, get_args
@@ -24,6 +24,20 @@ def is_abstention(answer: str) -> bool:
     """
     whole = normalised(answer)
     return not whole or whole in _abstentions() or _says_so(whole)
+
+
+def states_unknown(texts: Iterable[str]) -> bool:
+    """Does one of the texts say itself that something is not known or not decided?
+
+    >>> states_unknown(["The date of the reopening has not yet been decided."]), states_unknown(["It opens in May."])
+    (True, False)
+    """
+    return any(pattern.search(text) for text in texts for pattern in _unknowns())
+
+
+@cache
+def _unknowns() -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(text, re.IGNORECASE) for rows in _rows("unknowns.yaml").values() for text in rows)
 
 
 def _says_so(whole: str) -> bool:

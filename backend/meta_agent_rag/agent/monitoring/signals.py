@@ -55,9 +55,10 @@ def measure_alone(context: Context, question: str, draft: Draft, packed: Packed)
 def right_kind(context: Context, question: str, short_answer: str) -> bool | None:
     """Is it of the kind that the question asks for? `None` if the question's wording does not say.
 
-    In grounded runs a yes or no may be given in other words: "only on weekdays".
+    In grounded runs a yes or no may be given in other words, "only on weekdays", and any answer may be that the
+    documents call it unknown.
     """
-    if context.grounded and kind_asked(question) == "verdict":
+    if context.grounded and (kind_asked(question) == "verdict" or is_abstention(short_answer)):
         return None
     return of_kind(question, short_answer)
 
