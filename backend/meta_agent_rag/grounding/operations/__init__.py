@@ -36,13 +36,12 @@ def discover_operations() -> Mapping[str, Operation]:
 
 
 @cache
-def cues() -> Mapping[str, frozenset[str]]:
-    """The lower-case words that call for an operation, by its name."""
-    rows = yaml.safe_load(files(__package__).joinpath("cues.yaml").read_text(encoding="utf-8"))
-    return {
-        name: frozenset(str(word) for words in by_language.values() for word in words)
-        for name, by_language in rows.items()
-    }
+def cues() -> Mapping[str, Mapping[str, Sequence[str]]]:
+    """The lower-case words that call for an operation, by its name and by language."""
+    rows: Mapping[str, Mapping[str, Sequence[str]]] = yaml.safe_load(
+        files(__package__).joinpath("cues.yaml").read_text(encoding="utf-8")
+    )
+    return rows
 
 
 def same_kind(wanted: Figure, others: Operands) -> list[tuple[Figure, float]]:

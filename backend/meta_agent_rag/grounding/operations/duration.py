@@ -37,8 +37,19 @@ def _steps(wanted: Figure, others: Operands) -> Iterator[str]:
 
 
 def _with_years(figures: list[Figure]) -> list[tuple[Figure, Date]]:
-    """The dates in chronological order; one without a year has that of the date before it."""
+    """The dates in chronological order; one without a year has that of the date before it.
+
+    If none has a year, it is a common one, and a date before the previous one is in the next year.
+    """
     found: list[tuple[Figure, Date]] = []
+    if figures and all(figure.date is not None and not figure.date.year for figure in figures):
+        year, last = _COMMON_YEAR, (0, 0)
+        for figure in figures:
+            assert figure.date is not None
+            month, day = figure.date.month, figure.date.day
+            year, last = year + ((month, day) < last), (month, day)
+            found.append((figure, Date(year=year, month=month, day=day)))
+        return found
     for figure in figures:
         assert figure.date is not None
         own = figure.date

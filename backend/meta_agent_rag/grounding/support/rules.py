@@ -185,7 +185,7 @@ def _explained(item: Item, follows: Sequence[Derived], claim: Statement, beside:
     if item.figure is not None:
         figures = [figure for one in beside for figure in one.figures]
         return any(one.written == item.figure.written for one in follows) or stands_in(item.figure, figures)
-    return any(item.written.lower() in cues().get(one.operation, ()) for one in follows)
+    return any(item.written.lower() in cues().get(one.operation, {}).get(claim.language, ()) for one in follows)
 
 
 def _in_order(claim: Statement, sentence: Statement) -> bool:

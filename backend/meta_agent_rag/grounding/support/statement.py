@@ -17,13 +17,15 @@ _BREAK = re.compile(r"[,;:()\[\]|\n\u2013\u2014\u3001\u3002\uff0c\uff1b\uff1a\u3
 _OPENER = re.compile(r"^\s*([^\W\d_]+)\s*(?:[,.:;!\u3001\u3002\uff0c\u2014\u2013]\s*|-\s+|$)")
 _NOT_WRITTEN_OUT = re.compile(r"n['\u2019]t\b", re.IGNORECASE)
 _UNTIL = re.compile(
-    r"\s*(?:to|until|till|through|bis(?: zum)?|au|jusqu'au|al|hasta el|at\u00e9|a|tot(?: en met)?|-|\u2013|\u2014)\s*",
+    r"\s*(?:to|until|till|through|bis(?: zum)?|au|\u00e0|jusqu'(?:au|en|\u00e0)|al|a|fino a|hasta(?: el)?|at\u00e9"
+    r"|tot(?: en met)?|-|\u2013|\u2014)\s*",
     re.IGNORECASE,
 )
 _WITHOUT_CASE = frozenset({"ja", "zh", "ko", "th", "ar", "he"})
 _NEGATES_WHAT_PRECEDES = frozenset({"ja", "ko"})
 FREE_ORDER = frozenset({"de", "ru", "uk", "pl", "cs", "fi", "hu", "el", "tr"})
 """Languages in which the object may come first, so that word order says less."""
+_CAPITALISED_MONTHS = frozenset({"en", "de"})
 _SCOPE = 1
 _ALSO_FROM = frozenset({"von", "vom", "durch", "da", "dal", "dalla"})
 """Also mean "from": only before a name do they mark the agent."""
@@ -101,11 +103,16 @@ class Statement:
 
     @cached_property
     def _months(self) -> frozenset[int]:
-        """The months of its dates, and those between two: August in "from 1 July to 5 September"."""
-        dated = [(one, one.date.month) for one in self.figures if one.date is not None and one.date.month]
-        found = {month for _, month in dated}
-        for (one, first), (other, last) in pairwise(dated):
-            if _UNTIL.fullmatch(self.text[one.end : other.start]):
+        """The months that it names, and those between two: August in "from July to 5 September"."""
+        dated = [one for one in self.figures if one.date is not None and one.date.month]
+        named = [(one.start, one.end, one.date.month) for one in dated if one.date is not None]
+        for match in _month().finditer(self.text):
+            if match[0][0].isupper() or self.language not in _CAPITALISED_MONTHS:  # "may" is also a verb
+                named.append((match.start(), match.end(), months()[match[0].lower()]))
+        named.sort()
+        found = {month for _, _, month in named}
+        for (_, end, first), (start, _, last) in pairwise(named):
+            if _UNTIL.fullmatch(self.text[end:start]):
                 found |= {(first + more - 1) % 12 + 1 for more in range((last - first) % 12)}
         return frozenset(found)
 
@@ -270,6 +277,11 @@ def _with_bare_values_joined(items: Sequence[Item]) -> tuple[Item, ...]:
         alone = item.clause not in worded and joined
         joined.append(replace(item, clause=before) if alone else item)
     return tuple(joined)
+
+
+@cache
+def _month() -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{alternation(months())})\b", re.IGNORECASE)
 
 
 @cache

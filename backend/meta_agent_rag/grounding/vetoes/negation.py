@@ -12,6 +12,9 @@ _NEARLY_THE_SAME = 0.75
 def _fault(grounds: Grounds) -> str | None:
     if not grounds.same_language:
         return None
+    rows = [one for one in grounds.sentences if one.label]
+    if any(figure.numbers == (0.0,) for row in rows for figure in row.figures):
+        return None  # a row denies by its zero
     for sentence in grounds.sentences:
         claim = grounds.claim
         if stem := _turned(claim, sentence) or _turned(sentence, claim):

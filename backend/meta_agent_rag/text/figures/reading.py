@@ -14,6 +14,7 @@ from .spoken import spoken_times, with_fractions, with_shares
 _SPOKEN = frozenset({"en", "de", "fr", "es", "it", "pt", "nl", "da"})
 """Languages whose number words text2num supports."""
 _LEAST_SPOKEN = 2
+_BEFORE_AN_ARTICLE = re.compile(r"([:;()]\s*|,\s+(?=(?:an?|one|eine?[nmrs]?|une?|uno|una|uma?|een)\s))", re.IGNORECASE)
 _NUMBER = r"\d{1,3}(?:([.,'\u2019\u00a0\u202f ])\d{3})(?:\1\d{3})*(?:[.,]\d+)?(?!\d)|\d+(?:[.,]\d+)?"
 _NUMBERS = re.compile(rf"(?<![\w.,])(?:{_NUMBER})|(?<=[^\W\d_a-zA-Z])(?:{_NUMBER})")
 _POWER = re.compile(r"[ \u00a0]?(10{3,12})(?!\d)")
@@ -27,6 +28,11 @@ _CLOCK = re.compile(
     r"|(?<=\b[aA]t )(?P<h5>[01]?\d|2[0-3])\.(?P<m7>[0-5][05])"
     r"(?=[.,;:)]?(?:\s*$|\s(?:and|or|to|till|until|on|in|every|each|sharp)\b)|[,;:)])"  # at 17.50 on Friday
 )
+_FROM_TIME = re.compile(
+    r"(?<![\d.,:])((?P<h>[01]?\d|2[0-3])[.:](?P<m>[0-5]\d))\s?(?:-|\u2013|to|until|till|and|bis|und|tot|en)\s?$",
+    re.IGNORECASE,
+)
+"""The first time of "from 10.30 to 15.00 Uhr"."""
 _BEGINS = re.compile(r"\b(?:start|begin|open|clos|end|meet|leav|depart|arriv|finish)\w*", re.IGNORECASE)
 _SENTENCE = 50
 _LASTS = re.compile(r"\b(?:dur[ée]\w*|dura|pendant|temps|trajet|faut|comptez)\b[^.;]*$", re.IGNORECASE)
@@ -62,7 +68,10 @@ def in_digits(text: str, language: str = "") -> str:
         return text
     from text_to_num import alpha2digit
 
-    return with_fractions(str(alpha2digit(text, code, _LEAST_SPOKEN)), code)
+    # in parts, else "three: a cup and a plate" would begin with 3 and 1
+    parts = _BEFORE_AN_ARTICLE.split(text)
+    parts[::2] = [str(alpha2digit(part, code, _LEAST_SPOKEN)) for part in parts[::2]]
+    return with_fractions("".join(parts), code)
 
 
 @lru_cache(maxsize=512)
@@ -144,6 +153,14 @@ def _clocks(text: str) -> Iterator[Figure]:
             hour = hour % 12 + (12 if match["part"] in _AFTER_NOON else 0)
         if match["half_hour"]:
             minute = 30
+        if range_begun := _FROM_TIME.search(text, max(0, match.start() - _LOOK_BACK), match.start()):
+            yield Figure(
+                written=range_begun[1],
+                start=range_begun.start(1),
+                end=range_begun.end(1),
+                numbers=(60.0 * int(range_begun["h"]) + int(range_begun["m"]),),
+                unit=CLOCK,
+            )
         lasts = match["m4"] and _LASTS.search(text, max(0, match.start() - _LOOK_BACK), match.start())
         yield Figure(
             written=match[0],

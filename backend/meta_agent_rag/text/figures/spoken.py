@@ -126,6 +126,6 @@ def _time_words(language: str) -> re.Pattern[str]:
     part = lexicon.alternation([*known["early"], *known["late"]])
     return re.compile(
         rf"\b(?:(?P<before>{before})\s+)?(?P<hour>[01]?\d|2[0-3])\b(?:[:.](?P<minute>[0-5]\d)\b)?(?:\s+(?P<behind>{behind})\b)?"
-        rf"(?:\s+(?:o'clock|uhr|heures|h))?(?:\s+(?P<part>{part})\b)?|\b(?P<named>{lexicon.alternation(known['named'])})\b",
+        rf"(?:\s+(?:o'clock|uhr|uur|heures|h))?(?:\s+(?P<part>{part})\b)?|\b(?P<named>{lexicon.alternation(known['named'])})\b",
         re.IGNORECASE,
     )

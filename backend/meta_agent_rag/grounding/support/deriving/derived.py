@@ -138,7 +138,7 @@ def _gives(statement: Statement, number: int) -> bool:
 
 def _calls_for(operation: str, claim: Statement) -> bool:
     text = claim.text.lower()
-    return any(_said(word, text) for word in cues().get(operation, ()))
+    return any(_said(word, text) for word in cues().get(operation, {}).get(claim.language, ()))
 
 
 def _said(word: str, text: str) -> bool:
