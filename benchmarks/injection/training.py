@@ -132,7 +132,10 @@ def made_attacks(prose: Sequence[Sequence[str]]) -> list[LabelledText]:
 
 
 def written_attacks(prose: Sequence[Sequence[str]]) -> list[LabelledText]:
-    """The attacks of `grammar/written.yaml`, two thirds of them within ordinary prose; a kind is a frame."""
+    """The attacks of `grammar/written.yaml`, two thirds of them within ordinary prose, and the paragraphs with an attack.
+
+    A kind is a frame.
+    """
     chance, found = random.Random(SEED), []
     foreign = grammar("harmless")["languages"]
     for kind, texts in grammar("written").items():
@@ -148,6 +151,20 @@ def written_attacks(prose: Sequence[Sequence[str]]) -> list[LabelledText]:
                     frame=kind,
                     language=language,
                     mixed=bool(around),
+                    weight=_WEIGHT_OF_WRITTEN,
+                )
+            )
+    for kind, texts in grammar("attack_paragraphs").items():
+        for text in texts:
+            found.append(
+                LabelledText(
+                    text=text,
+                    attack=True,
+                    kind="made",
+                    group=f"frame {kind}",
+                    frame=kind,
+                    language=language_of(text),
+                    mixed=True,
                     weight=_WEIGHT_OF_WRITTEN,
                 )
             )
@@ -168,10 +185,11 @@ def made_harmless() -> list[LabelledText]:
 
 
 def written_harmless() -> list[LabelledText]:
-    """The texts of `grammar/lookalikes.yaml`: orders and secrets among people."""
+    """The texts of `grammar/lookalikes.yaml` and `harmless_paragraphs.yaml`: orders and secrets among people."""
     return [
         LabelledText(text=text, attack=False, kind="made", group=f"written {kind}", weight=_WEIGHT_OF_WRITTEN)
-        for kind, texts in grammar("lookalikes").items()
+        for file in ("lookalikes", "harmless_paragraphs")
+        for kind, texts in grammar(file).items()
         for text in texts
     ]
 

@@ -63,7 +63,7 @@ def sections(
         *_section("Latency", _cached(methods), [latency(methods)], latency_plots(plain or methods)),
         *_section("Where evidence is lost", " ".join(_LOST), _survival(methods)),
         *_section("Repairs by deficit", "", [stopping(methods)]),
-        *_listed("Notes", _notes(methods)),
+        *_listed("Notes", [*_lost(rows), *_notes(methods)]),
         *_listed("Failed questions (scored 0)", _failures(rows)),
     ]
     together = same_protocol(ours, plain)
@@ -160,6 +160,19 @@ def _notes(methods: Methods) -> list[str]:
         f"{method}, {counted(count, 'question')}: {note}"
         for method, found in methods.items()
         for note, count in found["notes"].items()
+    ]
+
+
+def _lost(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """States how many answers did without calls that failed: they may be worse than the method's own."""
+    counts: dict[str, list[int]] = {}
+    for row in rows:
+        if row.get("lost_calls"):
+            counts.setdefault(row["method"], []).append(row["lost_calls"])
+    return [
+        f"{method}: {counted(len(lost), 'answer')} had to do without {counted(sum(lost), 'call')} that the server did "
+        "not answer; `--resume RUN --retry-failed` asks again."
+        for method, lost in counts.items()
     ]
 
 

@@ -8,7 +8,7 @@ from meta_agent_rag.agent.engine import Answer
 from meta_agent_rag.agent.state import Round
 from meta_agent_rag.datasets import Question
 from meta_agent_rag.llm.call import CUT
-from meta_agent_rag.llm.ledger import LedgerRow, Totals
+from meta_agent_rag.llm.ledger import LedgerRow, Totals, lost_calls
 
 from ..metrics import AnswerScore, joint, score_answer, score_supporting_facts
 from .supporting_facts import Fact, supporting_facts
@@ -25,9 +25,10 @@ def sample_row(
     latency, not shortened by the response cache. If a judge is used, its verdict is
     added as `judge`: 1, 0, or null if the call failed. `usage` lists the method's calls in the order in which they
     ended, each with role, model and tokens (null if the server did not report them); `cut` says that the
-    reply reached its limit.
+    reply reached its limit. `lost_calls`, if there are any, counts the calls that got no reply and were done without.
     """
     score = score_answer(answer.short_answer, question.golds)
+    lost = lost_calls(answer.calls)
     facts = supporting_facts(question, answer)
     return {
         **asked(question, method),
@@ -47,6 +48,7 @@ def sample_row(
         "notes": list(answer.notes),
         **_spent(answer.totals, latency_s),
         "usage": [_usage(call) for call in answer.calls],
+        **({"lost_calls": lost} if lost else {}),
         "error": None,
     }
 

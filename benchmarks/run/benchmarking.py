@@ -160,6 +160,8 @@ def benchmark(
         folder = RunFolder.create(output_dir, at=now, dataset=config.dataset, mode=mode, config=about)
     else:
         folder.require_same(about)
+        if mixed := folder.note_code(about):
+            complain(mixed)
         require_whole(folder.rows().values(), folder.path / SAMPLES)
     if conduct.recorder is not None and conduct.player is None:
         conduct.recorder.begin({**recorded_run(about), **recorded_table(config, conduct)}, plan.questions)

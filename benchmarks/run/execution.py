@@ -116,6 +116,7 @@ class _Run:
         finally:
             del self.calls[question.id, arm.name]
         self._keep(row)
+        self._forget_unusable(question, arm)
         if self.conduct.fail_on_error and row["error"] is not None:
             raise FailedAnswerError(f"{arm.name!r} failed on question {question.id!r}: {row['error']}")
 
@@ -169,6 +170,12 @@ class _Run:
         if self.conduct.player is not None:
             return self.conduct.player.seconds(question.id, arm.name)
         return round(time.perf_counter() - started, 4)
+
+    def _forget_unusable(self, question: Question, arm: Arm) -> None:
+        """Drop malformed replies from the cache, now that a resumed run will not need them any more."""
+        model = self.engines[arm].model
+        if model.cache is not None and model.unusable is not None:
+            model.cache.drop(*model.unusable.pop((question.id, arm.name), ()))
 
     def _keep(self, row: dict[str, Any]) -> None:
         self.folder.add(row)
@@ -226,7 +233,7 @@ async def execute(
 
 def _failed(row: Mapping[str, Any]) -> bool:
     """Would the answer be different if nothing had failed?"""
-    return row["error"] is not None or row.get("stop_reason") == "search_failed"
+    return row["error"] is not None or row.get("stop_reason") == "search_failed" or bool(row.get("lost_calls"))
 
 
 @contextmanager
@@ -252,7 +259,7 @@ async def _model(config: RunConfig, conduct: Conduct, folder: RunFolder) -> Asyn
         transport=None if player is None else NoModel(endpoint=player.run["endpoint"]),
     ) as model:
         if player is None:
-            yield replace(model, tape=conduct.recorder)
+            yield replace(model, tape=conduct.recorder, unusable={})
         else:  # needs no response cache, and must not drop its contents
             yield replace(model, tape=player, cache=None, connections=Recorded(run=player.run))
 

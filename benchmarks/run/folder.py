@@ -24,6 +24,7 @@ from ..rows.stored_rows import StoredRow, stored_rows
 _SAME = ("dataset", "provider", "endpoints", "prompts", "deficits", "calibration", "rows", "encoders")
 CONFIG, SAMPLES, CALLS, SUMMARY, REPORT = "config.json", "samples.jsonl", "calls.jsonl", "summary.json", "report.md"
 RESERVATIONS = "reservations.jsonl"
+_CODE = ("version", "commit")
 _BY_STAGE = ("prompts", "stage_tiers", "stage_tokens")
 """Parts of `config.json` that have an entry for each stage or prompt."""
 
@@ -117,6 +118,10 @@ def _without(value: Any, name: str) -> Any:
     return {key: told for key, told in value.items() if key != name} if isinstance(value, dict) else value
 
 
+def _code_words(code: Mapping[str, Any]) -> str:
+    return f"version {code['version']}" + (f" (commit {code['commit']})" if code["commit"] else "")
+
+
 class RunFolder:
     """`RESULTS/<utc>-<dataset>-<mode>/` with config, samples, calls, predictions, summary and report."""
 
@@ -184,6 +189,21 @@ class RunFolder:
                 f"The run {self.path.name!r} was started with different {' and '.join(changed)}; "
                 "continue with the same, or start a new run."
             )
+
+    def note_code(self, now: Mapping[str, Any]) -> str | None:
+        """If other code continues the run, add it to `config.json` as `resumed_with`, and return one sentence."""
+        config = self.config()
+        code = {name: now[name] for name in _CODE}
+        began = {name: config.get(name) for name in _CODE}
+        others = config.get("resumed_with", [])
+        if code == began:
+            return None
+        if code not in others:
+            self.write_json(CONFIG, {**config, "resumed_with": [*others, code]})
+        return (
+            f"The run was started with {_code_words(began)} and continues with {_code_words(code)}: its answers may come "
+            "from different code. Start a new run to avoid that."
+        )
 
     def rows(self) -> dict[tuple[str, str], StoredRow]:
         """The rows so far by (question id, method); a later row replaces an earlier one, torn ones are skipped."""

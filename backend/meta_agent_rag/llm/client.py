@@ -23,7 +23,7 @@ from .cache import ResponseCache, request_key
 from .call import PLAIN, Call, Tape, is_cut, new_request, warn_of_cut
 from .endpoints.connections import Connections
 from .endpoints.stages import Stage, check_stages, endpoints_in_use, serving, stage
-from .ledger import Ledger, LedgerRow, usage_fields
+from .ledger import CANCELLED, Ledger, LedgerRow, usage_fields
 from .pacing import PASSED, KeyLock, Tries, alone, holding, in_time
 from .providers import Choice, Endpoint
 from .spans import completed
@@ -43,7 +43,8 @@ def utc_now() -> datetime:
 class LanguageModel:
     """The endpoints of all stages, with cache, budget and ledger; `session` gives access for one question.
 
-    `draw` numbers repetitions of a whole run, so that the cache does not serve one with another's replies.
+    `draw` numbers repetitions of a whole run, so that the cache does not serve one with another's replies. With
+    `unusable`, malformed replies stay cached, and their keys are listed there by (question id, method).
     """
 
     settings: Settings
@@ -55,6 +56,7 @@ class LanguageModel:
     clock: Callable[[], datetime] = utc_now
     tape: Tape | None = None
     draw: int = 0
+    unusable: dict[tuple[str, str], list[str]] | None = None
     _gates: dict[str, asyncio.Semaphore] = field(default_factory=dict)
     _under_way: dict[str, KeyLock] = field(default_factory=dict)
     _told: set[tuple[str, str]] = field(default_factory=set)
@@ -216,9 +218,15 @@ class ModelSession:
         return reply
 
     def _forget(self, *calls: Call) -> None:
-        """Drop unusable replies from the cache; if kept, they would fail the question forever."""
-        if self.owner.cache is not None:
-            self.owner.cache.drop(*(key for call in calls for key in call.keys))
+        """Drop unusable replies from the cache; if kept, they would fail the question forever.
+
+        A run drops them when the question is finished, so that one interrupted by a kill does not pay for them twice.
+        """
+        keys = [key for call in calls for key in call.keys]
+        if self.owner.unusable is not None:
+            self.owner.unusable.setdefault((self.question_id, self.method), []).extend(keys)
+        elif self.owner.cache is not None:
+            self.owner.cache.drop(*keys)
 
     async def _call(self, call: Call) -> Reply:
         owner = self.owner
@@ -308,7 +316,7 @@ class ModelSession:
         started = time.perf_counter()
         outcome: Reply | None = None
         fault: BaseException | None = None
-        error: str | None = "cancelled"
+        error: str | None = CANCELLED
         unbilled = False
         try:
             outcome = await completed(

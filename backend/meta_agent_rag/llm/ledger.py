@@ -52,6 +52,10 @@ class LedgerRow:
     error: str | None = None
 
 
+CANCELLED = "cancelled"
+"""The error of a call that was no longer needed."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Totals:
     """Sums over rows. `cost_usd` is `None` if any served call has no known price.
@@ -97,6 +101,12 @@ def total(rows: Iterable[LedgerRow]) -> Totals:
         failed_usd=failed_usd,
         on_this_machine=bool(rows) and all(row.provider == EMBEDDED for row in rows),
     )
+
+
+def lost_calls(rows: Iterable[LedgerRow]) -> int:
+    """How many requests got no reply at all: the last attempt at each of them failed."""
+    last = {row.request: row.error for row in rows if row.error != CANCELLED}
+    return sum(error is not None for error in last.values())
 
 
 def _sum_or_none(amounts: Iterable[Decimal | None]) -> Decimal | None:
