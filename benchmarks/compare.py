@@ -34,9 +34,10 @@ class Data:
         given = {"--data-file": self.data_file, "--dataset": self.dataset, "--aliases": self.aliases}
         for flag, value in given.items():
             if value is not None and not any(Path(run).is_file() for run in runs):
+                have = "is a run with its" if len(runs) == 1 else "are runs with their"
                 raise InputError(
                     f"{flag} {str(value)!r} applies to files of predictions, but {' and '.join(map(repr, runs))} "
-                    f"{'is a run' if len(runs) == 1 else 'are runs'} with their own questions; leave {flag} out."
+                    f"{have} own questions; leave {flag} out."
                 )
 
 
@@ -57,7 +58,7 @@ def main(  # options of a command
     ] = None,
     data_file: Annotated[Path | None, typer.Option(help="The questions of the prediction files.")] = None,
     dataset: Annotated[
-        str | None, typer.Option(help=f"Their data set (default {_DEFAULT_DATASET}; with a run, that of the run).")
+        str | None, typer.Option(help=f"Their data set (default {_DEFAULT_DATASET}; with a run, its questions).")
     ] = None,
     aliases: Annotated[Path | None, typer.Option(help="2WikiMultiHopQA's id_aliases.json.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of confidence intervals and permutations.")] = 42,
@@ -103,8 +104,8 @@ def _sides(
     sources = [_source(one, results) for one in (first, second)]
     if all(isinstance(source, PastRun) for source in sources):
         data.require_none(first, second)
-    runs = [source.dataset for source in sources if isinstance(source, PastRun)]
-    name = data.dataset or (runs[0] if runs else _DEFAULT_DATASET)
+    run = next((source for source in sources if isinstance(source, PastRun)), None)
+    name = data.dataset or (_DEFAULT_DATASET if run is None else run.dataset)
     a, b = (_side(source, method, name, data) for source, method in zip(sources, methods, strict=True))
     if (a.source, a.name) == (b.source, b.name):
         raise InputError(f"A and B are both {a.name!r} of {a.source!r}; name two different methods or runs.")

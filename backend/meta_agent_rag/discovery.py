@@ -146,7 +146,7 @@ def _load(file: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(
             f"{str(file)!r} cannot be loaded ({type(error).__name__}: {error}); fix it or move it away."
         ) from error

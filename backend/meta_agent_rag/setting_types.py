@@ -35,7 +35,11 @@ def pairs(text: str, *, form: str) -> dict[str, str]:
     items = [item.partition("=") for item in text.split(",") if item.strip()]
     if any(not equals for _, equals, _ in items):
         raise ValueError(f"write it as {form}")
-    return {name.strip(): value.strip() for name, _, value in items}
+    found = {name.strip(): value.strip() for name, _, value in items}
+    if len(found) < len(items):
+        names = [name.strip() for name, _, _ in items]
+        raise ValueError(f"it names {next(name for name in names if names.count(name) > 1)!r} twice")
+    return found
 
 
 def _key(secret: SecretStr) -> SecretStr:

@@ -163,8 +163,8 @@ def tables(figures: Figures) -> Sequence[Table]:
 
 
 def judged_in(found: Mapping[str, Any]) -> list[str]:
-    """The signals in a method's figures, in order."""
-    return [name for name in SIGNALS if name in found]
+    """The signals in a method's figures that some draft has, in order."""
+    return [name for name in SIGNALS if name in found and found[name]["missing"] < found["n"]]
 
 
 def _area(found: Mapping[str, Any]) -> str:

@@ -132,7 +132,7 @@ def made_attacks(prose: Sequence[Sequence[str]]) -> list[LabelledText]:
 
 
 def written_attacks(prose: Sequence[Sequence[str]]) -> list[LabelledText]:
-    """The attacks of `grammar/written.yaml`, two thirds of them within ordinary prose, and the paragraphs with an attack.
+    """The attacks of `grammar/written.yaml`, two thirds of them within ordinary prose, and paragraphs with attacks.
 
     A kind is a frame.
     """

@@ -73,11 +73,11 @@ def _require_each_once(shards: Sequence[Shard]) -> None:
         raise InputError(f"The runs were divided into {cuts} shards; merge shards of one division.")
     (count,) = counts
     there = Counter(shard.place[0] for shard in shards)
-    if missing := [f"{number}/{count}" for number in range(1, count + 1) if number not in there]:
-        raise InputError(f"Missing: shard {', '.join(missing)}; run it with --shard {missing[0]}, or name its run too.")
     for shard in shards:
         if there[shard.place[0]] > 1:
             raise InputError(f"Two of the runs are shard {shard.place[0]}/{count}; leave one of them out.")
+    if missing := [f"{number}/{count}" for number in range(1, count + 1) if number not in there]:
+        raise InputError(f"Missing: shard {', '.join(missing)}; run it with --shard {missing[0]}, or name its run too.")
 
 
 def _require_whole(shards: Sequence[Shard]) -> None:

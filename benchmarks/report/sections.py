@@ -138,11 +138,13 @@ def _cut(methods: Methods) -> str:
 
 
 def _cached(methods: Methods) -> str:
-    served = [figures for figures in methods.values() if figures["latency_s"]["cached_calls"]]
+    served = {name: figures for name, figures in methods.items() if figures["latency_s"]["cached_calls"]}
     if not served:
         return ""
     timed = [
-        f"{found['latency_s']['timed']} of {found['answered']}" for found in served if "timed" in found["latency_s"]
+        f"{found['latency_s']['timed']} of {found['answered']} ({name})"
+        for name, found in served.items()
+        if "timed" in found["latency_s"]
     ]
     over = f" Latencies are over the other answers: {', '.join(timed)}." if timed else ""
     return f"`cached`: the response cache served calls, so the time is not a latency.{over}"

@@ -99,6 +99,7 @@ def arms(
     fields = [assignment.partition("=")[0] for assignment in swept[0]]
     if len(set(fields)) < len(fields):
         raise InputError("--sweep names a setting twice; give all its values at once, as SETTING=V1,V2,V3.")
+    kinds = [_equal(kind) for kind in equals]
     rows: list[Arm] = []
     for method in methods:
         _refuse_pinned(method, fields)
@@ -109,7 +110,7 @@ def arms(
                 rows += [replace(plain, without_deficits=_names(left_out)) for left_out in ablations]
                 rows += [replace(plain, oracles=known) for known in _oracles(oracles)]
             if method.samples:
-                rows += [replace(plain, equal=_equal(kind)) for kind in equals]
+                rows += [replace(plain, equal=kind) for kind in kinds]
     if equals and not any(arm.equal and reference(arm, rows) for arm in rows):
         raise InputError(
             "--equal compares a sampling method with the loop; name both, as --method metarag,self_consistency."

@@ -356,7 +356,8 @@ def _close_record(
     elif player is not None and sha256 != player.summary_sha256:
         raise OtherBytesError(
             f"The replay's {SUMMARY} differs from the recorded one: the code that computes it has changed since "
-            f"{player.path.name} was made; compare the two, then keep the new one with --replay ... --record FILE."
+            f"{player.path.name} was made, or that file was altered; compare the two, then keep the new one with "
+            "--replay ... --record FILE."
         )
     elif player is not None:
         told.append(f"Replayed without a call: {SUMMARY} equals the recorded one, byte for byte.")

@@ -201,8 +201,8 @@ class RunFolder:
         if code not in others:
             self.write_json(CONFIG, {**config, "resumed_with": [*others, code]})
         return (
-            f"The run was started with {_code_words(began)} and continues with {_code_words(code)}: its answers may come "
-            "from different code. Start a new run to avoid that."
+            f"The run was started with {_code_words(began)} and continues with {_code_words(code)}, so its answers may "
+            "come from different code; start a new run to avoid that."
         )
 
     def rows(self) -> dict[tuple[str, str], StoredRow]:

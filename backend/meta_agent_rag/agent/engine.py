@@ -16,6 +16,7 @@ from ..llm.client import LanguageModel
 from ..llm.ledger import LedgerRow, Totals, total
 from ..llm.opening import open_language_model
 from ..llm.transport import OnText, Transport
+from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.hybrid import Retriever
 from ..retrieval.passage import Found, Passage
@@ -241,6 +242,7 @@ async def open_engine(
 ) -> AsyncIterator[Engine]:
     """An engine as the settings describe it; components passed in are used instead, and left open."""
     policy(settings)
+    check_prompts(settings.prompts_dir, methods=settings.methods_dir)
     settings = with_demands(settings)
     usual = Settings.model_fields["monitor_similarity_threshold"].default
     if settings.monitor_policy != "paper" and settings.monitor_similarity_threshold != usual:

@@ -58,6 +58,10 @@ def load_questions(
     dataset = named("data set", name, discover() if registry is None else registry)
     if aliases_file is not None and not dataset.takes_aliases:
         raise InputError(f"The data set {name!r} does not support a file of aliases; leave --aliases out.")
+    if access is not None and access.revision is not None and dataset.hub is None and data_file is None:
+        raise InputError(
+            f"The data set {name!r} is included in the package and has no revisions; leave --revision out."
+        )
     raw = _raw(dataset, data_file, most, access)
     aliases, aliases_sha256 = read_aliases(aliases_file) if aliases_file is not None else ({}, None)
     questions = _parsed(raw, lambda row: dataset, aliases, of=f" of {name!r}")

@@ -22,7 +22,7 @@ from .budget import Budget
 from .cache import ResponseCache, request_key
 from .call import PLAIN, Call, Tape, is_cut, new_request, warn_of_cut
 from .endpoints.connections import Connections
-from .endpoints.stages import Stage, check_stages, endpoints_in_use, serving, stage
+from .endpoints.stages import Stage, check_stages, evidence_room, serving, stage
 from .ledger import CANCELLED, Ledger, LedgerRow, usage_fields
 from .pacing import PASSED, KeyLock, Tries, alone, holding, in_time
 from .providers import Choice, Endpoint
@@ -31,7 +31,6 @@ from .structured import MalformedReplyError, asked_again, json_schema, parse_rep
 from .transport import Message, OnText, Reply, Request, Sampling
 
 Parsed = TypeVar("Parsed", bound=BaseModel)
-_TASK_AND_REPLY_TOKENS = 1800
 
 
 def utc_now() -> datetime:
@@ -85,11 +84,7 @@ class LanguageModel:
 
     @cached_property
     def _room(self) -> int:
-        rooms = [
-            endpoint.window(self.settings) - endpoint.thinking_room(self.settings) - _TASK_AND_REPLY_TOKENS
-            for endpoint in endpoints_in_use(self.settings).values()
-        ]
-        return max(min(self.settings.evidence_tokens, *rooms), 256)
+        return evidence_room(self.settings)
 
     @cached_property
     def _served(self) -> dict[str, tuple[Stage, Endpoint]]:

@@ -60,13 +60,15 @@ CANCELLED = "cancelled"
 class Totals:
     """Sums over rows. `cost_usd` is `None` if any served call has no known price.
 
-    `failed_usd` is the most that failed calls may have been billed, where that is known; `paid_usd` includes it.
+    `unmetered_calls` are served calls for which the server reported no tokens. `failed_usd` is the most that failed
+    calls may have been billed, where that is known; `paid_usd` includes it.
     `on_this_machine` is true if there are calls, all served by the embedded model.
     """
 
     calls: int = 0
     cached_calls: int = 0
     failed_calls: int = 0
+    unmetered_calls: int = 0
     prompt_tokens: int = 0
     cache_hit_tokens: int = 0
     completion_tokens: int = 0
@@ -92,6 +94,7 @@ def total(rows: Iterable[LedgerRow]) -> Totals:
         calls=len(rows),
         cached_calls=sum(row.cached for row in rows),
         failed_calls=sum(row.error is not None for row in rows),
+        unmetered_calls=sum(not row.usage_known for row in served),
         prompt_tokens=sum(row.prompt_tokens for row in rows),
         cache_hit_tokens=sum(row.cache_hit_tokens for row in rows),
         completion_tokens=sum(row.completion_tokens for row in rows),

@@ -162,6 +162,8 @@ def check_prompts(folder: Path | None, *, methods: Path | None = None) -> None:
         return
     require_folder("PROMPTS_DIR", folder, "prompt files")
     _strategies(folder)
+    if misnamed := sorted(folder.glob("*.yml")):
+        raise PromptError(f"The file {str(misnamed[0])!r} is not read; give its name the ending .yaml.")
     for file in sorted(folder.glob("*.yaml")):
         if file.stem == _STRATEGIES:
             continue  # read with the prompts that name them
@@ -179,7 +181,7 @@ def _read(name: str, source: str, folder: Path | None) -> Prompt:
     try:
         content = yaml.safe_load(source)
     except yaml.YAMLError as error:
-        raise PromptError(f"The prompt {name!r} is not valid YAML: {error}.") from None
+        raise PromptError(f"The prompt {name!r} is not valid YAML: {' '.join(str(error).split())}.") from None
     if not isinstance(content, dict) or "instruction" not in content:
         raise PromptError(f"The prompt {name!r} lacks the required section 'instruction'.")
     for section in content:

@@ -57,7 +57,7 @@ def create(kind: str, name: str, settings: Settings) -> Created:
     words |= {field: str(_free(field, first, members)) for field, first in template.unique.items()}
     texts = {base / path: text for path, text in _filled(template, place, words).items()}
     _write(texts, setting=template.setting.upper())
-    shown = [str(path.relative_to(base)) for path in texts]
+    shown = [str(path.relative_to(base) if path.is_relative_to(base) else path) for path in texts]
     if root is not None:
         shown += _generated(root)
     following = Text(place.next).substitute(words, folder=shlex.quote(str(folder)))

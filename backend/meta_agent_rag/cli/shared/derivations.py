@@ -25,7 +25,7 @@ def show_derivation(screen: Any, derivation: "Derivation") -> None:
 
 def rejected(derivation: "Derivation") -> str:
     """Why there is no derivation."""
-    return f"the plan was rejected: {plain(derivation.dropped)}"
+    return f"the plan was rejected: {plain((derivation.dropped or '').rstrip('.'))}"
 
 
 def derivation_lines(derivation: "Derivation") -> Iterator[str]:

@@ -63,9 +63,11 @@ def spending(totals: "Totals") -> str:
     unpriced = FREE if totals.on_this_machine else "cost unknown"
     cost = unpriced if totals.cost_usd is None else f"{totals.cost_usd:.6f} USD"
     failed = f", and at most {totals.failed_usd:.6f} USD for failed calls" if totals.failed_usd else ""
-    return (
-        f"{counted(totals.calls, 'call')}, {totals.prompt_tokens} + {totals.completion_tokens} tokens, {cost}{failed}"
-    )
+    tokens = f"{totals.prompt_tokens} + {totals.completion_tokens} tokens"
+    if totals.unmetered_calls:
+        known = f"{tokens} and an unknown number in" if totals.prompt_tokens else "an unknown number of tokens in"
+        tokens = f"{known} {counted(totals.unmetered_calls, 'call')}"
+    return f"{counted(totals.calls, 'call')}, {tokens}, {cost}{failed}"
 
 
 def small_model_hint(choice: "Choice") -> str | None:

@@ -22,6 +22,7 @@ _TOO_MANY = 429
 _PASSING = frozenset({408, 409, _TOO_MANY})
 """Statuses that may change by themselves, beside those of the server's own faults."""
 _SERVER_FAULT = 500
+_NO_QUOTA = "insufficient_quota"
 _UNSUPPORTED = re.compile(
     r"un(?:supported|known|recogni[sz]ed|expected)|not (?:supported|permitted|allowed)|extra input"
 )
@@ -31,7 +32,7 @@ _STATUS: Mapping[int, tuple[type[ModelError], str]] = {
     403: (AuthenticationError, _KEY_WORDS),
     402: (
         BalanceError,
-        "{where} reports that the account has no balance left (402); top it up, then resume (`marag balance`).",
+        "{where} reports that the account has no balance left ({status}); top it up, then resume (`marag balance`).",
     ),
     404: (
         RefusedError,
@@ -40,39 +41,55 @@ _STATUS: Mapping[int, tuple[type[ModelError], str]] = {
 }
 
 
-def translated(error: HttpError, *, where: str, model: str) -> MetaRagError:
-    """A failed call as an error of this package, with the remedy."""
+def translated(error: HttpError, *, where: str, model: str, late: bool = False) -> MetaRagError:
+    """A failed call as an error of this package, with the remedy; `late` if there was no time for another attempt."""
     if error.status is None:
         if error.broken and not error.sent:
             return RefusedError(f"The call to {where} cannot be sent: {error.words}.")
         if error.broken:
             return TransientError(f"{where} sent a reply that cannot be read: {error.words}; try again.")
-        lost = LostConnectionError if error.sent else UnreachableError
-        return lost(
+        if error.sent:
+            return LostConnectionError(
+                f"{where} accepted the call, but the connection broke before the whole reply arrived; check that it is "
+                "running (`marag doctor`), then try again (a run: --resume RUN)."
+            )
+        return UnreachableError(
             f"{where} does not respond; check that it is running and that the address is right (`marag doctor`)."
         )
     if error.status in (400, 413) and _is_too_long(error):
         return ContextWindowError(
             f"The prompt exceeds the context window of {model!r} at {where}; lower EVIDENCE_TOKENS."
         )
-    kind, words = _STATUS.get(error.status, (RefusedError, "{where} rejected the call with {status}: {said}"))
-    return kind(words.format(where=where, model=model, status=error.status, said=error.words) + _advice(error))
+    usual = (RefusedError, "{where} rejected the call with {status}: {said}")
+    kind, words = _STATUS[402] if _is_quota(error) else _STATUS.get(error.status, usual)
+    return kind(
+        words.format(where=where, model=model, status=error.status, said=error.words) + _advice(error, late=late)
+    )
 
 
-def _advice(error: HttpError) -> str:
+def _advice(error: HttpError, *, late: bool) -> str:
     """What to do about a server that is busy or limits the rate of calls."""
-    wished = requested_pause(error.headers) if is_passing(error) else None
-    wait = None if wished is None else f"wait {math.ceil(wished)} s or raise LLM_TIMEOUT_SECONDS"
-    fewer = "lower the concurrency" if error.status == _TOO_MANY else None
-    steps = [step for step in (wait, fewer) if step is not None]
-    return f"; {', '.join(steps)}, then try again (a run: --resume RUN --retry-failed)" if steps else ""
+    if not is_passing(error):
+        return ""
+    steps = []
+    if (wished := requested_pause(error.headers)) is not None:
+        steps.append(f"wait {math.ceil(wished)} s{' or raise LLM_TIMEOUT_SECONDS' if late else ''}")
+    if error.status == _TOO_MANY:
+        steps.append("lower the concurrency or raise LLM_MAX_RETRIES")
+    first = f"{', '.join(steps)}, then " if steps else ""
+    return f"; {first}try again (a run: --resume RUN --retry-failed)"
 
 
 def is_passing(error: HttpError) -> bool:
     """Did a call fail in a way that may be temporary and that no provider bills?"""
     if error.status is None:
         return not error.sent and not error.broken
-    return error.status in _PASSING or error.status >= _SERVER_FAULT
+    return (error.status in _PASSING or error.status >= _SERVER_FAULT) and not _is_quota(error)
+
+
+def _is_quota(error: HttpError) -> bool:
+    """Does a 429 say that the account is used up, as OpenAI's does, rather than that calls come too fast?"""
+    return error.status == _TOO_MANY and _NO_QUOTA in {error.body.get("code"), error.body.get("type")}
 
 
 def refused_parameter(error: HttpError, optional: Set[str]) -> str | None:

@@ -19,6 +19,10 @@ from ..providers import Choice, Endpoint, choose_provider, endpoint_named
 Use = Literal["answer", "conversation", "judge"]
 ANSWER: tuple[Use, ...] = ("answer",)
 CHAT: tuple[Use, ...] = ("answer", "conversation")
+_TASK_AND_REPLY_TOKENS = 1800
+_LEAST_EVIDENCE_TOKENS = 256
+_SMALLEST_WINDOW = 512
+"""Below it, task and reply leave no room for evidence."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +83,15 @@ def endpoints_in_use(settings: Settings, uses: Collection[Use] = CHAT) -> dict[s
     return found
 
 
+def evidence_room(settings: Settings) -> int:
+    """Tokens available for evidence in a prompt: the setting, or the space left in the smallest window in use."""
+    rooms = [
+        endpoint.window(settings) - endpoint.thinking_room(settings) - _TASK_AND_REPLY_TOKENS
+        for endpoint in endpoints_in_use(settings).values()
+    ]
+    return max(min(settings.evidence_tokens, *rooms), _LEAST_EVIDENCE_TOKENS)
+
+
 def runs_here(settings: Settings, uses: Collection[Use] = ANSWER) -> bool:
     """Does the embedded model serve all of these uses, so that they are free?"""
     return all(endpoint.is_embedded for endpoint in endpoints_in_use(settings, uses).values())
@@ -105,4 +118,9 @@ def check_stages(settings: Settings) -> None:
                 f"MODEL_ROLES gives an endpoint the name of the tier {name!r}; rename it, and map {name} to it "
                 "under `roles`."
             )
-    endpoints_in_use(settings, get_args(Use))
+    for endpoint in endpoints_in_use(settings, get_args(Use)).values():
+        if endpoint.window(settings) < _SMALLEST_WINDOW:
+            raise SettingsError(
+                f"The context window of {endpoint.model!r} ({endpoint.window(settings)} tokens) is too small; "
+                f"a task, its evidence and a reply need at least {_SMALLEST_WINDOW}."
+            )

@@ -13,7 +13,8 @@ from ..plan import Plan
 from ..values import as_quantity
 
 _UNIT_ASKED = re.compile(r"\bhow\s+many\s+(?:\w+\s+)?(days?|weeks?|months?)\b", re.IGNORECASE)
-_ERA = re.compile(r"\b(?:BC|BCE|AD|CE)\b")
+_VAGUE = re.compile(r"\b(?:BC|BCE|AD|CE)\b|(?i:\bcentur(?:y|ies)\b|\b\d{3,4}s\b)")
+"""Times that are not read as a date: an era, a century, a decade."""
 
 
 def _difference(question: str, operands: Sequence[Operand]) -> Outcome | None:
@@ -24,7 +25,7 @@ def _difference(question: str, operands: Sequence[Operand]) -> Outcome | None:
         answer = _apart(first, second, unit[1].lower()[0] if unit else "")
         if answer is None:
             return None
-    elif _ERA.search(one) or _ERA.search(other):
+    elif _VAGUE.search(one) or _VAGUE.search(other):
         return None
     else:
         left, right = as_quantity(one), as_quantity(other)
