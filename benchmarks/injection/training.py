@@ -20,7 +20,7 @@ from .sources import SEED, LabelledText
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-_KEPT = 30_000
+_KEPT = 60_000
 _STRENGTH = 15.0
 _WEIGHT_OF_ATTACKS = 2
 _WEIGHT_OF_FOLLOWING, _WEIGHT_OF_TOGETHER = 0.3, 0.45

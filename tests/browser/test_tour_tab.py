@@ -37,7 +37,7 @@ def test_three_steps_show_what_the_loop_does(visit: OpenPage, model: ScriptedMod
 
 
 def test_terms_and_gain_are_explained_and_arrow_keys_step(visit: OpenPage, model: ScriptedModel) -> None:
-    page = visit("?tab=tour")
+    page = visit("?tab=Tour")
     replay, primer = page.locator("#tour-replay"), page.locator("#tour-primer")
     assert "F1 of one pass 27 % (95 % interval 10 to 44), of the loop 67 %" in primer.inner_text()
     primer.locator("summary").click()

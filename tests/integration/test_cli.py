@@ -61,7 +61,7 @@ def test_ask_answers_from_the_sample_corpus() -> None:
 
 def test_ask_shows_rounds_and_sources() -> None:
     with loopback_server(helpful()) as server:
-        result = marag("ask", "Who designed the bridge?", "--trace", **deepseek(server.base_url))
+        result = marag("ask", "Who", "designed", "the", "bridge?", "--trace", **deepseek(server.base_url))
     assert result.exit_code == 0, result.output
     assert "Round 0 (chosen)" in result.stdout
     assert "monitor: accepts it for lack of a better answer" in result.stdout

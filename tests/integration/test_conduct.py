@@ -41,6 +41,30 @@ def test_failures_are_kept_until_retried(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_answers_without_some_of_their_calls_are_reported_and_retried(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def second_call_fails(body: dict[str, Any]) -> ServerReply:
+        asked.append(body["model"])
+        return ServerReply(status=503) if len(asked) == 2 else helpful()(body)
+
+    with loopback_server(second_call_fails) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        words = ["--limit", "1-2", "--mode", "supporting", "--concurrency", "1"]
+        assert in_process(words, env).exit_code == 0
+        folder = only_run(tmp_path)
+        assert [row.get("lost_calls") for row in lines(folder / "samples.jsonl")] == [1, None]
+        said = (
+            "metarag: 1 answer had to do without 1 call that the server did not answer; `--resume RUN --retry-failed`"
+        )
+        assert said in (folder / "report.md").read_text()
+        server.behaviour = helpful()
+        assert in_process(["--resume", str(folder), "--retry-failed"], env).exit_code == 0
+    assert "had to do without" not in (folder / "report.md").read_text()
+    assert [row.get("lost_calls") for row in lines(folder / "samples.jsonl")] == [1, None, None]
+
+
+@pytest.mark.slow
 def test_a_run_can_stop_at_the_first_failure_and_be_resumed(tmp_path: Path) -> None:
     with loopback_server(broken_for_one) as server:
         env = environment(server.base_url, tmp_path / "data")

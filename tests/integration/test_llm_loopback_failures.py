@@ -42,6 +42,7 @@ WORDS_OF_DEEPSEEK = {
         "code": "invalid_request_error",
     }
 }
+NO_QUOTA = {"error": {"message": "Used up.", "type": "insufficient_quota", "code": "insufficient_quota"}}
 OF_OPENAI = {"error": {"message": "Too long.", "type": "invalid_request_error", "code": "context_length_exceeded"}}
 OF_LLAMA_CPP = {"error": {"message": "Too long.", "type": "exceed_context_size_error", "code": 400}}
 OF_A_SCHEMA = {"error": {"message": "Unknown parameter 'heat'.", "type": "invalid_request_error", "code": None}}
@@ -53,6 +54,7 @@ OF_A_SCHEMA = {"error": {"message": "Unknown parameter 'heat'.", "type": "invali
         (ServerReply(status=401), AuthenticationError, "rejected the key (401); check the key", True),
         (ServerReply(status=403), AuthenticationError, "rejected the key (403)", True),
         (ServerReply(status=402), BalanceError, "no balance left (402); top it up", True),
+        (ServerReply(status=429, body=NO_QUOTA), BalanceError, "no balance left (429); top it up", True),
         (ServerReply(status=404), RefusedError, "does not know 'deepseek-v4-flash' or the path (404)", False),
         (ServerReply(status=400, body=WORDS_OF_DEEPSEEK), ContextWindowError, "lower EVIDENCE_TOKENS", False),
         (ServerReply(status=400, body=OF_OPENAI), ContextWindowError, "context window of 'deepseek-v4-flash'", False),

@@ -145,6 +145,9 @@ class TestOutsideAClone:
         assert told["files"] == ["some where/operators/mine.py", "some where/operators/tests/test_operator_mine.py"]
         assert told["next"].startswith("`python -m pytest 'some where/operators'/tests` shows it at work; ")
         assert files_here() == set(told["files"])
+        whole = tmp_path / "whole"
+        made = marag("new", "operator", "another", "--json", OPERATORS_DIR=str(whole))
+        assert str(whole / "another.py") in json.loads(made.stdout)["files"]
 
     def made(self, kind: str, name: str) -> str:
         """Create a member in the working folder; returns the command that demonstrates it."""

@@ -56,6 +56,22 @@ def test_a_different_prompt_model_or_deficit_is_rejected(
     assert "is damaged" in done.stderr
 
 
+def test_a_run_that_other_code_continues_says_so(
+    finished: tuple[LoopbackServer, dict[str, str], Path],
+) -> None:
+    _, env, folder = finished
+    config = json.loads((folder / "config.json").read_text())
+    assert "continues with" not in in_process(["--resume", str(folder)], env).stderr
+    (folder / "config.json").write_text(json.dumps({**config, "commit": "0123abc"}))
+    done = in_process(["--resume", str(folder)], env)
+    assert done.exit_code == 0
+    assert "(commit 0123abc) and continues with version" in done.stderr
+    noted = json.loads((folder / "config.json").read_text())["resumed_with"]
+    assert noted == [{"version": config["version"], "commit": config["commit"]}]
+    in_process(["--resume", str(folder)], env)
+    assert json.loads((folder / "config.json").read_text())["resumed_with"] == noted
+
+
 def test_malformed_records_are_skipped(finished: tuple[LoopbackServer, dict[str, str], Path]) -> None:
     server, env, folder = finished
     asked = len(server.bodies)

@@ -124,6 +124,8 @@ def test_every_parser_accepts_any_text(text: str) -> None:
         ("How many years lie between the two?", "30 December 1990", "2 January 1991", "1"),
         ("How many days lie between the two?", "1990", "3 May 1990", None),
         ("How many years lie between the two?", "50 BC", "30 AD", None),
+        ("How many years lie between the two?", "19th century", "1850", None),
+        ("How many years lie between the two?", "early 1900s", "1905", None),
         ("How many degrees warmer was it?", "-5 °C", "3 °C", "8"),
     ],
 )

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.grounding.abstention import is_abstention
+from meta_agent_rag.grounding.abstention import is_abstention, states_unknown
 from meta_agent_rag.grounding.quotes import is_verbatim, verbatim_share
 from meta_agent_rag.text.normalise import as_quoted, normalised, tokens
 
@@ -112,6 +112,32 @@ def test_every_part_of_a_text_is_verbatim(text: str, data: st.DataObject) -> Non
 )
 def test_the_share_of_verbatim_quotes(quotes: list[str], share: float | None) -> None:
     assert verbatim_share(quotes, [TEXT]) == share
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The date of the reopening has not yet been decided.",
+        "Whether the bath keeps its temperature is unknown.",
+        "The winner is to be announced in May.",
+        "Wer die Quelle gefasst hat, ist nicht bekannt.",
+        "La date n'est pas encore fixée.",
+        "Aún no se sabe quién lo pintó.",
+        "L'autore è sconosciuto.",
+        "De maker is niet bekend.",
+        "作者は不明である。",
+        "具体日期尚未确定。",
+    ],
+)
+def test_a_document_that_calls_something_unknown_is_recognised(sentence: str) -> None:
+    assert states_unknown(["It opened in 1912.", sentence])
+
+
+@pytest.mark.parametrize(
+    "sentence", ["The hall seats 400 people.", "The shop is not open on Mondays.", "Das Tor ist nicht verschlossen."]
+)
+def test_a_document_that_states_a_fact_does_not_call_it_unknown(sentence: str) -> None:
+    assert not states_unknown([sentence])
 
 
 def test_listed_abstentions_are_recognised_in_any_case_or_quotes() -> None:

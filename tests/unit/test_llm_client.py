@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from meta_agent_rag.agent.prompting.replies import ShortAnswerReply
 from meta_agent_rag.errors import DeadlineError, RefusedError, StorageError, StructuredOutputError, UnknownNameError
 from meta_agent_rag.llm.budget import Budget, unsettled
 from meta_agent_rag.llm.client import LanguageModel
@@ -264,6 +265,21 @@ def test_evidence_is_limited_by_the_context_window(values: dict[str, object], to
         settings=settings, choice=choose_provider(settings), connections=OneTransport(transport=CountingTransport())
     )
     assert model.evidence_tokens() == tokens
+
+
+async def test_a_run_keeps_unusable_replies_until_it_forgets_them(tmp_path: Path) -> None:
+    settings = Settings.load([f"MARAG_DATA_DIR={tmp_path}", "LLM_PROVIDER=groq", "GROQ_API_KEY=k"])
+    prose = Reply(text="It is Goethe.", usage=None)
+    async with open_language_model(settings, transport=Replies([prose, prose])) as model:
+        for _ in range(2):  # the second time without a call: a resumed run pays for neither reply again
+            session = replace(model, unusable=(unusable := {})).session("q1", method="metarag")
+            with pytest.raises(StructuredOutputError):
+                await session.ainvoke("short_answer", ASK, ShortAnswerReply)
+        assert model.cache is not None
+        model.cache.drop(*unusable["q1", "metarag"])
+    reply = Reply(text='{"short_answer": "Goethe"}', usage=None)
+    async with open_language_model(settings, transport=Replies([reply])) as model:
+        assert (await model.session().ainvoke("short_answer", ASK, ShortAnswerReply)).short_answer == "Goethe"
 
 
 @pytest.mark.parametrize("reasoning", [5, 0])

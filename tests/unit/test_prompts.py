@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.errors import PromptError, UnknownNameError
 from meta_agent_rag.prompts import SECTIONS, check_prompts, phrase, prompt, prompt_files, prompt_names
 from meta_agent_rag.prompts.builder import Prompt
+from meta_agent_rag.settings import Settings
 
 
 def own(folder: Path, source: str, name: str = "write") -> Prompt:
@@ -160,6 +162,19 @@ def test_a_faulty_prompt_is_reported_before_it_is_used(tmp_path: Path, name: str
     (tmp_path / f"{name}.yaml").write_text(source, encoding="utf-8")
     with pytest.raises(PromptError, match=message):
         check_prompts(tmp_path)
+
+
+def test_a_prompt_file_with_another_ending_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "answerer.yml").write_text("instruction: Do it.", encoding="utf-8")
+    with pytest.raises(PromptError, match=r"answerer\.yml' is not read; give its name the ending \.yaml"):
+        check_prompts(tmp_path)
+
+
+async def test_prompts_are_checked_before_an_engine_opens(tmp_path: Path) -> None:
+    (tmp_path / "wrote.yaml").write_text("instruction: Do it.", encoding="utf-8")
+    with pytest.raises(PromptError, match=r"wrote\.yaml' replaces no prompt"):
+        async with open_engine(Settings.load([f"PROMPTS_DIR={tmp_path}"])):
+            pass
 
 
 def test_a_path_that_is_not_a_folder_is_reported(tmp_path: Path) -> None:

@@ -99,6 +99,7 @@ def test_a_byte_order_mark_is_not_part_of_a_name() -> None:
         ("SELECTION", "first", "it must be 'best' or 'last'"),
         ("SHORT_ANSWER", "no", "it must be 'inline' or 'stage'"),
         ("RETRIEVAL_TOP_K", "0", "it must be more than 0"),
+        ("STAGE_TIERS", "evaluate=pro,evaluate=flash", "it names 'evaluate' twice"),
         ("STAGE_TIERS", "evaluate", "STAGE=TIER"),
     ],
 )

@@ -56,6 +56,10 @@ def read(text: str) -> tuple[Figure, ...]:
         ("女将は十七年間、店を営んでいました。", [(17.0, "year")]),
         ("船は3時間15分で島に着きます。", [(3.25, "hour")]),
         ("这个月用了240千瓦时的电。", [(240.0, "kilowatt_hour")]),
+        ("Het gemaal is geopend van 10.30 tot 15.00 uur.", [(630.0, "clock"), (900.0, "clock")]),
+        ("Open van half elf 's ochtends tot drie uur 's middags.", [(630.0, "clock"), (900.0, "clock")]),
+        ("Practice lasts for one and a half hours.", [(1.5, "hour")]),
+        ("Es sind drei: ein Eimer neben der Tür und eine Decke.", [(3.0, "")]),
         ("No figure is here.", []),
     ],
 )

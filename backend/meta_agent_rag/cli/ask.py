@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
 
 @reporting
 def ask(
-    question: Annotated[str, typer.Argument(help="The question, in quotes.")],
+    question: Annotated[list[str], typer.Argument(help="The question, best in quotes.")],
     corpus: Annotated[str, typer.Option(help="The corpus to search; `sample` is built on first use.")] = "sample",
     document: Annotated[
         list[str] | None, typer.Option(help="Answer only from this document, given by title or file; repeatable.")
@@ -50,7 +50,7 @@ def ask(
     with exporting(settings), nullcontext() if json_ else screen.working():
         found = run(
             _answered(
-                question,
+                " ".join(question),
                 grounded=grounded,
                 corpus=corpus,
                 documents=document or (),

@@ -39,7 +39,7 @@ def create_demo(workbench: Workbench) -> "gr.Blocks":
         def chosen(request: gr.Request) -> gr.Tabs:
             asked = request.query_params
             leads_to = "runs" if asked.get("run") else "loop" if asked.get("question") else "tour"
-            wanted = asked.get("tab") or leads_to
+            wanted = (asked.get("tab") or leads_to).lower()
             return gr.Tabs(selected=wanted if wanted in map(str.lower, _TABS) else "tour")
 
         demo.load(chosen, outputs=tabs, show_progress="hidden", api_visibility="private")
