@@ -115,9 +115,9 @@ class ConductOptions:
     resume: Annotated[
         str | None, _option(_RUN, metavar="RUN", help="Continue an interrupted run, with its own data and methods.")
     ] = None
-    retry_failed: Annotated[bool, _option(_RUN, "--retry-failed", help="With --resume: retry failed questions.")] = (
-        False
-    )
+    retry_failed: Annotated[
+        bool, _option(_RUN, "--retry-failed", help="With --resume: retry failures, also of single calls.")
+    ] = False
     fail_on_error: Annotated[
         bool, _option(_RUN, "--fail-on-error", help="Stop at the first failed answer; --resume continues.")
     ] = False
