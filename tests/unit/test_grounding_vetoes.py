@@ -140,6 +140,34 @@ def test_words_in_brackets_are_no_clause_of_another_party() -> None:
     assert confirm(sentence, "Ann Bell composed Tide in B major for two horns.", [sentence]).supported
 
 
+def test_months_are_known_in_every_language() -> None:
+    text = "De novembre à février, les bassins restent sous vingt centimètres d'eau."
+    assert confirm(text, "From November to February the basins stay under 20 centimetres of water.", [text]).supported
+    assert confirm(text, "In January the basins stay under 20 centimetres of water.", [text]).supported
+    assert confirm(text, "In March the basins stay under 20 centimetres of water.", [text]).fault
+
+
+def test_the_day_of_the_week_follows_from_a_date() -> None:
+    text = "The first game was played on 11 September 2026."
+    assert confirm(text, "The first game was played on Friday 11 September 2026.", [text]).supported
+    assert confirm(text, "The first game was played on Monday 11 September 2026.", [text]).fault == (
+        "Monday is not mentioned"
+    )
+
+
+def test_the_day_of_a_date_may_be_named_alone() -> None:
+    text = "Who loses the harvest must say so before 30 November."
+    assert confirm(text, "Who loses the harvest must say so before the 30th.", [text]).supported
+    assert confirm(text, "Who loses the harvest must say so before the 20th.", [text]).fault
+
+
+def test_a_zero_in_a_table_denies() -> None:
+    table = "Step | Staff needed\nLunch | 0\nShow | 4"
+    words = ["Step | Staff needed", "Lunch | 0"]
+    assert confirm(table, "No staff are needed for lunch.", words).supported
+    assert confirm(table, "No staff are needed for the show.", ["Step | Staff needed", "Show | 4"]).fault
+
+
 def test_a_name_in_the_question_may_stand_in_any_passage_of_the_prompt() -> None:
     texts = [("Ida Moe", "Ida Moe played Ruth in Salt Road."), ("She's Away Again", "She's Away Again is a film.")]
     cited, other = (Passage(id=title, doc_id=title, title=title, text=text) for title, text in texts)
@@ -231,6 +259,15 @@ def test_a_column_of_a_table_may_be_summed_and_its_rows_counted() -> None:
     vouched = Vouched(question=read("", "en"), passage=rows)
     (number,) = derived(read("There are three halls.", "en"), rows[:1], vouched=vouched)
     assert number.steps == "North, South, East: 3"
+
+
+def test_a_time_without_years_is_that_of_a_common_year() -> None:
+    named = read("Motor B was taken out on 17 February and returned on 3 March.", "en")
+    (found,) = derived(read("It was gone for 14 days.", "en"), [named])
+    assert (found.operation, found.steps) == ("duration", "17 February \u2192 3 March.: 14")
+    assert derived(read("It was gone for 16 days.", "en"), [named]) == ()
+    over_new_year = read("The office is closed from 25 December to 3 January.", "en")
+    assert derived(read("It is closed for 9 days.", "en"), [over_new_year])
 
 
 @pytest.mark.parametrize("claim", ["Together they cost £2,300.", "It took 27 days.", "She was 78 years old."])

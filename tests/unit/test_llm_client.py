@@ -271,8 +271,9 @@ async def test_a_run_keeps_unusable_replies_until_it_forgets_them(tmp_path: Path
     settings = Settings.load([f"MARAG_DATA_DIR={tmp_path}", "LLM_PROVIDER=groq", "GROQ_API_KEY=k"])
     prose = Reply(text="It is Goethe.", usage=None)
     async with open_language_model(settings, transport=Replies([prose, prose])) as model:
+        unusable: dict[tuple[str, str], list[str]] = {}
         for _ in range(2):  # the second time without a call: a resumed run pays for neither reply again
-            session = replace(model, unusable=(unusable := {})).session("q1", method="metarag")
+            session = replace(model, unusable=unusable).session("q1", method="metarag")
             with pytest.raises(StructuredOutputError):
                 await session.ainvoke("short_answer", ASK, ShortAnswerReply)
         assert model.cache is not None

@@ -19,13 +19,15 @@ FILES = (
     "tuned_ninth.yaml",
     "tuned_tenth.yaml",
     "tuned_eleventh.yaml",
+    "tuned_twelfth.yaml",
+    "tuned_thirteenth.yaml",
     "held_out.yaml",
     "two_passages.yaml",
 )
 RIGHT_SHOWN = 57 / 60
 WRONG_SHOWN = 2 / 120
-SLY_SHOWN = 0.41
-"""The share of wrong answers shown if the critic rejects only the control claim; measured: 460 of 1,138."""
+SLY_SHOWN = 0.44
+"""The share of wrong answers shown if the critic rejects only the control claim; measured: 603 of 1,378."""
 
 
 def cases_of(file: str, *, right: bool) -> Sequence[Case]:

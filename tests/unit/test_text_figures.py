@@ -60,6 +60,14 @@ def read(text: str) -> tuple[Figure, ...]:
         ("Open van half elf 's ochtends tot drie uur 's middags.", [(630.0, "clock"), (900.0, "clock")]),
         ("Practice lasts for one and a half hours.", [(1.5, "hour")]),
         ("Es sind drei: ein Eimer neben der Tür und eine Decke.", [(3.0, "")]),
+        (
+            "Ouvert de 9 h à 21 h 30; le train part à 8 h et met 2 h.",
+            [(540.0, "clock"), (1290.0, "clock"), (480.0, "clock"), (2.0, "hour")],
+        ),
+        ("Les autres demandent de 8 à 13 h.", [(8.0, "hour"), (13.0, "hour")]),
+        ("On peut y travailler pendant 12 heures et demie.", [(750.0, "minute")]),
+        ("The notes appear on the following day.", [(1.0, "day")]),
+        ("As notas saem no dia seguinte.", [(1.0, "day")]),
         ("No figure is here.", []),
     ],
 )

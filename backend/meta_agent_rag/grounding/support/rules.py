@@ -229,7 +229,8 @@ def _missing(
             known = stands_in(item.figure, figures) or item.figure.written in follows
             lacks = not known and not may_follow(item.figure, claim, statements, question)
         else:
-            named = item.is_name and claim.language != "de"  # where every noun is capitalised
+            # in German every noun is capitalised
+            named = item.is_name and claim.language != "de" and not claim.dates(item)
             lacks = named and same_language and not any(one.holds(item) for one in statements)
             lacks = lacks and not any(one.holds(item) for other in prompted for one in (*other.statements, other.title))
         if lacks and not question.holds(item):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from itertools import pairwise
 
+from ...text.dates import weekday_of
 from ...text.figures import Figure, figures, in_digits
 from ...text.figures.figure import same_value
 from ...text.figures.lexicon import alternation, months, weekdays
@@ -138,6 +139,12 @@ class Statement:
         name = item.written.lower()
         day = weekdays().get(name, weekdays().get(name.removesuffix("s")))
         return months().get(name) in self._months or day in self._weekdays
+
+    def dates(self, item: Item) -> bool:
+        """Is it the day of the week of one of the statement's own dates: Friday, in "Friday 11 September 2026"?"""
+        day = weekdays().get(item.written.lower())
+        whole = [one.date for one in self.figures if one.date is not None and one.date.year > 0 and one.date.day]
+        return day is not None and any(weekday_of(one) == day for one in whole)
 
     def is_passive(self, place: int) -> bool:
         """Is the verb at a place in the passive voice: does one of the next items name the agent?"""

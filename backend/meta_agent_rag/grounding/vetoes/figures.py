@@ -16,10 +16,25 @@ def _fault(grounds: Grounds) -> str | None:
         figure = item.figure
         if figure is None or figure.written in grounds.follows or stands_in(figure, sources) or grounds.given(item):
             continue
+        if _is_day(grounds.claim, place) and any(
+            one.date is not None and one.date.day == figure.number for one in sources
+        ):
+            continue
         if _is_label(grounds.claim, place) and any(_labelled(one, grounds.claim, place) for one in grounds.around()):
             continue
         return f"{figure.written} is not in the passage"
     return None
+
+
+_DAYS = frozenset({"day", "tag", "jour", "día", "dia", "giorno", "dag"})
+
+
+def _is_day(claim: Statement, place: int) -> bool:
+    """Is a number the day of a date whose month the claim gives elsewhere: "before the 30th", "antes del día 30"?"""
+    figure, before = claim.items[place].figure, claim.items[place - 1] if place else None
+    if figure is None or figure.unit or figure.date is not None:
+        return False
+    return figure.ordinal or (before is not None and before.written.lower() in _DAYS)
 
 
 def _is_label(claim: Statement, place: int) -> bool:

@@ -41,7 +41,7 @@ def _names(claim: Statement) -> Iterator[Item]:
     for item, following in zip_longest(claim.items, claim.items[1:]):
         goes_on = following is not None and following.is_name and following.clause == item.clause
         german = claim.language == "de" and (goes_on or f"-{item.written}" in claim.text)
-        if item.is_name and not german:
+        if item.is_name and not german and not claim.dates(item):
             yield item
 
 

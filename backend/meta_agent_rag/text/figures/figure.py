@@ -1,5 +1,6 @@
 """A figure in a text as a value, and comparisons of figures."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -8,6 +9,7 @@ from typing import Any
 from ..dates import Date
 
 CLOCK = "clock"
+_BARE_TIME = re.compile(r"([01]?\d|2[0-3])[.:h]([0-5]\d)")
 _POUNDS = {"pound", "currency:GBP"}
 """The same word in English."""
 
@@ -57,6 +59,8 @@ def same_value(figure: Figure, source: Figure) -> bool:
     """
     if source.date is not None and not source.numbers:
         return not figure.unit and figure.date is not None and figure.date.year == source.date.year
+    if CLOCK in {figure.unit, source.unit} and (clock := _as_clock(figure)) and (other_clock := _as_clock(source)):
+        return not set(clock).isdisjoint(other_clock)
     for number in figure.numbers:
         half = figure.step / 2 * (number / figure.number if figure.number else 1.0)  # of this reading
         for other in source.numbers:
@@ -69,6 +73,14 @@ def same_value(figure: Figure, source: Figure) -> bool:
             if abs(number - other) <= allowed + 1e-9 * abs(other):
                 return True
     return False
+
+
+def _as_clock(figure: Figure) -> tuple[float, ...]:
+    """Minutes since midnight, also of a bare "20.00"; empty for another figure."""
+    if figure.unit == CLOCK:
+        return figure.numbers
+    written = _BARE_TIME.fullmatch(figure.written) if not figure.unit else None
+    return () if written is None else (60.0 * int(written[1]) + int(written[2]),)
 
 
 def _one_unit(one: str, other: str) -> bool:

@@ -9,7 +9,7 @@ from ..dates import Date
 from ..language import language_of
 from . import lexicon
 from .figure import CLOCK, Figure, in_unit, measurable
-from .spoken import spoken_times, with_fractions, with_shares
+from .spoken import LASTS, LOOK_BACK, spoken_times, with_fractions, with_shares
 
 _SPOKEN = frozenset({"en", "de", "fr", "es", "it", "pt", "nl", "da"})
 """Languages whose number words text2num supports."""
@@ -28,6 +28,12 @@ _CLOCK = re.compile(
     r"|(?<=\b[aA]t )(?P<h5>[01]?\d|2[0-3])\.(?P<m7>[0-5][05])"
     r"(?=[.,;:)]?(?:\s*$|\s(?:and|or|to|till|until|on|in|every|each|sharp)\b)|[,;:)])"  # at 17.50 on Friday
 )
+_FRENCH_HOURS = re.compile(
+    r"(?<![\d:.,])(?:(?P<one>(?:[01]?\d|2[0-3])\s?h)(?:\s?(?P<one_m>[0-5]\d))?\s?(?:\u00e0|-|\u2013)\s?"
+    r"|(?<!\d \u00e0 )(?<=\b\u00e0 ))"
+    r"(?P<two>(?:[01]?\d|2[0-4])\s?h)(?:\s?(?P<two_m>[0-5]\d))?\b",
+    re.IGNORECASE,
+)
 _FROM_TIME = re.compile(
     r"(?<![\d.,:])((?P<h>[01]?\d|2[0-3])[.:](?P<m>[0-5]\d))\s?(?:-|\u2013|to|until|till|and|bis|und|tot|en)\s?$",
     re.IGNORECASE,
@@ -35,8 +41,6 @@ _FROM_TIME = re.compile(
 """The first time of "from 10.30 to 15.00 Uhr"."""
 _BEGINS = re.compile(r"\b(?:start|begin|open|clos|end|meet|leav|depart|arriv|finish)\w*", re.IGNORECASE)
 _SENTENCE = 50
-_LASTS = re.compile(r"\b(?:dur[ée]\w*|dura|pendant|temps|trajet|faut|comptez)\b[^.;]*$", re.IGNORECASE)
-"""Before "2 h 15", words that make it a duration."""
 _MINUTES_SIGN = "\u5206"
 """In Chinese, minutes only behind hours: alone it may be a point or a share."""
 _AFTER_NOON = frozenset({"\u5348\u5f8c", "\u4e0b\u5348", "\uc624\ud6c4"})
@@ -50,7 +54,6 @@ _SIGNS = re.compile(
 _FROM = re.compile(
     r"(?<![\d.,])(\d{1,2})(?:st|nd|rd|th|er|\.?[\u00ba\u00b0]|\.)?\s?(?:-|\u2013|to|until|and|bis|und|au|et|al|y|e|a|tot|en)\s?(?:the\s|le\s|zum\s|den\s)?$"
 )
-_LOOK_BACK = 20
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|er|re|e|\u00ba|\u00aa)\b")
 _FIRST_YEAR, _LAST_YEAR = 1000, 2199
 
@@ -85,7 +88,7 @@ def figures(text: str, language: str = "") -> tuple[Figure, ...]:
     found = list(_dates(text))
     taken = [(figure.start, figure.end) for figure in found]
     quantities = _with_units_shared(text, tuple(_compounds(text, tuple(_quantities(text, code)))))
-    for figure in (*spoken_times(text, code), *_clocks(text), *quantities, *_multiples(text)):
+    for figure in (*spoken_times(text, code), *_french_hours(text), *_clocks(text), *quantities, *_multiples(text)):
         if not any(start < figure.end and figure.start < end for start, end in taken):
             found.append(figure)
             taken.append((figure.start, figure.end))
@@ -112,7 +115,7 @@ def _dates(text: str) -> Iterator[Figure]:
         )
         name = next(held[key] for key in ("m", "m2", "m3") if held.get(key))
         month = lexicon.months()[name.lower()]
-        if held.get("d") and (first := _FROM.search(text, max(0, match.start() - _LOOK_BACK), match.start())):
+        if held.get("d") and (first := _FROM.search(text, max(0, match.start() - LOOK_BACK), match.start())):
             # "from 3 to 28 November 2020"
             yield from _date(first, year, month, int(first[1]))
         yield from _date(match, year, month, day)
@@ -138,6 +141,21 @@ def _named_dates() -> re.Pattern[str]:
     )
 
 
+def _french_hours(text: str) -> Iterator[Figure]:
+    """The hours of "de 9 h à 21 h" and "à 9 h"; elsewhere, as in "2 h de route", they are a duration."""
+    for match in _FRENCH_HOURS.finditer(text):
+        for name, minute in (("one", match["one_m"]), ("two", match["two_m"])):
+            if match[name]:
+                end = match.end(f"{name}_m") if minute else match.end(name)
+                yield Figure(
+                    written=text[match.start(name) : end],
+                    start=match.start(name),
+                    end=end,
+                    numbers=(60.0 * int(re.match(r"\d+", match[name])[0]) + int(minute or 0),),  # type: ignore[index]
+                    unit=CLOCK,
+                )
+
+
 def _clocks(text: str) -> Iterator[Figure]:
     for match in _LAPSE.finditer(text):
         seconds = 3600.0 * int(match[1]) + 60.0 * int(match[2]) + float(match[3].replace(",", "."))
@@ -153,7 +171,7 @@ def _clocks(text: str) -> Iterator[Figure]:
             hour = hour % 12 + (12 if match["part"] in _AFTER_NOON else 0)
         if match["half_hour"]:
             minute = 30
-        if range_begun := _FROM_TIME.search(text, max(0, match.start() - _LOOK_BACK), match.start()):
+        if range_begun := _FROM_TIME.search(text, max(0, match.start() - LOOK_BACK), match.start()):
             yield Figure(
                 written=range_begun[1],
                 start=range_begun.start(1),
@@ -161,7 +179,7 @@ def _clocks(text: str) -> Iterator[Figure]:
                 numbers=(60.0 * int(range_begun["h"]) + int(range_begun["m"]),),
                 unit=CLOCK,
             )
-        lasts = match["m4"] and _LASTS.search(text, max(0, match.start() - _LOOK_BACK), match.start())
+        lasts = match["m4"] and LASTS.search(text, max(0, match.start() - LOOK_BACK), match.start())
         yield Figure(
             written=match[0],
             start=match.start(),

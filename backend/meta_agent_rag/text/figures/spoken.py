@@ -29,6 +29,9 @@ _GOES_ON = re.compile(r"\s*(?:$|[.,;:!?)]|(?:on|in|at|and|or|every|each|sharp)\b
 _ONE = "\u4e00"
 """Stays a word, as in other languages."""
 _TENS = {"\u5341": 10, "\u767e": 100, "\u5343": 1000}
+LASTS = re.compile(r"\b(?:dur[ée]\w*|dura|pendant|temps|trajet|faut|comptez)\b[^.;]*$", re.IGNORECASE)
+"""Before "2 h 15", words that make it a duration."""
+LOOK_BACK = 20
 _NOON, _DAY = 12 * 60, 24 * 60
 
 
@@ -97,7 +100,14 @@ def spoken_times(text: str, language: str) -> Iterator[Figure]:
                 continue
             minute = int(groups.get("minute", 0)) + (shift or 0)
             minutes = _readings(int(groups["hour"]), minute, groups.get("part"), known)
-        yield Figure(written=match[0], start=match.start(), end=match.end(), numbers=minutes, unit=CLOCK)
+        lasts = LASTS.search(text, max(0, match.start() - LOOK_BACK), match.start())
+        yield Figure(
+            written=match[0],
+            start=match.start(),
+            end=match.end(),
+            numbers=minutes[:1] if lasts else minutes,
+            unit="minute" if lasts else CLOCK,
+        )
 
 
 def _is_amount(groups: Mapping[str, str], behind: str) -> bool:

@@ -114,8 +114,9 @@ def _free_ways(figure: Figure, named: Sequence[Statement], vouched: Vouched, at_
     for rows in tables(named, vouched.passage):
         for operands in columns(rows):
             yield from _calculated(figure, operands, operations)
-        if entries := counted(figure, (), rows):
-            yield Derived(written=figure.written, operation="count", steps=entries)
+        for counting in (rows, rows[1:]):  # all, or those beside the one in question
+            if entries := counted(figure, (), counting):
+                yield Derived(written=figure.written, operation="count", steps=entries)
     for operation in operations:
         for operands in picked(operation, [*at_hand, *vouched.question.figures]):
             yield from _calculated(figure, operands, (operation,))
