@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from meta_agent_rag.cli.main import app
-from meta_agent_rag.errors import AuthenticationError, BalanceError
+from meta_agent_rag.errors import AuthenticationError, BalanceError, StructuredOutputError
 from meta_agent_rag.service.server.logs import JsonLines
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import BIRTH_SENTENCE, QUESTION, FakeRetriever, draft
@@ -146,6 +146,12 @@ async def test_model_failures_disclose_no_internals(tmp_path: Path) -> None:
         assert (response.status_code, code_of(response)) == (503, "model_key_refused")
         assert "inside" not in response.text
         assert "sk-123" not in response.text
+
+
+async def test_a_reply_that_is_not_json_is_not_called_silence(tmp_path: Path) -> None:
+    async with running(tmp_path, model=ScriptedModel({"write": StructuredOutputError("Prose.")})) as service:
+        response = await service.ask()
+        assert (response.status_code, code_of(response)) == (503, "model_reply_unusable")
 
 
 async def test_the_operator_sees_why_the_provider_refused_the_call(

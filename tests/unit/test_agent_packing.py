@@ -103,6 +103,18 @@ def test_sentences_are_split_correctly() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("It was made by maker number 1. Object 3-2 is lost.", "It was made by maker number 1. "),
+        ("He stayed in room 12. The door was open.", "He stayed in room 12. "),
+        ("Ingredients: 1. Flour 2. Sugar", "Ingredients: "),
+    ],
+)
+def test_a_sentence_may_end_in_a_number(text: str, first: str) -> None:
+    assert sentences(text)[0] == first
+
+
 def test_a_passage_is_truncated_between_sentences() -> None:
     text = "The first sentence is here. The second sentence is here. The third sentence is here."
     whole = pack([found(0, text)], 1000).packing.tokens

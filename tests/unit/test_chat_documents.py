@@ -82,6 +82,11 @@ def test_documents_named_in_a_message_are_recognised(message: str, text: str, fo
     assert addressed(message, DOCUMENTS) == (text, frozenset(DOCUMENTS[place].id for place in found))
 
 
+def test_a_lone_sign_is_not_a_question() -> None:
+    with pytest.raises(InputError, match="a document's name after @"):
+        addressed(" @ ", DOCUMENTS)
+
+
 def test_short_sources_name_each_document_once() -> None:
     sources: list[dict[str, object]] = [
         {"title": "Tides", "page": 3, "last_page": 4},

@@ -91,6 +91,22 @@ async def test_two_chats_on_one_session_keep_the_turns_of_both(tmp_path: Path) -
         assert [(one.turn, one.question) for one in await third.said()] == [(1, questions[1])]
 
 
+async def test_an_open_chat_does_not_bring_back_a_deleted_session(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, *HASHED)
+    async with (
+        open_study(settings, transport=ScriptedModel({})) as study,
+        open_sessions(settings.marag_data_dir) as sessions,
+    ):
+        await study.reply("Who designed the Pennant Bridge?")
+        await sessions.drop(study.name)
+        await study.reply("Who built the mill?")
+        assert [one.question for one in study.history.exchanges] == ["Who built the mill?"]
+        assert [one.question for one in await study.said()] == ["Who built the mill?"]
+        stored = await sessions.load(study.name)
+        assert stored is not None
+        assert [one.question for one in stored.history.exchanges] == ["Who built the mill?"]
+
+
 async def test_new_chats_about_different_corpora_cannot_share_a_session(tmp_path: Path) -> None:
     async with open_study(settings_in(tmp_path, *HASHED), session="x", transport=ScriptedModel({})) as study:
         await study.sessions.save("x", Stored(corpus="other", history=History().with_exchange(**EXCHANGE)))

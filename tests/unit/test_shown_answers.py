@@ -21,13 +21,14 @@ FILES = (
     "tuned_eleventh.yaml",
     "tuned_twelfth.yaml",
     "tuned_thirteenth.yaml",
+    "tuned_fourteenth.yaml",
     "held_out.yaml",
     "two_passages.yaml",
 )
 RIGHT_SHOWN = 57 / 60
 WRONG_SHOWN = 2 / 120
-SLY_SHOWN = 0.44
-"""The share of wrong answers shown if the critic rejects only the control claim; measured: 603 of 1,378."""
+SLY_SHOWN = 0.46
+"""The share of wrong answers shown if the critic rejects only the control claim; measured: 674 of 1,498."""
 
 
 def cases_of(file: str, *, right: bool) -> Sequence[Case]:

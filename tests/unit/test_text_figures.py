@@ -66,6 +66,8 @@ def read(text: str) -> tuple[Figure, ...]:
         ),
         ("Les autres demandent de 8 à 13 h.", [(8.0, "hour"), (13.0, "hour")]),
         ("On peut y travailler pendant 12 heures et demie.", [(750.0, "minute")]),
+        ("I fuochi cominciano alle 23 e durano un quarto d'ora.", [(1380.0, "clock"), (15.0, "minute")]),
+        ("Die Gruppe trifft sich alle 14 Tage.", [(14.0, "day")]),
         ("The notes appear on the following day.", [(1.0, "day")]),
         ("As notas saem no dia seguinte.", [(1.0, "day")]),
         ("No figure is here.", []),

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ..extras import require
-from .shared.command import Assignments, Debug, reporting, run
+from .shared.command import Assignments, Debug, keep_private, reporting, run
 
 
 def register(app: typer.Typer) -> None:
@@ -33,6 +33,7 @@ def chat(
     from ..settings import Settings
 
     require("chat", "`marag chat`")
+    keep_private()
     from .shell.loop import converse
 
     load = partial(Settings.load, tuple(set_ or ()))

@@ -192,11 +192,17 @@ class Study:
         return Stored(corpus=self.corpus, history=self.history, sources=self.sources, socratic=self.socratic)
 
     def _joined(self, ours: Stored, stored: Stored | None) -> Stored:
-        """What to store: if another process has continued the conversation since, its turns and then the new ones."""
-        if stored is None or stored.history == self._known:
+        """What to store: if another process has continued the conversation since, its turns and then the new ones.
+
+        If it has deleted the conversation, only the new turns.
+        """
+        deleted = stored is None and self._known.turns > 0
+        if not deleted and (stored is None or stored.history == self._known):
             return ours
-        _corpus(self.name, self.corpus, stored)
         new = [exchange for exchange in ours.history.exchanges if exchange.turn > self._known.turns]
+        if stored is None:
+            stored = replace(ours, history=History(), sources=())
+        _corpus(self.name, self.corpus, stored)
         history = stored.history
         for exchange in new:
             history = history.continued(exchange)

@@ -19,12 +19,16 @@ from ..errors import (
     RequestError,
     SearchDownError,
     SettingsError,
+    StructuredOutputError,
 )
 from ..text.normalise import encodable
 from ..wording import fault_words
 
 TIMED_OUT = "Query processing timed out. Try a simpler question."
 _PROVIDER_REFUSED = "The language model's provider refused the request; tell the service's operator the request id."
+_UNUSABLE = (
+    "The language model's reply could not be used; ask differently, or tell the service's operator the request id."
+)
 _FAILED = "The service failed; tell its operator the request id."
 _MOST_WORDS = 300
 _STATUS: Mapping[int, tuple[str, str]] = {
@@ -42,6 +46,7 @@ _KINDS: tuple[tuple[type[BaseException], int, str, str], ...] = (
     (BudgetError, 503, "budget", "The service has reached its spending limit; tell its operator."),
     (AuthenticationError, 503, "model_key_refused", _PROVIDER_REFUSED),
     (BalanceError, 503, "model_balance_empty", _PROVIDER_REFUSED),
+    (StructuredOutputError, 503, "model_reply_unusable", _UNUSABLE),
     (ModelError, 503, "model_unavailable", "The language model is not responding at the moment; try again later."),
     (ExtensionError, 500, "internal_error", _FAILED),
     (MetaRagError, 503, "unavailable", "The service cannot answer at the moment; try again later."),

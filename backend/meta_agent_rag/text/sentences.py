@@ -9,6 +9,14 @@ from .segmenter import segmenter
 _AT_ONCE = 5_000
 """The most characters passed to pysbd, whose time grows faster than linearly."""
 _SENTENCE_END = re.compile(r"[.!?]\s+")
+_NUMBER = re.compile(r"\d{1,4}\.\s+(?=\S)")
+_NUMBERED = re.compile(
+    r"\b(?:numbers?|no|nr|num\u00e9ro|n\u00famero|numero|nummer|room|gate|page|figure|table|part|section|chapter|volume|level"
+    r"|line|route|bus|track|floor|class|phase|article|paragraph|lot|flat|house|unit|zone|door|building|block|hall|model"
+    r"|type|size|round|platform|version)\s+$",
+    re.IGNORECASE,
+)
+"""Words before a number that do not make it an item of a list."""
 _FULL_WIDTH_END = re.compile(r"[\u3002\uff01\uff1f]+[\u300d\u300f\uff09\u201d]*\s*")
 """A sentence end in Chinese or Japanese, which needs no space after it, with closing brackets and quotes."""
 
@@ -27,9 +35,15 @@ def _divided(stretch: str, language: str) -> tuple[str, ...]:
     if (end := _FULL_WIDTH_END.search(stretch)) is not None and end.end() < len(stretch):
         return stretch[: end.end()], *_divided(stretch[end.end() :], language)
     spans = segmenter(char_span=True, language=language).segment(stretch)
-    starts = [span.start for span in spans] or [0]
+    starts = [_behind_a_number(stretch, span.start) for span in spans] or [0]
     starts[0] = 0
     return tuple(stretch[start:end] for start, end in zip(starts, [*starts[1:], len(stretch)], strict=True))
+
+
+def _behind_a_number(text: str, start: int) -> int:
+    """The beginning of a sentence, after a number that ends the one before: "by maker number 1. It is lost."."""
+    number = _NUMBER.match(text, start)
+    return number.end() if number and _NUMBERED.search(text, 0, start) else start
 
 
 def _stretches(text: str) -> Iterator[str]:

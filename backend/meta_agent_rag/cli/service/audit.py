@@ -14,6 +14,7 @@ from ..shared.command import (
     Json,
     as_json,
     console,
+    keep_private,
     plain,
     print_json,
     reporting,
@@ -68,6 +69,7 @@ def export(
     """Write records to a file, one JSON object per line, oldest first."""
     from ...service.audit.reading import moment
 
+    keep_private()
     begin = None if since is None else moment(since)
     count = run(_exported(settings_of(set_), path, begin, client))
     if json_:

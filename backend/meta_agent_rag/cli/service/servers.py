@@ -7,7 +7,7 @@ import typer
 
 from ...errors import InputError
 from ...extras import require
-from ..shared.command import Assignments, Debug, complain, reporting, run, settings_of
+from ..shared.command import Assignments, Debug, complain, keep_private, reporting, run, settings_of
 
 _RUNS = Path("RESULTS")
 
@@ -34,6 +34,7 @@ def serve(
 ) -> None:
     """Serve answers over HTTP within a deadline, to clients with a key (`marag keys create`)."""
     require("service", "`marag serve`")
+    keep_private()
     from ...retrieval.corpus.corpus import require_corpus
 
     settings, corpora = settings_of(set_), corpus or ["sample"]

@@ -131,6 +131,11 @@ def console(**options: Any) -> Any:
     return Console(soft_wrap=True, highlight=False, emoji=False, **options)
 
 
+def keep_private() -> None:
+    """Make the files that this process writes unreadable for other users, apart from the owner's group."""
+    os.umask(os.umask(0) | 0o007)
+
+
 def plain(text: object) -> str:
     """Text of unknown origin for literal output by Rich: no markup, no control characters."""
     from rich.markup import escape

@@ -72,6 +72,8 @@ def _prompt_session(file: Path, commands: Sequence[Command], *, coloured: bool) 
     from prompt_toolkit.completion import CompleteEvent, Completer, Completion
     from prompt_toolkit.document import Document
     from prompt_toolkit.history import FileHistory
+    from prompt_toolkit.key_binding import KeyBindings
+    from prompt_toolkit.keys import Keys
     from prompt_toolkit.output import ColorDepth
 
     class Kept(FileHistory):
@@ -85,8 +87,12 @@ def _prompt_session(file: Path, commands: Sequence[Command], *, coloured: bool) 
             for text, meaning in completions(typed, commands):
                 yield Completion(text, start_position=-len(typed), display_meta=meaning)
 
+    keys = KeyBindings()
+    # a pasted colour code looks like a mouse event, which the library's own binding fails to parse
+    keys.add(Keys.Vt100MouseEvent)(lambda event: None)
     return PromptSession(
         history=Kept(file),
+        key_bindings=keys,
         completer=Slashes(),
         color_depth=None if coloured else ColorDepth.DEPTH_1_BIT,
     )

@@ -118,7 +118,7 @@ class Statement:
         return frozenset(found)
 
     @cached_property
-    def _weekdays(self) -> frozenset[int]:
+    def days_named(self) -> frozenset[int]:
         """The days of the week that it names, and those between two: Tuesday in "Monday to Thursday"."""
         named = [(match, weekdays()[match[1].lower()]) for match in _weekday().finditer(self.text)]
         found = {day for _, day in named}
@@ -138,7 +138,7 @@ class Statement:
             return False
         name = item.written.lower()
         day = weekdays().get(name, weekdays().get(name.removesuffix("s")))
-        return months().get(name) in self._months or day in self._weekdays
+        return months().get(name) in self._months or day in self.days_named
 
     def dates(self, item: Item) -> bool:
         """Is it the day of the week of one of the statement's own dates: Friday, in "Friday 11 September 2026"?"""

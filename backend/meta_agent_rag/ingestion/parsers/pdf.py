@@ -203,7 +203,8 @@ def _title(reader: "PdfReader", blocks: Sequence[Block], file: File) -> str:
     if 2 < len(stated) <= LONGEST_TITLE and not _NO_TITLE.match(stated):
         return stated
     first = blocks[0].text if blocks else ""
-    return first if 2 < len(first) <= LONGEST_TITLE // 2 and any(map(str.isalpha, first)) else file.stem
+    is_title = 2 < len(first) <= LONGEST_TITLE // 2 and not first.endswith((".", ",", ";"))
+    return first if is_title and any(map(str.isalpha, first)) else file.stem
 
 
 PARSER = Parser(kind="pdf", suffixes=_SUFFIXES, priority=0, recognises=_recognises, parse=_parse)

@@ -30,4 +30,10 @@ def unwrapped(paragraph: str) -> str:
     return (" " if full else "\n").join(lines)
 
 
-PARSER = Parser(kind="text", suffixes=(".txt", ".text"), priority=9, recognises=_recognises, parse=_parse)
+PARSER = Parser(
+    kind="text",
+    suffixes=(".txt", ".text", ".csv", ".tsv", ".log", ".rst", ".json", ".xml", ".yaml", ".yml"),
+    priority=9,
+    recognises=_recognises,
+    parse=_parse,
+)

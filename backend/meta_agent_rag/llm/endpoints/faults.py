@@ -60,7 +60,8 @@ def translated(error: HttpError, *, where: str, model: str, late: bool = False) 
         return ContextWindowError(
             f"The prompt exceeds the context window of {model!r} at {where}; lower EVIDENCE_TOKENS."
         )
-    usual = (RefusedError, "{where} rejected the call with {status}: {said}")
+    verb = "failed" if error.status >= _SERVER_FAULT else "rejected the call"
+    usual = (RefusedError, f"{{where}} {verb} with {{status}}: {{said}}")
     kind, words = _STATUS[402] if _is_quota(error) else _STATUS.get(error.status, usual)
     return kind(
         words.format(where=where, model=model, status=error.status, said=error.words) + _advice(error, late=late)

@@ -34,6 +34,8 @@ def addressed(message: str, documents: Sequence[DocumentRecord]) -> tuple[str, f
     """
     names = [quoted or plain.rstrip(".") for quoted, plain in _MENTION.findall(message)]
     if not names:
+        if message.strip() == "@":
+            raise InputError("Write a document's name after @, as in @handbook, and then the question.")
         return message, frozenset()
     return " ".join(_MENTION.sub(" ", message).split()), documents_named(documents, names)
 

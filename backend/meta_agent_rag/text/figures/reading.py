@@ -25,6 +25,7 @@ _CLOCK = re.compile(
     r"(?:\s?(?P<m5>[0-5]?\d)\s?[\u5206\ubd84]|(?P<half_hour>\u534a))?"
     r"|(?<![\d:])(?<!\d[.,])(?P<h2>[01]?\d|2[0-4])(?:(?:[:.](?P<m2>[0-5]\d))?\s?(?:Uhr|uur)\b|:(?P<m3>[0-5]\d)(?![\d:])|\s?h\s?(?P<m4>[0-5]\d)\b(?!\s?min))"
     r"|(?:(?<=\b[aA]lle )|(?<=\bdalle )|(?<=\bore )|(?<=\ble ))(?P<h4>[01]?\d|2[0-3])\.(?P<m6>[0-5]\d)\b"
+    r"|(?:(?<=\b[aA]lle )|(?<=\bdalle ))(?P<h6>[01]?\d|2[0-3])\b(?![.:,]\d)"
     r"|(?<=\b[aA]t )(?P<h5>[01]?\d|2[0-3])\.(?P<m7>[0-5][05])"
     r"(?=[.,;:)]?(?:\s*$|\s(?:and|or|to|till|until|on|in|every|each|sharp)\b)|[,;:)])"  # at 17.50 on Friday
 )
@@ -88,7 +89,13 @@ def figures(text: str, language: str = "") -> tuple[Figure, ...]:
     found = list(_dates(text))
     taken = [(figure.start, figure.end) for figure in found]
     quantities = _with_units_shared(text, tuple(_compounds(text, tuple(_quantities(text, code)))))
-    for figure in (*spoken_times(text, code), *_french_hours(text), *_clocks(text), *quantities, *_multiples(text)):
+    for figure in (
+        *spoken_times(text, code),
+        *_french_hours(text),
+        *_clocks(text, code),
+        *quantities,
+        *_multiples(text),
+    ):
         if not any(start < figure.end and figure.start < end for start, end in taken):
             found.append(figure)
             taken.append((figure.start, figure.end))
@@ -156,14 +163,16 @@ def _french_hours(text: str) -> Iterator[Figure]:
                 )
 
 
-def _clocks(text: str) -> Iterator[Figure]:
+def _clocks(text: str, language: str) -> Iterator[Figure]:
     for match in _LAPSE.finditer(text):
         seconds = 3600.0 * int(match[1]) + 60.0 * int(match[2]) + float(match[3].replace(",", "."))
         yield Figure(written=match[0], start=match.start(), end=match.end(), numbers=(seconds,), unit="second")
     for match in _CLOCK.finditer(text):
+        if match["h6"] and language != "it":  # German has "alle 14 Tage"
+            continue
         if match["h5"] and not _BEGINS.search(text, max(0, match.start() - _SENTENCE), match.start()):
             continue
-        hour = int(match["h"] or match["h2"] or match["h3"] or match["h4"] or match["h5"])
+        hour = int(match["h"] or match["h2"] or match["h3"] or match["h4"] or match["h5"] or match["h6"])
         minute = int(next((match[name] for name in ("m", "m2", "m3", "m4", "m5", "m6", "m7") if match[name]), 0))
         if match["half"]:
             hour = hour % 12 + (12 if match["half"].lower() == "p" else 0)

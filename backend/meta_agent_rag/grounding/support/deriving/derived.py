@@ -108,6 +108,8 @@ def _free_ways(figure: Figure, named: Sequence[Statement], vouched: Vouched, at_
     """
     if figure.ordinal and (places := [one.text for one in named if _gives(one, int(figure.number))]):
         yield Derived(written=figure.written, operation="count", steps=places[0])  # the third quarter is Q3
+    if figure.unit == "day" and (days := [one.text for one in named if len(one.days_named) == figure.number]):
+        yield Derived(written=figure.written, operation="count", steps=days[0])
     if not figure.unit and (entries := counted(figure, named, freely=True)):
         yield Derived(written=figure.written, operation="count", steps=entries)
     operations = discover_operations().values()
