@@ -72,7 +72,7 @@ def test_latencies_survive_a_resume(tmp_path: Path) -> None:
     assert found["cached_calls"] == cut[0]["cached_calls"] > 0
     assert found["p50"] >= 0.4, "four calls of 0.1 s"
     report = (folder / "report.md").read_text()
-    assert "Latencies are over the other answers: 5 of 6." in report
+    assert "Latencies are over the other answers: 5 of 6 (metarag)." in report
     assert "| metarag | cached |" not in report
 
 
