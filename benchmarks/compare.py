@@ -58,7 +58,7 @@ def main(  # options of a command
     ] = None,
     data_file: Annotated[Path | None, typer.Option(help="The questions of the prediction files.")] = None,
     dataset: Annotated[
-        str | None, typer.Option(help=f"Their data set (default {_DEFAULT_DATASET}; with a run, its questions).")
+        str | None, typer.Option(help=f"Their data set; with --data-file, by default the run's or {_DEFAULT_DATASET}.")
     ] = None,
     aliases: Annotated[Path | None, typer.Option(help="2WikiMultiHopQA's id_aliases.json.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of confidence intervals and permutations.")] = 42,

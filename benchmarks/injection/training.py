@@ -142,33 +142,23 @@ def written_attacks(prose: Sequence[Sequence[str]]) -> list[LabelledText]:
         for text in texts:
             language, count = language_of(text), chance.randrange(4)
             around = chance.sample(foreign[language], count) if language in foreign else chance.choice(prose)[:count]
-            found.append(
-                LabelledText(
-                    text=placed(text, around, chance),
-                    attack=True,
-                    kind="made",
-                    group=f"frame {kind}",
-                    frame=kind,
-                    language=language,
-                    mixed=bool(around),
-                    weight=_WEIGHT_OF_WRITTEN,
-                )
-            )
+            found.append(_written(placed(text, around, chance), kind, language, mixed=bool(around)))
     for kind, texts in grammar("attack_paragraphs").items():
-        for text in texts:
-            found.append(
-                LabelledText(
-                    text=text,
-                    attack=True,
-                    kind="made",
-                    group=f"frame {kind}",
-                    frame=kind,
-                    language=language_of(text),
-                    mixed=True,
-                    weight=_WEIGHT_OF_WRITTEN,
-                )
-            )
+        found += [_written(text, kind, language_of(text), mixed=True) for text in texts]
     return found
+
+
+def _written(text: str, kind: str, language: str, *, mixed: bool) -> LabelledText:
+    return LabelledText(
+        text=text,
+        attack=True,
+        kind="made",
+        group=f"frame {kind}",
+        frame=kind,
+        language=language,
+        mixed=mixed,
+        weight=_WEIGHT_OF_WRITTEN,
+    )
 
 
 def made_harmless() -> list[LabelledText]:

@@ -215,7 +215,7 @@ async def execute(
             display=display,
             engines=engines,
             retriever=retriever,
-            judge=Judge(model=model) if config.judge else None,
+            judge=Judge(model=replace(model, unusable=None)) if config.judge else None,
         )
         model.ledger.listeners.append(run.hear)
         for row in finished.values() if config.equals else ():

@@ -30,7 +30,7 @@ _DAYS = frozenset({"day", "tag", "jour", "día", "dia", "giorno", "dag"})
 
 
 def _is_day(claim: Statement, place: int) -> bool:
-    """Is a number the day of a date whose month the claim gives elsewhere: "before the 30th", "antes del día 30"?"""
+    """Is a number written as the day of a date: "before the 30th", "antes del día 30"?"""
     figure, before = claim.items[place].figure, claim.items[place - 1] if place else None
     if figure is None or figure.unit or figure.date is not None:
         return False

@@ -22,7 +22,7 @@ CHAT: tuple[Use, ...] = ("answer", "conversation")
 _TASK_AND_REPLY_TOKENS = 1800
 _LEAST_EVIDENCE_TOKENS = 256
 _SMALLEST_WINDOW = 512
-"""Below it, task and reply leave no room for evidence."""
+"""Below it, a prompt with the least evidence cannot fit."""
 
 
 @dataclass(frozen=True, kw_only=True)

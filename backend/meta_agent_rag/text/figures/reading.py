@@ -158,7 +158,7 @@ def _french_hours(text: str) -> Iterator[Figure]:
                     written=text[match.start(name) : end],
                     start=match.start(name),
                     end=end,
-                    numbers=(60.0 * int(re.match(r"\d+", match[name])[0]) + int(minute or 0),),  # type: ignore[index]
+                    numbers=(60.0 * int(match[name][:-1]) + int(minute or 0),),
                     unit=CLOCK,
                 )
 
