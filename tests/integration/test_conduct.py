@@ -198,6 +198,19 @@ def test_the_judge_scores_each_distinct_answer_once(tmp_path: Path) -> None:
     assert len(rows) == 8
 
 
+def test_a_verdict_that_was_no_json_is_asked_for_again_by_the_next_run(tmp_path: Path) -> None:
+    def prose_from_the_judge(body: dict[str, Any]) -> ServerReply:
+        return ServerReply(text="Correct.") if "reference answers" in json.dumps(body) else helpful()(body)
+
+    with loopback_server(prose_from_the_judge) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        assert in_process(["--n", "1", "--judge", "--output-dir", "first"], env).exit_code == 0
+        server.behaviour = helpful()
+        assert in_process(["--n", "1", "--judge", "--output-dir", "second"], env).exit_code == 0
+    verdicts = [lines(next((tmp_path / name).iterdir()) / "samples.jsonl")[0]["judge"] for name in ("first", "second")]
+    assert verdicts == [None, 1.0]
+
+
 def test_a_url_with_a_password_is_rejected_and_not_shown(tmp_path: Path) -> None:
     env = environment("http://somebody:hunter2@127.0.0.1:9/v1", tmp_path / "data")
     done = in_process(["--n", "1"], env)
