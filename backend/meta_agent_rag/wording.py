@@ -121,6 +121,11 @@ def passage_name(passage_id: str) -> str:
     return _ID_DIGEST.sub("", passage_id).replace("-", " ")
 
 
+def one_line(text: object) -> str:
+    """Text of unknown origin, such as the name of a file, with its line breaks and tabs escaped."""
+    return str(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def printable(text: object) -> str:
     """Text of unknown origin with its control characters escaped, so that none reaches a terminal."""
     return "".join(char if char.isprintable() or char in "\n\t" else ascii(char)[1:-1] for char in str(text))

@@ -48,6 +48,12 @@ def test_ingest_reports_the_outcome_of_each_file(docs: Path) -> None:
     assert "notes: 3 unchanged, 3 skipped; 0 passages encoded" in result.stdout
 
 
+def test_line_breaks_in_the_names_of_files_are_escaped(docs: Path) -> None:
+    (docs / "two\nlines.txt").write_text("Hail is frozen rain.")
+    for result in (marag("ingest", str(docs), "--corpus", "notes"), marag("documents", "list", "--corpus", "notes")):
+        assert "two\\nlines.txt" in result.stdout
+
+
 def test_ingest_prints_json(docs: Path) -> None:
     result = marag("ingest", str(docs), "--corpus", "notes", "--json")
     assert result.exit_code == 0, result.output

@@ -207,13 +207,16 @@ async def test_conversations_of_version_0_1_are_migrated(tmp_path: Path, caplog:
     before = ForeignObject.alive
     for _ in range(2):
         async with opened(tmp_path) as sessions:
-            assert await sessions.names() == ["talk"]
+            assert [one.name for one in await sessions.listed()] == ["talk"]
+            assert await sessions.names() == ["damaged", "foreign", "talk"]
             assert await sessions.load("talk") == STORED
+            with pytest.raises(DataFileError, match="'foreign' is damaged"):
+                await sessions.load("foreign")
             assert await sessions.unused_since(datetime(2026, 10, 3, tzinfo=UTC)) == ["talk"]
             assert await sessions.unused_since(datetime(2026, 10, 2, tzinfo=UTC)) == []
     assert ForeignObject.alive == before
     assert rows(tmp_path, "SELECT name FROM sqlite_master WHERE type = 'table'") == [("sessions",), ("transcripts",)]
-    said = "Skipped 2 conversations of an earlier version that could not be read."
+    said = "2 conversations of an earlier version cannot be read."
     assert [record.getMessage() for record in caplog.records].count(said) == 1
 
 

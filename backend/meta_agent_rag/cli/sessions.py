@@ -6,7 +6,19 @@ from typing import Annotated
 import typer
 
 from ..wording import counted
-from .shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, run, say, settings_of
+from .shared.command import (
+    Assignments,
+    Debug,
+    Json,
+    complain,
+    console,
+    plain,
+    print_json,
+    reporting,
+    run,
+    say,
+    settings_of,
+)
 from .shared.managing import add_group, confirm
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The session.")]
@@ -22,15 +34,18 @@ def list_(set_: Assignments = None, json_: Json = False, debug: Debug = False) -
     """List all conversations, the latest first: corpus, questions, when it was last saved."""
     from ..conversation.sessions import open_sessions
 
-    async def listed() -> list[dict[str, object]]:
+    async def listed() -> tuple[list[dict[str, object]], set[str]]:
         async with open_sessions(settings_of(set_).marag_data_dir) as sessions:
-            return [asdict(one) for one in await sessions.listed()]
+            readable = await sessions.listed()
+            return [asdict(one) for one in readable], set(await sessions.names()) - {one.name for one in readable}
 
-    found = run(listed())
+    found, damaged = run(listed())
+    for name in sorted(damaged):
+        complain(f"The session {name!r} is damaged and cannot be read; delete it with `marag sessions delete {name}`.")
     if json_:
         print_json(found)
         return
-    if not found:
+    if not found and not damaged:
         say("No conversations yet; start one with `marag chat`.")
     for one in found:
         facts = f"{one['corpus']}, {counted(int(str(one['turns'])), 'question')}, {one['saved']:%Y-%m-%d %H:%M} UTC"

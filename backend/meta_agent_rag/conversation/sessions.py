@@ -216,7 +216,7 @@ def _prepare(connection: sqlite3.Connection) -> None:
 def _import_checkpoints(connection: sqlite3.Connection) -> None:
     """Import the conversations of version 0.1, which kept them as LangGraph checkpoints.
 
-    Unreadable ones are deleted, and the log says how many; `forget` and `prune` could not reach them otherwise.
+    An unreadable one is stored as it is, so that nothing is lost and `drop` and pruning reach it; `load` reports it.
     """
     from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
@@ -230,10 +230,10 @@ def _import_checkpoints(connection: sqlite3.Connection) -> None:
             row = (name, checkpoint["ts"], Stored.from_json(text).as_json())
         except (DataFileError, ValueError, TypeError, LookupError, AttributeError, NotImplementedError):
             damaged += 1
-            continue
+            row = (name, datetime.now(UTC).isoformat(), blob)
         connection.execute("INSERT OR IGNORE INTO sessions VALUES (?, ?, ?)", row)
     if damaged:
-        _LOG.warning("Skipped %s of an earlier version that could not be read.", counted(damaged, "conversation"))
+        _LOG.warning("%s of an earlier version cannot be read.", counted(damaged, "conversation"))
     connection.execute("DROP TABLE checkpoints")
     connection.execute("DROP TABLE IF EXISTS writes")
 

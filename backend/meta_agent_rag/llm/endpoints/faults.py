@@ -51,7 +51,7 @@ def translated(error: HttpError, *, where: str, model: str, late: bool = False) 
         if error.sent:
             return LostConnectionError(
                 f"{where} accepted the call, but the connection broke before the whole reply arrived; check that it is "
-                "running (`marag doctor`), then try again (a run: --resume RUN)."
+                "running (`marag doctor`), then try again."
             )
         return UnreachableError(
             f"{where} does not respond; check that it is running and that the address is right (`marag doctor`)."
@@ -78,7 +78,7 @@ def _advice(error: HttpError, *, late: bool) -> str:
     if error.status == _TOO_MANY:
         steps.append("lower the concurrency or raise LLM_MAX_RETRIES")
     first = f"{', '.join(steps)}, then " if steps else ""
-    return f"; {first}try again (a run: --resume RUN --retry-failed)"
+    return f"; {first}try again"
 
 
 def is_passing(error: HttpError) -> bool:
