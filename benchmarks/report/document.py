@@ -30,10 +30,12 @@ def write_report(
     arms: Sequence[Arm],
     ours: Protocol,
     plots: bool = True,
+    caveat: str = "",
 ) -> None:
     """Write `report.md`, `plots/*.png`, `tables/*.csv` and `tables/*.tex` into a run's folder.
 
-    If a plot cannot be drawn, the report names it with the reason; nothing else is lost.
+    `caveat` is a sentence for its opening. If a plot cannot be drawn, the report names it with
+    the reason; nothing else is lost.
     """
     parts = sections(summary, rows, arms=arms, ours=ours, free=runs_here(config.settings))
     to_draw = [plot for section in parts for plot in section.plots] if plots else []
@@ -41,7 +43,7 @@ def write_report(
         _write(folder.path / TABLES / f"{table.name}.csv", as_csv(table))
         _write(folder.path / TABLES / f"{table.name}.tex", as_latex(table) + "\n")
     drawn = {plot.name: _drawn(plot, folder.path / PLOTS) for plot in to_draw}
-    folder.write_text(REPORT, document(config, summary, parts, ours, drawn))
+    folder.write_text(REPORT, document(config, summary, parts, ours, drawn, caveat=caveat))
 
 
 def markdown(
@@ -57,10 +59,20 @@ def markdown(
 
 
 def document(
-    config: RunConfig, summary: Mapping[str, Any], parts: Sequence[Section], ours: Protocol, drawn: Mapping[str, str]
+    config: RunConfig,
+    summary: Mapping[str, Any],
+    parts: Sequence[Section],
+    ours: Protocol,
+    drawn: Mapping[str, str],
+    *,
+    caveat: str = "",
 ) -> str:
-    """Assemble a report; `drawn` holds, for each plot, the reason why it could not be drawn, or nothing."""
-    opening = [headline(summary), completeness(summary), mixture(summary), _setting(config, summary), _protocol(ours)]
+    """Assemble a report; `drawn` holds, for each plot, the reason why it could not be drawn, or nothing.
+
+    `caveat` is a sentence for its opening.
+    """
+    opening = [headline(summary), completeness(summary), mixture(summary), _setting(config, summary), caveat]
+    opening.append(_protocol(ours))
     return "\n\n".join(part for part in [*opening, *(_text(section, drawn) for section in parts)] if part) + "\n"
 
 

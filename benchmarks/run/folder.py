@@ -119,7 +119,8 @@ def _without(value: Any, name: str) -> Any:
 
 
 def _code_words(code: Mapping[str, Any]) -> str:
-    return f"version {code['version']}" + (f" (commit {code['commit']})" if code["commit"] else "")
+    version = f"version {code['version']}" if code["version"] else "an unknown version"
+    return version + (f" (commit {code['commit']})" if code["commit"] else "")
 
 
 class RunFolder:
@@ -204,6 +205,15 @@ class RunFolder:
             f"The run was started with {_code_words(began)} and continues with {_code_words(code)}, so its answers may "
             "come from different code; start a new run to avoid that."
         )
+
+    def mixed_code(self) -> str:
+        """One sentence if several versions of the code answered questions, else nothing."""
+        config = self.config()
+        others = config.get("resumed_with", [])
+        if not others:
+            return ""
+        codes = [{name: code.get(name) for name in _CODE} for code in (config, *others)]
+        return f"The answers come from different code: {', then '.join(map(_code_words, codes))}."
 
     def rows(self) -> dict[tuple[str, str], StoredRow]:
         """The rows so far by (question id, method); a later row replaces an earlier one, torn ones are skipped."""

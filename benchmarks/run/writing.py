@@ -46,7 +46,9 @@ def write_results(
         file = "predictions.json" if number == 0 else f"predictions-{_file_name(name, number)}.json"
         folder.write_json(file, official_predictions(own))
     ours = protocol(config, n=n, pooled=pooled)
-    write_report(folder, config, summary, rows, arms=config.arms, ours=ours, plots=conduct.plots)
+    write_report(
+        folder, config, summary, rows, arms=config.arms, ours=ours, plots=conduct.plots, caveat=folder.mixed_code()
+    )
     return summary
 
 

@@ -68,6 +68,7 @@ def test_a_run_that_other_code_continues_says_so(
     assert "(commit 0123abc) and continues with version" in done.stderr
     noted = json.loads((folder / "config.json").read_text())["resumed_with"]
     assert noted == [{"version": config["version"], "commit": config["commit"]}]
+    assert "different code: version" in (folder / "report.md").read_text()
     in_process(["--resume", str(folder)], env)
     assert json.loads((folder / "config.json").read_text())["resumed_with"] == noted
 
