@@ -67,7 +67,7 @@ class ClaimCheck:
         settled = {"supported", "refuted"} if how == "both" else {"refuted"}
         numbered = list(enumerate(stated, start=1))
         doubted = [number for number, found in numbered if found.standing not in settled or _is_beside(found)]
-        if not doubted and is_settled(self.question, self.claims, stated, self._statements):
+        if not doubted and is_settled(self.question, self.claims, stated, self._titles):
             return Judged(support=stated)
         listed = doubted or [number for number, found in numbered if found.supported]
         return await self._asked(stated, doubted, listed, every=how == "critic") if listed else Judged(support=stated)
@@ -96,6 +96,11 @@ class ClaimCheck:
         """The sentences and titles of the passages that are quoted or cited."""
         sources = self._sources(self._elsewhere)
         return tuple(statement for source in sources for statement in (source.title, *source.statements))
+
+    @cached_property
+    def _titles(self) -> tuple[Statement, ...]:
+        """Those of the passages that are quoted or cited."""
+        return tuple(source.title for source in self._sources(self._elsewhere))
 
     def _cited(self, claim: Claim) -> tuple[int, ...]:
         return claim.marks or self._elsewhere

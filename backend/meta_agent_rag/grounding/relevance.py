@@ -77,12 +77,13 @@ def _names_beside_a_full_one(question: str) -> frozenset[str]:
     return frozenset(word for word in words(capitalised) if len(word) > 1)
 
 
-def is_settled(
-    question: str, claims: Sequence[Claim], support: Sequence[Support], sources: Sequence[Statement]
-) -> bool:
-    """Do the supported claims and their passages cover everything in the question, so that the critic is not needed?"""
+def is_settled(question: str, claims: Sequence[Claim], support: Sequence[Support], titles: Sequence[Statement]) -> bool:
+    """Do the supported claims and their passages' titles cover everything in the question?
+
+    If so, the critic is not needed. The passages' sentences do not count: they may say something else about the rest.
+    """
     said = tuple(read(claim.text) for claim, found in zip(claims, support, strict=True) if found.supported)
-    return share_held(asked_about(question), (*said, *sources)) == 1.0
+    return share_held(asked_about(question), (*said, *titles)) == 1.0
 
 
 def on_the_question(

@@ -22,6 +22,8 @@ _UNTIL = re.compile(
     r"|tot(?: en met)?|-|\u2013|\u2014)\s*",
     re.IGNORECASE,
 )
+_PART_OF_A_DAY = "(?:vor|nach|na)?(?:morgen|ochtend|middag|mittag|abend|avond|nacht)"
+"""Joined to a weekday in German and Dutch."""
 _WITHOUT_CASE = frozenset({"ja", "zh", "ko", "th", "ar", "he"})
 _NEGATES_WHAT_PRECEDES = frozenset({"ja", "ko"})
 FREE_ORDER = frozenset({"de", "ru", "uk", "pl", "cs", "fi", "hu", "el", "tr"})
@@ -294,7 +296,9 @@ def _month() -> re.Pattern[str]:
 @cache
 def _weekday() -> re.Pattern[str]:
     letter = r"[^\W_\u3040-\uffff]"  # of an alphabet
-    return re.compile(rf"(?<!{letter})({alternation(weekdays())})(?:s\b|(?!{letter}))", re.IGNORECASE)
+    return re.compile(
+        rf"(?<!{letter})({alternation(weekdays())})(?:s\b|(?!{letter})|(?={_PART_OF_A_DAY}))", re.IGNORECASE
+    )
 
 
 def _more_follows(words: Sequence[Token], known: Grammar) -> bool:

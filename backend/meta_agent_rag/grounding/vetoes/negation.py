@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ..support.grounds import Grounds, share_held
-from ..support.statement import Statement
+from ..support.statement import Statement, read
 from . import Veto
 
 _NEARLY_THE_SAME = 0.75
@@ -12,11 +12,13 @@ _NEARLY_THE_SAME = 0.75
 def _fault(grounds: Grounds) -> str | None:
     if not grounds.same_language:
         return None
+    claim = grounds.claim
     rows = [one for one in grounds.sentences if one.label]
     if any(figure.numbers == (0.0,) for row in rows for figure in row.figures):
         return None  # a row denies by its zero
+    if claim.negations and any(row.negations for row in rows if any(map(claim.holds, read(row.label).items))):
+        return None  # or by a cell: "Shoes | no"
     for sentence in grounds.sentences:
-        claim = grounds.claim
         if stem := _turned(claim, sentence) or _turned(sentence, claim):
             return f"{stem} is denied in either the claim or the passage, but not in both"
         alike = share_held(claim.items, (sentence, *grounds.titles)) >= _NEARLY_THE_SAME
