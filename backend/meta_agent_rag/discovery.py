@@ -131,7 +131,11 @@ def exported_from_folder(folder: Path, constant: str, kind: type[T]) -> Iterator
 def exported_from_entry_points(group: str, kind: type[T]) -> Iterator[T]:
     """The contributions of installed packages to an entry point group, sorted by name."""
     for entry in sorted(entry_points(group=group), key=lambda found: found.name):
-        value = entry.load()
+        try:
+            value = entry.load()
+        except Exception as error:
+            words = " ".join(f"{type(error).__name__}: {error}".split())
+            raise InputError(f"The entry point {entry.value!r} of {group!r} fails ({words}); uninstall it.") from error
         if not isinstance(value, kind):
             raise InputError(f"The entry point {entry.value!r} of {group!r} is not a {kind.__name__}; export one.")
         yield value

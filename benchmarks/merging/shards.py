@@ -49,7 +49,7 @@ def _require_one_experiment(shards: Sequence[Shard]) -> None:
     first = shards[0]
     for shard in shards[1:]:
         changed = [
-            *(name for name in ("version", "commit") if first.run.get(name) != shard.run.get(name)),
+            *(name for name in ("version", "commit", "own_code") if first.run.get(name) != shard.run.get(name)),
             *(["questions"] if first.run["sample"] != shard.run["sample"] else []),
             *(name for name, value in _experiment(first).items() if _experiment(shard).get(name) != value),
             *differing(first.run, shard.run),

@@ -32,10 +32,10 @@ _SWEPT = (
     ),
     *("monitor_encoder", "convergence_threshold", "selection", "short_answer", "evidence_tokens"),
     *("supplied_evidence", "loop_without"),
-    *("deficits_dir", "prompts_dir", "self_consistency_samples"),
+    *("plans", "routes", "deficits_dir", "prompts_dir", "self_consistency_samples"),
     *("retrieval_top_k", "retrieval_pool", "rrf_k", "fusion", "blend_floor", "links"),
 )
-"""Settings that a row can override: the others choose a server, a file or a corpus, or change no answer."""
+"""Settings that a row can override: those that shape an answer. Others choose a server or a corpus."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -130,6 +130,8 @@ class _Run:
     async def _answered(self, arm: Arm, task: MethodTask) -> Answer:
         with calling("method", arm.method.name, arm.method.answer):
             answer = await arm.method.answer(self.engines[arm], task)
+            if not isinstance(answer, Answer):
+                raise TypeError(f"it returned {type(answer).__name__}, not an Answer")
         if answer.stop_reason == CostLimitError.stop_reason:
             # with a higher limit it would have continued: the question is not finished and will be retried
             raise CostLimitError("The cost limit is reached; raise it to continue.")

@@ -24,7 +24,7 @@ from ..rows.stored_rows import StoredRow, stored_rows
 _SAME = ("dataset", "provider", "endpoints", "prompts", "deficits", "calibration", "rows", "encoders")
 CONFIG, SAMPLES, CALLS, SUMMARY, REPORT = "config.json", "samples.jsonl", "calls.jsonl", "summary.json", "report.md"
 RESERVATIONS = "reservations.jsonl"
-_CODE = ("version", "commit")
+_CODE = ("version", "commit", "own_code")
 _BY_STAGE = ("prompts", "stage_tiers", "stage_tokens")
 """Parts of `config.json` that have an entry for each stage or prompt."""
 
@@ -120,7 +120,8 @@ def _without(value: Any, name: str) -> Any:
 
 def _code_words(code: Mapping[str, Any]) -> str:
     version = f"version {code['version']}" if code["version"] else "an unknown version"
-    return version + (f" (commit {code['commit']})" if code["commit"] else "")
+    commit = f" (commit {code['commit']})" if code["commit"] else ""
+    return f"{version}{commit}" + (f" with own files {code['own_code']}" if code["own_code"] else "")
 
 
 class RunFolder:
@@ -194,7 +195,7 @@ class RunFolder:
     def note_code(self, now: Mapping[str, Any]) -> str | None:
         """If other code continues the run, add it to `config.json` as `resumed_with`, and return one sentence."""
         config = self.config()
-        code = {name: now[name] for name in _CODE}
+        code = {name: now.get(name) for name in _CODE}
         began = {name: config.get(name) for name in _CODE}
         others = config.get("resumed_with", [])
         if code == began:

@@ -30,7 +30,13 @@ def _option(panel: str, *names: str, metavar: str | None = None, help: str) -> t
 class QuestionOptions:
     """Which questions are run, and over which evidence."""
 
-    dataset: Annotated[str, _option(_WHAT, help="hotpotqa, 2wikimultihopqa, musique or sample.")] = "sample"
+    dataset: Annotated[
+        str,
+        _option(
+            _WHAT,
+            help="sample, hotpotqa, 2wikimultihopqa, musique, or any other that docs/benchmarks-reference.md lists.",
+        ),
+    ] = "sample"
     mode: Annotated[
         str,
         _option(

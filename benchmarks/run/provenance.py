@@ -49,8 +49,10 @@ def run_config(
     """
     choice = choose_provider(config.settings)
     known = config.recorded  # a replay may run where neither the model nor its encoder is installed
+    own = own_code(config.settings)
     return {
         "experiment": experiment(config),
+        **({} if own is None else {"own_code": own}),
         "concurrency": config.concurrency,
         "sample": dict(sample),
         "revision": loaded.revision,
@@ -303,15 +305,24 @@ def _in_force(name: str, settings: Mapping[str, Any]) -> object:
 
 
 def commit() -> str | None:
-    """The commit of the checkout, with a mark if files were changed; `None` outside one."""
+    """The commit of the checkout, with a digest of the changes if files were changed; `None` outside one."""
     if not (_ROOT / "backend").is_dir():
         return None  # installed: any enclosing repository is not ours
     try:
         head = _git("rev-parse", "HEAD")
         changed = _git("status", "--porcelain", "--untracked-files=no")
+        edits = _git("diff", "HEAD") if changed else ""
     except (OSError, subprocess.SubprocessError):
         return None
-    return f"{head}{'-changed' if changed else ''}"
+    return f"{head}-changed-{hashlib.sha256(edits.encode()).hexdigest()[:8]}" if changed else head
+
+
+def own_code(settings: Settings) -> str | None:
+    """A digest of the user's own methods, operators, routes and data sets; `None` if there are none."""
+    folders = (settings.methods_dir, settings.operators_dir, settings.routes_dir, settings.datasets_dir)
+    files = [file for folder in folders if folder is not None for file in sorted(folder.glob("*.py"))]
+    texts = [(file.name, file.read_bytes()) for file in files]
+    return hashlib.sha256(repr(texts).encode()).hexdigest()[:12] if texts else None
 
 
 def _git(*words: str) -> str:

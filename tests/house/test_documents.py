@@ -57,7 +57,7 @@ def test_the_deficit_of_the_walkthrough_works(tmp_path: Path) -> None:
     (folder / "unit_slip.py").write_text(example)
     checked = CliRunner().invoke(app, ["deficits", "check", str(folder)])
     assert checked.exit_code == 0, checked.output
-    assert "unit_slip: OK; 5 deficits" in checked.output
+    assert f"unit_slip: OK; {len(discover_deficits().names) + 1} deficits" in checked.output
     listed = CliRunner().invoke(app, ["deficits", "list", "--set", f"DEFICITS_DIR={folder}", "--markdown"])
     assert "| `unit_slip` |" in listed.output
     deficits = discover_deficits(folder)
@@ -73,7 +73,7 @@ def test_links_between_documents_resolve(path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("docs/*.md")), ids=lambda path: path.name)
 def test_no_page_is_too_long(path: Path) -> None:
-    text = re.sub(r"<!-- table: .*?<!-- /table -->", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    text = re.sub(r"<!-- (\w+)\b[^>]*-->.*?<!-- /\1 -->", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
     assert len(text.split()) <= 1500 or path.name == "benchmarks-reference.md", "split the page by topic"
 
 

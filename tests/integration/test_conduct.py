@@ -251,6 +251,8 @@ from benchmarks.methods.closed_book import METHOD as CLOSED_BOOK
 async def answer(engine, task):
     if task.id == "sample-001":
         raise KeyError("gold")
+    if task.id == "sample-002":
+        return None
     return await CLOSED_BOOK.answer(engine, task)
 
 
@@ -271,4 +273,5 @@ def test_a_bug_in_an_own_method_fails_only_its_question(tmp_path: Path) -> None:
     assert "Traceback" in done.stderr
     errors = {row["id"]: row["error"] for row in lines(only_run(tmp_path) / "samples.jsonl")}
     assert errors.pop("sample-001") == f"ExtensionError: {said}"
-    assert list(errors.values()) == [None, None]
+    assert "returned NoneType, not an Answer" in errors.pop("sample-002")
+    assert list(errors.values()) == [None]

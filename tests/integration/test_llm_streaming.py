@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from meta_agent_rag.errors import LostConnectionError
+from meta_agent_rag.errors import InputError, LostConnectionError
 from meta_agent_rag.llm.client import LanguageModel
 from meta_agent_rag.llm.transport import Request, Sampling
 from meta_agent_rag.testing.server import ServerReply, always
@@ -57,6 +57,16 @@ async def test_a_structured_reply_is_streamed_too(serve: Serve) -> None:
         session = model.session(on_text=keeping(seen))
         assert await session.ainvoke("write", ASK, Answer) == Answer(answer="Johann Goethe")
     assert len(seen) > 1
+
+
+@pytest.mark.parametrize("wrong", [TypeError("no"), ValueError("no"), KeyError("no")])
+async def test_an_error_of_the_callback_is_the_callers(serve: Serve, wrong: Exception) -> None:
+    def failing(_request: Request, _text: str) -> None:
+        raise wrong
+
+    async with opened(serve(always(WORDS))) as model:
+        with pytest.raises(InputError, match=r"`on_text` failed \((TypeError|ValueError|KeyError): "):
+            await model.session(on_text=failing).areply("write", ASK)
 
 
 async def test_streaming_is_not_requested_again_if_ignored(serve: Serve) -> None:

@@ -43,6 +43,21 @@ def test_the_graph_matches_the_snapshot() -> None:
     assert drawn == SNAPSHOT.read_text(encoding="utf-8"), f"the graph changed: review it, then write it to {SNAPSHOT}"
 
 
+@pytest.mark.parametrize(
+    ("evidence", "said"),
+    [
+        ([passage("a", "Oslo"), passage("a", "Bergen")], "Two passages have the id 'a'"),
+        (["Oslo"], "Evidence must be passages with a title and a text, not str"),
+    ],
+)
+async def test_evidence_that_cannot_be_told_apart_or_read_is_refused(
+    tmp_path: Path, evidence: list[Any], said: str
+) -> None:
+    async with open_engine(settings_in(tmp_path), transport=ScriptedModel({})) as engine:
+        with pytest.raises(InputError, match=said):
+            await engine.answer("Where?", evidence=evidence)
+
+
 def test_nodes_and_edges_come_from_the_registry() -> None:
     deficits = discover_deficits()
     assert set(build_graph(deficits).get_graph().nodes) == FIXED | set(deficits.names)

@@ -35,6 +35,21 @@ def test_a_date_is_later_only_if_the_shared_precision_shows_it() -> None:
     assert later(Date(year=1950), Date(year=1966, month=3)) is False
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ("40 km", "40,000 m", True),
+        ("40", "forty", True),
+        ("3 hours", "180 minutes", True),
+        ("5 million", "5,000,000", True),
+        ("40 km", "30 km", False),
+        ("Apollo 13", "Apollo 11", False),
+    ],
+)
+def test_quantities_are_compared_in_one_unit(one: str, other: str, alike: bool) -> None:
+    assert same_value(one, other) is same_value(other, one) is alike
+
+
 @given(st.integers(1000, 2099), st.integers(1, 12), st.integers(1, 28))
 def test_a_written_date_is_found_in_a_sentence(year: int, month: int, day: int) -> None:
     import calendar

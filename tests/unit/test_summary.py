@@ -22,6 +22,7 @@ def row(identity: str, first: float, last: float, **fields: object) -> dict[str,
     return {
         "id": identity,
         "method": "metarag",
+        "prediction": "an answer",
         "em": last,
         "f1": last,
         "precision": last,

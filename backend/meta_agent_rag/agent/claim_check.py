@@ -166,7 +166,9 @@ class ClaimCheck:
         given = [figure for one in sources for said in (one.title, *one.statements) for figure in said.figures]
         asked = read(self.question, language_of_answer(self.question, self.claims))
         stated = read_claim(claim, language_of_answer(self.question, self.claims), sources)
-        return any(not stands_in(figure, (*given, *asked.figures)) for figure in stated.figures)
+        known = [*given, *asked.figures]
+        measured = [one for one in known if one.unit]  # a bare 10 elsewhere is no "10 hours"
+        return any(not stands_in(figure, measured if figure.unit else known) for figure in stated.figures)
 
     def _confirmed(self, number: int, support: Support, verdict: ClaimVerdict | CalculatedVerdict | None) -> Support:
         if verdict is None:

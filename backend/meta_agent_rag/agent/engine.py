@@ -145,6 +145,8 @@ class Engine:
         model are removed before ranking.
         """
         require_question(task.question)
+        if task.evidence is not None:
+            _require_passages(task.evidence)
         question, evidence, retriever = task.question.strip(), task.evidence, task.retriever
         if evidence is None and retriever is None:
             raise InputError(
@@ -219,10 +221,20 @@ class Engine:
 
 def require_question(question: str) -> None:
     """Raise `InputError` for a question that is empty or not valid text."""
-    if not question.strip():
+    if not isinstance(question, str) or not question.strip():
         raise InputError("The question is empty; write one.")
     if not question.isascii() and question.encode("utf-8", "ignore").decode("utf-8") != question:
         raise InputError("The question is not valid Unicode; check the terminal's encoding and type it again.")
+
+
+def _require_passages(evidence: Sequence[Passage]) -> None:
+    """Raise `InputError` for anything but passages with text, and for different ones with the same id."""
+    known: dict[str, Passage] = {}
+    for passage in evidence:
+        if not (isinstance(passage, Passage) and isinstance(passage.title, str) and isinstance(passage.text, str)):
+            raise InputError(f"Evidence must be passages with a title and a text, not {type(passage).__name__}.")
+        if known.setdefault(passage.id, passage) != passage:
+            raise InputError(f"Two passages have the id {passage.id!r}; `Passage.of(title, text)` makes unique ones.")
 
 
 def _without_orders(evidence: Sequence[Passage]) -> tuple[tuple[Passage, ...], tuple[Dropped, ...]]:

@@ -99,7 +99,8 @@ def _raw(dataset: Dataset, data_file: Path | None, most: int | None, access: Hub
     if data_file is None and dataset.packaged is not None:
         data_file = shipped(dataset.packaged)
     if data_file is not None:
-        return dataset.read_rows(data_file)
+        with calling("data set", dataset.name, dataset.read_rows):
+            return dataset.read_rows(data_file)
     if dataset.hub is None:
         raise InputError(f"The data set {dataset.name!r} is read from a file; pass it with --data-file.")
     return read_hub_rows(dataset.hub, most=most, access=access)

@@ -62,6 +62,8 @@ class DeficitRegistry:
         for deficit in self._by_priority:
             with calling("deficit", deficit.name, deficit.rule):
                 finding = deficit.rule(findings)
+                if finding is not None and not isinstance(finding, Finding):
+                    raise TypeError(f"the rule returned {type(finding).__name__}, not a Finding or None")
             if finding is not None and (deficit.name, finding.about) not in findings.tried:
                 return deficit, finding
         return self._last_resort, Finding(why="the other routes lead to another answer")

@@ -3,6 +3,7 @@
 Dates are read by `text.dates`, quantities by `text.figures`, countries and their demonyms by countryinfo.
 """
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from functools import cache
 
 from ...grounding.short_answer import same_answer
 from ...text.dates import as_date, later
-from ...text.figures.figure import Figure
+from ...text.figures.figure import Figure, in_unit
 from ...text.figures.reading import figures, in_digits
 from ...text.normalise import normalised
 
@@ -99,4 +100,21 @@ def same_value(one: str, other: str) -> bool | None:
         return True if first == second else None
     if normalised(one) == normalised(other):
         return True
-    return same_answer(one, other)
+    alike = _same_quantity(one, other)
+    return same_answer(one, other) if alike is None else alike
+
+
+def _same_quantity(one: str, other: str) -> bool | None:
+    """Are two values the same amount? `None` unless both are nothing but a quantity, in units of one kind."""
+    if not (_is_quantity(one) and _is_quantity(other)):
+        return None
+    left, right = as_quantity(one), as_quantity(other)
+    if left is None or right is None:
+        return None
+    number = right.number if left.unit == right.unit else in_unit(right.number, right.unit, left.unit)
+    return None if number is None else math.isclose(left.number, number, rel_tol=1e-6)
+
+
+def _is_quantity(text: str) -> bool:
+    plain = in_digits(text, "en").strip(" .-\u2212")
+    return any(figure.written == plain for figure in _figures(text))

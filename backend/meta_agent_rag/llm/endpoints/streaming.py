@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 from typing import Any
 
+from ...errors import InputError, MetaRagError
 from .http import HttpError
 
 ASKED_FOR: Mapping[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
@@ -65,21 +66,33 @@ async def gathered(chunks: AsyncIterable[object], on_text: Callable[[str], None]
     tokens: list[Any] = []
     stream = aiter(chunks)
     while (chunk := await _next(stream, complete=finish_reason is not None and usage is not None)) is not _OVER:
+        pieces: list[str] = []
         try:
             usage = chunk.get("usage") or usage  # type: ignore[attr-defined]  # checked by this try block
             for choice in (chunk.get("choices") or ())[:1]:  # type: ignore[attr-defined]
                 finish_reason = choice.get("finish_reason") or finish_reason
                 tokens += (choice.get("logprobs") or {}).get("content") or ()
                 piece = (choice.get("delta") or {}).get("content")
-                if isinstance(piece, str) and piece:
-                    text += piece
-                    on_text(text)
+                pieces += [piece] if isinstance(piece, str) and piece else []
         except (AttributeError, TypeError) as fault:
             raise ValueError("not a chunk of a chat completion") from fault
+        for piece in pieces:
+            text += piece
+            _told(on_text, text)
     if finish_reason is None:
         raise ValueError("the stream ended before the reply did")
     choice = {"message": {"content": text}, "finish_reason": finish_reason, "logprobs": {"content": tokens}}
     return {"choices": [choice], "usage": usage}
+
+
+def _told(on_text: Callable[[str], object], text: str) -> None:
+    """Call the callback; its errors are the caller's, not the server's."""
+    try:
+        on_text(text)
+    except MetaRagError:
+        raise
+    except Exception as error:
+        raise InputError(f"`on_text` failed ({type(error).__name__}: {error}); correct it.") from error
 
 
 async def _next(stream: AsyncIterator[object], *, complete: bool) -> object:

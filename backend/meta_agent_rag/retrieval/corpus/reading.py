@@ -79,7 +79,8 @@ class Reading:
     async def using(self) -> AsyncIterator[_View]:
         """The current copy, kept open meanwhile."""
         view = self._view
-        assert view is not None
+        if view is None:
+            raise CorpusError("The corpus is closed; search it before its `async with` block ends.")
         view.users += 1
         try:
             yield view

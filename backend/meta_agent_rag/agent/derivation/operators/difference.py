@@ -58,7 +58,7 @@ def _apart(first: Date, second: Date, unit: str) -> int | None:
 def _check(question: str, plan: Plan) -> str | None:
     if kind_asked(question) != "number":
         return "the question does not ask for a number"
-    return two_chains(question, plan) if len(plan.chains) != 2 else None
+    return two_chains(question, plan) or ("it relates two things, not more" if len(plan.chains) > 2 else None)
 
 
 OPERATOR = Operator(
