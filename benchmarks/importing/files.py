@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 from meta_agent_rag.datasets import Question
 from meta_agent_rag.datasets.reading.rows import read_json_rows
-from meta_agent_rag.errors import DataFileError, UnknownNameError
+from meta_agent_rag.discovery import named
+from meta_agent_rag.errors import DataFileError
 from meta_agent_rag.wording import first_fault
 
 from .schemas import Prediction, Schema, discover_schemas
@@ -58,9 +59,7 @@ def _value(path: Path) -> object:
 
 def _fitting(path: Path, value: object, wanted: str | None) -> tuple[Schema, Sequence[object]]:
     known = discover_schemas()
-    if wanted is not None and wanted not in known:
-        raise UnknownNameError("schema of predictions", wanted, list(known))
-    for schema in known.values() if wanted is None else (known[wanted],):
+    for schema in known.values() if wanted is None else (named("schema of predictions", wanted, known),):
         rows = schema.rows(value)
         if rows is not None:
             return schema, rows

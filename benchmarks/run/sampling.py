@@ -49,7 +49,8 @@ def by_id(questions: Sequence[Question], ids: Sequence[str]) -> tuple[Question, 
     for id_ in ids:
         if id_ not in known:
             raise InputError(f"No question {id_!r} among the {len(known)} of the file; check --sample-id.")
-    return tuple(question for question in questions if question.id in set(ids))
+    wanted = frozenset(ids)
+    return tuple(question for question in questions if question.id in wanted)
 
 
 def shard_numbers(shard: str) -> tuple[int, int]:

@@ -31,7 +31,7 @@ OWN = '''"""A deficit of one's own."""
 from meta_agent_rag import Deficit
 
 DEFICIT = Deficit(
-    name="outdated_evidence",
+    name="made_for_this_test",
     when="the passages are older than what the question asks about",
     directive="Say which year each fact holds for.",
     answer_mode="evidence",
@@ -172,22 +172,22 @@ def test_excluding_deficits_returns_a_smaller_registry() -> None:
 
 def test_a_deficit_from_a_folder_is_registered_like_the_built_in_ones(tmp_path: Path) -> None:
     deficits = discover_deficits(own_folder(tmp_path, {"outdated.py": OWN, "_helper.py": "1 / 0", "notes.txt": "x"}))
-    assert list(deficits.names) == sorted({*DEFICITS.names, "outdated_evidence"})
-    assert "outdated_evidence" in critique_schema(deficits).model_json_schema()["properties"]["deficit"]["enum"]
-    assert "outdated_evidence" in build_graph(deficits).get_graph().nodes
-    assert "| `outdated_evidence` |" in as_markdown(deficits)
-    assert "outdated_evidence" not in discover_deficits().names
+    assert list(deficits.names) == sorted({*DEFICITS.names, "made_for_this_test"})
+    assert "made_for_this_test" in critique_schema(deficits).model_json_schema()["properties"]["deficit"]["enum"]
+    assert "made_for_this_test" in build_graph(deficits).get_graph().nodes
+    assert "| `made_for_this_test` |" in as_markdown(deficits)
+    assert "made_for_this_test" not in discover_deficits().names
 
 
 async def test_a_deficit_from_a_folder_is_diagnosed_and_repaired(tmp_path: Path) -> None:
     home = own_folder(tmp_path, {"outdated.py": OWN})
-    script: dict[str, Scripted] = {**WRONG, "evaluate": critique("outdated_evidence")}
+    script: dict[str, Scripted] = {**WRONG, "evaluate": critique("made_for_this_test")}
     run = await ask(tmp_path, script, f"DEFICITS_DIR={home}")
-    assert "- outdated_evidence: the passages are older than what the question asks about" in run.prompt("evaluate")
+    assert "- made_for_this_test: the passages are older than what the question asks about" in run.prompt("evaluate")
     assert "Say which year each fact holds for." in run.prompt("rewrite")
     assert phrase("mode_evidence") in run.prompt("rewrite")
     assert run.answer.rounds[1].plan is not None
-    assert run.answer.rounds[1].plan.deficit == "outdated_evidence"
+    assert run.answer.rounds[1].plan.deficit == "made_for_this_test"
     assert run.answer.short_answer == "Oslo"
 
 
@@ -198,7 +198,7 @@ async def test_a_deficit_from_a_folder_is_diagnosed_and_repaired(tmp_path: Path)
         ("import no_such_module_anywhere", "bad.py.*ModuleNotFoundError"),
         ("1 / 0", "bad.py.*ZeroDivisionError"),
         ("DEFICIT = 'reasoning'", "DEFICIT in .*bad.py.* is not a Deficit"),
-        (OWN.replace("outdated_evidence", "Bad Name"), "bad.py.*'Bad Name'"),
+        (OWN.replace("made_for_this_test", "Bad Name"), "bad.py.*'Bad Name'"),
         (OWN.replace('answer_mode="evidence"', 'answer_mode="guess"'), "bad.py.*answer_mode 'guess'"),
         (OWN.replace('    when="the passages', '    no_such_field="x",\n    when="the passages'), "bad.py.*TypeError"),
     ],
@@ -219,7 +219,7 @@ def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
 
 
 def test_a_third_party_deficit_cannot_reuse_a_built_in_name(tmp_path: Path) -> None:
-    home = own_folder(tmp_path, {"mine.py": OWN.replace("outdated_evidence", "reasoning_error")})
+    home = own_folder(tmp_path, {"mine.py": OWN.replace("made_for_this_test", "reasoning_error")})
     with pytest.raises(DuplicateNameError, match="'reasoning_error'"):
         discover_deficits(home)
 

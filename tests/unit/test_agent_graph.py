@@ -43,6 +43,7 @@ def test_the_graph_matches_the_snapshot() -> None:
     assert drawn == SNAPSHOT.read_text(encoding="utf-8"), f"the graph changed: review it, then write it to {SNAPSHOT}"
 
 
+@pytest.mark.parametrize("grounded", [False, True])
 @pytest.mark.parametrize(
     ("evidence", "said"),
     [
@@ -51,11 +52,11 @@ def test_the_graph_matches_the_snapshot() -> None:
     ],
 )
 async def test_evidence_that_cannot_be_told_apart_or_read_is_refused(
-    tmp_path: Path, evidence: list[Any], said: str
+    tmp_path: Path, evidence: Any, said: str, grounded: bool
 ) -> None:
     async with open_engine(settings_in(tmp_path), transport=ScriptedModel({})) as engine:
         with pytest.raises(InputError, match=said):
-            await engine.answer("Where?", evidence=evidence)
+            await engine.answer("Where?", evidence=evidence, grounded=grounded)
 
 
 def test_nodes_and_edges_come_from_the_registry() -> None:

@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -129,8 +129,11 @@ class Engine:
         """
         if task.grounded:
             require("grounding", "An answer from documents alone")
-        if task.grounded and task.evidence is not None:
-            await asyncio.to_thread(_without_orders, task.evidence)  # cached; slow for long texts
+        if task.evidence is not None:
+            evidence = _passages(task.evidence)
+            task = replace(task, evidence=evidence)
+            if task.grounded:
+                await asyncio.to_thread(_without_orders, evidence)  # cached; slow for long texts
         state, context = self.begin(task)
         with telemetry.span(f"{_RUN} {task.method}", self._about(task)) as span:
             final = await self._run(state, context, on_step)
@@ -145,9 +148,8 @@ class Engine:
         model are removed before ranking.
         """
         require_question(task.question)
-        if task.evidence is not None:
-            _require_passages(task.evidence)
-        question, evidence, retriever = task.question.strip(), task.evidence, task.retriever
+        question, retriever = task.question.strip(), task.retriever
+        evidence: Sequence[Passage] | None = None if task.evidence is None else _passages(task.evidence)
         if evidence is None and retriever is None:
             raise InputError(
                 "There is nothing to answer from; give evidence or a retriever, or evidence=() for memory alone."
@@ -227,14 +229,16 @@ def require_question(question: str) -> None:
         raise InputError("The question is not valid Unicode; check the terminal's encoding and type it again.")
 
 
-def _require_passages(evidence: Sequence[Passage]) -> None:
-    """Raise `InputError` for anything but passages with text, and for different ones with the same id."""
+def _passages(evidence: Iterable[Passage]) -> tuple[Passage, ...]:
+    """The evidence; raises `InputError` for what is no passage with text, and for different ones with the same id."""
+    evidence = tuple(evidence)
     known: dict[str, Passage] = {}
     for passage in evidence:
         if not (isinstance(passage, Passage) and isinstance(passage.title, str) and isinstance(passage.text, str)):
             raise InputError(f"Evidence must be passages with a title and a text, not {type(passage).__name__}.")
         if known.setdefault(passage.id, passage) != passage:
             raise InputError(f"Two passages have the id {passage.id!r}; `Passage.of(title, text)` makes unique ones.")
+    return evidence
 
 
 def _without_orders(evidence: Sequence[Passage]) -> tuple[tuple[Passage, ...], tuple[Dropped, ...]]:

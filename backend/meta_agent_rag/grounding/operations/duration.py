@@ -94,7 +94,9 @@ def _end(wanted: Figure, others: Operands) -> Iterator[str]:
     if wanted.date is None:
         return
     dated = [figure for figure in others if figure.date is not None]
-    begun = _with_years(dated) if wanted.date.year else [(one, one.date) for one in dated if one.date is not None]
+    begun = [(one, one.date) for one in dated if one.date is not None]
+    if wanted.date.year:
+        begun = _with_years(dated) if any(one.year for _, one in begun) else []
     spans = [figure for figure in others if figure.unit in {"year", "month", "week", "day"}]
     several = [spans] if len(spans) > 1 else []
     for one, begin in begun:

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from ...discovery import by_name, exported
-from ...errors import UnknownNameError
+from ...discovery import by_name, exported, named
 from ..citation import Style
 
 __all__ = ["Style", "chosen", "discover_styles"]
@@ -16,7 +15,4 @@ def discover_styles(package: str = __package__) -> Mapping[str, Style]:
 
 def chosen(name: str) -> Style:
     """The style with that name; raises `UnknownNameError`."""
-    styles = discover_styles()
-    if name not in styles:
-        raise UnknownNameError("citation style", name, list(styles))
-    return styles[name]
+    return named("citation style", name, discover_styles())
