@@ -10,7 +10,7 @@ from ..text.normalise import encodable
 from .endpoints.faults import is_passing, refused_parameter, translated
 from .endpoints.http import HttpClient, HttpError, read
 from .endpoints.identity import reported
-from .endpoints.streaming import ASKED_FOR, events, gathered
+from .endpoints.streaming import ASKED_FOR, ListenerError, events, gathered
 from .pacing import pause, requested_pause, time_left
 from .providers import Endpoint
 from .transport import OnText, Reply, Request, Usage
@@ -86,11 +86,14 @@ class ChatTransport:
 
     async def _streamed(self, sent: Mapping[str, Any], on_text: Callable[[str], None]) -> object:
         """A streamed completion; later calls are not streamed if the endpoint sends no stream, or no usage with it."""
-        async with self._client.streamed("/chat/completions", sent) as response:
-            if response.content_type != "text/event-stream":
-                self._streams = False
-                return await read(response)
-            completion = await gathered(events(response.content.iter_any()), on_text)
+        try:
+            async with self._client.streamed("/chat/completions", sent) as response:
+                if response.content_type != "text/event-stream":
+                    self._streams = False
+                    return await read(response)
+                completion = await gathered(events(response.content.iter_any()), on_text)
+        except ListenerError as failed:
+            raise failed.error from None
         self._streams = completion["usage"] is not None  # costs are computed from it
         return completion
 

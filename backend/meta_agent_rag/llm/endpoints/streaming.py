@@ -5,7 +5,6 @@ import re
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 from typing import Any
 
-from ...errors import InputError, MetaRagError
 from .http import HttpError
 
 ASKED_FOR: Mapping[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
@@ -57,10 +56,18 @@ def _parsed(event: str) -> object:
     return found
 
 
+class ListenerError(Exception):
+    """Carries an `error` of `on_text` past the handlers of the server's faults."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 async def gathered(chunks: AsyncIterable[object], on_text: Callable[[str], None]) -> dict[str, Any]:
     """The completion that a stream's chunks add up to; `on_text` receives the text so far whenever it grows.
 
-    Raises `ValueError` if the stream ends early or holds anything but chunks of a completion.
+    Raises `ValueError` if the stream ends early or holds anything but chunks of a completion, and `ListenerError`.
     """
     text, finish_reason, usage = "", None, None
     tokens: list[Any] = []
@@ -86,13 +93,10 @@ async def gathered(chunks: AsyncIterable[object], on_text: Callable[[str], None]
 
 
 def _told(on_text: Callable[[str], object], text: str) -> None:
-    """Call the callback; its errors are the caller's, not the server's."""
     try:
         on_text(text)
-    except MetaRagError:
-        raise
     except Exception as error:
-        raise InputError(f"`on_text` failed ({type(error).__name__}: {error}); correct it.") from error
+        raise ListenerError(error) from error
 
 
 async def _next(stream: AsyncIterator[object], *, complete: bool) -> object:
