@@ -52,6 +52,8 @@ def _joined(folders: Sequence[RunFolder], shards: Sequence[Shard], output_dir: P
     run = dict(shards[0].run)
     run["experiment"] = {**run["experiment"], "shard": None}
     run["merged"] = [Path(shard.name).name for shard in shards]
+    if resumed := [code for shard in shards for code in shard.run.get("resumed_with", [])]:
+        run["resumed_with"] = [code for place, code in enumerate(resumed) if code not in resumed[:place]]
     experiment = run["experiment"]
     merged = RunFolder.create(
         output_dir, at=datetime.now(UTC), dataset=experiment["dataset"], mode=experiment["mode"], config=run

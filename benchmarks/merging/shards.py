@@ -8,7 +8,7 @@ from typing import Any
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.wording import counted
 
-from ..run.folder import differing
+from ..run.folder import CODE, differing
 from ..run.provenance import changed_settings
 from ..run.sampling import sample_digest, shard_numbers
 
@@ -49,7 +49,7 @@ def _require_one_experiment(shards: Sequence[Shard]) -> None:
     first = shards[0]
     for shard in shards[1:]:
         changed = [
-            *(name for name in ("version", "commit", "own_code") if first.run.get(name) != shard.run.get(name)),
+            *(name for name in CODE if first.run.get(name) != shard.run.get(name)),
             *(["questions"] if first.run["sample"] != shard.run["sample"] else []),
             *(name for name, value in _experiment(first).items() if _experiment(shard).get(name) != value),
             *differing(first.run, shard.run),

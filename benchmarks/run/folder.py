@@ -24,7 +24,7 @@ from ..rows.stored_rows import StoredRow, stored_rows
 _SAME = ("dataset", "provider", "endpoints", "prompts", "deficits", "calibration", "rows", "encoders")
 CONFIG, SAMPLES, CALLS, SUMMARY, REPORT = "config.json", "samples.jsonl", "calls.jsonl", "summary.json", "report.md"
 RESERVATIONS = "reservations.jsonl"
-_CODE = ("version", "commit", "own_code")
+CODE = ("version", "commit", "own_code")
 _BY_STAGE = ("prompts", "stage_tiers", "stage_tokens")
 """Parts of `config.json` that have an entry for each stage or prompt."""
 
@@ -119,9 +119,9 @@ def _without(value: Any, name: str) -> Any:
 
 
 def _code_words(code: Mapping[str, Any]) -> str:
-    version = f"version {code['version']}" if code["version"] else "an unknown version"
-    commit = f" (commit {code['commit']})" if code["commit"] else ""
-    return f"{version}{commit}" + (f" with own files {code['own_code']}" if code["own_code"] else "")
+    version = f"version {code['version']}" if code.get("version") else "an unknown version"
+    commit = f" (commit {code['commit']})" if code.get("commit") else ""
+    return f"{version}{commit}" + (f" with own files {code['own_code']}" if code.get("own_code") else "")
 
 
 class RunFolder:
@@ -195,8 +195,7 @@ class RunFolder:
     def note_code(self, now: Mapping[str, Any]) -> str | None:
         """If other code continues the run, add it to `config.json` as `resumed_with`, and return one sentence."""
         config = self.config()
-        code = {name: now.get(name) for name in _CODE}
-        began = {name: config.get(name) for name in _CODE}
+        code, began = ({name: one[name] for name in CODE if one.get(name) is not None} for one in (now, config))
         others = config.get("resumed_with", [])
         if code == began:
             return None
@@ -208,13 +207,12 @@ class RunFolder:
         )
 
     def mixed_code(self) -> str:
-        """One sentence if several versions of the code answered questions, else nothing."""
+        """One sentence if several versions of the code started or resumed the run, else nothing."""
         config = self.config()
         others = config.get("resumed_with", [])
         if not others:
             return ""
-        codes = [{name: code.get(name) for name in _CODE} for code in (config, *others)]
-        return f"The answers come from different code: {', then '.join(map(_code_words, codes))}."
+        return f"The run was started or resumed with different code: {', then '.join(map(_code_words, (config, *others)))}."
 
     def rows(self) -> dict[tuple[str, str], StoredRow]:
         """The rows so far by (question id, method); a later row replaces an earlier one, torn ones are skipped."""

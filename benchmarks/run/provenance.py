@@ -29,6 +29,17 @@ from .serving import embedded_model_of
 
 _ROOT = Path(__file__).parents[2]
 _GIT_SECONDS = 10
+_DIFF = (
+    "diff",
+    "HEAD",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--no-color",
+    "--full-index",
+    "--src-prefix=a/",
+    "--dst-prefix=b/",
+)
+_CODE_FILES = ("--", "backend", "benchmarks", ":!benchmarks/results", "pyproject.toml", "uv.lock")
 _USUAL_RULES = tuple(field.default for field in fields(Deficit) if field.name in {"rule", "heuristic"})
 _OF_THIS_MACHINE = ("marag_data_dir", "cost_limit_usd")
 OWN_FILES = (
@@ -311,7 +322,7 @@ def commit() -> str | None:
     try:
         head = _git("rev-parse", "HEAD")
         changed = _git("status", "--porcelain", "--untracked-files=no")
-        edits = _git("diff", "HEAD") if changed else ""
+        edits = _git(*_DIFF, *_CODE_FILES) if changed else ""
     except (OSError, subprocess.SubprocessError):
         return None
     return f"{head}-changed-{hashlib.sha256(edits.encode()).hexdigest()[:8]}" if changed else head
@@ -326,5 +337,5 @@ def own_code(settings: Settings) -> str | None:
 
 
 def _git(*words: str) -> str:
-    done = subprocess.run(["git", *words], cwd=_ROOT, check=True, capture_output=True, text=True, timeout=_GIT_SECONDS)
-    return done.stdout.strip()
+    done = subprocess.run(["git", *words], cwd=_ROOT, check=True, capture_output=True, timeout=_GIT_SECONDS)
+    return done.stdout.decode("utf-8", "backslashreplace").strip()

@@ -98,6 +98,9 @@ def test_the_documentation_lists_every_method() -> None:
     assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == set(METHODS)
 
 
+VENUES = "WWW|NeurIPS|ICLR|ICML|ACL|NAACL|EACL|EMNLP|TACL|COLING|AAAI|IJCAI|SIGIR|CIKM|TMLR"
+
+
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 class TestEveryMethod:
     """The contract shared by the loop and the baselines."""
@@ -109,8 +112,8 @@ class TestEveryMethod:
         for text in (method.about, method.departures):
             assert text.strip()
             assert "|" not in text, "a bar would break the Markdown table"
-        assert re.search(r"arXiv:\d{4}\.\d{4,5}\b|\bdoi:|https?://", method.citation)
-        assert re.search(r"\b[A-Z][\w&-]+ ?(?:19|20)\d{2}\b", method.citation), "name the venue and the year"
+        assert re.search(r"arXiv:\d{4}\.\d{4,5}\b|\bdoi:", method.citation)
+        assert re.search(rf"\b(?:{VENUES}) ?\d{{4}}", method.citation.replace("\n", " ")), "name the venue and the year"
 
     async def test_it_answers_from_supplied_evidence(self, method: Method, tmp_path: Path) -> None:
         run = await answered(tmp_path, method.name, {})

@@ -48,7 +48,8 @@ def test_the_graph_matches_the_snapshot() -> None:
     ("evidence", "said"),
     [
         ([passage("a", "Oslo"), passage("a", "Bergen")], "Two passages have the id 'a'"),
-        (["Oslo"], "Evidence must be passages with a title and a text, not str"),
+        (["Oslo"], "Evidence must be passages with an id, a title and a text, not str"),
+        (passage("a", "Oslo"), "Evidence must be a list of passages, not Passage"),
     ],
 )
 async def test_evidence_that_cannot_be_told_apart_or_read_is_refused(

@@ -168,6 +168,14 @@ def test_a_zero_in_a_table_denies() -> None:
     assert confirm(table, "No staff are needed for the show.", ["Step | Staff needed", "Show | 4"]).fault
 
 
+def test_a_cell_denies_only_its_own_column() -> None:
+    table = "Item | Returnable | Washable\nShoes | no | yes\nHats | no | yes"
+    words = table.split("\n")
+    assert confirm(table, "Shoes and hats are not returnable.", words).supported
+    assert confirm(table, "Shoes are not washable.", words).fault
+    assert confirm(table, "Shoes are neither returnable nor washable.", words).fault
+
+
 def test_a_name_in_the_question_may_stand_in_any_passage_of_the_prompt() -> None:
     texts = [("Ida Moe", "Ida Moe played Ruth in Salt Road."), ("She's Away Again", "She's Away Again is a film.")]
     cited, other = (Passage(id=title, doc_id=title, title=title, text=text) for title, text in texts)

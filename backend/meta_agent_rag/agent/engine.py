@@ -231,12 +231,17 @@ def require_question(question: str) -> None:
 
 def _passages(evidence: Iterable[Passage]) -> tuple[Passage, ...]:
     """The evidence; raises `InputError` for what is no passage with text, and for different ones with the same id."""
-    evidence = tuple(evidence)
+    try:
+        evidence = tuple(evidence)
+    except TypeError:
+        raise InputError(f"Evidence must be a list of passages, not {type(evidence).__name__}.") from None
     known: dict[str, Passage] = {}
     for passage in evidence:
-        if not (isinstance(passage, Passage) and isinstance(passage.title, str) and isinstance(passage.text, str)):
-            raise InputError(f"Evidence must be passages with a title and a text, not {type(passage).__name__}.")
-        if known.setdefault(passage.id, passage) != passage:
+        texts = (passage.id, passage.title, passage.text) if isinstance(passage, Passage) else (None,)
+        if not all(isinstance(text, str) for text in texts):
+            raise InputError(f"Evidence must be passages with an id, a title and a text, not {type(passage).__name__}.")
+        same = known.setdefault(passage.id, passage)
+        if (same.title, same.text) != (passage.title, passage.text):
             raise InputError(f"Two passages have the id {passage.id!r}; `Passage.of(title, text)` makes unique ones.")
     return evidence
 

@@ -1,6 +1,7 @@
 """`marag sessions list|rename|delete`: the conversations of `marag chat`."""
 
 from dataclasses import asdict
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -41,7 +42,7 @@ def list_(set_: Assignments = None, json_: Json = False, debug: Debug = False) -
 
     found, damaged = run(listed())
     for name in sorted(damaged):
-        complain(f"The session {name!r} is damaged and cannot be read; delete it with `marag sessions delete {name}`.")
+        complain(f"The session {name!r} is damaged; delete it with `marag sessions delete -- {quote(name)}`.")
     if json_:
         print_json(found)
         return

@@ -216,7 +216,7 @@ def _prepare(connection: sqlite3.Connection) -> None:
 def _import_checkpoints(connection: sqlite3.Connection) -> None:
     """Import the conversations of version 0.1, which kept them as LangGraph checkpoints.
 
-    An unreadable one is stored as it is, so that nothing is lost and `drop` and pruning reach it; `load` reports it.
+    The bytes of an unreadable one are kept under its name, so that `drop` and pruning reach it; `load` reports it.
     """
     from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
@@ -227,10 +227,10 @@ def _import_checkpoints(connection: sqlite3.Connection) -> None:
         try:
             checkpoint = serializer.loads_typed((kind, blob))
             text = json.dumps(checkpoint["channel_values"])
-            row = (name, checkpoint["ts"], Stored.from_json(text).as_json())
+            row: tuple[str, str, str | bytes] = (name, checkpoint["ts"], Stored.from_json(text).as_json())
         except (DataFileError, ValueError, TypeError, LookupError, AttributeError, NotImplementedError):
             damaged += 1
-            row = (name, datetime.now(UTC).isoformat(), blob)
+            row = (name, datetime.now(UTC).isoformat(), blob or b"")
         connection.execute("INSERT OR IGNORE INTO sessions VALUES (?, ?, ?)", row)
     if damaged:
         _LOG.warning("%s of an earlier version cannot be read.", counted(damaged, "conversation"))

@@ -86,7 +86,7 @@ def _country_codes() -> dict[str, str]:
 
 
 def same_value(one: str, other: str) -> bool | None:
-    """Are two values the same? Compared as countries, dates, quantities, and finally as names.
+    """Are two values the same? Compared as countries, dates, quantities with units, and finally as names.
 
     `None` if one date is less precise than the other, so that they cannot be compared.
     """
@@ -98,21 +98,24 @@ def same_value(one: str, other: str) -> bool | None:
         if later(first, second) is not None:
             return False
         return True if first == second else None
-    if normalised(one) == normalised(other):
-        return True
     alike = _same_quantity(one, other)
-    return same_answer(one, other) if alike is None else alike
+    if alike is not None:
+        return alike
+    return normalised(one) == normalised(other) or same_answer(one, other)
 
 
 def _same_quantity(one: str, other: str) -> bool | None:
-    """Are two values the same amount? `None` unless both are nothing but a quantity, in units of one kind."""
+    """Are two values the same amount? `None` unless both are nothing but a quantity with a unit, of one kind.
+
+    Numbers without a unit may be titles, versions or ordinals.
+    """
     if not (_is_quantity(one) and _is_quantity(other)):
         return None
     left, right = as_quantity(one), as_quantity(other)
-    if left is None or right is None:
+    if left is None or right is None or not left.unit or not right.unit:
         return None
     number = right.number if left.unit == right.unit else in_unit(right.number, right.unit, left.unit)
-    return None if number is None else math.isclose(left.number, number, rel_tol=1e-6)
+    return None if number is None else math.isclose(left.number, number, rel_tol=1e-6, abs_tol=1e-9)
 
 
 def _is_quantity(text: str) -> bool:

@@ -90,24 +90,18 @@ def _days(first: Date, second: Date) -> int | None:
 
 
 def _end(wanted: Figure, others: Operands) -> Iterator[str]:
-    """The date that lies a given time, or several, before or after another."""
+    """The date that lies a given time before or after another."""
     if wanted.date is None:
         return
-    dated = [figure for figure in others if figure.date is not None]
-    begun = [(one, one.date) for one in dated if one.date is not None]
-    if wanted.date.year:
-        begun = _with_years(dated) if any(one.year for _, one in begun) else []
+    begun = [figure for figure in others if figure.date is not None and (figure.date.year or not wanted.date.year)]
     spans = [figure for figure in others if figure.unit in {"year", "month", "week", "day"}]
-    several = [spans] if len(spans) > 1 else []
-    for one, begin in begun:
-        for added in (*([span] for span in spans), *several):
+    for one in begun:
+        for span in spans:
             for sign, factor in (("+", 1), ("\u2212", -1)):
-                reached: Date | None = begin
-                for span in added:
-                    reached = None if reached is None else _later(reached, span, factor)
+                assert one.date is not None
+                reached = _later(one.date, span, factor)
                 if reached is not None and any(_agrees(wanted.date, end) for end in (reached, _day_before(reached))):
-                    shown = f" {sign} ".join(span.written for span in added)
-                    yield f"{one.written} {sign} {shown} = {wanted.written}"
+                    yield f"{one.written} {sign} {span.written} = {wanted.written}"
 
 
 def _time_of_day(wanted: Figure, others: Operands) -> Iterator[str]:

@@ -22,7 +22,7 @@ _UNTIL = re.compile(
     r"|tot(?: en met)?|-|\u2013|\u2014)\s*",
     re.IGNORECASE,
 )
-_PART_OF_A_DAY = "(?:vor|nach|na)?(?:morgen|ochtend|middag|mittag|abend|avond|nacht)"
+_PART_OF_A_DAY = "(?:voor|vor|nach|na)?(?:morgen|fr\u00fch|ochtend|middag|mittag|abend|avond|nacht)"
 """Joined to a weekday in German and Dutch."""
 _WITHOUT_CASE = frozenset({"ja", "zh", "ko", "th", "ar", "he"})
 _NEGATES_WHAT_PRECEDES = frozenset({"ja", "ko"})

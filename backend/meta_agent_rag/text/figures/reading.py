@@ -40,11 +40,6 @@ _FROM_TIME = re.compile(
     re.IGNORECASE,
 )
 """The first time of "from 10.30 to 15.00 Uhr"."""
-_AT_HOUR = re.compile(
-    r"(?:\b(?:om|vanaf|tot|tussen|en|rond|voor|na|tegen|omstreeks|sinds|uiterlijk|half|over|van|v\u00f3\u00f3r)\s|[:(\u2013-]\s?)$",
-    re.IGNORECASE,
-)
-"""Before "10 uur", what makes it a time of day: alone it is a duration."""
 _BEGINS = re.compile(r"\b(?:start|begin|open|clos|end|meet|leav|depart|arriv|finish)\w*", re.IGNORECASE)
 _SENTENCE = 50
 _MINUTES_SIGN = "\u5206"
@@ -58,8 +53,13 @@ _SIGNS = re.compile(
     r"|(?<!\d)(?P<m2>\d{1,2})\s?[月월]\s?(?P<d2>\d{1,2})\s?[日일](?!間)"
 )
 _FROM = re.compile(
-    r"(?<![\d.,])(\d{1,2})(?:st|nd|rd|th|er|\.?[\u00ba\u00b0]|\.)?\s?(?:-|\u2013|to|until|and|bis|und|au|et|al|y|e|a|tot|en)\s?(?:the\s|le\s|zum\s|den\s|el\s|il\s|o\s|de\s)?$"
+    r"(?<![\d.,])(\d{1,2})(?:st|nd|rd|th|er|\.?[\u00ba\u00b0]|\.)?\s?(?:-|\u2013|to|until|and|bis|und|au|et|al|y|e|a|tot|en)\s?(?:the\s|le\s|zum\s|den\s)?$"
 )
+_FROM_WITH_ARTICLES = re.compile(
+    r"\b(?:the|den|le|el|il|o|de)\s(\d{1,2})(?:st|nd|rd|th|er|e|\.)?\s(?:and|und|et|y|e|en)\s(?:the|den|le|el|il|o|de)\s$",
+    re.IGNORECASE,
+)
+"""Before "28 de febrero", a day of the same month: "el 21 y el"."""
 _ORDINAL = re.compile(r"(?:st|nd|rd|th|er|re|e|\u00ba|\u00aa)\b")
 _FIRST_YEAR, _LAST_YEAR = 1000, 2199
 
@@ -127,7 +127,8 @@ def _dates(text: str) -> Iterator[Figure]:
         )
         name = next(held[key] for key in ("m", "m2", "m3") if held.get(key))
         month = lexicon.months()[name.lower()]
-        if held.get("d") and (first := _FROM.search(text, max(0, match.start() - LOOK_BACK), match.start())):
+        before = (text, max(0, match.start() - LOOK_BACK), match.start())
+        if held.get("d") and (first := _FROM.search(*before) or _FROM_WITH_ARTICLES.search(*before)):
             # "from 3 to 28 November 2020"
             yield from _date(first, year, month, int(first[1]))
         yield from _date(match, year, month, day)
@@ -174,9 +175,6 @@ def _clocks(text: str, language: str) -> Iterator[Figure]:
         yield Figure(written=match[0], start=match.start(), end=match.end(), numbers=(seconds,), unit="second")
     for match in _CLOCK.finditer(text):
         if match["h6"] and language != "it":  # German has "alle 14 Tage"
-            continue
-        whole_uur = language == "nl" and match["h2"] and not match["m2"]
-        if whole_uur and not _AT_HOUR.search(text, max(0, match.start() - LOOK_BACK), match.start()):
             continue
         if match["h5"] and not _BEGINS.search(text, max(0, match.start() - _SENTENCE), match.start()):
             continue

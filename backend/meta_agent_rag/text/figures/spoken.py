@@ -15,10 +15,15 @@ _VULGAR_FRACTION = re.compile(r"(\d+)?\s?([\u00bc-\u00be])")
 _SIGNS = re.compile(r"[\u3007\u96f6\u4e00\u4e8c\u4e24\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d\u5341\u767e\u5343]+")
 _PARTS = re.compile(rf"({_SIGNS.pattern}|\d+)\u5206[\u306e\u4e4b]({_SIGNS.pattern}|\d+)")
 _COUNTED = re.compile(
-    rf"(?<![\u7b2c\u4e07\u5104\u4ebf])({_SIGNS.pattern}(?:[\u30fb\u70b9]{_SIGNS.pattern}(?!\u5206))?)(?=[\u4eba\u540d\u4f4d\u500b\u4e2a\u56de\u6b21\u5ea6\u5e74\u6708\u65e5\u6642\u65f6\u5206\u79d2\u6b73\u5c81\u5186\u5143"
-    r"\u679a\u672c\u518a\u53f0\u982d\u5339\u5c0f\u9031\u5468\u968e\u68df\u756a\u30f6\u304b\u30ad\u30bb\u30e1\u30b0\u30ea\u30df\u30c8\u5347\u65a4\u6beb\u516c\u5343\u7c73\u70b9\u5929\u3064\u5305\u676f])"
+    rf"(?<![\u7b2c\u4e07\u5104\u4ebf])({_SIGNS.pattern})(?=[\u4eba\u540d\u4f4d\u500b\u4e2a\u56de\u6b21\u5ea6\u5e74\u6708\u65e5\u6642\u65f6\u5206\u79d2\u6b73\u5c81\u5186\u5143"
+    r"\u679a\u672c\u518a\u53f0\u982d\u5339\u5c0f\u9031\u5468\u968e\u68df\u756a\u30f6\u304b\u30ad\u30bb\u30e1\u30b0\u516c\u5343\u7c73\u70b9\u5929\u3064\u5305\u676f])"
 )
 """Numerals before a counter or a unit; elsewhere they are parts of words."""
+_DECIMAL = re.compile(
+    rf"({_SIGNS.pattern})[\u30fb\u70b9]([\u3007\u96f6\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d]+)"
+    r"(?=\u30ea\u30c3\u30c8\u30eb|\u30ad\u30ed|\u30e1\u30fc\u30c8\u30eb|\u30b0\u30e9\u30e0|\u30c8\u30f3|\u30bb\u30f3\u30c1|\u30df\u30ea|\u30d1\u30fc\u30bb\u30f3\u30c8|\u516c|\u5428|\u5347|\u5343\u514b)"
+)
+"""Numerals with a decimal point, before a unit of measurement: elsewhere it is a time, or "two or three"."""
 _TENTHS = re.compile(
     r"(?<=[\u4e2d\u5176\u7ea6\u5360\u6709\u8fd1\u8fc7])([\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d])\u6210"
 )
@@ -45,16 +50,13 @@ def with_shares(text: str, language: str) -> str:
         tenths = _TENTHS if language == "zh" else _DISCOUNT
         text = tenths.sub(lambda match: f"{_number(match[1]) * 10} %", text)
         text = _PARTS.sub(lambda match: f"{100 * _number(match[2]) / _number(match[1]):.3g} %", text)
-        return _COUNTED.sub(lambda match: match[1] if match[1] == _ONE else _decimal(match[1]), text)
+        text = _DECIMAL.sub(
+            lambda match: f"{_number(match[1])}.{''.join(str(_digit(sign)) for sign in match[2])}", text
+        )
+        return _COUNTED.sub(lambda match: match[1] if match[1] == _ONE else str(_number(match[1])), text)
     for pattern, percentage in _rewritten("shares", language):
         text = pattern.sub(percentage, text)
     return text
-
-
-def _decimal(signs: str) -> str:
-    """The value of a numeral that may have a decimal point: \u4e00\u30fb\u4e94 is 1.5."""
-    whole, *part = re.split("[\u30fb\u70b9]", signs)
-    return ".".join((str(_number(whole)), *("".join(str(_digit(sign)) for sign in signs) for signs in part)))
 
 
 def _number(signs: str) -> int:

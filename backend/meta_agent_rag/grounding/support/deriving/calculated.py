@@ -1,6 +1,7 @@
 """Figures of a claim by the calculation that the critic wrote: code checks its numbers, and what it gives."""
 
 import math
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
@@ -35,6 +36,8 @@ _WHOLE = 100
 _MONEY = "currency:"
 _MINUTE, _MINUTES_OF_A_DAY = "minute", 24 * 60
 _BARE = frozenset({"", PERCENT})
+_HOURS = re.compile(r"\d+ uur")
+"""In Dutch, a time of day or a duration."""
 
 
 def calculated(
@@ -65,10 +68,14 @@ def calculated(
 
 def _gives(calculation: Calculation, operands: Operands, wanted: Figure) -> bool:
     """Does it give the figure, also if that is written in thousands or millions and its operands are not?"""
+    readings = [wanted]
+    if wanted.unit == CLOCK and _HOURS.fullmatch(wanted.written):
+        readings.append(replace(wanted, unit="hour", numbers=tuple(number / 60 for number in wanted.numbers)))
     return any(
-        reaches(wanted, value * factor)
-        for value in _values(calculation, operands, wanted)
-        for factor in {1.0, scale(wanted)}
+        reaches(one, value * factor)
+        for one in readings
+        for value in _values(calculation, operands, one)
+        for factor in {1.0, scale(one)}
     )
 
 
