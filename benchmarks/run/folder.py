@@ -212,7 +212,8 @@ class RunFolder:
         others = config.get("resumed_with", [])
         if not others:
             return ""
-        return f"The run was started or resumed with different code: {', then '.join(map(_code_words, (config, *others)))}."
+        codes = ", then ".join(map(_code_words, (config, *others)))
+        return f"The run was started or resumed with different code: {codes}."
 
     def rows(self) -> dict[tuple[str, str], StoredRow]:
         """The rows so far by (question id, method); a later row replaces an earlier one, torn ones are skipped."""
