@@ -36,6 +36,19 @@ def test_three_steps_show_what_the_loop_does(visit: OpenPage, model: ScriptedMod
     assert model.requests == []
 
 
+def test_a_card_that_comes_late_is_brought_into_view(visit: OpenPage) -> None:
+    page = visit("?", width=390)
+    page.locator("#tour-replay").get_by_text("First draft").wait_for()
+    page.get_by_role("button", name="Next step", exact=True).first.click()
+    page.locator("#tour-replay").get_by_text("Derived from single facts").first.wait_for()
+    page.wait_for_function(_LAST_CARD_IN_VIEW)
+    page.evaluate("""() => {
+        const last = [...document.querySelectorAll('#tour-replay .m-card')].at(-1);
+        last.after(last.cloneNode(true));
+    }""")
+    page.wait_for_function(_LAST_CARD_IN_VIEW)
+
+
 def test_terms_and_gain_are_explained_and_arrow_keys_step(visit: OpenPage, model: ScriptedModel) -> None:
     page = visit("?tab=Tour")
     replay, primer = page.locator("#tour-replay"), page.locator("#tour-primer")

@@ -7,20 +7,23 @@ document.addEventListener("keydown", (event) => {
   if (button) button.click();
 });
 
-// "Next step" brings the new card into view.
+// "Next step" brings the new card into view. The cards come in several changes, some late if the machine is busy.
+const LATEST_CHANGE = 3000;
+let observer;
 document.addEventListener("click", (event) => {
   const steps = [...document.querySelectorAll("#tour-replay, #runs-replay")].find((one) => one.checkVisibility());
   if (!steps || !event.target.closest("button.m-next")) return;
   const behavior = matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";
-  let waiting = 0; // the cards come in several changes
-  const observer = new MutationObserver(() => {
+  let waiting = 0;
+  observer?.disconnect();
+  const own = (observer = new MutationObserver(() => {
     clearTimeout(waiting);
     waiting = setTimeout(() => {
-      observer.disconnect();
       [...steps.querySelectorAll(".m-card")].at(-1)?.scrollIntoView({ block: "nearest", behavior });
     }, 80);
-  });
-  observer.observe(steps, { childList: true, subtree: true });
+  }));
+  own.observe(steps, { childList: true, subtree: true });
+  setTimeout(() => own.disconnect(), LATEST_CHANGE);
 });
 
 // The slider over rounds hides the cards of the later ones.
