@@ -121,7 +121,7 @@ def passage_name(passage_id: str) -> str:
     return _ID_DIGEST.sub("", passage_id).replace("-", " ")
 
 
-def one_line(text: object) -> str:
+def unbroken(text: object) -> str:
     """Text of unknown origin, such as the name of a file, with its line breaks and tabs escaped."""
     return str(text).replace("\n", "\\n").replace("\t", "\\t")
 

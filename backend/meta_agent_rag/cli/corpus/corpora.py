@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...errors import CorpusError
-from ...wording import counted, one_line
+from ...wording import counted, unbroken
 from ..shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, run, say, settings_of
 from ..shared.managing import add_group, confirm
 
@@ -121,5 +121,5 @@ def _summary(manifest: "Manifest") -> str:
 
 def _line(document: "DocumentRecord") -> str:
     pages = f", {counted(document.pages, 'page')}" if document.pages else ""
-    facts = plain(one_line(f"{document.kind}{pages}, {counted(document.passages, 'passage')}, {document.source}"))
+    facts = plain(unbroken(f"{document.kind}{pages}, {counted(document.passages, 'passage')}, {document.source}"))
     return f"  {plain(document.title)} [dim]({facts})[/]"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...errors import InputError
-from ...wording import counted, one_line, printable
+from ...wording import counted, printable, unbroken
 from ..shared.command import Assignments, Debug, Json, print_json, reporting, run, say, settings_of
 from ..shared.managing import add_group, confirm
 
@@ -35,7 +35,7 @@ def list_(corpus: Corpus, set_: Assignments = None, json_: Json = False, debug: 
         return
     for document in documents:
         facts = f"{counted(document.passages, 'passage')}, {document.source}"
-        say(f"{printable(document.id)}  {printable(document.title)} ({printable(one_line(facts))})")
+        say(f"{printable(document.id)}  {printable(document.title)} ({printable(unbroken(facts))})")
 
 
 @reporting

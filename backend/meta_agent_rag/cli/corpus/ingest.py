@@ -10,7 +10,7 @@ import typer
 
 from ...errors import InputError
 from ...extras import require
-from ...wording import counted, one_line
+from ...wording import counted, unbroken
 from ..shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run, settings_of
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _show(report: "IngestReport") -> None:
         colour = _COLOURS.get(outcome.status, "red" if outcome.broken else "green")
         count = f" ({counted(outcome.passages, 'passage')})" if outcome.status in {"added", "replaced", "moved"} else ""
         reason = f": {outcome.reason}" if outcome.reason else ""
-        screen.print(f"[{colour}]{outcome.status:>9}[/]  {plain(one_line(outcome.source))}{count}{plain(reason)}")
+        screen.print(f"[{colour}]{outcome.status:>9}[/]  {plain(unbroken(outcome.source))}{count}{plain(reason)}")
     counts = ", ".join(f"{report.counts[status]} {status}" for status in _COUNTED if report.counts[status])
     speed = f", {report.encoded / report.seconds:.0f}/s" if report.encoded and report.seconds else ""
     screen.print(
