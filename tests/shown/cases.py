@@ -1,7 +1,8 @@
 """Right and wrong answers over documents, run through the checks with a model that replies as each case says."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -44,6 +45,10 @@ class Case:
     calculation: str = ""
 
 
+Check: TypeAlias = Callable[[Case], Awaitable[GroundedAnswer]]
+"""The case's answer as shown after the checks."""
+
+
 @cache
 def cases(file: str) -> tuple[Case, ...]:
     """The cases of a file of this folder."""
@@ -80,20 +85,32 @@ class _Fixed:
         return Retrieval(found=tuple(Found(passage=one, score=1.0, dense=0.9) for one in self.passages)[:k])
 
 
-async def checked_case(folder: Path, case: Case, critic: Critic, *assignments: str) -> GroundedAnswer:
-    """The case's answer as shown after the checks."""
-    written = draft(case.short, quotes=case.quotes, answer=case.answer) | {"confidence": 0.9}
+@asynccontextmanager
+async def checking(folder: Path, critic: Critic, *assignments: str) -> AsyncIterator[Check]:
+    """What checks one case after the other, with one engine; it must not be called concurrently."""
+    case: Case
+
+    def written(_: Request) -> Line:
+        return draft(case.short, quotes=case.quotes, answer=case.answer) | {"confidence": 0.9}
+
+    def answered(_: Request) -> Line:
+        return second_answer(case.short)
 
     def judged(request: Request) -> Line:
         return _verdicts(case, critic, user_text(request))
 
-    model = ScriptedModel({"write": written, "second_answer": second_answer(case.short), "check_claims": judged})
+    model = ScriptedModel({"write": written, "second_answer": answered, "check_claims": judged})
     settings = settings_in(folder, "RETRIEVAL_TOP_K=8", *assignments)
     async with open_engine(settings, transport=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
-        companion = Companion(
-            engine=engine, retriever=_Fixed(passages=case.passages), checks=Checks.of(settings, "cases")
-        )
-        return (await companion(case.question, case.question)).grounded
+        checks = Checks.of(settings, "cases")
+
+        async def check(one: Case) -> GroundedAnswer:
+            nonlocal case
+            case = one
+            companion = Companion(engine=engine, retriever=_Fixed(passages=one.passages), checks=checks)
+            return (await companion(one.question, one.question)).grounded
+
+        yield check
 
 
 def _verdicts(case: Case, critic: Critic, asked: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.shown.cases import Case, Critic, cases, checked_case, shown
+from tests.shown.cases import Case, Critic, cases, checking, shown
 
 FILES = (
     "tuned.yaml",
@@ -40,7 +40,8 @@ def cases_of(file: str, *, right: bool) -> Sequence[Case]:
 
 async def shown_cases(folder: Path, some: Sequence[Case], critic: Critic) -> list[str]:
     """The names of the cases whose answers are shown unmarked."""
-    replies = [(case, await checked_case(folder, case, critic, "CLAIM_CHECK=both")) for case in some]
+    async with checking(folder, critic, "CLAIM_CHECK=both") as check:
+        replies = [(case, await check(case)) for case in some]
     return [case.name for case, reply in replies if shown(case, reply)]
 
 
