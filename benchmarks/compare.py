@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from meta_agent_rag.cli.shared.command import Debug, Json, print_json, reporting, say
-from meta_agent_rag.datasets import discover, load_questions
+from meta_agent_rag.datasets import HubAccess, discover, load_questions
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.settings import Settings
 
@@ -28,10 +28,12 @@ class Data:
     dataset: str | None
     data_file: Path | None
     aliases: Path | None
+    revision: str | None = None
 
     def require_none(self, *runs: str) -> None:
         """Refuse options that runs would ignore, because they contain their own questions."""
         given = {"--data-file": self.data_file, "--dataset": self.dataset, "--aliases": self.aliases}
+        given["--revision"] = self.revision
         for flag, value in given.items():
             if value is not None and not any(Path(run).is_file() for run in runs):
                 have = "is a run with its" if len(runs) == 1 else "are runs with their"
@@ -61,6 +63,7 @@ def main(  # options of a command
         str | None, typer.Option(help=f"Their data set; with --data-file, by default the run's or {_DEFAULT_DATASET}.")
     ] = None,
     aliases: Annotated[Path | None, typer.Option(help="2WikiMultiHopQA's id_aliases.json.")] = None,
+    revision: Annotated[str | None, typer.Option(metavar="REV", help="Revision of the data set on the hub.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of confidence intervals and permutations.")] = 42,
     examples: Annotated[int, typer.Option(min=0, help="Number of questions won and lost to show.")] = 5,
     out: Annotated[
@@ -76,7 +79,8 @@ def main(  # options of a command
     A file of predictions is a JSON list or JSON Lines of {"id", "prediction"}, or the official {"answer": {id: text}}.
     """
     methods = (method_a, method_b)
-    a, b = _sides(first, second, methods, Data(dataset=dataset, data_file=data_file, aliases=aliases), output_dir)
+    data = Data(dataset=dataset, data_file=data_file, aliases=aliases, revision=revision)
+    a, b = _sides(first, second, methods, data, output_dir)
     if pool:
         if second is not None:
             raise InputError("--pool compares two methods within runs; leave B out.")
@@ -138,8 +142,14 @@ def _side(source: PastRun | Path, method: str | None, dataset: str, data: Data) 
         )
     if data.data_file is None and data.dataset is None:
         raise InputError(f"{str(source)!r} contains no questions; name them with --data-file or --dataset.")
-    known = discover(Settings.load().datasets_dir)
-    loaded = load_questions(dataset, data_file=data.data_file, aliases_file=data.aliases, registry=known)
+    settings = Settings.load()
+    loaded = load_questions(
+        dataset,
+        data_file=data.data_file,
+        aliases_file=data.aliases,
+        registry=discover(settings.datasets_dir),
+        access=HubAccess(token=settings.hf_token, revision=data.revision),
+    )
     return file_side(source, loaded, dataset)
 
 

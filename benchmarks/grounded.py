@@ -13,7 +13,7 @@ import typer
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.grounded import Checks, checked
 from meta_agent_rag.cli.shared.command import Debug, Json, print_json, reporting, say
-from meta_agent_rag.datasets import Question, load_questions
+from meta_agent_rag.datasets import HubAccess, Question, discover, load_questions
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.llm.opening import described
 from meta_agent_rag.settings import Settings
@@ -34,6 +34,7 @@ def main(
     out: Annotated[Path, typer.Argument(metavar="FILE", help="Rows, one per line; an existing file is continued.")],
     dataset: Annotated[str, typer.Option(help="Data set with supporting facts.")] = "sample",
     data_file: Annotated[Path | None, typer.Option(metavar="FILE", help="Official data file.")] = None,
+    revision: Annotated[str | None, typer.Option(metavar="REV", help="Revision of the data set on the hub.")] = None,
     answerable: Annotated[str | None, typer.Option(metavar="A-B", help="Rows asked with all their paragraphs.")] = None,
     unanswerable: Annotated[
         str | None, typer.Option(metavar="A-B", help="Rows asked without their supporting paragraphs.")
@@ -51,10 +52,15 @@ def main(
     """
     rows = read_rows(out) if out.exists() else []
     if not report:
-        asked = _asked(dataset, data_file, answerable, unanswerable)
+        settings = Settings.load(set_ or ())
+        access = HubAccess(token=settings.hf_token, revision=revision)
+        loaded = load_questions(
+            dataset, data_file=data_file, registry=discover(settings.datasets_dir), access=access
+        ).questions
+        asked = _asked(loaded, answerable, unanswerable)
         known = {(one.id, one.answerable) for one in rows}
         missing = [pair for pair in asked if (pair[0].id, pair[1]) not in known]
-        rows += asyncio.run(_answered(missing, out, Settings.load(set_ or ()), concurrency))
+        rows += asyncio.run(_answered(missing, out, settings, concurrency))
     if not rows:
         raise InputError("There are no rows yet; give --answerable A-B or --unanswerable A-B.")
     tables = [quality(rows), levels(rows), reasons(rows)]
@@ -68,9 +74,8 @@ def main(
 
 
 def _asked(
-    dataset: str, data_file: Path | None, answerable: str | None, unanswerable: str | None
+    questions: Sequence[Question], answerable: str | None, unanswerable: str | None
 ) -> list[tuple[Question, bool]]:
-    questions = load_questions(dataset, data_file=data_file).questions
     asked = [
         (question, kind)
         for positions, kind in ((answerable, True), (unanswerable, False))

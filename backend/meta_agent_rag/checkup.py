@@ -144,13 +144,16 @@ async def _list_models(endpoint: Endpoint) -> None:
 
 async def _prices(settings: Settings) -> Finding:
     from .llm.client import utc_now
-    from .llm.endpoints.stages import CHAT, runs_here
+    from .llm.endpoints.stages import CHAT, Use, runs_here
     from .llm.pricing import unpriced_models
 
     if runs_here(settings, CHAT) and not settings.price_as:
         return Finding(words="the embedded model is free")
-    if unpriced := unpriced_models(settings, at=utc_now()):
-        remedy = "A cost limit cannot be enforced; set PRICE_AS to a model with a known price (`marag prices`)."
+    if unpriced := unpriced_models(settings, get_args(Use), at=utc_now()):
+        remedy = (
+            "A cost limit cannot be enforced; set PRICE_AS to a model with a known price (`marag prices`), or `prices: "
+            "free` in MODEL_ROLES for a server of your own."
+        )
         return Finding(status="note", words=f"no known price for {', '.join(unpriced)}", remedy=remedy)
     return Finding(words="known for every model (`marag prices`)")
 

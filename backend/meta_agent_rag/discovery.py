@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from importlib.metadata import EntryPoints, entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any, Protocol, TypeVar
@@ -130,7 +130,7 @@ def exported_from_folder(folder: Path, constant: str, kind: type[T]) -> Iterator
 
 def exported_from_entry_points(group: str, kind: type[T]) -> Iterator[T]:
     """The contributions of installed packages to an entry point group, sorted by name."""
-    for entry in sorted(_entry_points(tuple(sys.path)).select(group=group), key=lambda found: found.name):
+    for entry in _entry_points(group, tuple(sys.path)):
         try:
             value = entry.load()
         except Exception as error:
@@ -142,9 +142,9 @@ def exported_from_entry_points(group: str, kind: type[T]) -> Iterator[T]:
 
 
 @cache
-def _entry_points(path: tuple[str, ...]) -> EntryPoints:
-    """The entry points of all packages on `path`, read once: that takes 20 ms, and every engine asks for three groups."""
-    return entry_points()
+def _entry_points(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """A group's entry points on `path`, sorted by name; read once, since each look takes 20 ms."""
+    return tuple(sorted(entry_points(group=group), key=lambda found: found.name))
 
 
 def _load(file: Path) -> ModuleType:

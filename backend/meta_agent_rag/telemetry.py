@@ -46,6 +46,7 @@ QUESTION_ID = "marag.question_id"
 QUERIES = "marag.queries"
 FOUND = "marag.passages.found"
 COST = "marag.cost_usd"
+USAGE_COST = "gen_ai.usage.cost"  # no convention, but what Langfuse reads
 
 _PROVIDERS = {"gemini": "gcp.gemini"}
 """Names of providers that differ in the conventions."""

@@ -25,6 +25,7 @@ from .method import Method, MethodTask
 
 TEMPERATURE = 0.7
 MOST_CHAINS = 100
+_ROUNDING = 1e-9  # prices are sums of floats: 8.000000000000002 chains are 8
 
 
 async def answer(engine: Engine, task: MethodTask) -> Answer:
@@ -65,7 +66,7 @@ class _Drawing:
             spent = allowance.spent(self.inquiry.session.rows)
             if spent >= allowance.amount or not spent:
                 return
-            wanted = math.ceil((allowance.amount - spent) * len(self.drawn) / spent)
+            wanted = missing_chains(allowance.amount, spent, len(self.drawn))
             await self.draw(min(wanted, MOST_CHAINS - len(self.drawn)))
 
     def chains(self) -> list[ChainReply]:
@@ -83,6 +84,11 @@ class _Drawing:
         sampling = Sampling(temperature=TEMPERATURE, draw=draw)
         (outcome,) = await asyncio.gather(chain(self.inquiry, self.packed, sampling), return_exceptions=True)
         return outcome
+
+
+def missing_chains(amount: float, spent: float, drawn: int) -> int:
+    """The fewest further chains that use up an amount, if they cost what the drawn ones cost on average; at least 1."""
+    return max(math.ceil((amount - spent) * drawn / spent - _ROUNDING), 1)
 
 
 def _lost(outcome: ChainReply | BaseException) -> bool:

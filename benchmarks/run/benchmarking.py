@@ -237,15 +237,25 @@ def _check(config: RunConfig) -> None:
         raise InputError(f"--concurrency must be at least 1, not {config.concurrency}.")
     if sum(given is not None and given != () for given in (config.n, config.limit, config.sample_ids)) > 1:
         raise InputError("--n, --limit and --sample-id are mutually exclusive; give one of them.")
-    if DOLLARS in config.equals and (unpriced := unpriced_models(config.settings, at=datetime.now(UTC))):
-        raise InputError(
-            f"--equal {DOLLARS} needs prices, but the price of {', '.join(unpriced)} is unknown; set PRICE_AS, or give "
-            f"--equal {TOKENS}."
-        )
+    _check_prices(config)
     if config.corpus is not None and config.mode != "open_domain":
         raise InputError(f"--corpus requires --mode open_domain, but the mode is {config.mode!r}.")
     if config.corpus is not None and "diagnosis" in config.oracles:
         raise InputError("--oracle diagnosis covers only the data set's own paragraphs; leave --corpus out.")
+
+
+def _check_prices(config: RunConfig) -> None:
+    """Refuse a cost limit and equal dollars if a price is unknown, before anything is paid."""
+    limited, equal = config.settings.cost_limit_usd is not None, DOLLARS in config.equals
+    if not (limited or equal) or not (unpriced := unpriced_models(config.settings, uses(config), at=datetime.now(UTC))):
+        return
+    wanted, instead = (
+        ("A cost limit", "leave the limit out") if limited else (f"--equal {DOLLARS}", f"give --equal {TOKENS}")
+    )
+    raise InputError(
+        f"{wanted} needs prices, but the price of {', '.join(unpriced)} is unknown; set PRICE_AS, or `prices: free` in "
+        f"MODEL_ROLES for a server of your own, or {instead}."
+    )
 
 
 def _check_evidence(config: RunConfig, questions: Sequence[Question]) -> None:

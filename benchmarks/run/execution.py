@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, Protocol
 
+from meta_agent_rag import telemetry
 from meta_agent_rag.agent.engine import Answer, Engine, open_engine
 from meta_agent_rag.datasets import LoadedQuestions, Question
 from meta_agent_rag.discovery import calling
@@ -97,6 +98,10 @@ class _Run:
 
     async def answer(self, question: Question, arm: Arm) -> None:
         """Answer one question with one row's method, and write the result; raises only what stops the run."""
+        with telemetry.span(f"question {arm.name}", {telemetry.WORKFLOW: arm.name, telemetry.QUESTION_ID: question.id}):
+            await self._answer(question, arm)
+
+    async def _answer(self, question: Question, arm: Arm) -> None:
         started = time.perf_counter()
         calls = self.calls[question.id, arm.name] = []
         try:
@@ -134,7 +139,7 @@ class _Run:
                 raise TypeError(f"it returned {type(answer).__name__}, not an Answer")
         if answer.stop_reason == CostLimitError.stop_reason:
             # with a higher limit it would have continued: the question is not finished and will be retried
-            raise CostLimitError("The cost limit is reached; raise it to continue.")
+            raise CostLimitError("The cost limit leaves no room for the next call; raise it to continue.")
         return answer
 
     def _task(self, question: Question, arm: Arm, engine: Engine) -> MethodTask:

@@ -67,12 +67,12 @@ def shard_numbers(shard: str) -> tuple[int, int]:
 def sharded(questions: Sequence[Question], shard: str) -> tuple[Question, ...]:
     """Every N-th question, starting with the I-th, so that shards are similar even if the file is sorted.
 
-    Raises `InputError` if the shard is empty.
+    Raises `InputError` if there are fewer questions than shards: a run with an empty one could not be merged.
     """
     number, count = shard_numbers(shard)
-    if not (found := tuple(questions[number - 1 :: count])):
-        raise InputError(f"The shard {shard!r} is empty: there are only {len(questions)} questions.")
-    return found
+    if count > len(questions):
+        raise InputError(f"The shard {shard!r} is one of too many: there are only {len(questions)} questions.")
+    return tuple(questions[number - 1 :: count])
 
 
 def sample_digest(ids: Sequence[str]) -> str:

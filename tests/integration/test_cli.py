@@ -254,6 +254,11 @@ def test_the_ledger_is_reconciled_with_the_account_balance(tmp_path: Path) -> No
         assert (Decimal(found["ledger_usd"]), Decimal(found["difference_usd"])) == (paid, Decimal("0.01"))
         assert found["calls"] == len(server.bodies)
         assert "a difference of +0.010000 USD" in marag("prices", "reconcile", **env).stdout
+        run = tmp_path / "run"
+        run.mkdir()
+        (run / "calls.jsonl").write_text((tmp_path / "data" / "ledger.jsonl").read_text())
+        twice = json.loads(marag("prices", "reconcile", str(run), f"{run}/", "--json", **env).stdout)
+        assert twice["calls"] == 2 * len(server.bodies), "the run is counted once, beside the ledger"
         refused = marag("prices", "reconcile", str(tmp_path), **env)
         assert (refused.exit_code, "is not a run folder" in refused.stderr) == (2, True)
         server.account = account("7.50", "CNY")

@@ -87,7 +87,7 @@ def test_each_endpoint_is_called_in_its_own_dialect(
     paid = {name: [call for call in calls if call["provider"] == name and not call["cached"]] for name in asked}
     assert {name: len(server.bodies) for name, server in asked.items()} == {name: len(of) for name, of in paid.items()}
     assert all(call["cost_usd"] is not None for call in (*paid["deepseek"], *paid["openai"]))
-    assert all(call["cost_usd"] is None for call in paid["llama_server"])
+    assert all(float(call["cost_usd"]) == 0 for call in paid["llama_server"]), "one's own server is free"
 
 
 def test_the_run_and_its_record_name_the_endpoints_without_secrets(
@@ -110,6 +110,25 @@ def test_the_run_and_its_record_name_the_endpoints_without_secrets(
     whole = kept.read_text() + (folder / "config.json").read_text() + (folder / "calls.jsonl").read_text()
     for secret in ("sk-second-secret", "planted-header", "sk-planted-secret"):
         assert secret not in whole
+
+
+@pytest.mark.parametrize("method", ["metarag", "standard_rag"])
+def test_a_cost_limit_needs_every_price_before_anything_is_paid(
+    role_servers: RoleServers, env: dict[str, str], tmp_path: Path, method: str
+) -> None:
+    unpriced = {"MODEL_ROLES": str(role_servers.roles(tmp_path, provider="compatible"))}
+    words = ["--method", method, "--n", "1", "--judge", "--cost-limit", "5"]
+    done = in_process(words, {**env, **unpriced})
+    assert done.exit_code == 2
+    assert "A cost limit needs prices, but the price of judge-7b is unknown" in done.stderr
+    assert "`prices: free` in MODEL_ROLES" in done.stderr
+    assert role_servers.writer.bodies == role_servers.judge.bodies == []
+    role_servers.roles(tmp_path, provider="compatible", prices="free")
+    done = in_process(words, {**env, **unpriced})
+    assert done.exit_code == 0, done.output
+    calls = lines(only_run(tmp_path) / "calls.jsonl")
+    assert {call["model"]: float(call["cost_usd"]) > 0 for call in calls}["judge-7b"] is False
+    assert json.loads((only_run(tmp_path) / "summary.json").read_text())["methods"][method]["cost_usd"] > 0
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
 from meta_agent_rag.testing.server import helpful, loopback_server
 from tests.forked import MARAG, RUNNER, forked
-from tests.integration.test_runner import command, environment
+from tests.integration.test_runner import command, environment, in_process
 from tests.loop import BIRTH_SENTENCE, QUESTION, WRONG, settings_in
 from tests.service import CONTEXT, Running, running
 from tests.spans import exported_text, named, paths, recorded
@@ -180,6 +180,19 @@ def test_commands_send_their_spans(module: str, words: list[str], tmp_path: Path
     for expected in (b"invoke_workflow metarag", b"node write", b"chat deepseek-v4-flash", b"marag.cost_usd"):
         assert expected in told
     assert b"sk-planted-secret" not in told
+
+
+def test_each_row_of_a_benchmark_is_one_trace(spans: InMemorySpanExporter, tmp_path: Path) -> None:
+    with loopback_server(helpful()) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        done = in_process(["--n", "1", "--method", "metarag,standard_rag,self_consistency", "--judge"], env)
+    assert done.exit_code == 0, done.output
+    roots = [span.name for span in spans.get_finished_spans() if span.parent is None]
+    assert sorted(roots) == ["question metarag", "question self_consistency", "question standard_rag"]
+    chat = [path for path in paths(spans) if "chat" in path]
+    assert all(path.startswith("question ") for path in chat)
+    priced = [span.attributes or {} for span in named(spans, "chat")]
+    assert all(one["gen_ai.usage.cost"] == one["marag.cost_usd"] for one in priced)
 
 
 def test_spans_are_sent_to_the_configured_endpoint(tmp_path: Path) -> None:

@@ -35,6 +35,8 @@ def test_the_difference_and_each_question_are_shown() -> None:
     assert "p = 1.000: not statistically significant." in html
     assert html.count('class="m-differs"') == 2
     assert "$0.25000" in html
+    assert "<td>free</td>" not in html
+    assert beside(pairs(ONE, "m", TWO, "n"), (False, True)).count("<td>free</td>") == 2, "of B, a model on this machine"
     assert "failed" in html
     assert "<b>" not in html
 

@@ -33,6 +33,14 @@ def traced(*words: str) -> Result:
     return CliRunner().invoke(app, ["trace", *words], env={"COLUMNS": "160"})
 
 
+@pytest.mark.parametrize(("provider", "price"), [("embedded", "free"), ("compatible", "unknown")])
+def test_a_call_without_a_price_is_free_only_on_this_machine(run: Path, provider: str, price: str) -> None:
+    first = json.loads(traced(str(run), "--json").stdout)[0]
+    call = {**CALL, "question_id": first["id"], "provider": provider, "cost_usd": None}
+    (run / "calls.jsonl").write_text(json.dumps(call) + "\n")
+    assert price in traced(str(run), first["id"]).stdout.splitlines()[-2]
+
+
 def test_questions_are_listed(run: Path) -> None:
     listed = traced(str(run))
     assert listed.exit_code == 0, listed.output

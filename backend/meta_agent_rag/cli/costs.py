@@ -100,7 +100,8 @@ def reconcile(
     from ..llm.ledger import read_ledger
 
     settings = settings_of(set_)
-    ledgers = [settings.marag_data_dir / "ledger.jsonl", *(run / "calls.jsonl" for run in runs or ())]
+    named = {run.resolve(): run for run in runs or ()}  # a run that is named twice is counted once
+    ledgers = [settings.marag_data_dir / "ledger.jsonl", *(run / "calls.jsonl" for run in named.values())]
     for ledger in ledgers[1:]:
         if not ledger.is_file():
             raise InputError(f"{str(ledger.parent)!r} is not a run folder: it has no {ledger.name}; check the path.")

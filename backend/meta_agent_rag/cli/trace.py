@@ -121,6 +121,14 @@ def _table(calls: Sequence[Mapping[str, Any]]) -> Any:
             plain(str(call.get("model", ""))),
             *(str(call.get(f"{name}_tokens", "")) for name in ("prompt", "cache_hit", "completion")),
             "cache" if call.get("cached") else f"{float(call.get('latency_s') or 0):.1f}",
-            "-" if call.get("cost_usd") is None else f"{float(call['cost_usd']):.6f}",
+            _usd(call),
         )
     return table
+
+
+def _usd(call: Mapping[str, Any]) -> str:
+    from ..llm.providers import EMBEDDED
+
+    if call.get("cost_usd") is None:
+        return "free" if call.get("provider") == EMBEDDED else "unknown"
+    return f"{float(call['cost_usd']):.6f}"

@@ -4,7 +4,7 @@ An unknown price is `None`, never 0.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -15,11 +15,12 @@ import yaml
 from pydantic import BaseModel, Field
 
 from ..settings import Settings
-from .endpoints.stages import endpoints_in_use
+from .endpoints.stages import CHAT, Use, endpoints_in_use
 from .providers import Endpoint, providers
 from .transport import Request, Usage
 
 ANY_PROVIDER = "*"  # instead of a provider's name in genai-prices: the maker of the model
+NO_CHARGE = "free"  # likewise: a server that charges nothing
 _MILLION = Decimal(1_000_000)
 _MINUTES = range(-10, 71, 10)
 """The period around sending in which a call may be billed: clocks differ, and it may be queued."""
@@ -94,9 +95,11 @@ def price(
 ) -> Price | None:
     """Cost of a call that used `usage` tokens of `model` at the time `at`.
 
-    `prices` is the provider's name in genai-prices. `None` for models of the embedded provider and unknown
-    ones.
+    `prices` is the provider's name in genai-prices, or `free`. `None` for models of the embedded provider and
+    unknown ones.
     """
+    if prices == NO_CHARGE:
+        return Price(usd=Decimal(0))
     book = book or tariff_book()
     tariff = next((row for row in book.tariffs if row.in_force(model, at.astimezone(UTC).date())), None)
     if tariff is not None:
@@ -175,22 +178,24 @@ _FRAME_TOKENS = 64
 
 
 def priced_model(settings: Settings, endpoint: Endpoint, *, at: datetime) -> tuple[str, str | None]:
-    """The model whose prices apply, and its provider's name in genai-prices; PRICE_AS replaces both."""
+    """The model whose prices apply, and its provider's name in genai-prices; PRICE_AS replaces both unless free."""
     wanted = settings.price_as
-    if not wanted:
+    if not wanted or endpoint.provider.prices == NO_CHARGE:
         return endpoint.model, endpoint.provider.prices
     other = providers().get(wanted)
     if other is not None and (model := other.default_model("pro" if endpoint.name == "pro" else "flash")):
         return model, other.prices
     lists = (endpoint.provider.prices, *(known.prices for known in providers().values()), ANY_PROVIDER)
-    return wanted, next((prices for prices in lists if prices and million_token_prices(wanted, prices, at)), None)
+    return wanted, next(
+        (name for name in lists if name not in {None, NO_CHARGE} and million_token_prices(wanted, name, at)), None
+    )
 
 
-def unpriced_models(settings: Settings, *, at: datetime) -> tuple[str, ...]:
-    """The models in use without a known price; the embedded one is free and needs none."""
+def unpriced_models(settings: Settings, uses: Collection[Use] = CHAT, *, at: datetime) -> tuple[str, ...]:
+    """The models of these uses without a known price; the embedded one is free and needs none."""
     priced = [
         priced_model(settings, endpoint, at=at)
-        for endpoint in endpoints_in_use(settings).values()
+        for endpoint in endpoints_in_use(settings, uses).values()
         if not endpoint.is_embedded
     ]
     return tuple(name for name, prices in dict.fromkeys(priced) if million_token_prices(name, prices, at) is None)

@@ -35,7 +35,7 @@ async def completed(
         if opened.is_recording():
             opened.set_attributes(_replied(reply, content=content))
             if (cost := price(reply)) is not None:
-                opened.set_attribute(telemetry.COST, float(cost.usd))
+                opened.set_attributes({telemetry.COST: float(cost.usd), telemetry.USAGE_COST: float(cost.usd)})
         return reply
 
 

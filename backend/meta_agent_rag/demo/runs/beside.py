@@ -33,8 +33,11 @@ def pairs(one: Run, method: str, other: Run, other_method: str) -> tuple[Pair, .
     return tuple(sorted(shared, key=lambda pair: (-abs(_f1(pair[1]) - _f1(pair[0])), _said(pair[0]) == _said(pair[1]))))
 
 
-def beside(found: Sequence[Pair]) -> str:
-    """The difference in a sentence, and a table with a row per question; a failed answer scores 0."""
+def beside(found: Sequence[Pair], free: tuple[bool, bool] = (False, False)) -> str:
+    """The difference in a sentence, and a table with a row per question; a failed answer scores 0.
+
+    `free` tells for both sides whether a missing cost means that the model runs on this machine.
+    """
     ours, theirs = ([_percent(row) for row in side] for side in zip(*found, strict=True))
     difference = paired_difference(ours, theirs)
     p = permutation_p(ours, theirs)
@@ -48,14 +51,15 @@ def beside(found: Sequence[Pair]) -> str:
         f'<th scope="col">{name}</th>'
         for name in ("question", "answer A", "answer B", "F1 A", "F1 B", "calls A", "calls B", "cost A", "cost B")
     )
-    lines = "".join(map(_line, found[:SHOWN]))
+    lines = "".join(_line(pair, free) for pair in found[:SHOWN])
     hidden = quiet(f"The first {SHOWN} of {len(found)} are shown.") if len(found) > SHOWN else ""
     shown = scrolling(f"<thead><tr>{head}</tr></thead><tbody>{lines}</tbody>", "Answers side by side")
     return f'<p class="m-verdict">{escape(sentence)}</p>{hidden}<div class="m-beside">{shown}</div>'
 
 
-def _line(pair: Pair) -> str:
-    values = [text(row) for text in (_said, _score, _calls, _cost) for row in pair]
+def _line(pair: Pair, free: tuple[bool, bool]) -> str:
+    values = [text(row) for text in (_said, _score, _calls) for row in pair]
+    values += [_cost(row, free=here) for row, here in zip(pair, free, strict=True)]
     cells = "".join(f"<td>{escape(value)}</td>" for value in values)
     differs = ' class="m-differs"' if _f1(pair[0]) != _f1(pair[1]) else ""
     return f'<tr{differs}><th scope="row">{escape(str(pair[0]["question"]))}</th>{cells}</tr>'
@@ -90,6 +94,6 @@ def _calls(row: Row) -> str:
     return "unknown" if calls is None else str(calls)
 
 
-def _cost(row: Row) -> str:
+def _cost(row: Row, *, free: bool) -> str:
     cost = row.get("cost_usd")
-    return "unknown" if cost is None else f"${float(cost):.5f}"
+    return f"${float(cost):.5f}" if cost is not None else "free" if free else "unknown"

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import MetaRagError
+from ...llm.providers import EMBEDDED
 from ..components import Updates
 from ..loop.status import problem
 from ..runs.beside import beside, pairs
@@ -82,7 +83,8 @@ class Beside:
         if not run.rows:
             return quiet("No run is open.")
         try:
-            return beside(pairs(run, method, second, other))
+            free = run.provider == EMBEDDED, second.provider == EMBEDDED
+            return beside(pairs(run, method, second, other), free)
         except MetaRagError as fault:
             return problem(str(fault))
         except FOREIGN:
