@@ -22,7 +22,7 @@ from meta_agent_rag.cli.shared.command import Json, print_json, reporting, say
 from meta_agent_rag.datasets import Question
 from meta_agent_rag.testing.server import model_server
 
-from .rigs.bare import bare_graph, fresh_questions
+from .rigs.bare import BareGraph, bare_graph, fresh_questions, idle_graph
 from .rigs.loopback_run import answered, require_all
 
 
@@ -51,7 +51,8 @@ def orchestration(
     say(f"(medians of {repeats} runs per side, alternating)")
     say(f"ours / ideal {result['ours_over_ideal']:.3f}; ours / bare {result['ours_over_bare']:.3f}")
     say(f"most calls in progress at once: ours {result['ours_most_at_once']}, bare {result['bare_most_at_once']}")
-    say(f"CPU per call: ours {result['ours_cpu_ms_per_call']:.2f} ms, bare {result['bare_cpu_ms_per_call']:.2f} ms")
+    say(f"CPU per call: ours {result['ours_cpu_ms_per_call']:.2f} ms, bare {result['bare_cpu_ms_per_call']:.2f} ms,")
+    say(f"of which LangGraph's for one node {result['langgraph_cpu_ms_per_node']:.2f} ms")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +69,7 @@ async def measured(load: Workload, folder: Path, repeats: int) -> dict[str, Any]
     """Both sides, alternating, as medians over the repeats; units as in the names."""
     ours: list[tuple[float, float]] = []
     bare: list[tuple[float, float]] = []
+    idle: list[tuple[float, float]] = []
     questions = fresh_questions(load.n)
     calls = await _ours(load, questions[:2], folder / "warm", [])
     per_question = calls // 2
@@ -79,6 +81,8 @@ async def measured(load: Workload, folder: Path, repeats: int) -> dict[str, Any]
         at_once["ours"].append(await _most_at_once(load))
         await _bare(load, questions, per_question, bare)
         at_once["bare"].append(await _most_at_once(load))
+        with _timed(idle):
+            await _all(idle_graph(per_question), questions, load.concurrency)
     ideal = calls * load.seconds / load.concurrency
     ours_s, bare_s = (statistics.median(wall for wall, _ in side) for side in (ours, bare))
     ours_cpu, bare_cpu = (statistics.median(cpu for _, cpu in side) for side in (ours, bare))
@@ -94,6 +98,7 @@ async def measured(load: Workload, folder: Path, repeats: int) -> dict[str, Any]
         **{f"{side}_most_at_once": int(statistics.median(counts)) for side, counts in at_once.items()},
         "ours_cpu_ms_per_call": 1000 * ours_cpu / calls,
         "bare_cpu_ms_per_call": 1000 * bare_cpu / calls,
+        "langgraph_cpu_ms_per_node": 1000 * statistics.median(cpu for _, cpu in idle) / calls,
         "repeats": repeats,
     }
 
@@ -122,15 +127,19 @@ async def _ours(load: Workload, questions: Sequence[Question], folder: Path, tim
 
 async def _bare(load: Workload, questions: Sequence[Question], calls: int, times: list[tuple[float, float]]) -> None:
     """The same number of calls through a graph with ChatOpenAI and nothing else."""
-    gate = asyncio.Semaphore(load.concurrency)
     async with bare_graph(load.address, calls) as bare:
-
-        async def one(question: Question) -> None:
-            async with gate:
-                await bare.ask(question)
-
         with _timed(times):
-            await asyncio.gather(*(one(question) for question in questions))
+            await _all(bare, questions, load.concurrency)
+
+
+async def _all(graph: BareGraph, questions: Sequence[Question], concurrency: int) -> None:
+    gate = asyncio.Semaphore(concurrency)
+
+    async def one(question: Question) -> None:
+        async with gate:
+            await graph.ask(question)
+
+    await asyncio.gather(*(one(question) for question in questions))
 
 
 @contextmanager

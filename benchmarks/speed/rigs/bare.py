@@ -1,6 +1,6 @@
 """A LangGraph graph with ChatOpenAI and nothing else: the baseline for the package's overhead."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -38,25 +38,43 @@ async def bare_graph(address: str, calls: int) -> AsyncIterator[BareGraph]:
     """A graph that makes N calls of the endpoint for every question."""
     import openai
     from langchain_openai import ChatOpenAI
-    from langgraph.graph import END, START, StateGraph
     from pydantic import SecretStr
 
     client = openai.DefaultAsyncHttpxClient(timeout=None)
     key = SecretStr("loopback")
     model = ChatOpenAI(model="bare", base_url=address, api_key=key, max_retries=0, http_async_client=client)
+
+    async def called(prompt: list[tuple[str, str]]) -> None:
+        await model.ainvoke(prompt, max_tokens=500, temperature=0.0)
+
+    yield _chain(calls, called)
+    await client.aclose()
+
+
+def idle_graph(calls: int) -> BareGraph:
+    """The same graph without the calls: what is left is LangGraph's own work."""
+
+    async def called(_: list[tuple[str, str]]) -> None:
+        """Return at once."""
+
+    return _chain(calls, called)
+
+
+def _chain(calls: int, called: Callable[[list[tuple[str, str]]], Awaitable[None]]) -> BareGraph:
+    from langgraph.graph import END, START, StateGraph
+
     graph = StateGraph(_State)
     names = [f"call{number}" for number in range(calls)]
     for number, name in enumerate(names):
 
         async def node(state: _State, number: int = number) -> dict[str, Any]:
-            await model.ainvoke(state["prompts"][number], max_tokens=500, temperature=0.0)
+            await called(state["prompts"][number])
             return {}
 
         graph.add_node(name, node)
     for before, after in zip([START, *names], [*names, END], strict=True):
         graph.add_edge(before, after)
-    yield BareGraph(compiled=graph.compile(), calls=calls)
-    await client.aclose()
+    return BareGraph(compiled=graph.compile(), calls=calls)
 
 
 def fresh_questions(n: int) -> list[Question]:
