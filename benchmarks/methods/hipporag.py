@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from meta_agent_rag.agent.engine import Answer, Engine
 from meta_agent_rag.agent.prompting.packing import pack
 from meta_agent_rag.retrieval.passage import Found
-from meta_agent_rag.text.names import Names, name_keys, proper_names
+from meta_agent_rag.text.names import mentioned, name_keys, proper_names
 
 from .chain_of_thought import chain
 from .inquiry import Inquiry
@@ -68,7 +68,8 @@ def spread(question: str, found: Sequence[Found], first: Sequence[Found]) -> Act
     for id_, own in names.items():
         for name in own:
             bearers[name].append(id_)
-    start = {name: 1.0 / len(bearers[name]) for name in Names(bearers).mentioned(question)}
+    (asked,) = mentioned([question], lambda keys: bearers.keys() & keys)
+    start = {name: 1.0 / len(bearers[name]) for name in asked}
     places = {one.passage.id: PASSAGE_WEIGHT / place for place, one in enumerate(first, start=1)}
     total = sum(start.values()) + sum(places.values()) or 1.0
     at_names, at_passages = dict.fromkeys(bearers, 0.0), dict.fromkeys(names, 0.0)

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from meta_agent_rag.text.names import LONGEST_NAME, Names, name_keys, plain, words
+from meta_agent_rag.text.names import LONGEST_NAME, name_keys, plain, words
+from meta_agent_rag.text.names import mentioned as names_mentioned
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,8 @@ def test_the_name_keys_of_a_title(title: str, keys: list[tuple[str, bool]]) -> N
 
 
 def mentioned(text: str, *names: str) -> list[str]:
-    return list(Names(names).mentioned(text))
+    (found,) = names_mentioned([text], lambda keys: {key for key in keys if key in names})
+    return list(found)
 
 
 def test_the_first_and_longest_match_wins() -> None:

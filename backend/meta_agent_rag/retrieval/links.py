@@ -68,13 +68,13 @@ def expand_links(query: str, vector: FloatVector, found: Sequence[Found], corpus
 def neighbourhood(query: str, found: Sequence[Found], corpus: Corpus) -> Neighbourhood:
     """Follow the names in the question, then those in its anchors and in the best passages found."""
     catalogue = corpus.catalogue
-    names = catalogue.names()
-    named = _few(catalogue.named(names.mentioned(query)))
+    (asked,) = catalogue.mentioned([query])
+    named = _few(catalogue.named(asked))
     anchors = dict.fromkeys(one.passage_id for ones in named.values() for one in ones)
     known = {one.passage.id: one.passage for one in found}
     known.update(catalogue.passages([id_ for id_ in anchors if id_ not in known]))
     seeds = list(dict.fromkeys([*(id_ for id_ in anchors if id_ in known), *(one.passage.id for one in found[:SEEDS])]))
-    mentions = {id_: names.mentioned(known[id_].text) for id_ in seeds}
+    mentions = dict(zip(seeds, catalogue.mentioned([known[id_].text for id_ in seeds]), strict=True))
     named = _few(catalogue.named(list(dict.fromkeys(name for found_ in mentions.values() for name in found_))))
     links: dict[Link, None] = {}
     targets: set[str] = set()

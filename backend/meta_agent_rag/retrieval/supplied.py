@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .. import telemetry
-from ..text.names import Names, content_words, name_keys, spaced
+from ..text.names import content_words, mentioned, name_keys, spaced
 from .batching import AsyncEncoder
 from .fusion import best_of
 from .hybrid import Retrieval
@@ -81,13 +81,13 @@ def _neighbourhood(query: str, passages: Sequence[Passage]) -> Neighbourhood:
     for passage in passages:
         for name in name_keys(passage.title):
             bearers.setdefault(name.key, []).append(passage)
-    names = Names(bearers)
+    asked, *found = mentioned([query, *(one.text for one in passages)], lambda keys: bearers.keys() & keys)
     links = [
         Link(source.id, target.id, len({one.doc_id for one in bearers[name]}))
-        for source in passages
-        for name in names.mentioned(source.text)
+        for source, names in zip(passages, found, strict=True)
+        for name in names
         for target in bearers.get(name, ())
         if target.doc_id != source.doc_id
     ]
-    anchors = frozenset(one.id for name in names.mentioned(query) for one in bearers.get(name, ()))
+    anchors = frozenset(one.id for name in asked for one in bearers.get(name, ()))
     return Neighbourhood(anchors=anchors, links=tuple(links), passages={one.id: one for one in passages})

@@ -3,7 +3,7 @@
 import html
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -104,43 +104,29 @@ def proper_names(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-class Names:
-    """All names of a corpus, as hashes in memory, for finding those that a text mentions.
+def mentioned(texts: Sequence[str], known: Callable[[Sequence[str]], Collection[str]]) -> list[tuple[str, ...]]:
+    """The names that occur in each text, without duplicates, in order; of overlapping ones the first and longest.
 
-    A hit may be wrong (two strings with one hash), so callers must look it up.
+    `known` returns which of the given keys are names; it is called once, with every run of words that could be one.
     """
+    read = [_starts(text) for text in texts]
+    runs = [{start: _runs(folded, start) for start in starts} for folded, starts in read]
+    names = known(list(dict.fromkeys(run for one in runs for some in one.values() for run in some)))
+    return [_first_and_longest(one, names) for one in runs]
 
-    def __init__(self, keys: Iterable[str]) -> None:
-        whole, beginnings = set(), set()
-        for key in keys:
-            whole.add(hash(key))
-            if (second := key.find(" ")) > 0:
-                third = key.find(" ", second + 1)
-                beginnings.add(hash(key if third < 0 else key[:third]))
-        self._whole, self._beginnings = frozenset(whole), frozenset(beginnings)
 
-    def mentioned(self, text: str) -> tuple[str, ...]:
-        """The names that occur in a text, without duplicates, in order; of overlapping ones the first and longest."""
-        folded, starts = _starts(text)
-        hits: dict[str, None] = {}
-        after = 0
-        for start in starts:
-            if start >= after and (name := self._longest(folded, start)):
-                hits[name] = None
-                after = start + name.count(" ") + 1
-        return tuple(hits)
+def _runs(folded: Sequence[str], start: int) -> list[str]:
+    return [" ".join(folded[start:end]) for end in range(start + 1, min(start + LONGEST_NAME, len(folded)) + 1)]
 
-    def _longest(self, folded: Sequence[str], start: int) -> str:
-        run = folded[start]
-        longest = run if hash(run) in self._whole else ""
-        following = folded[start + 1 : start + LONGEST_NAME]
-        if not following or hash(f"{run} {following[0]}") not in self._beginnings:
-            return longest
-        for word in following:
-            run = f"{run} {word}"
-            if hash(run) in self._whole:
-                longest = run
-        return longest
+
+def _first_and_longest(runs: Mapping[int, Sequence[str]], names: Collection[str]) -> tuple[str, ...]:
+    hits: dict[str, None] = {}
+    after = 0
+    for start, some in runs.items():
+        if start >= after and (name := next((run for run in reversed(some) if run in names), "")):
+            hits[name] = None
+            after = start + name.count(" ") + 1
+    return tuple(hits)
 
 
 @lru_cache(maxsize=1024)  # many questions find the same passages

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import CorpusError
-from ...text.names import Names, name_keys
+from ...text.names import mentioned, name_keys
 from ..passage import Passage
 from ..stores.rows import from_record, to_record
 from ..vectors import FloatMatrix
@@ -65,7 +65,6 @@ class Catalogue:
     def __init__(self, file: Path, dimension: int) -> None:
         self._file = file
         self._dimension = dimension
-        self._names: tuple[int, Names] | None = None
         with self._translated():
             self._connection = sqlite3.connect(file, timeout=10.0, isolation_level=None, check_same_thread=False)
             self._connection.execute("PRAGMA journal_mode = WAL")
@@ -154,12 +153,12 @@ class Catalogue:
         ((version,),) = self._rows("PRAGMA data_version")
         return int(version)
 
-    def names(self) -> Names:
-        """All names, in memory: most words of a text are not names, and need no look-up on disk."""
-        version = self.version()
-        if self._names is None or self._names[0] != version:
-            self._names = version, Names(row[0] for row in self._rows("SELECT DISTINCT key FROM names"))
-        return self._names[1]
+    def mentioned(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
+        """The names of passages that occur in each text (`text.names.mentioned`)."""
+        return mentioned(texts, self._known)
+
+    def _known(self, keys: Sequence[str]) -> frozenset[str]:
+        return frozenset(row[0] for row in self._among("SELECT DISTINCT key FROM names WHERE key IN ({})", keys))
 
     def passages(self, ids: Sequence[str]) -> dict[str, Passage]:
         """The published passages among these ids, by id."""
@@ -273,7 +272,6 @@ class Catalogue:
 
     def published(self, change: Change) -> None:
         """Record that the indexes contain the changes."""
-        self._names = None
         with self._transaction():
             ids = [(id_,) for id_ in change.documents]
             for table in ("names", "mentions"):
