@@ -16,12 +16,15 @@ from tests.terminal import at_terminal
 
 def test_the_tour_shows_each_repaired_deficit_a_failure_and_a_right_draft() -> None:
     found = stops.tour()
-    assert len({stop.row["id"] for stop in found}) == len(found) == 6
+    assert len({stop.row["id"] for stop in found}) == len(found) == 7
     for name in ("reasoning_error", "external_only", "insufficient_knowledge"):
         (stop,) = [one for one in found[:3] if stops.named(one.row) == name]
         assert stop.gain > 0
         assert (stop.advantage > 0) is ("one pass was right too" not in stop.shows)
-    failed, kept, other = found[3:]
+    remembered, failed, kept, other = found[3:]
+    assert remembered.shows == "Internal only, in a later round"
+    assert "internal_only" in {(one["diagnosis"] or {}).get("deficit") for one in remembered.row["rounds"][1:]}
+    assert any(fact["from_memory"] for one in remembered.row["rounds"] for fact in one["derivation"]["facts"])
     assert failed.row["f1"] < stops.RIGHT
     assert len(failed.row["rounds"]) > 1
     assert kept.row["f1"] == 1
@@ -68,13 +71,13 @@ def test_the_command_shows_all_stops_or_one() -> None:
     assert whole.exit_code == 0, whole.output
     for words in ("Derivation.", "Vote.", "Diagnosis: Reasoning error", "one pass", "The gold answer is"):
         assert words in whole.stdout
-    assert whole.stdout.count("Question. ") == 6
+    assert whole.stdout.count("Question. ") == 7
     one = CliRunner().invoke(app, ["tour", "2"])
     assert one.stdout.count("Question. ") == 1
-    assert "2 of 6" in one.stdout
+    assert "2 of 7" in one.stdout
 
 
-@pytest.mark.parametrize("number", ["7", "0", "-1", "first"])
+@pytest.mark.parametrize("number", ["8", "0", "-1", "first"])
 def test_an_unknown_stop_is_rejected(number: str) -> None:
     refused = CliRunner().invoke(app, ["tour", "--", number])
     assert refused.exit_code == 2

@@ -40,17 +40,19 @@ def tour() -> tuple[Stop, ...]:
     Raises `InputError` if the runs are damaged, `CorpusError` if they were not installed.
 
     For each deficit: among the questions whose first draft had it and was improved, the one with the largest
-    advantage over both that draft and one pass; then the one that lost most by a repair, or gained nothing; then the
-    first whose correct draft was kept immediately; and for a run not represented so far, the one with the largest
-    advantage. Ties go to the longest complete derivation, then to the first; no question occurs twice.
+    advantage over both that draft and one pass; if there is none, the same among all questions for which it was
+    diagnosed in a later round; then the one that lost most by a repair, or gained nothing; then the first whose
+    correct draft was kept immediately; and for a run not represented so far, the one with the largest advantage.
+    Ties go to the longest complete derivation, then to the first; no question occurs twice.
     """
     answers = [_stop(run, row) for run in recorded_runs() for row in run.rows if _is_whole(row)]
     chosen: list[Stop] = []
-    for shows, wanted, by in _rules():
+    for choices, by in _rules():
         taken = {id(stop.row) for stop in chosen}
-        fitting = [stop for stop in answers if wanted(stop) and id(stop.row) not in taken]
-        if fitting:
-            chosen.append(_titled(shows, max(fitting, key=lambda stop: (by(stop), _facts(stop.row)))))
+        for shows, wanted in choices:
+            if fitting := [stop for stop in answers if wanted(stop) and id(stop.row) not in taken]:
+                chosen.append(_titled(shows, max(fitting, key=lambda stop: (by(stop), _facts(stop.row)))))
+                break
     for run in {id(stop.run): stop.run for stop in answers}.values():
         if all(stop.run is not run for stop in chosen):
             most = max((stop for stop in answers if stop.run is run), key=lambda stop: stop.advantage)
@@ -58,18 +60,26 @@ def tour() -> tuple[Stop, ...]:
     return tuple(chosen)
 
 
-_Rule = tuple[str, Callable[[Stop], bool], Callable[[Stop], float]]
+_Wanted = Callable[[Stop], bool]
+_Rule = tuple[Sequence[tuple[str, _Wanted]], Callable[[Stop], float]]
 
 
 def _rules() -> Iterable[_Rule]:
+    """Each with a title (empty: the deficits of the repairs) for each of its choices, the first of which counts."""
     for name in _DEFICITS:
-        yield "", _repaired(name), lambda stop: stop.advantage
-    yield "A repair that fails", lambda stop: _fired(stop) and stop.row["f1"] < RIGHT, lambda stop: -stop.gain
-    yield "A right draft that stays", lambda stop: not _fired(stop) and stop.row["f1"] == 1, lambda stop: stop.gain
+        later = f"{spoken(name).capitalize()}, in a later round"
+        yield [("", _repaired(name)), (later, _had_later(name))], lambda stop: stop.advantage
+    failed = ("A repair that fails", lambda stop: _fired(stop) and stop.row["f1"] < RIGHT)
+    yield [failed], lambda stop: -stop.gain
+    yield [("A right draft that stays", lambda stop: not _fired(stop) and stop.row["f1"] == 1)], lambda stop: stop.gain
 
 
-def _repaired(name: str) -> Callable[[Stop], bool]:
+def _repaired(name: str) -> _Wanted:
     return lambda stop: named(stop.row) == name and stop.gain > 0
+
+
+def _had_later(name: str) -> _Wanted:
+    return lambda stop: any((one.get("diagnosis") or {}).get("deficit") == name for one in stop.row["rounds"][1:])
 
 
 def _titled(shows: str, stop: Stop) -> Stop:
