@@ -22,6 +22,7 @@ from .run.options import ConductOptions, OutputOptions, QuestionOptions, RecordO
 from .run.protocols import protocol_named
 from .run.provenance import experiment
 from .run.serving import one_model
+from .spreading.node import ShardContext, on_node
 from .spreading.spread import Engine, engine_named, spread
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
@@ -52,7 +53,8 @@ def main(
     answer in samples.jsonl. An interrupted run can be continued with `--resume`.
     """
     given = {name for name in context.params if (by := context.get_parameter_source(name)) and by.name != "DEFAULT"}
-    config = _config(questions, rows, run, output)
+    shard = context.obj if isinstance(context.obj, ShardContext) else None
+    config = _config(questions, rows, run, output, shard)
     if questions.protocol is not None:
         config = _by_protocol(config, questions.protocol, given)
     _check_together(given)
@@ -85,7 +87,7 @@ def _spread(context: typer.Context, engine: Engine, plan: RunPlan, shards: int |
         engine,
         shards=shards,
         questions=len(plan.questions),
-        cost_limit=plan.config.settings.cost_limit_usd,
+        settings=plan.config.settings,
         output_dir=output.output_dir,
         plots=output.plots,
     )
@@ -95,7 +97,13 @@ def _spread(context: typer.Context, engine: Engine, plan: RunPlan, shards: int |
         say(f"Run folder: {merged.path}")
 
 
-def _config(questions: QuestionOptions, rows: RowOptions, run: ConductOptions, output: OutputOptions) -> RunConfig:
+def _config(
+    questions: QuestionOptions,
+    rows: RowOptions,
+    run: ConductOptions,
+    output: OutputOptions,
+    shard: ShardContext | None,
+) -> RunConfig:
     threshold = output.convergence_threshold
     assignments = [
         *(output.set_ or ()),
@@ -104,6 +112,8 @@ def _config(questions: QuestionOptions, rows: RowOptions, run: ConductOptions, o
         *([] if run.cache else ["RESPONSE_CACHE=false"]),
     ]
     settings = Settings.load(assignments)
+    if shard is not None:
+        settings = on_node(shard.settings, settings)
     return RunConfig(
         dataset=questions.dataset,
         mode=_mode(questions.mode),

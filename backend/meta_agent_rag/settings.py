@@ -4,7 +4,8 @@ Precedence: command line (`--set NAME=VALUE`) > environment > `.env` > default.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -24,7 +25,7 @@ from .setting_faults import FORMER, fault, known_as, nearest, say_former, todays
 from .setting_models import ModelSettings
 from .setting_types import Key, LoopParts, Names, Tier, UnitFloat, Url
 
-__all__ = ["Settings", "Tier", "UnitFloat", "child_environment", "described"]
+__all__ = ["Settings", "Tier", "UnitFloat", "child_environment", "described", "lent_environment"]
 
 _WORKING_FOLDER_ENV = Path(".env")
 
@@ -364,6 +365,19 @@ def _assigned(assignments: Sequence[str]) -> dict[str, object]:
 def child_environment(**defaults: str) -> dict[str, str]:
     """The environment for a child process: that of this process, with `defaults` for unset variables."""
     return {**defaults, **os.environ}
+
+
+@contextmanager
+def lent_environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Set variables in the environment of this process, and restore its own afterwards."""
+    own = dict(os.environ)
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name in values:
+            os.environ.pop(name, None)
+            os.environ.update({name: own[name]} if name in own else {})
 
 
 def described() -> list[tuple[str, str, Any]]:

@@ -2,16 +2,20 @@
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from io import StringIO
 from pathlib import Path
 
+from pydantic import SecretStr
+
 from meta_agent_rag.errors import InputError
+from meta_agent_rag.settings import Settings, lent_environment
 
 from ..run.folder import CONFIG, RunFolder
+from .node import ShardContext, endpoint_keys
 
 _BUSY_SECONDS = 3600.0
 _PAUSE_SECONDS = 0.5
@@ -21,13 +25,16 @@ _PAUSE_SECONDS = 0.5
 class ShardTask:
     """What a node needs: the runner's `words` (its arguments), the shard, and the place of its run folder.
 
-    `home` is the folder for relative paths and `.env`; `place` contains this shard's run folder.
+    `home` is the folder for relative paths and `.env`; `place` contains this shard's run folder. `settings` are those
+    of the whole run, and `keys` those of its endpoints that are no settings, by variable.
     """
 
     words: tuple[str, ...]
     shard: str
     home: str
     place: str
+    settings: Settings
+    keys: Mapping[str, SecretStr] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,8 +63,10 @@ def work(task: ShardTask) -> ShardOutcome:
     words += ["--shard", task.shard, "--output-dir", task.place, "--display", "none", "--no-plots"]
     said = StringIO()
     runner = import_module("..runner", __package__)
-    with redirect_stderr(said), redirect_stdout(StringIO()):
-        code = runner.app(args=words, prog_name="runner", standalone_mode=False)
+    shard = ShardContext(settings=task.settings)
+    keys = {name: key.get_secret_value() for name, key in task.keys.items()}
+    with redirect_stderr(said), redirect_stdout(StringIO()), lent_environment(keys):
+        code = runner.app(args=words, prog_name="runner", standalone_mode=False, obj=shard)
     folder = _begun(task.place)
     lines = said.getvalue().strip().splitlines()
     return ShardOutcome(
@@ -91,11 +100,17 @@ def _wait_for(folder: RunFolder) -> None:
             time.sleep(_PAUSE_SECONDS)
 
 
-def places(folder: Path, home: Path, words: Sequence[str], shards: int) -> list[ShardTask]:
+def places(folder: Path, home: Path, words: Sequence[str], shards: int, *, settings: Settings) -> list[ShardTask]:
     """The tasks of all shards, each with its own place in `folder`."""
+    keys = endpoint_keys(settings)
     return [
         ShardTask(
-            words=tuple(words), shard=f"{number}/{shards}", home=str(home), place=str(folder / f"{number}-of-{shards}")
+            words=tuple(words),
+            shard=f"{number}/{shards}",
+            home=str(home),
+            place=str(folder / f"{number}-of-{shards}"),
+            settings=settings,
+            keys=keys,
         )
         for number in range(1, shards + 1)
     ]

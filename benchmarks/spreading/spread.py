@@ -13,6 +13,7 @@ import typer
 from meta_agent_rag.cli.shared.command import complain
 from meta_agent_rag.discovery import named
 from meta_agent_rag.errors import InputError, MetaRagError
+from meta_agent_rag.settings import Settings
 
 from ..merging.folders import merge_folders
 from ..run.folder import RunFolder
@@ -52,15 +53,15 @@ def spread(
     *,
     shards: int | None,
     questions: int,
-    cost_limit: float | None,
+    settings: Settings,
     output_dir: Path,
     plots: bool,
 ) -> tuple[RunFolder, dict[str, Any]]:
     """Run the command of `context` as shards, and merge them; returns the merged run's folder and summary.
 
-    Each shard may spend its part of `cost_limit`, so that all together stay below it. Repeating the command continues
-    an interrupted one with the same number of shards. Raises `InputError` if that number differs, and
-    `ShardFailedError`.
+    Each shard has the `settings` of the run, and may spend its part of their cost limit, so that all together stay
+    below it. Repeating the command continues an interrupted one with the same number of shards. Raises `InputError` if
+    that number differs, and `ShardFailedError`.
     """
     words = command_line(context, without=_OWN)
     folder = output_dir.absolute() / f".spread-{_digest(words)}"
@@ -71,9 +72,9 @@ def spread(
             f"{str(folder)!r} to start over."
         )
     count = begun or min(questions, shards or size)
-    if cost_limit is not None:
-        words += ["--cost-limit", repr(cost_limit / count)]
-    outcomes = engine.carry_out(places(folder, Path.cwd(), words, count))
+    if settings.cost_limit_usd is not None:
+        settings = settings.model_copy(update={"cost_limit_usd": settings.cost_limit_usd / count})
+    outcomes = engine.carry_out(places(folder, Path.cwd(), words, count, settings=settings))
     merged = _merged(outcomes, folder, output_dir, plots=plots)
     shutil.rmtree(folder)
     return merged

@@ -17,6 +17,7 @@ from benchmarks.merging.folders import merge_folders
 from benchmarks.spreading.shard_task import ShardOutcome, ShardTask, places, without, work
 from benchmarks.spreading.spread import ENGINES, Engine
 from meta_agent_rag.errors import InputError
+from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing.server import ServerReply, always, disagreeing, loopback_server
 from tests.cluster import two_nodes
 from tests.integration.test_runner import command, environment, in_process, lines, only_run
@@ -24,6 +25,7 @@ from tests.integration.test_shards import timeless
 
 ROOT = Path(__file__).parents[2]
 WORDS = ("--n", "6", "--method", "metarag,standard_rag", "--concurrency", "1")
+OF_A_NODE = {"FLASH_MODEL": "of-the-node", "MAX_METACOGNITIVE_ROUNDS": "3", "LOOP_WITHOUT": "vote", "TIERS": "by_stage"}
 
 
 @pytest.fixture
@@ -35,8 +37,14 @@ def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
         yield server
 
 
+def holding(folder: Path, *secrets: bytes) -> list[Path]:
+    """The files in a folder that contain a secret."""
+    files = [file for file in folder.rglob("*") if file.is_file() and not file.is_symlink()]
+    return [file for file in files if any(secret in file.read_bytes() for secret in secrets)]
+
+
 def test_shards_run_one_by_one_merge_into_one_run(settings: Any, tmp_path: Path) -> None:
-    tasks = places(tmp_path / "SHARDS", tmp_path, command(*WORDS), 3)
+    tasks = places(tmp_path / "SHARDS", tmp_path, command(*WORDS), 3, settings=Settings.load())
     outcomes = [work(task) for task in tasks]
     assert [(outcome.shard, outcome.code) for outcome in outcomes] == [("1/3", 0), ("2/3", 0), ("3/3", 0)]
     asked = len(settings.bodies)
@@ -49,10 +57,34 @@ def test_shards_run_one_by_one_merge_into_one_run(settings: Any, tmp_path: Path)
 
 
 def test_a_failed_shard_reports_the_reason(settings: Any, tmp_path: Path) -> None:
-    (task,) = places(tmp_path / "SHARDS", tmp_path, [*command(*WORDS), "--set", "COST_LIMIT_USD=0.0000001"], 1)
+    limited = Settings.load(["COST_LIMIT_USD=0.0000001"])
+    (task,) = places(tmp_path / "SHARDS", tmp_path, command(*WORDS), 1, settings=limited)
     outcome = work(task)
     assert outcome.code != 0
     assert "raise the limit to continue" in outcome.said
+
+
+def test_a_node_with_other_settings_runs_the_shard_with_those_of_the_run(
+    settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def on_another_node(tasks: Sequence[ShardTask]) -> list[ShardOutcome]:
+        with pytest.MonkeyPatch.context() as node:
+            for name, value in {**OF_A_NODE, "DEEPSEEK_API_KEY": "sk-of-the-node"}.items():
+                node.setenv(name, value)
+            return [work(task) for task in tasks]
+
+    monkeypatch.setitem(ENGINES, "ray", Engine(size=lambda: 2, carry_out=on_another_node))
+    done = in_process([*command(*WORDS), "--engine", "ray", "--set", "RETRIEVAL_TOP_K=4"], dict(os.environ))
+    assert done.exit_code == 0, done.output
+    whole = in_process([*command(*WORDS), "--output-dir", "WHOLE", "--set", "RETRIEVAL_TOP_K=4"], dict(os.environ))
+    assert whole.exit_code == 0, whole.output
+    merged, plain = only_run(tmp_path), next((tmp_path / "WHOLE").iterdir())
+    configs = [json.loads((folder / "config.json").read_text()) for folder in (merged, plain)]
+    assert configs[0]["settings"] == configs[1]["settings"]
+    assert configs[0]["endpoints"] == configs[1]["endpoints"]
+    assert timeless(merged) == timeless(plain)
+    assert {body["model"] for body in settings.bodies} == {"deepseek-v4-flash"}
+    assert not holding(merged, b"sk-planted-secret", b"sk-of-the-node")
 
 
 def test_a_resumed_shard_uses_the_protocol_of_its_folder() -> None:
@@ -108,7 +140,7 @@ def test_a_shard_whose_every_question_failed_is_complete(tmp_path: Path, monkeyp
 
 
 def test_a_node_without_the_folder_is_rejected(tmp_path: Path) -> None:
-    (task,) = places(tmp_path / "SHARDS", tmp_path / "elsewhere", command(*WORDS), 1)
+    (task,) = places(tmp_path / "SHARDS", tmp_path / "elsewhere", command(*WORDS), 1, settings=Settings.load())
     with pytest.raises(InputError, match="storage that all nodes share"):
         work(task)
 
@@ -132,13 +164,18 @@ def test_invalid_distributed_options_are_rejected(words: list[str], said: str, t
 
 
 @pytest.mark.slow
-def test_a_lost_node_changes_no_result_and_adds_no_cost(settings: Any, tmp_path: Path) -> None:
+def test_a_lost_node_changes_no_result_and_adds_no_cost(
+    settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = in_process([*command(*WORDS), "--output-dir", "WHOLE"], dict(os.environ))
     assert whole.exit_code == 0, whole.output
     settings.bodies.clear()
     (tmp_path / "data").rename(tmp_path / "data-of-the-whole")  # including its response cache
+    here = dict(os.environ)
+    for name, value in {**OF_A_NODE, "DEEPSEEK_API_KEY": "sk-of-the-nodes"}.items():
+        monkeypatch.setenv(name, value)  # nodes have the environment in which they were started
     with two_nodes() as (cluster, nodes):
-        env = {**os.environ, "RAY_ADDRESS": cluster.address}
+        env = {**here, "RAY_ADDRESS": cluster.address}
         words = [*command(*WORDS), "--engine", "ray", "--shards", "4"]
         # as documented: `uv run` must not make Ray build its own environments
         uv = shutil.which("uv")
@@ -156,6 +193,7 @@ def test_a_lost_node_changes_no_result_and_adds_no_cost(settings: Any, tmp_path:
                 time.sleep(0.01)
             cluster.remove_node(nodes[0], allow_graceful=False)
             _, err = driver.communicate(timeout=240)
+        assert not holding(Path(nodes[1].get_session_dir_path()), b"sk-planted-secret")
     assert driver.returncode == 0, err
     (merged,) = (folder for folder in (tmp_path / "RESULTS").iterdir() if not folder.name.startswith("."))
     assert timeless(merged) == timeless(next((tmp_path / "WHOLE").iterdir()))
