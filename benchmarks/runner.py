@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,8 @@ def main(
     if engine is not None:
         _spread(context, engine, plan, run.shards, output)
         return
-    benchmark(plan, conduct, folder, output.output_dir, output.display_)
+    with nullcontext() if shard is None else shard.watched():
+        benchmark(plan, conduct, folder, output.output_dir, output.display_)
 
 
 def _spread(context: typer.Context, engine: Engine, plan: RunPlan, shards: int | None, output: OutputOptions) -> None:

@@ -1,19 +1,35 @@
 """The settings of a shard on a node: those of the run, except for what belongs to the node."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pydantic import SecretStr
 
+from meta_agent_rag.errors import CostLimitError
 from meta_agent_rag.llm.providers import choose_provider
 from meta_agent_rag.setting_types import Key, Url
 from meta_agent_rag.settings import Settings
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class ShardContext:
-    """What a shard's task passes to the runner's command: the settings of the run."""
+    """What a shard's task passes to the runner's command, and learns from it.
+
+    `settings` are those of the run; `at_limit` says that the shard stopped at its cost limit.
+    """
 
     settings: Settings
+    at_limit: bool = False
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Note if the cost limit stops what is done."""
+        try:
+            yield
+        except CostLimitError:
+            self.at_limit = True
+            raise
 
 
 def on_node(run: Settings, node: Settings) -> Settings:

@@ -1,6 +1,7 @@
 """Shards as tasks of a Ray cluster: each runs on any free node, and restarts on another if its node is lost."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from meta_agent_rag.retrieval.encoders.cluster import join
@@ -13,17 +14,33 @@ def cluster_size() -> int:
     return join("--engine ray")
 
 
-def carried_out(tasks: Sequence[ShardTask]) -> list[ShardOutcome]:
-    """Run all tasks, one per processor at a time; call `cluster_size` first.
+def carried_out(tasks: Sequence[ShardTask]) -> Iterator[ShardOutcome]:
+    """Run all tasks, one per processor at a time, and yield each outcome once it is known; call `cluster_size` first.
 
     A task whose node or process is lost restarts elsewhere, as often as that happens. A task that fails with its own
     error does not restart, and does not affect the others.
     """
     import ray
 
-    remote = ray.remote(num_cpus=1, max_retries=-1, scheduling_strategy="SPREAD")(work)
-    waiting = [remote.remote(task) for task in tasks]
-    return [_outcome(task, one) for task, one in zip(tasks, waiting, strict=True)]
+    remote = ray.remote(num_cpus=1, max_retries=-1)(_on_node)
+    shards = {remote.options(scheduling_strategy=_place(task)).remote(task): task for task in tasks}
+    waiting = list(shards)
+    while waiting:
+        (done,), waiting = ray.wait(waiting)
+        yield _outcome(shards[done], done)
+
+
+def _place(task: ShardTask) -> Any:
+    """Any node, or the one that has run the task, unless it is lost."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    return NodeAffinitySchedulingStrategy(task.node, soft=True) if task.node else "SPREAD"
+
+
+def _on_node(task: ShardTask) -> ShardOutcome:
+    import ray
+
+    return replace(work(task), node=ray.get_runtime_context().get_node_id())
 
 
 def _outcome(task: ShardTask, waiting: Any) -> ShardOutcome:

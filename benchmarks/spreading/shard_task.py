@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
+from decimal import Decimal
 from importlib import import_module
 from io import StringIO
 from pathlib import Path
@@ -26,7 +27,8 @@ class ShardTask:
     """What a node needs: the runner's `words` (its arguments), the shard, and the place of its run folder.
 
     `home` is the folder for relative paths and `.env`; `place` contains this shard's run folder. `settings` are those
-    of the whole run, and `keys` those of its endpoints that are no settings, by variable.
+    of the whole run, and `keys` those of its endpoints that are no settings, by variable. `node` is where it ran
+    before, if known.
     """
 
     words: tuple[str, ...]
@@ -35,16 +37,22 @@ class ShardTask:
     place: str
     settings: Settings
     keys: Mapping[str, SecretStr] = field(default_factory=dict)
+    node: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShardOutcome:
-    """How a shard ended: the runner's exit code, its last output on stderr, and its run folder, if any."""
+    """How a shard ended: the runner's exit code, its last output on stderr, and its run folder, if any.
+
+    `at_limit` says that it stopped at its cost limit; `node` is where it ran, if known.
+    """
 
     shard: str
     code: int
     said: str
     folder: str | None
+    at_limit: bool = False
+    node: str = ""
 
 
 def work(task: ShardTask) -> ShardOutcome:
@@ -74,7 +82,14 @@ def work(task: ShardTask) -> ShardOutcome:
         code=code if isinstance(code, int) else 0,
         said=lines[-1] if lines else "",
         folder=None if folder is None else str(folder.path),
+        at_limit=shard.at_limit,
     )
+
+
+def paid_usd(task: ShardTask) -> Decimal:
+    """What the shard has paid so far, as its next attempt will count it."""
+    folder = _begun(task.place)
+    return Decimal(0) if folder is None else folder.paid_usd()
 
 
 def _begun(place: str) -> RunFolder | None:

@@ -5,22 +5,23 @@ import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import typer
 
 from meta_agent_rag.cli.shared.command import complain
 from meta_agent_rag.discovery import named
-from meta_agent_rag.errors import InputError, MetaRagError
+from meta_agent_rag.errors import CostLimitError, InputError, MetaRagError
 from meta_agent_rag.settings import Settings
 
 from ..merging.folders import merge_folders
-from ..run.folder import RunFolder
+from ..run.folder import CONFIG, RunFolder
 from . import on_ray
-from .shard_task import ShardOutcome, ShardTask, places
+from .limit import CarryOut, carried_out
+from .shard_task import ShardOutcome, paid_usd, places
 
-CarryOut: TypeAlias = Callable[[Sequence[ShardTask]], list[ShardOutcome]]
 _OWN = ("engine", "shards", "output_dir", "display_", "plots", "cost_limit")
 _LIMIT = "COST_LIMIT_USD="
 
@@ -59,9 +60,9 @@ def spread(
 ) -> tuple[RunFolder, dict[str, Any]]:
     """Run the command of `context` as shards, and merge them; returns the merged run's folder and summary.
 
-    Each shard has the `settings` of the run, and may spend its part of their cost limit, so that all together stay
-    below it. Repeating the command continues an interrupted one with the same number of shards. Raises `InputError` if
-    that number differs, and `ShardFailedError`.
+    Each shard has the `settings` of the run; their cost limit holds for all together. Repeating the command continues
+    an interrupted one with the same number of shards. Raises `InputError` if that number differs, `ShardFailedError`,
+    and `CostLimitError`.
     """
     words = command_line(context, without=_OWN)
     folder = output_dir.absolute() / f".spread-{_digest(words)}"
@@ -72,31 +73,47 @@ def spread(
             f"{str(folder)!r} to start over."
         )
     count = begun or min(questions, shards or size)
-    if settings.cost_limit_usd is not None:
-        settings = settings.model_copy(update={"cost_limit_usd": settings.cost_limit_usd / count})
-    outcomes = engine.carry_out(places(folder, Path.cwd(), words, count, settings=settings))
-    merged = _merged(outcomes, folder, output_dir, plots=plots)
+    tasks, limit = places(folder, Path.cwd(), words, count, settings=settings), settings.cost_limit_usd
+    outcomes = carried_out(tasks, engine.carry_out, limit, paid_usd)
+    merged = _merged(outcomes, output_dir, plots=plots)
+    if merged is None:
+        raise _unfinished(outcomes, folder, sum(map(paid_usd, tasks), Decimal(0)), limit)
+    config = merged[0].config()
+    merged[0].write_json(CONFIG, {**config, "settings": {**config["settings"], "cost_limit_usd": limit}})
     shutil.rmtree(folder)
     return merged
 
 
 def _merged(
-    outcomes: Sequence[ShardOutcome], folder: Path, output_dir: Path, *, plots: bool
-) -> tuple[RunFolder, dict[str, Any]]:
-    """The merged run. A shard that ended with an error may still be complete: all its questions failed."""
-    failed = [outcome for outcome in outcomes if outcome.code]
+    outcomes: Sequence[ShardOutcome], output_dir: Path, *, plots: bool
+) -> tuple[RunFolder, dict[str, Any]] | None:
+    """The merged run; `None` if a shard did not finish.
+
+    A shard that ended with an error may still be complete: all its questions failed.
+    """
     folders = [outcome.folder for outcome in outcomes if outcome.folder is not None]
     try:
         if len(folders) == len(outcomes):
             return merge_folders(folders, output_dir, plots=plots)
     except InputError:
-        if not failed:
+        if not any(outcome.code for outcome in outcomes):
             raise
+    return None
+
+
+def _unfinished(outcomes: Sequence[ShardOutcome], folder: Path, spent: Decimal, limit: float | None) -> MetaRagError:
+    """The error of a run that is incomplete, once the reasons of single shards are reported."""
+    failed = [outcome for outcome in outcomes if outcome.code]
     for outcome in failed:
-        complain(f"Shard {outcome.shard}: {outcome.said or f'ended with exit code {outcome.code}'}")
-    raise ShardFailedError(
-        f"{len(failed)} of {len(outcomes)} shards did not finish. The same command continues them; to start over, "
-        f"delete {str(folder)!r} first."
+        if not outcome.at_limit:
+            complain(f"Shard {outcome.shard}: {outcome.said or f'ended with exit code {outcome.code}'}")
+    told = f"{len(failed)} of {len(outcomes)} shards did not finish."
+    start_over = f"to start over, delete {str(folder)!r} first."
+    if limit is None or not any(outcome.at_limit for outcome in failed):
+        return ShardFailedError(f"{told} The same command continues them; {start_over}")
+    return CostLimitError(
+        f"{told} The run has spent {spent:.6f} USD of its limit of {limit} USD, and the next call could cost more than "
+        f"is left. The same command with a higher cost limit continues them; {start_over}"
     )
 
 

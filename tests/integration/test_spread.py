@@ -8,6 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from meta_agent_rag.errors import InputError
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing.server import ServerReply, always, disagreeing, loopback_server
 from tests.cluster import two_nodes
-from tests.integration.test_runner import command, environment, in_process, lines, only_run
+from tests.integration.test_runner import QUESTIONS, command, environment, in_process, lines, only_run
 from tests.integration.test_shards import timeless
 
 ROOT = Path(__file__).parents[2]
@@ -120,6 +121,43 @@ def test_a_distributed_run_is_resumed_with_the_same_number_of_shards(
     assert again.exit_code == 0, again.output
     assert json.loads(again.stdout)["summary"]["methods"]["metarag"]["n"] == 6
     assert not list((tmp_path / "RESULTS").glob(".spread-*"))
+
+
+def uneven(body: dict[str, Any]) -> ServerReply:
+    """A reply that is expensive for the questions of the second of two shards."""
+    questions = [one["question"] for one in json.loads(QUESTIONS.read_text())[1:6:2]]
+    tokens = 1200 if any(question in body["messages"][-1]["content"] for question in questions) else 20
+    return replace(disagreeing()(body), usage={"prompt_tokens": 100, "completion_tokens": tokens})
+
+
+UNEVEN = ("--limit", "1-6", "--method", "standard_rag", "--concurrency", "1", "--engine", "ray", "--shards", "2")
+
+
+def spent_in(folder: Path) -> float:
+    return sum(float(row["cost_usd"] or 0) for file in folder.rglob("calls.jsonl") for row in lines(file))
+
+
+def test_the_cost_limit_holds_for_all_shards_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine(size=lambda: 2, carry_out=lambda tasks: [work(task) for task in tasks])
+    monkeypatch.setitem(ENGINES, "ray", engine)
+    with loopback_server(uneven) as server:
+        env = {**environment(server.base_url, tmp_path / "data"), "PRICE_AS": "gpt-4.1-mini"}
+        for name, value in env.items():
+            monkeypatch.setenv(name, value)
+        low = in_process([*command(*UNEVEN), "--cost-limit", "0.006"], dict(os.environ))
+        assert low.exit_code == 1
+        spent = spent_in(tmp_path / "RESULTS")
+        assert 0.003 < spent <= 0.006, "more than one share"
+        assert (
+            f"1 of 2 shards did not finish. The run has spent {spent:.6f} USD of its limit of 0.006 USD" in low.stderr
+        )
+        assert len(low.stderr.strip().splitlines()) == 1
+        enough = in_process([*command(*UNEVEN), "--cost-limit", "0.007"], dict(os.environ))
+    assert enough.exit_code == 0, enough.output
+    merged = only_run(tmp_path)
+    assert [row["error"] for row in lines(merged / "samples.jsonl")] == [None] * 6
+    assert len(server.bodies) == 6, "nothing is paid twice"
+    assert json.loads((merged / "config.json").read_text())["settings"]["cost_limit_usd"] == 0.007
 
 
 def test_a_shard_whose_every_question_failed_is_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
