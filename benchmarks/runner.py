@@ -1,6 +1,5 @@
 """Run methods on a data set and write a run folder: `python -m benchmarks.runner --help`."""
 
-import json
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
@@ -9,14 +8,16 @@ from typing import Any
 
 import typer
 
-from meta_agent_rag.cli.shared.command import reporting, say
+from meta_agent_rag.cli.shared.command import complain, reporting
 from meta_agent_rag.errors import InputError, UnknownNameError
+from meta_agent_rag.llm.endpoints.stages import runs_here
 from meta_agent_rag.settings import Settings
 
 from .methods import named
 from .recording import Player, Recorder
-from .run.benchmarking import RunPlan, benchmark, planned, replayed, resumed, with_corpus
+from .run.benchmarking import RunPlan, benchmark, planned, replayed, resumed, say_results, with_corpus
 from .run.config import MODES, Conduct, Mode, RunConfig
+from .run.display import display
 from .run.estimate import estimated
 from .run.folder import RunFolder
 from .run.options import ConductOptions, OutputOptions, QuestionOptions, RecordOptions, RowOptions, grouped
@@ -84,6 +85,9 @@ def main(
 def _spread(context: typer.Context, engine: Engine, plan: RunPlan, shards: int | None, output: OutputOptions) -> None:
     if plan.config.mode == "open_domain" and plan.config.corpus is None:
         with_corpus(plan)  # once, not once a shard
+    visible = output.display_ in ("rich", "plain")
+    if visible:
+        complain(f"Model: {plan.config.model_words}.")
     merged, summary = spread(
         context,
         engine,
@@ -92,11 +96,9 @@ def _spread(context: typer.Context, engine: Engine, plan: RunPlan, shards: int |
         settings=plan.config.settings,
         output_dir=output.output_dir,
         plots=output.plots,
+        figures=display("none", free=runs_here(plan.config.settings)) if visible else None,
     )
-    if output.display_ == "json":
-        say(json.dumps({"run": str(merged.path), "summary": summary}, ensure_ascii=False))
-    elif output.display_ != "none":
-        say(f"Run folder: {merged.path}")
+    say_results(plan, merged, summary, output.display_)
 
 
 def _config(

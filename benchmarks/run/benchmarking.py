@@ -176,13 +176,24 @@ def benchmark(
             n=len(plan.questions),
             pooled=plan.sample["pooled"],
         )
-        _say(plan, folder, summary, display_name)
+        say_results(plan, folder, summary, display_name)
         _complain(plan, conduct, folder, outcome)
         _close_record(plan, conduct, folder, outcome, display_name)
     finally:
         if conduct.recorder is not None:
             conduct.recorder.close()
     return folder.path
+
+
+def say_results(plan: RunPlan, folder: RunFolder, summary: dict[str, Any], display_name: DisplayName) -> None:
+    """Print the score table and the run folder, or one JSON object, or nothing, as the display demands."""
+    if display_name == "json":
+        say(json.dumps({"run": str(folder.path), "summary": summary}, ensure_ascii=False))
+    elif display_name != "none":
+        show(plan.config, summary, protocol(plan.config, n=len(plan.questions), pooled=plan.sample["pooled"]))
+        say(f"Run folder: {folder.path}")
+        if any(providers()[EMBEDDED].flash in figures.get("models", ()) for figures in summary["methods"].values()):
+            complain(_PACKAGED)
 
 
 def with_corpus(plan: RunPlan) -> None:
@@ -314,16 +325,6 @@ def _questions(config: RunConfig, loaded: LoadedQuestions) -> tuple[Question, ..
     if config.n is not None and config.n > len(loaded.questions):
         complain(f"--n is {config.n}, but the data set has {len(loaded.questions)} questions; all are used.")
     return draw(loaded.questions, DEFAULT_N if config.n is None else config.n, config.seed)
-
-
-def _say(plan: RunPlan, folder: RunFolder, summary: dict[str, Any], display_name: DisplayName) -> None:
-    if display_name == "json":
-        say(json.dumps({"run": str(folder.path), "summary": summary}, ensure_ascii=False))
-    elif display_name != "none":
-        show(plan.config, summary, protocol(plan.config, n=len(plan.questions), pooled=plan.sample["pooled"]))
-        say(f"Run folder: {folder.path}")
-        if any(providers()[EMBEDDED].flash in figures.get("models", ()) for figures in summary["methods"].values()):
-            complain(_PACKAGED)
 
 
 def _complain(plan: RunPlan, conduct: Conduct, folder: RunFolder, outcome: RunOutcome) -> None:

@@ -17,9 +17,11 @@ from meta_agent_rag.errors import CostLimitError, InputError, MetaRagError
 from meta_agent_rag.settings import Settings
 
 from ..merging.folders import merge_folders
+from ..run.display import Silent
 from ..run.folder import CONFIG, RunFolder
 from . import on_ray
 from .limit import CarryOut, carried_out
+from .progress import shown
 from .shard_task import ShardOutcome, paid_usd, places
 
 _OWN = ("engine", "shards", "output_dir", "display_", "plots", "cost_limit")
@@ -57,10 +59,12 @@ def spread(
     settings: Settings,
     output_dir: Path,
     plots: bool,
+    figures: Silent | None = None,
 ) -> tuple[RunFolder, dict[str, Any]]:
     """Run the command of `context` as shards, and merge them; returns the merged run's folder and summary.
 
-    Each shard has the `settings` of the run; their cost limit holds for all together. Repeating the command continues
+    Each shard has the `settings` of the run; their cost limit holds for all together. With `figures`, a line for each
+    shard that ends shows them. Repeating the command continues
     an interrupted one with the same number of shards. Raises `InputError` if that number differs, `ShardFailedError`,
     and `CostLimitError`.
     """
@@ -74,7 +78,8 @@ def spread(
         )
     count = begun or min(questions, shards or size)
     tasks, limit = places(folder, Path.cwd(), words, count, settings=settings), settings.cost_limit_usd
-    outcomes = carried_out(tasks, engine.carry_out, limit, paid_usd)
+    carry_out = engine.carry_out if figures is None else shown(engine.carry_out, count, figures)
+    outcomes = carried_out(tasks, carry_out, limit, paid_usd)
     merged = _merged(outcomes, output_dir, plots=plots)
     if merged is None:
         raise _unfinished(outcomes, folder, sum(map(paid_usd, tasks), Decimal(0)), limit)

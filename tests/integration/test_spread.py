@@ -202,6 +202,34 @@ def test_invalid_distributed_options_are_rejected(words: list[str], said: str, t
 
 
 @pytest.mark.slow
+def test_two_nodes_share_one_cost_limit_and_show_their_progress(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with loopback_server(uneven) as server:
+        for name, value in {**environment(server.base_url, tmp_path / "data"), "PRICE_AS": "gpt-4.1-mini"}.items():
+            monkeypatch.setenv(name, value)
+        shown = ("--display", "plain")
+        with two_nodes() as (cluster, _):
+            done = subprocess.run(
+                [sys.executable, "-m", "benchmarks.runner", *command(*UNEVEN, "--cost-limit", "0.007", *shown)],
+                env={**os.environ, "RAY_ADDRESS": cluster.address},
+                capture_output=True,
+                text=True,
+                timeout=240,
+                check=False,
+            )
+    assert done.returncode == 0, done.stderr
+    assert len(server.bodies) == 6, "nothing is paid twice"
+    told = done.stderr.splitlines()
+    assert told[0].startswith("Model: deepseek-v4-flash at 127.0.0.1")
+    assert "Shard 2/2 stopped at its share of the cost limit." in told
+    assert sum(line.startswith("Shard 1/2 is finished (1 of 2): 3 questions  | EM ") for line in told) == 1
+    assert told[-1].startswith("Shard 2/2 is finished (2 of 2): 3 questions  | EM ")
+    assert "standard_rag" in done.stdout, "the table"
+    assert f"Run folder: RESULTS/{only_run(tmp_path).name}" in done.stdout
+
+
+@pytest.mark.slow
 def test_a_lost_node_changes_no_result_and_adds_no_cost(
     settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
