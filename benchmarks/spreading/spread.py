@@ -64,9 +64,8 @@ def spread(
     """Run the command of `context` as shards, and merge them; returns the merged run's folder and summary.
 
     Each shard has the `settings` of the run; their cost limit holds for all together. With `figures`, a line for each
-    shard that ends shows them. Repeating the command continues
-    an interrupted one with the same number of shards. Raises `InputError` if that number differs, `ShardFailedError`,
-    and `CostLimitError`.
+    shard that ends shows them. Repeating the command continues an interrupted one with the same number of shards.
+    Raises `InputError` if that number differs, `ShardFailedError`, and `CostLimitError`.
     """
     words = command_line(context, without=_OWN)
     folder = output_dir.absolute() / f".spread-{_digest(words)}"
