@@ -1,5 +1,6 @@
 """The types of setting values, and a setting for the key of each provider in `providers.yaml`."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
@@ -74,6 +75,14 @@ def _names(value: object) -> object:
     return tuple(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
 
 
+def _device(name: str) -> str:
+    """A device by torch's name, in lower case."""
+    device = name.strip().lower()
+    if not re.fullmatch(r"auto|cpu|mps|cuda(?::\d{1,3})?", device):
+        raise ValueError("write auto, cpu, cuda, cuda:1 (the second GPU) or mps")
+    return device
+
+
 LoopPart = Literal["derivation", "grammar", "plan_checks", "operators", "vote", "search"]
 
 
@@ -85,6 +94,7 @@ def _loop_parts(value: object) -> object:
 
 Url = Annotated[str, AfterValidator(_address)]
 Key = Annotated[SecretStr, AfterValidator(_key)]
+Device = Annotated[str, AfterValidator(_device)]
 CurrentStages = AfterValidator(_current)
 StageTiers = Annotated[dict[str, Tier], NoDecode, _by_stage("TIER", "evaluate=flash"), CurrentStages]
 StageTokens = Annotated[dict[str, PositiveInt], NoDecode, _by_stage("TOKENS", "write=900"), CurrentStages]

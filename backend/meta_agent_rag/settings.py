@@ -23,7 +23,7 @@ from pydantic_settings import (
 from .errors import SettingsError
 from .setting_faults import FORMER, fault, known_as, nearest, say_former, todays_name, warn_of_slips
 from .setting_models import ModelSettings
-from .setting_types import Key, LoopParts, Names, Tier, UnitFloat, Url
+from .setting_types import Device, Key, LoopParts, Names, Tier, UnitFloat, Url
 
 __all__ = ["Settings", "Tier", "UnitFloat", "child_environment", "described", "lent_environment"]
 
@@ -191,6 +191,14 @@ class Settings(ModelSettings):
     )
     encoder_runtime: Literal["onnx", "torch"] = Field(
         "onnx", description="What computes vectors: onnxruntime on the CPU, or torch, which can also use a GPU."
+    )
+    encoder_device: Device = Field(
+        "auto",
+        description="Where torch computes vectors: `auto` (a GPU if PyTorch finds one), `cpu`, `cuda`, `cuda:1` or "
+        "`mps`; a GPU requires ENCODER_RUNTIME=torch.",
+    )
+    encoder_batch: Annotated[int, Field(ge=1, le=4096)] | None = Field(
+        None, description="Texts that the encoder computes at once; default: 32 with torch, 4 with onnxruntime."
     )
     hf_token: Key | None = Field(
         None, description="Token for the Hugging Face hub (encoders, data sets); also silences its messages."

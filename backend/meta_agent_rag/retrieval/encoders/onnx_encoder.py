@@ -23,13 +23,13 @@ MODEL_FILE = "model.onnx"
 TOKENIZER_FILE = "tokenizer.json"
 FACTS_FILE = "encoder.json"
 _BATCH = 4
-"""Texts per run. On a CPU, small batches are faster: a layer's output is still in the processor's cache."""
+"""Texts per run by default. On a CPU, small batches are faster: a layer's output is still in the processor's cache."""
 
 _SMALL_BYTES = 200_000_000
 """Below this, a run is too small to split: each run uses one core, with as many active runs as cores."""
 
 _SLAB = 1024
-"""Texts whose tokens are held at once; sorting them by length saves nearly all padding."""
+"""Texts whose tokens are held at once, at least; sorting them by length saves nearly all padding."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +59,9 @@ class OnnxEncoder:
     object may be used by several threads. Raises `StorageError` if the folder cannot be read.
     """
 
-    def __init__(self, *, name: str, export: Path) -> None:
+    def __init__(self, *, name: str, export: Path, batch: int | None = None) -> None:
         self.name = name
+        self._batch = batch or _BATCH
         self._facts = read_facts(export)
         self._tokenizer, self._session = _opened(export)
         self._prefixes = prefixes(name, self._facts.query_prompt, self._facts.passage_prompt)
@@ -80,9 +81,10 @@ class OnnxEncoder:
 
     def _encode(self, texts: Sequence[str], prefix: str) -> FloatMatrix:
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
-        for start in range(0, len(texts), _SLAB):
-            slab = [prefix + encodable(text) for text in texts[start : start + _SLAB]]
-            self._fill(vectors[start : start + _SLAB], self._tokens(slab))
+        size = max(_SLAB, self._batch)
+        for start in range(0, len(texts), size):
+            slab = [prefix + encodable(text) for text in texts[start : start + size]]
+            self._fill(vectors[start : start + size], self._tokens(slab))
         return vectors
 
     def _tokens(self, texts: list[str]) -> list[_Tokens]:
@@ -94,7 +96,7 @@ class OnnxEncoder:
     def _fill(self, vectors: FloatMatrix, tokens: list[_Tokens]) -> None:
         """Compute the longest first, so that memory grows only once; several batches run concurrently, one per core."""
         order = sorted(range(len(tokens)), key=lambda row: -len(tokens[row].ids))
-        batches = [order[start : start + _BATCH] for start in range(0, len(order), _BATCH)]
+        batches = [order[start : start + self._batch] for start in range(0, len(order), self._batch)]
 
         def one(rows: list[int]) -> None:
             vectors[rows] = self._vectors([tokens[row] for row in rows])
