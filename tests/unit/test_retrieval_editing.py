@@ -83,7 +83,8 @@ async def test_documents_are_added_changed_and_removed(tmp_path: Path) -> None:
     assert [(one.id, one.passages) for one in read_documents(tmp_path, "c")] == [("a", 2), ("b", 1)]
     encoder.seen.clear()
     async with edit_corpus(at(tmp_path), "c", AsyncEncoder(encoder), chunker="x") as editor:
-        assert editor.passage_owner(["a-one", "b-one", "nobody"]) == {"a-one": "a", "b-one": "b"}
+        assert editor.taken("a", [*pages("a", "one"), *pages("nobody", "one")]) is None
+        assert editor.taken("a", [*pages("a", "one"), *pages("b", "one")]) == ("b-one", "b")
         await editor.put(document("a", "2"), pages("a", "two", "three"))
         await editor.remove(["b", "unknown"])
     assert len(encoder.seen) == 1, "an unchanged passage of a changed document keeps its vector"

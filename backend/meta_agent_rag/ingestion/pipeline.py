@@ -281,11 +281,10 @@ class _Ingestion:
     async def _put(self, read: _Read, stays: set[str]) -> FileOutcome:
         step, reading = read.step, read.reading
         if reading.kind == "passages":
-            owners = self._editor.passage_owner([passage.id for passage in reading.passages])
-            foreign = next((id_ for id_, owner in owners.items() if owner != step.doc_id), None)
-            if foreign is not None:
-                taken = Refused("unreadable", f"its passage id {foreign!r} belongs to the document {owners[foreign]!r}")
-                return _skipped(step.file, taken, step.file.source in stays)
+            taken = await asyncio.to_thread(self._editor.taken, step.doc_id, reading.passages)
+            if taken is not None:
+                refused = Refused("unreadable", f"its passage id {taken[0]!r} belongs to the document {taken[1]!r}")
+                return _skipped(step.file, refused, step.file.source in stays)
         record = DocumentRecord(
             id=step.doc_id,
             source=step.file.source,

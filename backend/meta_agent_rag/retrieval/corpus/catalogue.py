@@ -8,27 +8,32 @@ vectors are not recomputed) or completed (`publishing` says which), and never ha
 
 import hashlib
 import json
-import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ...errors import CorpusError
+from ...errors import InputError
 from ...text.names import mentioned, name_keys
 from ..passage import Passage
 from ..stores.rows import from_record, to_record
 from ..vectors import FloatMatrix
+from .database import Database
 from .mentions import INSERT_MENTION, Named, mentions_of, mentions_with, prepare_mentions
 
 FILE_NAME = "catalogue.sqlite"
 NAMED_PASSAGES = 20
 """The number of passages of a document, counted from its first, that a mention of its name adds."""
-_VARIABLES = 500
+AT_ONCE = 4096
+"""The number of passages that are staged, written to the indexes and published together."""
+_FORMER = ""
+"""Owner of the passages that a document had when it is staged again; no document has this id."""
+ROWS = "passages"
+"""The kind of a document whose passages are documents of their own."""
 _SCHEMA = Path(__file__).with_name("catalogue.sql")
 
 
@@ -50,32 +55,24 @@ class DocumentRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
-    """The changes to the indexes for publishing some documents: ids to delete, then passages to store."""
+class Staged:
+    """Some staged passages with their documents and vectors."""
 
     documents: tuple[str, ...]
-    removed: tuple[str, ...]
     passages: tuple[Passage, ...]
     vectors: FloatMatrix
 
 
-class Catalogue:
+class Catalogue(Database):
     """The catalogue in one file. Many processes may read, one may write. Faults of the file raise `CorpusError`."""
 
     def __init__(self, file: Path, dimension: int) -> None:
-        self._file = file
+        super().__init__(file)
         self._dimension = dimension
         with self._translated():
-            self._connection = sqlite3.connect(file, timeout=10.0, isolation_level=None, check_same_thread=False)
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = NORMAL")
             if not self._connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
                 self._connection.executescript(_SCHEMA.read_text(encoding="utf-8"))
             prepare_mentions(self._connection)
-
-    def close(self) -> None:
-        """Close the file; its write-ahead log is merged into it."""
-        self._connection.close()
 
     # -- what is published
 
@@ -110,8 +107,9 @@ class Catalogue:
     def checksum(self) -> str:
         """The `manifest.passages_checksum` over all published passages."""
         whole = hashlib.sha256()
-        for (digest,) in self._rows("SELECT digest FROM passages ORDER BY digest"):
-            whole.update(digest)
+        with self._translated():
+            for (digest,) in self._connection.execute("SELECT digest FROM passages ORDER BY digest"):
+                whole.update(digest)
         return whole.hexdigest()
 
     def owners(self, ids: Sequence[str]) -> dict[str, str]:
@@ -194,23 +192,40 @@ class Catalogue:
         """Begin an edit: documents staged by an earlier one count only once they are staged again."""
         self._execute("UPDATE incoming_documents SET stale = 1 WHERE NOT publishing")
 
-    def stage(self, document: DocumentRecord, passages: Sequence[Passage], *, removal: bool = False) -> int:
+    def stage(self, document: DocumentRecord, passages: Iterable[Passage], *, removal: bool = False) -> int:
         """Stage the new contents of `document`; returns how many of its passages lack a vector.
 
-        Vectors of unchanged passages are reused, from the published ones and from an interrupted edit.
+        Vectors of unchanged passages are reused, from the published ones and from an interrupted edit. The passages
+        are taken a few thousand at a time, however many there are. Raises `InputError` if two have the same id.
         """
-        records = {passage.id: to_record(passage) for passage in passages}
-        vectors = self._known_vectors(records)
-        staged = [(id_, document.id, record, vectors.get(id_)) for id_, record in records.items()]
+        lacking = 0
         with self._transaction():
-            self._execute("DELETE FROM incoming_passages WHERE document = ?", (document.id,))
+            self._execute("UPDATE incoming_passages SET document = ? WHERE document = ?", (_FORMER, document.id))
             self._execute("DELETE FROM incoming_documents WHERE id = ?", (document.id,))
-            self._drop_stale_passages(list(records))
             self._execute(
                 "INSERT INTO incoming_documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0)", (*_fields(document), removal)
             )
-            self._many("INSERT INTO incoming_passages VALUES (?, ?, ?, ?)", staged)
+            left = iter(passages)
+            while part := list(islice(left, AT_ONCE)):
+                lacking += self._stage(document.id, part)
+            self._execute("DELETE FROM incoming_passages WHERE document = ?", (_FORMER,))
+        return lacking
+
+    def _stage(self, document: str, passages: Sequence[Passage]) -> int:
+        self._require_new_ids(document, [passage.id for passage in passages])
+        records = {passage.id: to_record(passage) for passage in passages}
+        vectors = self._known_vectors(records)
+        self._drop_stale_passages(list(records))
+        staged = [(id_, document, record, vectors.get(id_)) for id_, record in records.items()]
+        self._many("INSERT INTO incoming_passages VALUES (?, ?, ?, ?)", staged)
         return len(records) - len(vectors)
+
+    def _require_new_ids(self, document: str, ids: Sequence[str]) -> None:
+        seen = {id_ for id_, count in Counter(ids).items() if count > 1}
+        staged = self._among("SELECT id, document FROM incoming_passages WHERE id IN ({})", ids)
+        seen.update(id_ for id_, owner in staged if owner == document)
+        if seen:
+            raise InputError(f"Two passages have the id {min(seen)!r}; ids must be unique.")
 
     def unencoded(self, count: int) -> list[Passage]:
         """Up to `count` passages of this edit without a vector, in the order of staging."""
@@ -256,39 +271,65 @@ class Catalogue:
             groups[-1].append(document)
         return groups
 
-    def publishing(self, documents: Sequence[str]) -> Change:
-        """Record that these documents are being published, and return the changes to the indexes."""
+    def publishing(self, documents: Sequence[str]) -> tuple[str, ...]:
+        """Record that these documents are being published; returns the ids of passages that they no longer have."""
         with self._transaction():
             self._many("UPDATE incoming_documents SET publishing = 1 WHERE id = ?", [(id_,) for id_ in documents])
-        rows = self._among(
-            "SELECT record, vector FROM incoming_passages WHERE document IN ({}) ORDER BY rowid", documents
+        old = self._among(
+            "SELECT p.id FROM passages p LEFT JOIN incoming_passages i ON i.id = p.id AND i.document = p.document "
+            "WHERE p.document IN ({}) AND i.id IS NULL ORDER BY p.id",
+            documents,
         )
-        old = self._among("SELECT id FROM passages WHERE document IN ({}) ORDER BY id", documents)
-        passages = tuple(from_record(row[0]) for row in rows)
-        stay = {passage.id for passage in passages}
-        removed = tuple(row[0] for row in old if row[0] not in stay)
-        vectors = self._matrix([row[1] for row in rows])
-        return Change(documents=tuple(documents), removed=removed, passages=passages, vectors=vectors)
+        return tuple(row[0] for row in old)
 
-    def published(self, change: Change) -> None:
-        """Record that the indexes contain the changes."""
+    def staged(self, documents: Sequence[str]) -> Iterator[Staged]:
+        """The staged passages of a group from `grouped`, in order.
+
+        They are one part, so that no document is half visible; only a file of rows, each of which is a document
+        of its own, comes in several.
+        """
+        columns = "SELECT document, record, vector, rowid FROM incoming_passages"
+        if len(documents) > 1 or not self._holds_rows(documents[0]):
+            yield self._staged(self._among(f"{columns} WHERE document IN ({{}}) ORDER BY rowid", documents))
+            return
+        last = -1
+        statement = f"{columns} WHERE document = ? AND rowid > ? ORDER BY rowid LIMIT ?"
+        while (rows := self._rows(statement, (documents[0], last, AT_ONCE))) or last < 0:
+            yield self._staged(rows)
+            if not rows:
+                return
+            last = rows[-1][3]
+
+    def _holds_rows(self, document: str) -> bool:
+        found = self._rows("SELECT 1 FROM incoming_documents WHERE id = ? AND kind = ?", (document, ROWS))
+        return bool(found)
+
+    def _staged(self, rows: Sequence[tuple[Any, ...]]) -> Staged:
+        return Staged(
+            documents=tuple(row[0] for row in rows),
+            passages=tuple(from_record(row[1]) for row in rows),
+            vectors=self._matrix([row[2] for row in rows]),
+        )
+
+    def published(self, documents: Sequence[str]) -> None:
+        """Record that the indexes contain the staged passages of these documents, and no others."""
         with self._transaction():
-            ids = [(id_,) for id_ in change.documents]
+            ids = [(id_,) for id_ in documents]
             for table in ("names", "mentions"):
                 self._many(f"DELETE FROM {table} WHERE passage IN (SELECT id FROM passages WHERE document = ?)", ids)
             self._many("DELETE FROM passages WHERE document = ?", ids)
             self._many("DELETE FROM documents WHERE id = ?", ids)
             aliases: dict[str, tuple[str, ...]] = {}
-            for id_ in change.documents:
+            for id_ in documents:
                 statement = "SELECT id, source, title, kind, content_hash, pages, aliases FROM incoming_documents " \
                     "WHERE id = ? AND NOT removal"  # fmt: skip
                 for row in self._rows(statement, (id_,)):
                     aliases[id_] = tuple(json.loads(row[6]))
                     self._execute("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)", tuple(row))
-            owners = dict(
-                self._among("SELECT id, document FROM incoming_passages WHERE document IN ({})", change.documents)
-            )
-            self._insert(change, owners, aliases)
+            named: Counter[str] = Counter()
+            for part in self.staged(documents):
+                self._insert(part, named, aliases)
+                named = Counter({id_: named[id_] for id_ in documents})  # rows are documents of one passage each
             self._many("DELETE FROM incoming_passages WHERE document = ?", ids)
             self._many("DELETE FROM incoming_documents WHERE id = ?", ids)
 
@@ -300,12 +341,12 @@ class Catalogue:
             )
             self._execute("DELETE FROM incoming_documents WHERE stale")
 
-    def _insert(self, change: Change, owners: dict[str, str], aliases: dict[str, tuple[str, ...]]) -> None:
+    def _insert(self, staged: Staged, named: Counter[str], aliases: dict[str, tuple[str, ...]]) -> None:
+        """Insert passages; `named` counts those of each document whose names were inserted, `aliases` are by owner."""
         passages: list[tuple[object, ...]] = []
         names: list[tuple[object, ...]] = []
-        named: Counter[str] = Counter()
-        for passage, vector in zip(change.passages, change.vectors, strict=True):
-            record, owner = to_record(passage), owners[passage.id]
+        for owner, passage, vector in zip(staged.documents, staged.passages, staged.vectors, strict=True):
+            record = to_record(passage)
             digest = hashlib.sha256(record.encode()).digest()
             passages.append((passage.id, owner, record, digest, vector.tobytes()))
             named[passage.doc_id] += 1
@@ -315,7 +356,7 @@ class Catalogue:
                 names.extend((key.key, passage.id, passage.doc_id, key.whole) for key in name_keys(name))
         self._many("INSERT INTO passages VALUES (?, ?, ?, ?, ?)", passages)
         self._many("INSERT OR IGNORE INTO names VALUES (?, ?, ?, ?)", names)
-        self._many(INSERT_MENTION, [row for passage in change.passages for row in mentions_of(passage)])
+        self._many(INSERT_MENTION, [row for passage in staged.passages for row in mentions_of(passage)])
 
     def _known_vectors(self, records: dict[str, str]) -> dict[str, bytes]:
         known: dict[str, bytes] = {}
@@ -326,56 +367,11 @@ class Catalogue:
         return known
 
     def _drop_stale_passages(self, ids: Sequence[str]) -> None:
-        """Make room, because an interrupted edit may have staged the same ids under another document."""
-        for start in range(0, len(ids), _VARIABLES):
-            part = ids[start : start + _VARIABLES]
-            self._execute(f"DELETE FROM incoming_passages WHERE id IN ({_marks(part)})", tuple(part))
+        """Make room, because an interrupted edit may have staged the same ids, perhaps under another document."""
+        self._many("DELETE FROM incoming_passages WHERE id = ?", [(id_,) for id_ in ids])
 
     def _matrix(self, rows: Sequence[bytes]) -> FloatMatrix:
         return np.frombuffer(b"".join(rows), dtype=np.float32).reshape(len(rows), self._dimension)
-
-    # -- SQLite
-
-    def _among(self, statement: str, values: Sequence[str]) -> list[tuple[Any, ...]]:
-        """The rows of a statement with `IN ({})`, for any number of values."""
-        parts = (values[start : start + _VARIABLES] for start in range(0, len(values), _VARIABLES))
-        return [row for part in parts for row in self._rows(statement.format(_marks(part)), tuple(part))]
-
-    def _rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        with self._translated():
-            return self._connection.execute(statement, values).fetchall()
-
-    def _execute(self, statement: str, values: Sequence[object] = ()) -> None:
-        with self._translated():
-            self._connection.execute(statement, values)
-
-    def _many(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
-        with self._translated():
-            self._connection.executemany(statement, rows)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._execute("COMMIT")  # this is what fails on a full disk
-        except BaseException:
-            self._connection.rollback()
-            raise
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.DatabaseError as error:
-            raise CorpusError(
-                f"The catalogue {str(self._file)!r} cannot be used ({error}); free disk space or fix its permissions, "
-                "or drop the corpus and ingest it again."
-            ) from error
-
-
-def _marks(values: Sequence[object]) -> str:
-    return ", ".join("?" * len(values))
 
 
 def _fields(document: DocumentRecord) -> tuple[object, ...]:

@@ -1,9 +1,10 @@
 """Edits of a corpus: documents are added, changed and removed, each completely or not at all."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
@@ -11,7 +12,7 @@ from ...errors import CorpusError, InputError
 from ...settings import Settings
 from ..batching import AsyncEncoder
 from ..passage import Passage
-from .catalogue import Catalogue, DocumentRecord
+from .catalogue import AT_ONCE, Catalogue, DocumentRecord
 from .folder import CorpusFolder, corpus_folder
 from .locations import Indexed, chosen_stores, dropped_stores, on_servers, opened, require_room
 from .manifest import BEING_EDITED, FORMAT_VERSION, Manifest, passages_checksum, write_manifest
@@ -31,7 +32,6 @@ __all__ = [
 UNCHUNKED = "none"
 _SORTED_TOGETHER = 4096
 ENCODED_TOGETHER = 512
-_PUBLISHED_TOGETHER = 4096
 Progress: TypeAlias = Callable[[int, int], None]
 
 
@@ -64,19 +64,26 @@ class CorpusEditor:
         """The published documents, by source."""
         return self._catalogue.documents()
 
-    def passage_owner(self, ids: Sequence[str]) -> dict[str, str]:
-        """The id of the document that owns each of these passages; unknown passages are left out."""
-        return self._catalogue.owners(ids)
+    def taken(self, document: str, passages: Iterable[Passage]) -> tuple[str, str] | None:
+        """The first id of a passage that another document already has, with that document's id."""
+        left = iter(passages)
+        while ids := [passage.id for passage in islice(left, AT_ONCE)]:
+            owners = self._catalogue.owners(ids)
+            foreign = next((id_ for id_ in ids if owners.get(id_, document) != document), None)
+            if foreign is not None:
+                return foreign, owners[foreign]
+        return None
 
-    async def put(self, document: DocumentRecord, passages: Sequence[Passage]) -> None:
+    async def put(self, document: DocumentRecord, passages: Collection[Passage]) -> None:
         """Add or replace `document`: afterwards it has exactly these passages.
 
-        Raises `InputError` if two passages have the same id, or one of them belongs to another document.
+        They are iterated several times, and may be too many for memory. Raises `InputError` if two of them have the
+        same id, or one belongs to another document.
         """
-        self._check(document, passages)
+        await asyncio.to_thread(self._check, document, passages)
         self._wanted += await asyncio.to_thread(self._catalogue.stage, document, passages)
         self._unpublished += len(passages)
-        if self._wanted - self._encoded >= _SORTED_TOGETHER or self._unpublished >= _PUBLISHED_TOGETHER:
+        if self._wanted - self._encoded >= _SORTED_TOGETHER or self._unpublished >= AT_ONCE:
             await self.publish()
 
     async def remove(self, doc_ids: Sequence[str]) -> None:
@@ -105,17 +112,12 @@ class CorpusEditor:
             if self._on_progress is not None:
                 self._on_progress(self._encoded, self._wanted)
 
-    def _check(self, document: DocumentRecord, passages: Sequence[Passage]) -> None:
-        seen: set[str] = set()
-        for passage in passages:
-            if passage.id in seen:
-                raise InputError(f"Two passages have the id {passage.id!r}; ids must be unique.")
-            seen.add(passage.id)
-        for id_, owner in self.passage_owner(list(seen)).items():
-            if owner != document.id:
-                raise InputError(
-                    f"The passage id {id_!r} already belongs to the document {owner!r}; choose another id."
-                )
+    def _check(self, document: DocumentRecord, passages: Iterable[Passage]) -> None:
+        taken = self.taken(document.id, passages)
+        if taken is not None:
+            raise InputError(
+                f"The passage id {taken[0]!r} already belongs to the document {taken[1]!r}; choose another id."
+            )
 
 
 @asynccontextmanager
@@ -188,11 +190,14 @@ async def ensure_corpus(
 async def publish(indexed: Indexed, documents: Sequence[str]) -> None:
     """Write complete documents to the indexes. Can be repeated at any time after an interruption."""
     catalogue, dense, lexical = indexed
-    for group in await asyncio.to_thread(catalogue.grouped, documents, _PUBLISHED_TOGETHER):
-        change = await asyncio.to_thread(catalogue.publishing, group)
-        await lexical.update(change.passages, removed=change.removed)
-        await dense.update(change.passages, change.vectors, removed=change.removed)
-        await asyncio.to_thread(catalogue.published, change)
+    for group in await asyncio.to_thread(catalogue.grouped, documents, AT_ONCE):
+        removed = await asyncio.to_thread(catalogue.publishing, group)
+        parts = catalogue.staged(group)
+        while (part := await asyncio.to_thread(next, parts, None)) is not None:
+            await lexical.update(part.passages, removed=removed)
+            await dense.update(part.passages, part.vectors, removed=removed)
+            removed = ()
+        await asyncio.to_thread(catalogue.published, group)
 
 
 async def remove_published(path: Path, manifest: Manifest, indexed: Indexed, doc_ids: Sequence[str]) -> None:
