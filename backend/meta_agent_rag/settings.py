@@ -235,8 +235,12 @@ class Settings(ModelSettings):
     chunk_overlap: Annotated[int, Field(ge=0)] = Field(
         64, description="Characters that a passage shares with the previous one; less than CHUNK_CHARACTERS."
     )
-    ingest_file_mb: PositiveFloat = Field(64.0, description="Maximum size of an ingested file, in MB.")
-    ingest_seconds: PositiveFloat = Field(120.0, description="Maximum time for reading one file, in seconds.")
+    ingest_file_mb: PositiveFloat = Field(
+        64.0, description="Maximum size of an ingested file, in MB; passage JSONL, read row by row, may be larger."
+    )
+    ingest_seconds: PositiveFloat = Field(
+        120.0, description="Maximum time for reading one file, in seconds; for passage JSONL, per INGEST_FILE_MB."
+    )
     ingest_memory_mb: PositiveInt = Field(1024, description="Maximum memory for reading one file, in MB.")
 
     # -- the service

@@ -6,20 +6,22 @@ neither torch nor anything else that is slow, and serves file after file until i
 """
 
 import hashlib
+import io
 import json
+import math
 import mmap
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from ..retrieval.passage import Passage
 from .chunkers import Chunking, ChunkingOptions, prepared
-from .document import Document, Refused
+from .document import Document, PassageRow, Refused
 from .parsers import File
-from .reading import read_document
+from .reading import HEAD_BYTES, read_document, read_rows, streaming_parser
 
 READY = {"ready": True}
 _MEGABYTE = 1024 * 1024
@@ -61,6 +63,12 @@ def read_file(request: ReadRequest, job: Job, chunking: Chunking) -> Iterator[di
     most = int(job.file_mb * _MEGABYTE)
     try:
         with Path(request.path).open("rb") as stream:
+            head = File(name=request.name, content=stream.read(HEAD_BYTES), unpacked_bytes=_UNPACKED * most)
+            stream.seek(0)
+            parser = streaming_parser(head)
+            if parser is not None:
+                yield from _streamed(read_rows(head, parser, hashed := Hashed(stream)), hashed)
+                return
             size = os.fstat(stream.fileno()).st_size
             content = stream.read(min(size, most) + 1)  # the requested size is allocated at once
     except OSError as error:
@@ -74,14 +82,69 @@ def read_file(request: ReadRequest, job: Job, chunking: Chunking) -> Iterator[di
     for passage in _passages(document, request.doc_id, chunking):
         passages += 1
         yield {"passage": asdict(passage)}
+    yield _ending(document, digest, passages)
+
+
+class Hashed(io.RawIOBase):
+    """A stream that knows the hash of all bytes read so far, and reads lines from its buffer."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._digest = hashlib.sha256()
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read, and include the bytes in the hash."""
+        content = self._stream.read(len(buffer))
+        self._digest.update(content)
+        buffer[: len(content)] = content
+        return len(content)
+
+    def hexdigest(self) -> str:
+        """The hash of the whole stream: reads what is left."""
+        while self.read(_MEGABYTE):
+            pass
+        return self._digest.hexdigest()
+
+
+def _streamed(rows: Generator[PassageRow, None, Document], hashed: Hashed) -> Iterator[dict[str, Any]]:
+    """The answer for a file that is read row by row."""
+    passages = 0
+    while True:
+        try:
+            row = next(rows)
+        except StopIteration as end:
+            yield _ending(end.value, hashed.hexdigest(), passages)
+            return
+        passages += 1
+        yield {"passage": vars(_passage(row))}
+
+
+def _ending(document: Document, digest: str, passages: int) -> dict[str, Any]:
     fields = ("title", "kind", "pages", "aliases", "notes")
     head = {field: getattr(document, field) for field in fields}
-    yield {"document": {**head, "content_hash": digest, "passages": passages}}
+    return {"document": {**head, "content_hash": digest, "passages": passages}}
+
+
+def shares(path: str, job: Job) -> int:
+    """How many times the limits of one file apply: a file read row by row may be any multiple of the largest size."""
+    try:
+        size = Path(path).stat().st_size
+    except OSError:
+        return 1
+    return max(1, math.ceil(size / (job.file_mb * _MEGABYTE)))
+
+
+def _passage(row: PassageRow) -> Passage:
+    return Passage(id=row.id, doc_id=row.id, title=row.title, text=row.text)  # each is a separate document
 
 
 def _passages(document: Document, doc_id: str, chunking: Chunking) -> Iterator[Passage]:
     for row in document.rows:
-        yield Passage(id=row.id, doc_id=row.id, title=row.title, text=row.text)  # each is a separate document
+        yield _passage(row)
     if document.blocks:
         yield from chunking.cut(document, doc_id)
 
@@ -91,9 +154,10 @@ def serve(job: Job, answer: Callable[[dict[str, Any]], None]) -> None:
     chunking = prepared(job.chunking)
     answer(READY)
     for line in sys.stdin:
-        _limit_cpu(job.seconds)
+        request = ReadRequest(**json.loads(line))
+        _limit_cpu(shares(request.path, job) * job.seconds)
         try:
-            for part in read_file(ReadRequest(**json.loads(line)), job, chunking):
+            for part in read_file(request, job, chunking):
                 answer(part)
         except Refused as refused:
             answer({"refused": {"kind": refused.kind, "reason": refused.reason}})

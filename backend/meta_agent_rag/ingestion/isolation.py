@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,8 +18,9 @@ from typing import Any
 
 from ..errors import SettingsError
 from ..retrieval.passage import Passage
-from .child import READY, Job, ReadRequest
+from .child import READY, Job, ReadRequest, shares
 from .document import REFUSAL_KINDS, Refused
+from .spool import collected
 
 _START_SECONDS, _DEATH_SECONDS = 60.0, 0.5
 _MEGABYTE = 1024 * 1024
@@ -37,7 +38,7 @@ class ReadFile:
     aliases: tuple[str, ...]
     notes: tuple[str, ...]
     content_hash: str
-    passages: tuple[Passage, ...]
+    passages: Collection[Passage]
 
 
 class IsolatedReader:
@@ -106,23 +107,24 @@ class IsolatedReader:
             ) from error
         assert process.stdin is not None
         self._served += 1
-        with self._watched(process, self._job.seconds) as expired:
+        limits = shares(request.path, self._job)
+        with self._watched(process, limits * self._job.seconds) as expired:
             try:
                 process.stdin.write(json.dumps(asdict(request)).encode() + b"\n")
                 process.stdin.flush()
-                return _collected(self._answers(process))
+                return _collected(self._answers(process, limits))
             except (_RubbishError, OSError) as error:
                 returncode = _returncode(process)
                 self._end()
                 if expired.is_set():
-                    seconds = f"{self._job.seconds:g} s"
+                    seconds = f"{limits * self._job.seconds:g} s"
                     raise Refused("limit", f"reading it takes more than {seconds}; raise INGEST_SECONDS") from error
                 raise _death(returncode) from error
 
-    def _answers(self, process: subprocess.Popen[bytes]) -> Iterator[dict[str, Any]]:
+    def _answers(self, process: subprocess.Popen[bytes], limits: int = 1) -> Iterator[dict[str, Any]]:
         """The child's answers, line by line, as long as they are valid. Raises `_RubbishError`."""
         assert process.stdout is not None
-        left = int(_MOST_ANSWERED * self._job.file_mb * _MEGABYTE) + _MEGABYTE
+        left = int(limits * _MOST_ANSWERED * self._job.file_mb * _MEGABYTE) + _MEGABYTE
         while line := process.stdout.readline(left):
             left -= len(line)
             try:
@@ -188,18 +190,24 @@ class _RubbishError(Exception):
 
 
 def _collected(answers: Iterator[dict[str, Any]]) -> ReadFile:
-    passages: list[Passage] = []
-    for part in answers:
-        try:
+    document: dict[str, Any] = {}
+
+    def passages() -> Iterator[Passage]:
+        for part in answers:
             if "passage" in part:
-                passages.append(_passage(part["passage"]))
+                yield _passage(part["passage"])
             elif "document" in part:
-                return _reading(part["document"], passages)
+                document.update(part["document"])
+                return
             else:
                 raise _refusal(part["refused"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise _RubbishError from error
-    raise _RubbishError
+        raise _RubbishError
+
+    try:
+        found = collected(passages())
+        return _reading(document, found)
+    except (KeyError, TypeError, ValueError) as error:
+        raise _RubbishError from error
 
 
 def _passage(fields: dict[str, Any]) -> Passage:
@@ -207,11 +215,11 @@ def _passage(fields: dict[str, Any]) -> Passage:
     return Passage(**fields, span=None if span is None else (int(span[0]), int(span[1])))
 
 
-def _reading(fields: dict[str, Any], passages: list[Passage]) -> ReadFile:
+def _reading(fields: dict[str, Any], passages: Collection[Passage]) -> ReadFile:
     if fields.pop("passages") != len(passages):
         raise _RubbishError
     aliases, notes = tuple(fields.pop("aliases")), tuple(fields.pop("notes"))
-    return ReadFile(**fields, aliases=aliases, notes=notes, passages=tuple(passages))
+    return ReadFile(**fields, aliases=aliases, notes=notes, passages=passages)
 
 
 def _refusal(fields: dict[str, Any]) -> Exception:

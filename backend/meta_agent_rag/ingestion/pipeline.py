@@ -22,8 +22,9 @@ from .child import Job
 from .chunkers import ChunkingOptions, prepared
 from .document import Refused
 from .isolation import IsolatedReader, ReadFile
-from .parsers import known_suffixes
+from .parsers import File, known_suffixes
 from .plan import IngestPlan, PlannedFile, plan_for
+from .reading import HEAD_BYTES, streaming_parser
 from .report import FileOutcome, IngestProgress, IngestReport, Status
 from .sources import FoundFile, SourceFiles, file_hash, find_files
 from .token_counting import encoder_folder, encoder_limit, passage_prefix
@@ -218,7 +219,7 @@ class _Ingestion:
         most = self._settings.ingest_file_mb
         for file in found.files:
             try:
-                if file.path.stat().st_size > most * _MEGABYTE:
+                if file.path.stat().st_size > most * _MEGABYTE and not _is_read_by_rows(file.path):
                     reason = f"it is larger than {most:g} MB; split it, or raise INGEST_FILE_MB"
                     refusals.append((file, Refused("limit", reason)))
                 else:
@@ -301,6 +302,13 @@ class _Ingestion:
             reason="; ".join(reading.notes) or None,
             passages=len(reading.passages),
         )
+
+
+def _is_read_by_rows(path: Path) -> bool:
+    """Is it a file of passages, which may have any size?"""
+    with path.open("rb") as stream:
+        head = File(name=path.name, content=stream.read(HEAD_BYTES))
+    return streaming_parser(head) is not None
 
 
 def _require_any(outcomes: Sequence[FileOutcome], corpus: str) -> None:

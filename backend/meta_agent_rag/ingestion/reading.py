@@ -1,11 +1,16 @@
 """From a file's bytes to a document: chooses the parser, turns its errors into reasons, cleans the text."""
 
-from collections.abc import Iterable
+import io
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from .document import Block, Document, PassageRow, Refused
 from .parsers import LONGEST_TITLE, File, Parser, discover_parsers
-from .text import clean, one_line
+from .text import clean, is_wide, one_line
+
+HEAD_BYTES = 1024 * 1024
+"""The beginning of a file, from which it is recognised if it can be read row by row."""
 
 
 def read_document(file: File, parsers: Iterable[Parser] | None = None) -> Document:
@@ -16,8 +21,53 @@ def read_document(file: File, parsers: Iterable[Parser] | None = None) -> Docume
     if not file.content:
         raise Refused("empty", "it has 0 bytes")
     parser = _chosen(file, discover_parsers() if parsers is None else parsers)
-    try:
+    with _refusing(parser):
         document = _cleaned(parser.parse(file), file)
+    if not any(character.isalnum() for text in _texts(document) for character in text):
+        raise Refused(
+            "no_text", "it contains no text" + (", perhaps a scan: run OCR on it first" if document.pages else "")
+        )
+    return document
+
+
+def streaming_parser(head: File, parsers: Iterable[Parser] | None = None) -> Parser | None:
+    """The parser that reads a file with this beginning row by row; `None` if it must be read as a whole."""
+    known = tuple(discover_parsers() if parsers is None else parsers)
+    if not any(parser.rows is not None and parser.recognises(head) for parser in known):
+        return None
+    if is_wide(head.content):  # it is decoded as a whole
+        return None
+    first = next((parser for parser in known if parser.recognises(head)), None)
+    return first if first is not None and first.rows is not None else None
+
+
+def read_rows(file: File, parser: Parser, stream: io.RawIOBase) -> Generator[PassageRow, None, Document]:
+    """The rows of a file, cleaned, one at a time; returns its document without them. Raises `Refused`.
+
+    `file` is its beginning, as for `streaming_parser`. If this raises, the rows yielded so far do not count.
+    """
+    assert parser.rows is not None
+    rows = parser.rows(file, stream)
+    has_text = False
+    while True:
+        with _refusing(parser):
+            try:
+                row = _cleaned_row(next(rows))
+            except StopIteration as end:
+                document: Document = end.value
+                break
+        has_text = has_text or any(map(str.isalnum, row.text))
+        yield row
+    if not has_text:
+        raise Refused("no_text", "it contains no text")
+    return _cleaned(document, file)
+
+
+@contextmanager
+def _refusing(parser: Parser) -> Iterator[None]:
+    """Any fault of a parser as the reason for a refusal."""
+    try:
+        yield
     except (Refused, MemoryError):
         raise
     except RecursionError as error:
@@ -25,11 +75,10 @@ def read_document(file: File, parsers: Iterable[Parser] | None = None) -> Docume
     except Exception as error:
         cause = f"{type(error).__name__}: {one_line(str(error))[:120]}"
         raise Refused("unreadable", f"the parser for {parser.kind} failed ({cause})") from error
-    if not any(character.isalnum() for text in _texts(document) for character in text):
-        raise Refused(
-            "no_text", "it contains no text" + (", perhaps a scan: run OCR on it first" if document.pages else "")
-        )
-    return document
+
+
+def _cleaned_row(row: PassageRow) -> PassageRow:
+    return PassageRow(id=row.id, title=one_line(row.title), text=clean(row.text))
 
 
 def _chosen(file: File, parsers: Iterable[Parser]) -> Parser:
@@ -47,14 +96,13 @@ def _texts(document: Document) -> Iterable[str]:
 
 def _cleaned(document: Document, file: File) -> Document:
     blocks = (_cleaned_block(block) for block in document.blocks)
-    rows = (PassageRow(id=row.id, title=one_line(row.title), text=clean(row.text)) for row in document.rows)
     aliases = (one_line(alias)[:LONGEST_TITLE] for alias in document.aliases)
     title = one_line(document.title)[:LONGEST_TITLE].strip() or one_line(file.stem)
     return replace(
         document,
         title=title,
         blocks=tuple(block for block in blocks if block.text),
-        rows=tuple(rows),
+        rows=tuple(map(_cleaned_row, document.rows)),
         aliases=tuple(dict.fromkeys(alias for alias in aliases if alias and alias != title)),
     )
 

@@ -31,6 +31,11 @@ def decoded(content: bytes, declared: str | None = None) -> str | None:
     return None if len(_CONTROLS.findall(sample)) > _MOST_CONTROLS * len(sample) else text
 
 
+def is_wide(content: bytes) -> bool:
+    """Is text that begins with an ASCII character in UTF-16 or UTF-32?"""
+    return content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in content[:2]
+
+
 def _decoded(content: bytes, declared: str | None) -> str:
     for mark, encoding in _MARKS:
         if content.startswith(mark):

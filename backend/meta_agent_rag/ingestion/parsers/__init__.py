@@ -1,13 +1,14 @@
 """Parsers, one file per format; a file that exports `PARSER` is discovered automatically."""
 
-from collections.abc import Callable, Iterable
+import io
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import PurePath
 
 from ...discovery import exported
 from ...errors import DuplicateNameError
-from ..document import Document
+from ..document import Document, PassageRow
 from ..text import decoded
 
 __all__ = ["File", "Parser", "by_priority", "discover_parsers", "known_suffixes"]
@@ -47,6 +48,9 @@ class Parser:
     in ascending `priority`: those with a signature (0) before those that accept any text (9).
     `parse` raises `Refused`; any other exception counts as an unreadable file. `example` is a small file with
     a sentence of text for the contract tests (which write those of the formats below themselves).
+
+    `rows`, for formats of one passage per line, reads a file of any size as a stream: it yields rows, and returns the
+    document without them. It receives the beginning of the file, which `recognises` has accepted.
     """
 
     kind: str
@@ -55,6 +59,7 @@ class Parser:
     recognises: Callable[[File], bool]
     parse: Callable[[File], Document]
     example: bytes = b""
+    rows: Callable[[File, io.RawIOBase], Generator[PassageRow, None, Document]] | None = None
 
 
 @cache

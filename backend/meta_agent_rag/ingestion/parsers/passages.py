@@ -4,11 +4,14 @@ import gzip
 import io
 import json
 import re
+import sqlite3
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from dataclasses import replace
 
 from ..document import Document, PassageRow, RefusalKind, Refused
-from ..text import clean
+from ..text import clean, is_wide
 from . import File, Parser
 
 _GZIP = b"\x1f\x8b"
@@ -35,42 +38,73 @@ def _is_row(line: bytes) -> bool:
 
 
 def _parse(file: File) -> Document:
-    rows: dict[str, PassageRow] = {}
+    wide = is_wide(file.content)  # a row begins with {
+    content = (file.text or "").encode("utf-8", "replace") if wide else file.content
+    rows: list[PassageRow] = []
+    return replace(_kept(_rows(file, io.BytesIO(content)), rows), rows=tuple(rows))
+
+
+def _kept(rows: Generator[PassageRow, None, Document], kept: list[PassageRow]) -> Document:
+    while True:
+        try:
+            kept.append(next(rows))
+        except StopIteration as end:
+            document: Document = end.value
+            return document
+
+
+def _rows(file: File, stream: io.RawIOBase | io.BytesIO) -> Generator[PassageRow, None, Document]:
+    """Each row with text; then the document without rows. `file` may be the beginning of the stream."""
     notes: list[str] = []
-    for number, line in enumerate(_lines(file), start=1):
-        if not line.strip():
-            continue
-        row = _row(line, number)
-        if row.id in rows:
-            raise Refused("unreadable", f"line {number} repeats the id {row.id!r}")
-        if row.text.strip():
-            rows[row.id] = row
-        else:
-            notes.append(f"line {number} has no text and was left out")
+    with closing(sqlite3.connect("")) as seen:  # temporary, and on disk if it becomes large
+        seen.execute("CREATE TABLE ids (id BLOB PRIMARY KEY) WITHOUT ROWID")
+        for number, line in enumerate(_lines(file, stream), start=1):
+            if not line.strip():
+                continue
+            row = _row(line, number)
+            if not _add(seen, row.id, new=bool(row.text.strip())):
+                raise Refused("unreadable", f"line {number} repeats the id {row.id!r}")
+            if row.text.strip():
+                yield row
+            else:
+                notes.append(f"line {number} has no text and was left out")
     title = re.sub(r"\.(?:jsonl|ndjson)(?:\.gz)?$|\.gz$", "", file.name, flags=re.I) or file.name
-    return Document(title=title, kind="passages", rows=tuple(rows.values()), notes=tuple(notes))
+    return Document(title=title, kind="passages", notes=tuple(notes))
 
 
-def _lines(file: File) -> Iterator[str]:
-    """Lines, split only at the newline byte; unpacked while reading, up to the limit."""
+def _add(seen: sqlite3.Connection, id_: str, *, new: bool) -> bool:
+    """Is the id unknown? It becomes known if it is `new`."""
+    key = id_.encode("utf-8", "surrogatepass")
+    if new:
+        return seen.execute("INSERT OR IGNORE INTO ids VALUES (?)", (key,)).rowcount == 1
+    return seen.execute("SELECT 1 FROM ids WHERE id = ?", (key,)).fetchone() is None
+
+
+def _lines(file: File, stream: io.RawIOBase | io.BytesIO) -> Iterator[str]:
+    """Lines, split only at the newline byte. Only packed content is limited: it may unpack to any multiple."""
+    packed = file.content.startswith(_GZIP)
+    most = file.unpacked_bytes
+    left = most
     try:
-        with _opened(file) as stream:
-            left = file.unpacked_bytes
-            while line := stream.readline(left + 1):
+        with _opened(stream, packed=packed) as opened:
+            while line := opened.readline(left + 1):
                 left -= len(line)
+                if left < 0 and packed:
+                    raise Refused(
+                        "limit", f"it unpacks to more than {most // _MEGABYTE} MB; split it, or raise INGEST_FILE_MB"
+                    )
                 if left < 0:
-                    most = file.unpacked_bytes // _MEGABYTE
-                    raise Refused("limit", f"it unpacks to more than {most} MB; split it, or raise INGEST_FILE_MB")
+                    raise Refused("limit", f"it has a line of more than {most // _MEGABYTE} MB; raise INGEST_FILE_MB")
+                left = left if packed else most
                 yield line.decode("utf-8", "replace").removeprefix("\ufeff")
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise Refused("unreadable", f"the gzip archive is damaged ({error})") from error
 
 
-def _opened(file: File) -> io.BufferedIOBase:
-    if file.content.startswith(_GZIP):
-        return gzip.GzipFile(fileobj=io.BytesIO(file.content))
-    wide = b"\0" in file.content[:4]  # UTF-16 and UTF-32 are detected early: a row begins with {
-    return io.BytesIO((file.text or "").encode("utf-8", "replace") if wide else file.content)
+def _opened(stream: io.RawIOBase | io.BytesIO, *, packed: bool) -> io.BufferedIOBase:
+    if packed:
+        return gzip.GzipFile(fileobj=stream)
+    return stream if isinstance(stream, io.BytesIO) else io.BufferedReader(stream, _MEGABYTE)
 
 
 def _row(line: str, number: int) -> PassageRow:
@@ -94,4 +128,4 @@ def _no_row(number: int, kind: RefusalKind) -> Refused:
     return Refused(kind, f"line {number} is not a JSON object with id, title and text")
 
 
-PARSER = Parser(kind="passages", suffixes=_SUFFIXES, priority=1, recognises=_recognises, parse=_parse)
+PARSER = Parser(kind="passages", suffixes=_SUFFIXES, priority=1, recognises=_recognises, parse=_parse, rows=_rows)
