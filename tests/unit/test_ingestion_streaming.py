@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from meta_agent_rag.ingestion import spool
+from meta_agent_rag.ingestion import cluster, spool
 from meta_agent_rag.ingestion.child import Job, shares
 from meta_agent_rag.ingestion.chunkers import ChunkingOptions
-from meta_agent_rag.ingestion.cluster import read_on_node
 from meta_agent_rag.ingestion.document import Refused
 from meta_agent_rag.ingestion.isolation import IsolatedReader, ReadFile
 from meta_agent_rag.ingestion.pipeline import ingest
@@ -161,10 +160,12 @@ def test_limits_of_time_grow_with_the_file(file: Path) -> None:
 
 def test_a_node_of_a_cluster_reads_a_large_file(file: Path) -> None:
     write(file, lines(range(ROWS)))
-    found = pickle.loads(pickle.dumps(read_on_node(JOB.to_json(), str(file), "d")))
+    found = pickle.loads(pickle.dumps(cluster.read_on_node(JOB.to_json(), str(file), "d")))
     assert isinstance(found, ReadFile)
     assert [passage.id for passage in found.passages] == [f"p{n}" for n in range(ROWS)]
     assert len(found.passages) == ROWS
+    cluster._reader(JOB.to_json()).close()  # a node keeps its process
+    cluster._reader.cache_clear()
 
 
 def test_few_passages_stay_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
