@@ -67,7 +67,8 @@ def read_file(request: ReadRequest, job: Job, chunking: Chunking) -> Iterator[di
             stream.seek(0)
             parser = streaming_parser(head)
             if parser is not None:
-                yield from _streamed(read_rows(head, parser, hashed := Hashed(stream)), hashed)
+                hashed = Hashed(stream)
+                yield from _streamed(read_rows(head, parser, hashed), hashed)
                 return
             size = os.fstat(stream.fileno()).st_size
             content = stream.read(min(size, most) + 1)  # the requested size is allocated at once
@@ -86,7 +87,7 @@ def read_file(request: ReadRequest, job: Job, chunking: Chunking) -> Iterator[di
 
 
 class Hashed(io.RawIOBase):
-    """A stream that knows the hash of all bytes read so far, and reads lines from its buffer."""
+    """A stream that computes the hash of its bytes while they are read."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -105,8 +106,8 @@ class Hashed(io.RawIOBase):
 
     def hexdigest(self) -> str:
         """The hash of the whole stream: reads what is left."""
-        while self.read(_MEGABYTE):
-            pass
+        while content := self._stream.read(_MEGABYTE):
+            self._digest.update(content)
         return self._digest.hexdigest()
 
 
