@@ -69,7 +69,7 @@ def main(  # options of a command
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the comparison as Markdown, with every question.")
     ] = None,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Plot the differences as a PNG.")] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Plot the differences as PNG or SVG.")] = None,
     output_dir: Annotated[Path, typer.Option(help="Where run folders are.")] = Path("RESULTS"),
     as_json_: Json = False,
     debug: Debug = False,

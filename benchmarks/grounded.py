@@ -50,6 +50,9 @@ def main(
     Reports how many right drafts are withheld, how many shown answers are wrong, how many unanswerable questions are
     refused, and how often shown answers are right at each level of confidence.
     """
+    asked_for = {"--dataset": dataset != "sample", "--data-file": data_file, "--revision": revision}
+    if report and (unused := [name for name, value in asked_for.items() if value]):
+        raise InputError(f"--report reads {out.name} alone; leave {' and '.join(unused)} out.")
     rows = read_rows(out) if out.exists() else []
     if not report:
         settings = Settings.load(set_ or ())

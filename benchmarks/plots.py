@@ -21,6 +21,8 @@ HATCHES = ("", "///", "...", "xxx", "\\\\\\", "+++", "ooo", "---")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "h", "d")
 _STYLES = ("-", "--", "-.", ":")
 _DPI = 150
+_NOTHING_ELSE: Mapping[str, dict[str, str | None]] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
+"""The metadata that are left out, by ending."""
 
 Point: TypeAlias = tuple[float, float]
 
@@ -36,18 +38,20 @@ class Plot:
     height: float = 4.0
 
 
-def save(plot: Plot, folder: Path) -> Path:
-    """Draw a plot into `FOLDER/NAME.png`, completely or not at all; raises whatever the drawing raises."""
+def save(plot: Plot, folder: Path, ending: str = "png") -> Path:
+    """Draw a plot into `FOLDER/NAME.png` (or `.svg`), completely or not at all; raises whatever the drawing raises."""
     require("bench", "A plot")
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(plot.width, plot.height), layout="constrained")
     plot.draw(figure)
     figure.suptitle(plot.title, fontsize="medium")
     folder.mkdir(exist_ok=True)
-    path, unfinished = folder / f"{plot.name}.png", folder / f".{plot.name}.unfinished"
-    # without the drawing library's name and version, the same figures give the same bytes everywhere
-    figure.savefig(unfinished, format="png", dpi=_DPI, metadata={"Software": None})
+    path, unfinished = folder / f"{plot.name}.{ending}", folder / f".{plot.name}.unfinished"
+    # without date, random ids, and the drawing library's name and version, the same figures give the same bytes
+    with rc_context({"svg.hashsalt": plot.name}):
+        figure.savefig(unfinished, format=ending, dpi=_DPI, metadata=_NOTHING_ELSE[ending])
     os.replace(unfinished, path)
     return path
 

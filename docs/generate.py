@@ -1,5 +1,6 @@
 """Writes what the documents derive from the code: `python docs/generate.py` (`--check` only compares)."""
 
+import inspect
 import re
 import sys
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from meta_agent_rag.agent.graph import build_graph
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.cli.shared.env_example import env_example
 from meta_agent_rag.datasets import Dataset, discover
-from meta_agent_rag.settings import described
+from meta_agent_rag.settings import Settings, described
 
 ROOT = Path(__file__).parents[1]
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
@@ -78,6 +79,100 @@ def commands_page() -> str:
     return "\n".join(["# Commands", "", _GENERATED, "", *parts])
 
 
+def http_page() -> str:
+    """Every path of the service with its parameters, body and replies, as its OpenAPI document has them."""
+    from meta_agent_rag.service.app import create_app
+
+    found = create_app(Settings.load()).openapi()
+    parts = [
+        part
+        for path, methods in sorted(found["paths"].items())
+        for method, about in methods.items()
+        for part in _operation(f"{method.upper()} {path}", about)
+    ]
+    about = "Errors, keys and limits: [service.md](../service.md)."
+    return "\n".join(["# HTTP", "", _GENERATED, "", about, "", *parts, *_bodies(found)])
+
+
+def _bodies(found: dict[str, Any]) -> Iterator[str]:
+    """The fields of every body, request or reply."""
+    for name, about in sorted(found["components"]["schemas"].items()):
+        required = about.get("required", ())
+        rows = [
+            f"| `{field}`{' (required)' if field in required else ''} "
+            f"| {_plain(' '.join(one.get('description', '').split()))} |"
+            for field, one in about.get("properties", {}).items()
+        ]
+        yield from (f"## {name}", "", _plain(" ".join(about.get("description", "").split())), "")
+        yield from (["| field | meaning |", "|---|---|", *rows, ""] if rows else [])
+
+
+def _operation(name: str, about: dict[str, Any]) -> Iterator[str]:
+    yield from (
+        f"## {name}",
+        "",
+        _plain(" ".join((about.get("description") or about.get("summary") or "").split())),
+        "",
+    )
+    rows = [
+        f"| `{one['name']}` ({one['in']}{', required' if one.get('required') else ''}) "
+        f"| {_plain(' '.join(one.get('description', one.get('schema', {}).get('description', '')).split()))} |"
+        for one in about.get("parameters", ())
+    ]
+    yield from (["| parameter | meaning |", "|---|---|", *rows, ""] if rows else [])
+    body = [_schema(one) for one in about.get("requestBody", {}).get("content", {}).values()]
+    replies = [
+        f"{status} {_schema(content)}".rstrip()
+        for status, reply in sorted(about.get("responses", {}).items())
+        for content in [next(iter(reply.get("content", {}).values()), {})]
+    ]
+    yield from ([f"Body: {', '.join(filter(None, body))}.", ""] if any(body) else [])
+    yield from (f"Replies: {', '.join(replies)}.", "")
+
+
+def _schema(content: dict[str, Any]) -> str:
+    name = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
+    return f"`{name}`" if name else ""
+
+
+def python_page() -> str:
+    """Every public name of the package, with its signature and docstring."""
+    import meta_agent_rag
+
+    parts = [part for name in meta_agent_rag.__all__ for part in _public(name, getattr(meta_agent_rag, name))]
+    return "\n".join(["# Python", "", _GENERATED, "", "How to use them: [python.md](../python.md).", "", *parts])
+
+
+def _public(name: str, value: Any) -> Iterator[str]:
+    signature = "" if inspect.isclass(value) and issubclass(value, Exception | Settings) else _signature(value)
+    yield from (f"## {name}", "")
+    yield from ([f"`{name}{signature}`", ""] if signature else [])
+    yield from (_plain(inspect.getdoc(value) or "").split("\n\n>>>")[0], "")
+    members = vars(value).items() if inspect.isclass(value) and not issubclass(value, Settings) else ()
+    for own, member in members:
+        if not own.startswith("_") and inspect.isfunction(member) and own not in getattr(value, "__annotations__", ()):
+            yield from (
+                f"### {name}.{own}",
+                "",
+                f"`{own}{_signature(member)}`",
+                "",
+                _plain(inspect.getdoc(member) or ""),
+                "",
+            )
+
+
+def _signature(value: Any) -> str:
+    """The parameters' names: types are in the code, and would be spelt differently by Python's versions."""
+    try:
+        found = inspect.signature(value)
+    except (TypeError, ValueError):
+        return ""
+    names = [
+        one.name if one.default is inspect.Parameter.empty else f"{one.name}=..." for one in found.parameters.values()
+    ]
+    return f"({', '.join(names)})"
+
+
 def decisions_page() -> str:
     """Every decision by its title."""
     titles = {path.name: path.read_text(encoding="utf-8").partition("\n")[0] for path in DECISIONS}
@@ -117,6 +212,8 @@ def generated() -> dict[Path, str]:
         ROOT / ".env.example": env_example(),
         ROOT / "docs" / "reference" / "settings.md": settings_page(),
         ROOT / "docs" / "reference" / "commands.md": commands_page(),
+        ROOT / "docs" / "reference" / "http.md": http_page(),
+        ROOT / "docs" / "reference" / "python.md": python_page(),
         ROOT / "docs" / "decisions" / "index.md": decisions_page(),
     }
     made = blocks()

@@ -77,5 +77,7 @@ class ModelSettings(ProviderKeys):
         None, description="Stop before a call that could raise the cost of this run above this many dollars."
     )
     price_as: str | None = Field(
-        None, description="Price all tokens as if this model had used them; this changes reported costs only."
+        None,
+        description="Price all tokens as if this model had used them, except those of endpoints that MODEL_ROLES calls "
+        "free; this changes reported costs only.",
     )

@@ -12,14 +12,15 @@ from .words import sides
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_ENDING = ".png"
+_ENDINGS = ("png", "svg")
 _SCORES = {"F1": "f1", "EM": "em"}
 
 
 def save_plot(found: Comparison, path: Path) -> None:
-    """Draw it into a PNG file; raises `InputError` for a name with a different ending."""
-    if path.suffix.lower() != _ENDING:
-        raise InputError(f"The plot is written as PNG; {path.name!r} must end in {_ENDING}.")
+    """Draw it into a PNG or SVG file; raises `InputError` for a name with a different ending."""
+    ending = path.suffix.lower().removeprefix(".")
+    if ending not in _ENDINGS:
+        raise InputError(f"The plot is written as PNG or SVG; {path.name!r} must end in .png or .svg.")
     by_hops = {f"{hops} hops": one for hops, one in found.by_hops.items()}
     groups = {"all": found.figures, **found.by_type, **by_hops}
     a, b = sides(found)
@@ -38,4 +39,4 @@ def save_plot(found: Comparison, path: Path) -> None:
         axes.set_xlabel("points, 95 % intervals")
         axes.legend()
 
-    save(Plot(name=path.stem, title=f"{b} minus {a}", draw=draw, height=1.6 + 0.5 * len(groups)), path.parent)
+    save(Plot(name=path.stem, title=f"{b} minus {a}", draw=draw, height=1.6 + 0.5 * len(groups)), path.parent, ending)

@@ -15,7 +15,7 @@ from ..run.config import RunConfig
 from ..run.folder import REPORT, RunFolder
 from ..run.protocols import Protocol
 from ..tables import as_csv, as_latex, as_markdown
-from .headline import completeness, headline, mixture
+from .headline import completeness, headline, mixture, of_the_packaged_model
 from .sections import Section, sections
 
 PLOTS, TABLES = "plots", "tables"
@@ -71,7 +71,14 @@ def document(
 
     `caveat` is a sentence for its opening.
     """
-    opening = [headline(summary), completeness(summary), mixture(summary), _setting(config, summary), caveat]
+    opening = [
+        of_the_packaged_model(summary),
+        headline(summary),
+        completeness(summary),
+        mixture(summary),
+        _setting(config, summary),
+        caveat,
+    ]
     opening.append(_protocol(ours))
     return "\n\n".join(part for part in [*opening, *(_text(section, drawn) for section in parts)] if part) + "\n"
 

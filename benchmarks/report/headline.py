@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from meta_agent_rag.llm.providers import EMBEDDED, providers
 from meta_agent_rag.statistics.paired import Verdict
 from meta_agent_rag.wording import counted
 
@@ -49,6 +50,19 @@ def _compared(summary: Summary, name: str, best: str, found: Mapping[str, Any], 
     gap = f"{signed(found['difference'], found['ci95'])} F1 points, {p_words(found['p'])}"
     told = f"{name} ({scored} F1) {_PLACES[found['verdict']]} {rival}, over {counted(n, 'question')}"
     return f"**{told}**: paired difference {gap} (percent, 95 % bootstrap intervals)."
+
+
+def of_the_packaged_model(summary: Mapping[str, Any]) -> str:
+    """That the packaged model's scores mean little, and what to do; empty if another model answered."""
+    if any(providers()[EMBEDDED].flash in figures.get("models", ()) for figures in summary["methods"].values()):
+        return _PACKAGED
+    return ""
+
+
+_PACKAGED = (
+    "The packaged model is too small for this task, so these scores only show that everything works. "
+    "`marag tour` shows real answers; `marag models` lists larger models."
+)
 
 
 def mixed(methods: Mapping[str, Mapping[str, Any]]) -> str:

@@ -18,11 +18,10 @@ from meta_agent_rag.errors import InputError, MetaRagError
 from meta_agent_rag.exporting import exporting
 from meta_agent_rag.llm.endpoints.stages import runs_here
 from meta_agent_rag.llm.opening import described
-from meta_agent_rag.llm.pricing import unpriced_models
-from meta_agent_rag.llm.providers import EMBEDDED, providers
+from meta_agent_rag.llm.pricing import NO_CHARGE, unpriced
 
 from ..recording import Player
-from ..report import protocol, show
+from ..report import of_the_packaged_model, protocol, show
 from ..rows.allowance import DOLLARS, TOKENS
 from ..rows.shape import require_whole
 from .arms import arm_settings, check_arms
@@ -42,16 +41,12 @@ from .provenance import (
     run_config,
 )
 from .sampling import by_id, by_position, draw, sample_digest, sharded
-from .serving import as_served, served_by, uses
+from .serving import as_served, paying, served_by, uses
 from .writing import recorded_table, write_results
 
 DEFAULT_N = 50
 _LISTED = 3
 """Maximum number of changed prompts listed."""
-_PACKAGED = (
-    "The packaged model is too small for this task, so these scores only show that everything works. "
-    "`marag tour` shows real answers; `marag models` lists larger models."
-)
 
 
 class AllFailedError(MetaRagError):
@@ -192,8 +187,8 @@ def say_results(plan: RunPlan, folder: RunFolder, summary: dict[str, Any], displ
     elif display_name != "none":
         show(plan.config, summary, protocol(plan.config, n=len(plan.questions), pooled=plan.sample["pooled"]))
         say(f"Run folder: {folder.path}")
-        if any(providers()[EMBEDDED].flash in figures.get("models", ()) for figures in summary["methods"].values()):
-            complain(_PACKAGED)
+        if packaged := of_the_packaged_model(summary):
+            complain(packaged)
 
 
 def with_corpus(plan: RunPlan) -> None:
@@ -258,15 +253,19 @@ def _check(config: RunConfig) -> None:
 def _check_prices(config: RunConfig) -> None:
     """Refuse a cost limit and equal dollars if a price is unknown, before anything is paid."""
     limited, equal = config.settings.cost_limit_usd is not None, DOLLARS in config.equals
-    if not (limited or equal) or not (unpriced := unpriced_models(config.settings, uses(config), at=datetime.now(UTC))):
+    if not (limited or equal):
         return
-    wanted, instead = (
-        ("A cost limit", "leave the limit out") if limited else (f"--equal {DOLLARS}", f"give --equal {TOKENS}")
-    )
-    raise InputError(
-        f"{wanted} needs prices, but the price of {', '.join(unpriced)} is unknown; set PRICE_AS, or `prices: free` in "
-        f"MODEL_ROLES for a server of your own, or {instead}."
-    )
+    asked = paying(config)
+    at = datetime.now(UTC)
+    unknown = dict.fromkeys(name for settings, ones in asked for name in unpriced(ones, settings, at=at))
+    wanted, instead = ("A cost limit", "leave it out") if limited else (f"--equal {DOLLARS}", f"give --equal {TOKENS}")
+    if unknown:
+        raise InputError(
+            f"{wanted} needs prices, but the price of {', '.join(unknown)} is unknown; set PRICE_AS, or `prices: free` "
+            f"in MODEL_ROLES for a server of your own, or {instead}."
+        )
+    if equal and all(one.provider.prices == NO_CHARGE for _, ones in asked for one in ones):
+        raise InputError(f"--equal {DOLLARS} needs a model that costs something; give --equal {TOKENS}.")
 
 
 def _check_evidence(config: RunConfig, questions: Sequence[Question]) -> None:

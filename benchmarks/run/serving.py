@@ -16,6 +16,9 @@ from ..recording.offline import NoModel
 from .arms import arm_settings
 from .config import RunConfig
 
+_OF_BASELINES = "writer"
+"""The role of the baselines' stages (`methods/stages.yaml`)."""
+
 
 def one_model(settings: Settings) -> Settings:
     """The settings of a new run: unless TIERS is set, the flash tier serves all stages, so that only methods differ.
@@ -54,6 +57,19 @@ def endpoints(config: RunConfig) -> dict[str, Endpoint]:
         for role, endpoint in endpoints_in_use(arm_settings(arm, config.settings), ANSWER).items():
             if arm.assignments and endpoint != shared.get(role):
                 found[f"{arm.base}: {role}"] = endpoint
+    return found
+
+
+def paying(config: RunConfig) -> list[tuple[Settings, list[Endpoint]]]:
+    """The endpoints that each row calls, with its settings, and those of the judge; a baseline calls the writer's."""
+    found = []
+    for arm in config.arms:
+        settings = arm_settings(arm, config.settings)
+        by_role = endpoints_in_use(settings, ANSWER)
+        found.append((settings, [by_role[role] for role in by_role if arm.method.loop or role == _OF_BASELINES]))
+    if config.judge:
+        judging: tuple[Use, ...] = ("judge",)
+        found.append((config.settings, list(endpoints_in_use(config.settings, judging).values())))
     return found
 
 

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pydantic import SecretStr
+from pydantic_settings import EnvSettingsSource
 
 from meta_agent_rag.errors import CostLimitError
 from meta_agent_rag.llm.providers import choose_provider
@@ -35,11 +36,14 @@ class ShardContext:
 def on_node(run: Settings, node: Settings) -> Settings:
     """The settings of the run, with the node's own data folder, addresses, and keys that the run lacks.
 
-    A node's address only replaces another one, and its keys never change the choice of the provider or its key.
+    A node's address, which must be in its own environment (a `.env` is that of the run), only replaces another one, and
+    its keys never change the choice of the provider or its key.
     """
     fields = Settings.model_fields
     addresses = [name for name, field in fields.items() if field.annotation == Url | None]
-    moved = {name: there for name in addresses if getattr(run, name) and (there := getattr(node, name))}
+    set_here = EnvSettingsSource(Settings).env_vars
+    own = [name for name in addresses if getattr(run, name) and name in set_here]
+    moved = {name: there for name in own if (there := getattr(node, name))}
     found = run.model_copy(update={"marag_data_dir": node.marag_data_dir, **moved})
     for name, field in fields.items():
         if field.annotation == Key | None and getattr(run, name) is None and (key := getattr(node, name)) is not None:

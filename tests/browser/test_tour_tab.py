@@ -52,8 +52,9 @@ def test_a_card_that_comes_late_is_brought_into_view(visit: OpenPage) -> None:
 def test_terms_and_gain_are_explained_and_arrow_keys_step(visit: OpenPage, model: ScriptedModel) -> None:
     page = visit("?tab=Tour")
     replay, primer = page.locator("#tour-replay"), page.locator("#tour-primer")
-    assert "F1 of one pass 27 % (95 % interval 10 to 44), of the loop 67 %" in primer.inner_text()
     primer.locator("summary").click()
+    assert "F1 of one pass 27 % (95 % interval 10 to 44), of the loop 67 %" in primer.inner_text()
+    assert "The loop was developed with these questions" in primer.inner_text()
     for term in ("Derivation", "Vote", "Deficit"):
         assert primer.get_by_text(term, exact=True).is_visible()
     replay.get_by_text("step 2 of 9").wait_for()

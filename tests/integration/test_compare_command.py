@@ -59,9 +59,14 @@ def test_differences_are_plotted(tmp_path: Path) -> None:
     assert first.startswith(b"\x89PNG")
     assert run_compare(two, one, "--plot", tmp_path / "forest.png").exit_code == 0
     assert (tmp_path / "forest.png").read_bytes() != first
+    for name in ("a.svg", "b.svg"):
+        assert run_compare(one, two, "--plot", tmp_path / name).exit_code == 0
+    drawn = (tmp_path / "a.svg").read_text()
+    assert "<svg" in drawn
+    assert "Date" not in drawn
     refused = run_compare(one, two, "--plot", tmp_path / "forest.pdf")
     assert refused.exit_code == 2
-    assert "'forest.pdf' must end in .png" in " ".join(refused.output.split())
+    assert "'forest.pdf' must end in .png or .svg" in " ".join(refused.output.split())
 
 
 def test_runs_of_two_data_sets_are_pooled(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def test_each_endpoint_is_called_in_its_own_dialect(
     paid = {name: [call for call in calls if call["provider"] == name and not call["cached"]] for name in asked}
     assert {name: len(server.bodies) for name, server in asked.items()} == {name: len(of) for name, of in paid.items()}
     assert all(call["cost_usd"] is not None for call in (*paid["deepseek"], *paid["openai"]))
-    assert all(float(call["cost_usd"]) == 0 for call in paid["llama_server"]), "one's own server is free"
+    assert all(call["cost_usd"] is None for call in paid["llama_server"])
 
 
 def test_the_run_and_its_record_name_the_endpoints_without_secrets(
@@ -110,6 +110,30 @@ def test_the_run_and_its_record_name_the_endpoints_without_secrets(
     whole = kept.read_text() + (folder / "config.json").read_text() + (folder / "calls.jsonl").read_text()
     for secret in ("sk-second-secret", "planted-header", "sk-planted-secret"):
         assert secret not in whole
+
+
+def test_a_cost_limit_needs_the_prices_of_what_each_row_calls(env: dict[str, str]) -> None:
+    unpriced = {**env, "MODEL_ROLES": "critic=groq:unknown-x", "GROQ_API_KEY": "k"}
+    words = ["--n", "1", "--cost-limit", "5"]
+    done = in_process([*words, "--method", "standard_rag"], unpriced)
+    assert done.exit_code == 0, done.output
+    assert in_process([*words, "--method", "standard_rag,metarag"], unpriced).exit_code == 2, "the loop has a critic"
+    sweep = ["--method", "standard_rag", "--sweep", "FLASH_MODEL=deepseek-v4-flash,unknown-x"]
+    swept = in_process([*words, *sweep], {**env, "MODEL_ROLES": ""})
+    assert swept.exit_code == 2
+    assert "the price of unknown-x is unknown" in swept.stderr
+
+
+def test_equal_dollars_need_a_model_that_costs_something(
+    role_servers: RoleServers, env: dict[str, str], tmp_path: Path
+) -> None:
+    own = {"base_url": role_servers.writer.base_url, "model": "mine", "prices": "free"}
+    file = tmp_path / "own.yaml"
+    file.write_text(yaml.safe_dump({"endpoints": {"own": own}, "roles": {"flash": "own"}}))
+    words = ["--n", "1", "--method", "metarag,self_consistency", "--equal", "dollars"]
+    done = in_process(words, {**env, "MODEL_ROLES": str(file)})
+    assert done.exit_code == 2
+    assert "--equal dollars needs a model that costs something; give --equal tokens." in done.stderr
 
 
 @pytest.mark.parametrize("method", ["metarag", "standard_rag"])

@@ -31,11 +31,15 @@ def test_the_settings_of_the_run_replace_those_of_the_node(tmp_path: Path) -> No
     assert found.marag_data_dir == tmp_path, "each node has its own"
 
 
-def test_a_node_has_its_own_addresses_only_if_the_run_has_one() -> None:
-    moved = ("LLM_BASE_URL=http://node:1/v1", "QDRANT_URL=http://node:6333", "ELASTICSEARCH_URL=http://node:9200")
-    found = on_node(Settings.load([*RUN, "LLM_BASE_URL=http://run:1/v1"]), Settings.load([*NODE, *moved]))
+def test_a_node_has_its_own_addresses_only_if_the_run_has_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Settings.load([*RUN, "LLM_BASE_URL=http://run:1/v1"])
+    with lent_environment({"LLM_BASE_URL": "http://node:1/v1", "QDRANT_URL": "http://node:6333"}):
+        found = on_node(run, Settings.load(NODE))
     assert (found.llm_base_url, found.qdrant_url) == ("http://node:1/v1", None)
-    assert on_node(Settings.load([*RUN, "LLM_BASE_URL=http://run:1/v1"]), Settings.load()).llm_base_url is not None
+    assert on_node(run, Settings.load()).llm_base_url == "http://run:1/v1"
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text("LLM_BASE_URL=http://of-the-start-folder:1/v1")
+    assert on_node(run, Settings.load()).llm_base_url == "http://run:1/v1"
 
 
 @pytest.mark.parametrize(

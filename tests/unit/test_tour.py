@@ -71,9 +71,9 @@ def test_the_command_shows_all_stops_or_one() -> None:
     assert whole.exit_code == 0, whole.output
     for words in ("Derivation.", "Vote.", "Diagnosis: Reasoning error", "one pass", "The gold answer is"):
         assert words in whole.stdout
-    assert whole.stdout.count("Question. ") == 7
+    assert whole.stdout.count("Question (") == 7
     one = CliRunner().invoke(app, ["tour", "2"])
-    assert one.stdout.count("Question. ") == 1
+    assert one.stdout.count("Question (") == 1
     assert "2 of 7" in one.stdout
 
 

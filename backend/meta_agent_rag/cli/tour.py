@@ -34,6 +34,7 @@ def tour(
     if number is not None and number > len(found):
         raise InputError(f"The tour has {len(found)} stops; choose one from 1 to {len(found)}.")
     waits = not all_ and sys.stdin.isatty() and sys.stdout.isatty()
+    screen.print(_START, highlight=False)
     for index, stop in enumerate(found, start=1):
         if number not in {None, index}:
             continue
@@ -44,6 +45,10 @@ def tour(
     screen.print(_END, highlight=False)
 
 
+_START = (
+    "Recorded answers of a 1.5B model, chosen by rule (docs/demo.md). The loop was developed with these questions: "
+    "they show how it works, not how much it gains.\n"
+)
 _END = (
     "Ask a question of your own: [bold]marag ask[/]. See the same in a browser: [bold]marag demo[/]. "
     "Measure: [bold]marag bench runner --dataset sample --n 5[/]."
@@ -63,4 +68,5 @@ def _head(index: int, of: int, stop: "Stop") -> "RenderableType":
     from rich.rule import Rule
 
     title = Rule(f"{index} of {of}: {plain(stop.shows)}", align="left")
-    return Group(title, f"[bold]Question.[/] {plain(stop.row['question'])}\n")
+    dataset = plain(stop.run.name.removeprefix("recorded: "))
+    return Group(title, f"[bold]Question[/] ({dataset})[bold].[/] {plain(stop.row['question'])}\n")

@@ -22,7 +22,8 @@ from .child import Job
 from .chunkers import ChunkingOptions, prepared
 from .document import Refused
 from .isolation import IsolatedReader, ReadFile
-from .parsers import File, known_suffixes
+from .parsers import File, discover_parsers, known_suffixes
+from .parsers.passages import GZIP
 from .plan import IngestPlan, PlannedFile, plan_for
 from .reading import HEAD_BYTES, streaming_parser
 from .report import FileOutcome, IngestProgress, IngestReport, Status
@@ -305,10 +306,11 @@ class _Ingestion:
 
 
 def _is_read_by_rows(path: Path) -> bool:
-    """Is it a file of passages, which may have any size?"""
+    """Is it a file of passages, which may have any size unless it is packed? Its reader decides for good."""
     with path.open("rb") as stream:
         head = File(name=path.name, content=stream.read(HEAD_BYTES))
-    return streaming_parser(head) is not None
+    by_rows = [parser for parser in discover_parsers() if parser.rows is not None]
+    return not head.content.startswith(GZIP) and streaming_parser(head, by_rows) is not None
 
 
 def _require_any(outcomes: Sequence[FileOutcome], corpus: str) -> None:

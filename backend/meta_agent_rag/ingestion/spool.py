@@ -5,11 +5,12 @@ import zlib
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from ..errors import StorageError
 from ..retrieval.passage import Passage
 from ..retrieval.stores.rows import from_record, to_record
 
 IN_MEMORY = 4096
-"""The number of passages from which they are kept in a temporary file (in TMPDIR)."""
+"""More passages than this are kept in a temporary file (in TMPDIR)."""
 
 
 class Spool(Collection[Passage]):
@@ -41,8 +42,14 @@ class Spool(Collection[Passage]):
         return _copied, (zlib.compress(self._file.read(), 1), self._count)
 
     def add(self, passage: Passage) -> None:
-        """Append a passage; not while iterating."""
-        self._file.write(to_record(passage).encode("ascii") + b"\n")
+        """Append a passage; not while iterating. Raises `StorageError` if the disk is full."""
+        try:
+            self._file.write(to_record(passage).encode("ascii") + b"\n")
+        except OSError as error:
+            raise StorageError(
+                f"The rows of a file cannot be kept in the temporary folder ({error.strerror}); free disk space, or "
+                "set TMPDIR to another disk."
+            ) from error
         self._count += 1
 
 

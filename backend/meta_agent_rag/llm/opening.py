@@ -87,4 +87,4 @@ def _place(endpoint: Endpoint, settings: Settings) -> str:
         return f"at {endpoint.place}"
     embedded_model_file(settings)
     small = own_model_file(settings) is None
-    return "on this machine, a very small model" if small else "on this machine"
+    return "on this machine, a very small model (`marag models` lists better ones)" if small else "on this machine"

@@ -193,11 +193,12 @@ def priced_model(settings: Settings, endpoint: Endpoint, *, at: datetime) -> tup
 
 def unpriced_models(settings: Settings, uses: Collection[Use] = CHAT, *, at: datetime) -> tuple[str, ...]:
     """The models of these uses without a known price; the embedded one is free and needs none."""
-    priced = [
-        priced_model(settings, endpoint, at=at)
-        for endpoint in endpoints_in_use(settings, uses).values()
-        if not endpoint.is_embedded
-    ]
+    return unpriced(endpoints_in_use(settings, uses).values(), settings, at=at)
+
+
+def unpriced(endpoints: Iterable[Endpoint], settings: Settings, *, at: datetime) -> tuple[str, ...]:
+    """The models of these endpoints without a known price."""
+    priced = [priced_model(settings, endpoint, at=at) for endpoint in endpoints if not endpoint.is_embedded]
     return tuple(name for name, prices in dict.fromkeys(priced) if million_token_prices(name, prices, at) is None)
 
 

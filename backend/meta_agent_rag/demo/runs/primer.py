@@ -26,12 +26,19 @@ _TERMS = (
 )
 
 
+_ASKED = "What are a derivation, the vote and a deficit, and what does the loop gain?"
+_DEVELOPED = (
+    "The loop was developed with these questions, so they only show how it works; docs/findings.md has its gain on "
+    "others."
+)
+
+
 def primer(runs: Iterable[Run]) -> str:
     """The terms, and a sentence with figures for each run that has both the loop and a single pass."""
     terms = "".join(f"<dt>{name}</dt><dd>{escape(words)}</dd>" for name, words in _TERMS)
-    gained = " ".join(filter(None, map(_gained, runs)))
-    opened = '<details class="m-primer"><summary>What are a derivation, the vote and a deficit?</summary>'
-    return f'<p class="m-note">{escape(gained)}</p>{opened}<dl class="m-facts">{terms}</dl></details>'
+    gained = " ".join([*filter(None, map(_gained, runs)), _DEVELOPED])
+    opened = f'<details class="m-primer"><summary>{_ASKED}</summary>'
+    return f'{opened}<dl class="m-facts">{terms}</dl><p class="m-note">{escape(gained)}</p></details>'
 
 
 def _gained(run: Run) -> str:

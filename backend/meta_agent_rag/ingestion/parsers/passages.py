@@ -14,7 +14,7 @@ from ..document import Document, PassageRow, RefusalKind, Refused
 from ..text import clean, is_wide
 from . import File, Parser
 
-_GZIP = b"\x1f\x8b"
+GZIP = b"\x1f\x8b"
 _SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 _FIRST_ROW_BYTES = 1024 * 1024
 _LONGEST_ID = 512
@@ -22,7 +22,7 @@ _MEGABYTE = 1024 * 1024
 
 
 def _recognises(file: File) -> bool:
-    if file.content.startswith(_GZIP):
+    if file.content.startswith(GZIP):
         return True
     if file.text is None:
         return False
@@ -82,7 +82,7 @@ def _add(seen: sqlite3.Connection, id_: str, *, new: bool) -> bool:
 
 def _lines(file: File, stream: io.RawIOBase | io.BytesIO) -> Iterator[str]:
     """Lines, split only at the newline byte. Only packed content is limited: it may unpack to any multiple."""
-    packed = file.content.startswith(_GZIP)
+    packed = file.content.startswith(GZIP)
     most = file.unpacked_bytes
     left = most
     try:

@@ -32,6 +32,8 @@ AT_ONCE = 4096
 """The number of passages that are staged, written to the indexes and published together."""
 _FORMER = ""
 """Owner of the passages that a document had when it is staged again; no document has this id."""
+_REMEMBERED = 2000
+"""Texts whose names are remembered: many questions find the same passages."""
 ROWS = "passages"
 """The kind of a document whose passages are documents of their own."""
 _SCHEMA = Path(__file__).with_name("catalogue.sql")
@@ -69,6 +71,7 @@ class Catalogue(Database):
     def __init__(self, file: Path, dimension: int) -> None:
         super().__init__(file)
         self._dimension = dimension
+        self._mentioned: tuple[int, dict[str, tuple[str, ...]]] = (-1, {})
         with self._translated():
             if not self._connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
                 self._connection.executescript(_SCHEMA.read_text(encoding="utf-8"))
@@ -152,8 +155,13 @@ class Catalogue(Database):
         return int(version)
 
     def mentioned(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
-        """The names of passages that occur in each text (`text.names.mentioned`)."""
-        return mentioned(texts, self._known)
+        """The names of passages that occur in each text (`text.names.mentioned`), remembered for some of them."""
+        if (version := self.version()) != self._mentioned[0] or len(self._mentioned[1]) > _REMEMBERED:
+            self._mentioned = version, {}
+        known = self._mentioned[1]
+        unseen = [text for text in dict.fromkeys(texts) if text not in known]
+        known.update(zip(unseen, mentioned(unseen, self._known), strict=True))
+        return [known[text] for text in texts]
 
     def _known(self, keys: Sequence[str]) -> frozenset[str]:
         return frozenset(row[0] for row in self._among("SELECT DISTINCT key FROM names WHERE key IN ({})", keys))
@@ -313,6 +321,7 @@ class Catalogue(Database):
 
     def published(self, documents: Sequence[str]) -> None:
         """Record that the indexes contain the staged passages of these documents, and no others."""
+        self._mentioned = (-1, {})
         with self._transaction():
             ids = [(id_,) for id_ in documents]
             for table in ("names", "mentions"):

@@ -1,0 +1,108 @@
+"""Every result that the prose of the findings and the README states is in a table that is generated from records."""
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from benchmarks.compare import app as compare
+from benchmarks.runner import app as runner
+from benchmarks.tables import as_markdown
+from benchmarks.tools.findings import changed, levels, quality, rendered, types
+from benchmarks.tools.recorded import Recorded, records
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = ("docs/findings.md", "README.md")
+TABLE = re.compile(r"<!-- table: .*?-->(.*?)<!-- /table -->", re.DOTALL)
+NUMBER = re.compile(r"(?<![\w.,-])[-+]?\d[\d,]*(?:\.\d+)?(?![\w.]*\d)")
+OF_THE_PROTOCOL = {
+    "5",
+    "60",
+    "100",
+    "0.5",
+    "0.75",
+    "95",
+    "23,767",
+    "241",
+    "300",
+    "151",
+    "275",
+    "101",
+    "200",
+    "225",
+    "3",
+    "4",
+}
+"""Sizes, thresholds and rows, which no record can contradict; in the README also Python's version and the paper."""
+OF_THE_README = {"2024", "2402.11626", "3.11", "93.3", "70"}
+"""93.3 % is retrieval's, measured by `benchmarks.speed retrieval`."""
+
+
+def numbers(text: str) -> set[str]:
+    return {found.strip("+").rstrip(",") for found in NUMBER.findall(text)}
+
+
+def rounded(found: set[str]) -> set[str]:
+    """Also with fewer digits: prose says 46 % where a table says 45.6, and p = 0.08 for 0.083."""
+    return found | {f"{float(one.replace(',', '')):.{digits}f}" for one in found for digits in (0, 2)}
+
+
+def earlier() -> list[list[Recorded]]:
+    """The first loop's records, `gold` and `open_domain` apart."""
+    both = [one for one in records("earlier") if {"standard_rag", "metarag"} <= set(one.rows)]
+    return [[one for one in both if one.mode == mode] for mode in ("gold", "open_domain")]
+
+
+def agreement_of_wrong_drafts() -> str:
+    first = [row["rounds"][0] for one in earlier()[0] for row in one.rows["metarag"]]
+    wrong = [one for one in first if not one["em"]]
+    return f"{len(wrong)} {sum(bool(one['signals']['agreement']) for one in wrong)}"
+
+
+def prose(text: str) -> str:
+    text = re.sub(r"<!-- (\w+)\b[^>]*-->.*?<!-- /\1 -->", "", text, flags=re.DOTALL)
+    text = re.sub(r"```.*?```|^ {4}.*$", "", text, flags=re.DOTALL | re.MULTILINE)
+    return re.sub(r"`[^`]*`|\]\([^)]*\)|decision \d+|https?://\S+", "", text)
+
+
+@pytest.fixture(scope="module")
+def known() -> set[str]:
+    """The numbers of all generated tables, and of tables over other records that the prose cites."""
+    shown = [part for name in DOCUMENTS for part in TABLE.findall(rendered((ROOT / name).read_text(encoding="utf-8")))]
+    cited = [
+        changed(records("one_machine")),
+        levels(records("one_machine")),
+        types(records("open_domain")),
+        *map(quality, earlier()),
+        changed(earlier()[0]),
+    ]
+    return rounded(numbers(" ".join([*shown, *map(as_markdown, cited), agreement_of_wrong_drafts()])))
+
+
+@pytest.mark.slow
+def test_the_figure_is_drawn_from_the_records(tmp_path: Path) -> None:
+    results = ROOT / "benchmarks" / "results"
+    pooled = [file for name in ("hotpotqa", "2wikimultihopqa") for file in sorted(results.glob(f"{name}-gold*.gz"))]
+    for number, file in enumerate(pooled):
+        words = ["--replay", str(file), "--output-dir", str(tmp_path / str(number)), "--no-plots"]
+        assert CliRunner().invoke(runner, words).exit_code == 0
+    first, *others = [str(next((tmp_path / str(number)).iterdir())) for number in range(len(pooled))]
+    words = [first, "--method-a", "standard_rag", "--method-b", "metarag"]
+    words += [word for other in others for word in ("--pool", other)]
+    for ending in ("png", "svg"):
+        drawn = tmp_path / f"findings-differences.{ending}"
+        assert CliRunner().invoke(compare, [*words, "--plot", str(drawn)]).exit_code == 0
+        assert drawn.read_bytes() == (ROOT / "docs" / "images" / drawn.name).read_bytes()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_the_prose_states_no_other_number(document: str, known: set[str]) -> None:
+    published = (ROOT / "benchmarks" / "report" / "published.yaml").read_text(encoding="utf-8")
+    own = OF_THE_README | numbers(published) if document == "README.md" else set()
+    stated = numbers(prose((ROOT / document).read_text(encoding="utf-8")))
+    assert stated - known - OF_THE_PROTOCOL - own == set()
+
+
+def test_a_changed_result_is_noticed(known: set[str]) -> None:
+    assert numbers("gains 28.1 [-3.8, +9.0], 1,002 of 177") - known == {"28.1", "1,002", "177"}
