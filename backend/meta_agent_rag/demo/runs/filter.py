@@ -86,9 +86,12 @@ def choices(run: Run) -> Mapping[str, Sequence[tuple[str, str]]]:
 
 
 def listed(run: Run, wanted: Filter) -> list[tuple[str, str]]:
-    """The answers that match a filter as (label, index in the run), the most repaired first; at most `SHOWN`."""
+    """The answers that match a filter as (label, index in the run), at most `SHOWN`.
+
+    Those that a repair fixed come first, then those with the most repairs.
+    """
     found = [(place, row) for place, row in enumerate(run.rows) if wanted.takes(row)]
-    found.sort(key=lambda pair: -len(pair[1].get("rounds") or []))
+    found.sort(key=lambda pair: (outcome(pair[1]) != "fixed", -len(pair[1].get("rounds") or [])))
     return [(_label(row, wanted), str(place)) for place, row in found[:SHOWN]]
 
 
