@@ -223,7 +223,7 @@ def _compared(page: "Page") -> None:
 
 
 def _runs(page: "Page") -> None:
-    page.locator("#runs-replay", has_text="Who is the paternal grandfather").wait_for()
+    page.locator("#runs-replay", has_text="What is the date of birth of Stephanie Von Hohenlohe").wait_for()
 
 
 def _derived(page: "Page") -> None:

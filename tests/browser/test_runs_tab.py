@@ -27,7 +27,7 @@ def replay(page: "Page") -> "Locator":
 def test_the_recorded_run_is_filtered_and_replayed_without_model_calls(visit: OpenPage, model: ScriptedModel) -> None:
     page = visit("?tab=runs")
     page.locator("#runs-count", has_text="24 of 48 answers.").wait_for()
-    replay(page).get_by_text("Who is the paternal grandfather").wait_for()
+    replay(page).get_by_text("What is the date of birth of Stephanie Von Hohenlohe").first.wait_for()
     assert page.locator("#runs-answers label").count() == 24
     choose(page, "Deficit", "insufficient knowledge")
     page.locator("#runs-count", has_text="3 of 48 answers.").wait_for()

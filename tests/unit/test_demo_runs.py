@@ -66,9 +66,10 @@ def test_answer_filters_match_counts_by_hand(recorded: Run) -> None:
     assert (counted(recorded, Filter(outcome="fixed")), counted(recorded, Filter(outcome="error"))) == (12, 0)
     assert counted(recorded, Filter()) == 48
     first = listed(recorded, Filter(method="metarag"))[0]
-    assert first[0].startswith("Who is the paternal grandfather")
-    assert first[0].endswith("? — still wrong · 3 rounds · F1 0")
-    assert recorded.rows[int(first[1])]["id"] == "078c06a00baf11ebab90acde48001122"
+    assert first[0] == "What is the date of birth of Stephanie Von Hohenlohe's husband? — fixed · 3 rounds · F1 100"
+    assert recorded.rows[int(first[1])]["id"] == "15decb900bda11eba7f7acde48001122"
+    rest = [label for label, _ in listed(recorded, Filter(method="metarag")) if "fixed" not in label]
+    assert rest[0].endswith("? — still wrong · 3 rounds · F1 0")
     assert ("external only", "external_only") in choices(recorded)["deficit"]
     assert ("not repaired (33)", "not repaired") in choices(recorded)["outcome"]
     assert answer_to(recorded, REPAIRED, "no_such") is answer_to(recorded, "nothing", "") is None
