@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from meta_agent_rag.errors import SettingsError, UnknownNameError
+from meta_agent_rag.ingestion import cluster
 from meta_agent_rag.ingestion.child import Job
 from meta_agent_rag.ingestion.chunkers import ChunkingOptions
 from meta_agent_rag.ingestion.cluster import read_on_node
@@ -58,6 +59,7 @@ def test_a_node_reads_a_file_like_this_machine(tmp_path: Path) -> None:
     kind, reason = cast("tuple[str, str]", read_on_node(job, str(tmp_path / "gone.md"), "gone"))
     assert kind == "unreadable"
     assert "cannot be opened" in reason
+    cluster._reader(job).close()  # a node keeps its process
 
 
 def ingested(words: list[str], folder: Path, env: dict[str, str]) -> "subprocess.Popen[str]":
