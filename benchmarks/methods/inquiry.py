@@ -13,7 +13,7 @@ from meta_agent_rag.agent.prompting.messages import messages
 from meta_agent_rag.agent.prompting.packing import Packed, pack
 from meta_agent_rag.agent.prompting.replies import Line, ReplyModel, Short
 from meta_agent_rag.agent.retrieve import first_evidence
-from meta_agent_rag.agent.state import Draft, Packing, Round, StopReason, add_found
+from meta_agent_rag.agent.state import Draft, MethodStop, Packing, Round, add_found
 from meta_agent_rag.errors import StructuredOutputError
 from meta_agent_rag.grounding.abstention import is_abstention
 from meta_agent_rag.grounding.short_answer import without_disambiguation
@@ -93,7 +93,7 @@ class Inquiry:
             self.notes.append(f"{step} was left out: the model did not send the JSON that was asked for")
             return None
 
-    async def concluded(self, reasoning: Sequence[str], stop_reason: StopReason, *, alone: bool = False) -> Answer:
+    async def concluded(self, reasoning: Sequence[str], stop_reason: str, *, alone: bool = False) -> Answer:
         """The answer that a final call derives from the reasoning so far, `alone` or with the evidence."""
         written = "\n".join(reasoning)
         packed = None if alone else self.shown(written)
@@ -118,21 +118,19 @@ class Inquiry:
         )
         self.rounds.append(one)
 
-    def answer(
-        self, text: str, short_answer: str, packed: Packed | None, stop_reason: StopReason = "single_pass"
-    ) -> Answer:
+    def answer(self, text: str, short_answer: str, packed: Packed | None, stop_reason: str = "single_pass") -> Answer:
         """Add a last draft, and return it as the answer."""
         self.draft(text, short_answer, packed)
         return self.last(stop_reason)
 
-    def last(self, stop_reason: StopReason) -> Answer:
+    def last(self, stop_reason: str) -> Answer:
         """The last draft as the answer."""
         final = self.rounds[-1]
         return Answer(
             question=self.task.question,
             text=final.draft.answer,
             short_answer=final.draft.short_answer,
-            stop_reason=stop_reason,
+            stop_reason=MethodStop(stop_reason),
             chosen=final.index,
             rounds=tuple(self.rounds),
             evidence=self.found,

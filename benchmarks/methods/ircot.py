@@ -10,7 +10,6 @@ five sentences whereas the paper allows eight, and the chain ends once it can co
 
 from meta_agent_rag.agent.engine import Answer, Engine
 from meta_agent_rag.agent.prompting.messages import messages
-from meta_agent_rag.agent.state import StopReason
 from meta_agent_rag.llm.transport import Sampling
 from meta_agent_rag.prompts import phrase
 
@@ -32,7 +31,7 @@ async def answer(engine: Engine, task: MethodTask) -> Answer:
     return inquiry.answer(reply.text, reply.short_answer, packed, stop_reason)
 
 
-async def _collect(inquiry: Inquiry) -> StopReason:
+async def _collect(inquiry: Inquiry) -> str:
     """Search along the chain, and say why it ended."""
     query, written = inquiry.task.question, list[str]()
     while True:

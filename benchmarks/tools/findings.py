@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cache, reduce
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -23,9 +23,8 @@ from meta_agent_rag.errors import InputError
 from meta_agent_rag.grounding.confidence import LEVELS, level
 from meta_agent_rag.statistics.paired import mcnemar_exact, paired_difference, permutation_p
 
-from ..analyses import diagnosis, discover_analyses
+from ..analyses import diagnosis, discover_analyses, losses
 from ..analyses.analysis import Material, Row
-from ..calibration.fit import RIGHT
 from ..comparing.words import p_words
 from ..metrics import contains_answer
 from ..statistics import binomial_interval
@@ -237,18 +236,16 @@ def types(recorded: Sequence[Recorded]) -> Table:
 def changed(recorded: Sequence[Recorded]) -> Table:
     """How many wrong answers were fixed and right ones lost, of one pass and of first drafts."""
     gold = _pooled(recorded)
-    ends = [_right(row) for one in gold for row in one.rows[LOOP]]
+    ends = [losses.is_right(row) for one in gold for row in one.rows[LOOP]]
     starts = {
-        "one-pass answers": [_right(row) for one in gold for row in one.rows[ONE_PASS]],
-        "first drafts": [_right(row["rounds"][0]) if row["rounds"] else False for o in gold for row in o.rows[LOOP]],
+        "one-pass answers": [losses.is_right(row) for one in gold for row in one.rows[ONE_PASS]],
+        "first drafts": [
+            losses.is_right(row["rounds"][0]) if row["rounds"] else False for o in gold for row in o.rows[LOOP]
+        ],
     }
     rows = [(name, *_share(was, ends, False), *_share(was, ends, True)) for name, was in starts.items()]
     head = ("", "wrong", "fixed", "% [95 %]", "right", "lost", "% [95 %]")
     return Table(name="changed", title="Wrong answers fixed and right answers lost", head=head, rows=rows)
-
-
-def _right(scored: Mapping[str, Any]) -> bool:
-    return (scored["f1"] or 0.0) >= RIGHT
 
 
 def _share(was: Sequence[bool], is_: Sequence[bool], right: bool) -> Cells:
@@ -259,22 +256,16 @@ def _share(was: Sequence[bool], is_: Sequence[bool], right: bool) -> Cells:
 
 
 def lost(recorded: Sequence[Recorded]) -> Table:
-    """Each right first draft that was lost: the diagnosed deficit, and the routes whose answer was elected."""
+    """Each answer that was right in one pass or as first draft and was lost, with the rule that lost it."""
     rows = [
-        (one.label, row["id"], row["rounds"][0]["diagnosis"]["deficit"], _elected_by(row))
+        (one.label, found["id"], " and ".join(found["was_right"]), found["rule"], found["elected_by"])
         for one in _pooled(recorded)
-        for row in one.rows[LOOP]
-        if row["rounds"] and _right(row["rounds"][0]) and not _right(row)
+        for found in losses.lost(
+            [row for row in one.rows[LOOP] if row["rounds"]], {row["id"]: row for row in one.rows[ONE_PASS]}
+        )
     ]
-    head = ("", "question", "deficit", "elected by")
-    return Table(name="lost", title="Right first drafts that were lost", head=head, rows=rows)
-
-
-def _elected_by(row: Row) -> str:
-    """The routes that gave the elected answer, in the order in which they were called."""
-    vote = row["rounds"][row["chosen"]]["vote"] or row["rounds"][0]["vote"]
-    routes = [ballot["route"] for ballot in vote["ballots"] if ballot["short_answer"] == vote["elected"]]
-    return ", ".join(dict.fromkeys(routes)) or vote["route"]
+    head = ("", "question", "right before", "rule", "elected by")
+    return Table(name="lost", title="Right answers that were lost", head=head, rows=rows)
 
 
 def named(recorded: Sequence[Recorded]) -> Table:
@@ -322,7 +313,7 @@ def levels(recorded: Sequence[Recorded]) -> Table:
     ends = [row for one in _pooled(recorded) for row in one.rows[LOOP] if row["rounds"]]
     found: dict[str, list[bool]] = {name: [] for name in LEVELS}
     for row in ends:
-        found[level(row["rounds"][row["chosen"]]["p_correct"], calibrated=True)].append(_right(row))
+        found[level(row["rounds"][row["chosen"]]["p_correct"], calibrated=True)].append(losses.is_right(row))
     rows = []
     for name, right in found.items():
         low, high = binomial_interval(sum(right), len(right))
@@ -333,10 +324,11 @@ def levels(recorded: Sequence[Recorded]) -> Table:
 
 def cost(recorded: Sequence[Recorded]) -> Table:
     """Calls and tokens per question, and the share that the server's prefix cache served."""
+    runs = {"": recorded, ", `open_domain`": records("open_domain"), ", repeated on a GPU": records("one_machine")}
     rows = [
-        (one.label, f"`{method}`", *_cost(one.rows[method]))
-        for one in recorded
-        if one.mode == "gold"
+        (f"{one.label}{kind}", f"`{method}`", *_cost(one.rows[method]))
+        for kind, found in runs.items()
+        for one in found
         for method in _BOTH
     ]
     head = ("", "method", "calls", "prompt tokens", "completion tokens", "% cached after the first call")

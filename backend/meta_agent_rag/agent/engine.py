@@ -33,7 +33,7 @@ from .monitoring.monitor import monitor_encoder as encoder_of_monitor
 from .monitoring.monitor import policy
 from .routes.route import Routes, discover_routes
 from .selection import select
-from .state import Round, State, StopReason
+from .state import MethodStop, Round, State, StopReason
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
@@ -55,7 +55,7 @@ class Answer:
     question: str
     text: str
     short_answer: str
-    stop_reason: StopReason
+    stop_reason: StopReason | MethodStop
     chosen: int
     rounds: tuple[Round, ...]
     evidence: tuple[Found, ...]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NewType
 
 from pydantic import AliasChoices, Field
 from typing_extensions import TypedDict  # required by pydantic before Python 3.12
@@ -31,20 +31,12 @@ StopReason = Literal[
     "budget",
     "cost_limit",
     "deadline",
-    # the benchmark's baselines
+    # no loop
     "single_pass",
-    "majority",
-    "concluded",
-    "finished",
-    "max_passages",
-    "max_steps",
-    "max_trials",
-    "no_follow_up",
-    "no_progress",
-    "nothing_new",
-    "unreadable_step",
 ]
 """Why no further round was started."""
+MethodStop = NewType("MethodStop", str)
+"""Why another method of the benchmark ended, in a name of its own."""
 Repair = Literal["rewrite", "look_up", "reread", "conclude"]
 NO_DEFICIT = "none"
 VERDICTS = ("yes", "no")

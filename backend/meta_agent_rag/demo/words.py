@@ -28,16 +28,6 @@ STOP_REASONS: Mapping[str, str] = {
     "no_evidence": "No evidence was found.",
     "not_in_evidence": "The evidence does not contain the answer.",
     "single_pass": "This method answers once and does not check its answer.",
-    "majority": "The answer that most chains gave was chosen.",
-    "concluded": "The method reached a conclusion.",
-    "no_follow_up": "The method had no further questions.",
-    "no_progress": "The next step would have added nothing new.",
-    "nothing_new": "The last search found nothing new.",
-    "finished": "The method finished.",
-    "max_passages": "The method reached its maximum number of passages.",
-    "max_steps": "The method reached its maximum number of steps.",
-    "max_trials": "The method reached its maximum number of trials.",
-    "unreadable_step": "The model wrote a step that could not be parsed.",
 }
 ERROR_TYPES = {
     "incomplete_reasoning": "a step of the reasoning is missing",
@@ -85,10 +75,10 @@ def repair(plan: "RepairPlan") -> str:
 
 
 def stop_reason(reason: str, p_correct: float | None = None) -> str:
-    """The reason why the loop ended, in a sentence; `p_correct` is the estimate (0..1) for the returned draft."""
+    """The reason why the loop or another method ended, in a sentence; `p_correct` is the estimate (0..1) for the returned draft."""
     if reason == "satisfied" and is_doubtful(p_correct):
         return "No repair is left, so the best supported draft is returned, although it is probably wrong."
-    return STOP_REASONS.get(reason, f"It stopped: {spoken(reason)}.")
+    return STOP_REASONS.get(reason, f"The method ended: {spoken(reason)}.")
 
 
 def at_work(node: str | None, *, repaired: str = "") -> str:
