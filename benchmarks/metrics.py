@@ -1,41 +1,34 @@
-"""Scores of the official HotpotQA evaluation; every figure is a float in 0..1.
+"""Scores of the official HotpotQA evaluation: of answers (`meta_agent_rag.statistics.scores`) and supporting facts.
 
-Source: `hotpot_evaluate_v1.py` of https://github.com/hotpotqa/hotpot (Yang et al., EMNLP 2018), which
-the published figures of this field are computed with. The script scores against one gold answer; where
-a data set has aliases, the best gold counts (see `score_answer`).
-
-    >>> score_answer("the Eiffel Tower, Paris", ["Eiffel Tower"]).recall
-    1.0
+Every figure is a float in 0..1.
 """
 
-import re
-import string
-from collections import Counter
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection
 
-from meta_agent_rag.errors import InputError
+from meta_agent_rag.statistics.scores import (
+    AnswerScore,
+    Score,
+    contains_answer,
+    harmonic_mean,
+    normalize_answer,
+    score_answer,
+)
+
+__all__ = [
+    "AnswerScore",
+    "Fact",
+    "JointScore",
+    "Score",
+    "SupportScore",
+    "contains_answer",
+    "joint",
+    "normalize_answer",
+    "score_answer",
+    "score_supporting_facts",
+]
 
 Fact = tuple[str, int]
 """A supporting fact: the paragraph's title and the sentence's index from 0."""
-
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
-_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
-_VERDICTS = frozenset({"yes", "no", "noanswer"})
-
-
-@dataclass(frozen=True, kw_only=True)
-class Score:
-    """Exact match, F1, precision and recall, each in 0..1."""
-
-    em: float
-    f1: float
-    precision: float
-    recall: float
-
-
-class AnswerScore(Score):
-    """Scores of a short answer, by tokens."""
 
 
 class SupportScore(Score):
@@ -46,53 +39,6 @@ class JointScore(Score):
     """Joint scores of answer and supporting facts."""
 
 
-def normalize_answer(text: str) -> str:
-    """Lower-case, drop ASCII punctuation, then the articles a, an, the; single spaces between words."""
-    bare = text.lower().translate(_NO_PUNCTUATION)
-    return " ".join(_ARTICLES.sub(" ", bare).split())
-
-
-def score_answer(prediction: str, golds: Sequence[str]) -> AnswerScore:
-    """Score a prediction against the gold answer and its aliases.
-
-    All four figures are for one gold: the one with the best (em, f1), or the first of equals. The 2Wiki
-    script takes the maximum of each figure by itself; EM and F1 agree with it, precision and recall
-    can be lower here. As in the official script, two texts that normalise to nothing match exactly
-    (EM 1) and share no token (F1 0).
-
-    Raises `InputError` without a gold, and for a bare string instead of a list.
-    """
-    if isinstance(golds, str) or not golds:
-        raise InputError(f"Give a list of at least one gold answer, not {golds!r}.")
-    return max((_score_one(prediction, gold) for gold in golds), key=lambda score: (score.em, score.f1))
-
-
-def contains_answer(prediction: str, golds: Sequence[str]) -> bool:
-    """Does the prediction contain a gold answer, or begin with it if that is yes or no, however much it says besides?
-
-    Words are normalised as for `score_answer`. It counts right answers that are not as short as the gold answer.
-
-    >>> contains_answer("Yes, both films are French.", ["yes"]), contains_answer("He was born in Oslo.", ["Oslo"])
-    (True, True)
-    """
-    said = f" {normalize_answer(prediction)} "
-    wanted = [normalize_answer(gold) for gold in golds]
-    return any(
-        said.startswith(f" {gold} ") if gold in {"yes", "no"} else f" {gold} " in said for gold in wanted if gold
-    )
-
-
-def _score_one(prediction: str, gold: str) -> AnswerScore:
-    said, meant = normalize_answer(prediction), normalize_answer(gold)
-    em = float(said == meant)
-    words, gold_words = Counter(said.split()), Counter(meant.split())
-    shared = (words & gold_words).total()
-    if not shared or (said != meant and not _VERDICTS.isdisjoint((said, meant))):
-        return AnswerScore(em=em, f1=0.0, precision=0.0, recall=0.0)
-    precision, recall = shared / words.total(), shared / gold_words.total()
-    return AnswerScore(em=em, f1=_harmonic_mean(precision, recall), precision=precision, recall=recall)
-
-
 def score_supporting_facts(predicted: Collection[Fact], gold: Collection[Fact]) -> SupportScore:
     """Score (title, sentence index) pairs as sets; two empty sets match exactly with F1 0, as officially."""
     said, meant = set(predicted), set(gold)
@@ -100,7 +46,7 @@ def score_supporting_facts(predicted: Collection[Fact], gold: Collection[Fact]) 
     precision = shared / len(said) if said else 0.0
     recall = shared / len(meant) if meant else 0.0
     return SupportScore(
-        em=float(said == meant), f1=_harmonic_mean(precision, recall), precision=precision, recall=recall
+        em=float(said == meant), f1=harmonic_mean(precision, recall), precision=precision, recall=recall
     )
 
 
@@ -108,9 +54,5 @@ def joint(answer: AnswerScore, support: SupportScore) -> JointScore:
     """Multiply EM, precision and recall of both; F1 is that of the products."""
     precision, recall = answer.precision * support.precision, answer.recall * support.recall
     return JointScore(
-        em=answer.em * support.em, f1=_harmonic_mean(precision, recall), precision=precision, recall=recall
+        em=answer.em * support.em, f1=harmonic_mean(precision, recall), precision=precision, recall=recall
     )
-
-
-def _harmonic_mean(precision: float, recall: float) -> float:
-    return 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0

@@ -15,7 +15,7 @@ from meta_agent_rag.agent.graph import build_graph
 from meta_agent_rag.agent.state import Diagnosis, Draft, Packing, RepairPlan, Round, SecondAnswer, Signals, StopReason
 from meta_agent_rag.demo.loop.drawing import Lit, drawing, repair_nodes
 from meta_agent_rag.demo.loop.gauge import monitoring
-from meta_agent_rag.demo.loop.outcome import AnswerScore, outcome, score, timeline
+from meta_agent_rag.demo.loop.outcome import outcome, score, timeline
 from meta_agent_rag.demo.loop.stages import round_cards, stages
 from meta_agent_rag.demo.loop.status import line
 from meta_agent_rag.demo.loop.walk import Sight, Walk
@@ -29,6 +29,7 @@ from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Found, passages_of
 from meta_agent_rag.settings import Settings
+from meta_agent_rag.statistics.scores import score_answer
 from meta_agent_rag.testing import ScriptedModel
 from meta_agent_rag.testing.scripted import Line
 from tests.loop import BIRTH, BIRTH_SENTENCE, settings_in
@@ -213,8 +214,8 @@ def test_a_difference_shows_deletions_and_insertions() -> None:
 
 
 def test_scores_use_the_best_matching_gold_answer() -> None:
-    assert score("the Marren", ["River Marren", "Marren"]) == AnswerScore(em=True, f1=1.0)
-    assert score("Upper Marren", ["River Marren"]) == AnswerScore(em=False, f1=0.5)
+    assert score("the Marren", ["River Marren", "Marren"]) == score_answer("Marren", ["Marren"])
+    assert score("Upper Marren", ["River Marren"]) == score_answer("Upper Marren", ["River Marren"])
     assert score("anything", []) is None
 
 

@@ -75,7 +75,7 @@ def repair(plan: "RepairPlan") -> str:
 
 
 def stop_reason(reason: str, p_correct: float | None = None) -> str:
-    """The reason why the loop or another method ended, in a sentence; `p_correct` is the estimate (0..1) for the returned draft."""
+    """Why the loop or another method ended, in a sentence; `p_correct` (0..1) is that of the returned draft."""
     if reason == "satisfied" and is_doubtful(p_correct):
         return "No repair is left, so the best supported draft is returned, although it is probably wrong."
     return STOP_REASONS.get(reason, f"The method ended: {spoken(reason)}.")

@@ -1,13 +1,11 @@
 """The end of a walk, and the cost of every round, as HTML."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 
 from ...agent.engine import Answer
-from ...agent.monitoring.overlap import overlap
 from ...llm.ledger import LedgerRow, Totals, total
-from ...text.normalise import normalised
+from ...statistics.scores import AnswerScore, score_answer
 from ...wording import FREE, counted
 from ..marking import with_citations
 from ..words import stop_reason
@@ -45,7 +43,7 @@ def _scored(name: str, short_answer: str, golds: Sequence[str]) -> str:
     scored = score(short_answer, golds)
     figures, kind = "", "m-open"
     if scored is not None:
-        kind = "m-right" if scored.em else "m-wrong"
+        kind = "m-right" if scored.em == 1.0 else "m-wrong"
         figures = f"<small>EM {100 * scored.em:.0f} · F1 {100 * scored.f1:.0f}</small>"
     return f'<div class="{kind}"><span>{name}</span><strong>{escape(short_answer)}</strong>{figures}</div>'
 
@@ -113,22 +111,6 @@ def _cost(sums: Totals) -> str:
     return FREE if sums.on_this_machine else "price unknown"
 
 
-@dataclass(frozen=True, kw_only=True)
-class AnswerScore:
-    """Exact match and F1 of the normalised words, for the best matching gold answer."""
-
-    em: bool
-    f1: float
-
-
 def score(short_answer: str, golds: Sequence[str]) -> AnswerScore | None:
-    """The score of an answer, `None` if no gold answer is known.
-
-    Normalised as elsewhere in the loop; the benchmark's figures use the official script.
-
-    >>> score("the Marren", ["River Marren", "Marren"])
-    AnswerScore(em=True, f1=1.0)
-    """
-    said = normalised(short_answer)
-    scores = [AnswerScore(em=said == normalised(gold), f1=overlap(short_answer, gold)) for gold in golds]
-    return max(scores, key=lambda one: (one.em, one.f1), default=None)
+    """The official score of an answer, `None` if no gold answer is known."""
+    return score_answer(short_answer, golds) if golds else None
