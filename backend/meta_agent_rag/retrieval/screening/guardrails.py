@@ -89,9 +89,9 @@ def screen(found: Sequence[Found], *, drop: bool, shortest: int = SHORTEST_TEXT)
 def injections(text: str) -> tuple[Sign, ...]:
     """The patterns that occur in `text`, else the model's verdict on it; disguised text is also checked."""
     form = undisguised(text)
-    found = tuple(pattern for pattern in patterns() if pattern.regex.search(form))
+    found = {one.reason: one for one in reversed(patterns()) if one.regex.search(form)}
     if found:
-        return found
+        return tuple(reversed(found.values()))
     from .injection_classifier import reads_like_an_order
 
     return (ORDER,) if reads_like_an_order(text) else ()
