@@ -150,7 +150,7 @@ def _write(out: Path, calibration: Calibration) -> None:
     text = yaml.safe_dump(calibration.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
     out.parent.mkdir(parents=True, exist_ok=True)
     unfinished = out.with_name(f".{out.name}.unfinished")
-    unfinished.write_text(f"# Fitted by `python -m benchmarks.calibrate`; read by MONITOR_POLICY=calibrated.\n{text}")
+    unfinished.write_text(f"# Fitted by `marag bench calibrate`; read by MONITOR_POLICY=calibrated.\n{text}")
     os.replace(unfinished, out)
 
 

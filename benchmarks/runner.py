@@ -32,11 +32,11 @@ _EXAMPLES = (
     "--dataset sample --mode open_domain --n 5",
     "--dataset hotpotqa --n 100 --method metarag,standard_rag --cost-limit 2",
     "--method metarag --sweep MAX_METACOGNITIVE_ROUNDS=0,1,2",
-    "--replay benchmarks/recorded/sample.jsonl.gz",
+    "--replay run.jsonl.gz",
 )
 
 
-@app.command(epilog="  |  ".join(f"python -m benchmarks.runner {words}" for words in _EXAMPLES))
+@app.command(epilog="  |  ".join(f"marag bench runner {words}" for words in _EXAMPLES))
 @reporting
 @grouped
 def main(

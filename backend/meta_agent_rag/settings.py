@@ -72,7 +72,7 @@ class Settings(ModelSettings):
     operators_dir: Path | None = Field(None, description="A folder with operators of your own for derivations.")
     routes_dir: Path | None = Field(None, description="A folder with routes of your own.")
     monitor_calibration: Path | None = Field(
-        None, description="The file for MONITOR_POLICY=calibrated, written by `python -m benchmarks.calibrate`."
+        None, description="The file for MONITOR_POLICY=calibrated, written by `marag bench calibrate`."
     )
     monitor_similarity_threshold: Annotated[float, Field(ge=-1.0, le=1.0)] = Field(
         0.4, description="Cosine of the draft and the second answer at which the monitor is satisfied."
