@@ -17,6 +17,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from ..agent.state import StopReason
 from ..errors import InputError, MetaRagError, RequestError
 from ..exporting import exporting
 from ..extras import require
@@ -52,7 +53,7 @@ class ToolAnswer(BaseModel):
     )
     level: str | None
     rounds: int
-    stop_reason: str
+    stop_reason: StopReason
     cost_usd: float | None = Field(description="`null` if the model has no known price.")
     corpus: str
 
