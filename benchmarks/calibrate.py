@@ -169,8 +169,8 @@ def _show(
         made = {} if fitted is None else {"out": str(out), "threshold": fitted.calibration.threshold}
         counted = {} if fitted is None else {"repairs": asdict(fitted.repairs)}
         origin = {} if fitted_with is None else {"fitted_with": dict(fitted_with)}
-        told = {"n": len(drafts), "right": right, "models": dict(models), **origin, **made, **counted}
-        print_json({**told, "monitors": [asdict(one) for one in measured]})
+        reported = {"n": len(drafts), "right": right, "models": dict(models), **origin, **made, **counted}
+        print_json({**reported, "monitors": [asdict(one) for one in measured]})
         return
     say(f"{len(drafts)} first drafts, {right} of them correct.\nModels: {_named(models)}")
     if fitted_with is not None:

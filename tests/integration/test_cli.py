@@ -80,7 +80,7 @@ def test_ask_shows_rounds_and_sources() -> None:
         result = marag("ask", "Who", "designed", "the", "bridge?", "--trace", **deepseek(server.base_url))
     assert result.exit_code == 0, result.output
     assert "Round 0 (chosen)" in result.stdout
-    assert "monitor: accepts it for lack of a better answer" in result.stdout
+    assert "monitor: accepts it because no better answer was found" in result.stdout
     assert "[1] " in result.stdout
 
 

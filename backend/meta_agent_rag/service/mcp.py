@@ -166,7 +166,7 @@ def create_server(library: Library) -> "MCPServer":
 
     @server.tool()
     async def search(query: str, corpus: Corpus = SAMPLE, k: Annotated[int, Field(ge=1, le=50)] = 5) -> ToolPassages:
-        """Find the k passages of a corpus that bear most on a query, with the place of each in its document."""
+        """Find the k passages of a corpus most relevant to a query, with the location of each in its document."""
         with as_tool_errors():
             return await library.search(query, corpus, k)
 
