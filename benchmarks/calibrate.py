@@ -150,7 +150,7 @@ def _write(out: Path, calibration: Calibration) -> None:
     text = yaml.safe_dump(calibration.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
     out.parent.mkdir(parents=True, exist_ok=True)
     unfinished = out.with_name(f".{out.name}.unfinished")
-    unfinished.write_text(f"# Fitted by `python -m benchmarks.calibrate`; read by MONITOR_POLICY=calibrated.\n{text}")
+    unfinished.write_text(f"# Fitted by `marag bench calibrate`; read by MONITOR_POLICY=calibrated.\n{text}")
     os.replace(unfinished, out)
 
 
@@ -169,8 +169,8 @@ def _show(
         made = {} if fitted is None else {"out": str(out), "threshold": fitted.calibration.threshold}
         counted = {} if fitted is None else {"repairs": asdict(fitted.repairs)}
         origin = {} if fitted_with is None else {"fitted_with": dict(fitted_with)}
-        told = {"n": len(drafts), "right": right, "models": dict(models), **origin, **made, **counted}
-        print_json({**told, "monitors": [asdict(one) for one in measured]})
+        reported = {"n": len(drafts), "right": right, "models": dict(models), **origin, **made, **counted}
+        print_json({**reported, "monitors": [asdict(one) for one in measured]})
         return
     say(f"{len(drafts)} first drafts, {right} of them correct.\nModels: {_named(models)}")
     if fitted_with is not None:

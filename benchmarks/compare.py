@@ -15,6 +15,7 @@ from .comparing.comparison import compare
 from .comparing.plot import save_plot
 from .comparing.sides import Side, file_side, pooled, run_side
 from .comparing.words import as_json, markdown, show
+from .option_groups import grouped
 from .rows.past_run import PastRun, past_run
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -22,13 +23,30 @@ _DEFAULT_DATASET = "hotpotqa"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Data:
+class SideOptions:
+    """The methods to compare, and where their runs are."""
+
+    method_a: Annotated[str | None, typer.Option(help="The method of A, if its run has several.")] = None
+    method_b: Annotated[str | None, typer.Option(help="The method of B, if its run has several.")] = None
+    pool: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RUN", help="With one run A: another run of the same two methods over other questions; repeatable."
+        ),
+    ] = None
+    output_dir: Annotated[Path, typer.Option(help="Where run folders are.")] = Path("RESULTS")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataOptions:
     """The questions that prediction files answer."""
 
-    dataset: str | None
-    data_file: Path | None
-    aliases: Path | None
-    revision: str | None = None
+    data_file: Annotated[Path | None, typer.Option(help="The questions of the prediction files.")] = None
+    dataset: Annotated[
+        str | None, typer.Option(help=f"Their data set; with --data-file, by default the run's or {_DEFAULT_DATASET}.")
+    ] = None
+    aliases: Annotated[Path | None, typer.Option(help="2WikiMultiHopQA's id_aliases.json.")] = None
+    revision: Annotated[str | None, typer.Option(metavar="REV", help="Revision of the data set on the hub.")] = None
 
     def require_none(self, *runs: str) -> None:
         """Refuse options that runs would ignore, because they contain their own questions."""
@@ -43,64 +61,59 @@ class Data:
                 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions:
+    """How the comparison is computed and shown."""
+
+    seed: Annotated[int, typer.Option(min=0, help="Seed of confidence intervals and permutations.")] = 42
+    examples: Annotated[int, typer.Option(min=0, help="Number of questions won and lost to show.")] = 5
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the comparison as Markdown, with every question.")
+    ] = None
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Plot the differences as PNG or SVG.")] = None
+    as_json_: Json = False
+    debug: Debug = False
+
+
 @app.command()
 @reporting
-def main(  # options of a command
+@grouped
+def main(
     first: Annotated[str, typer.Argument(metavar="A", help="A run folder (path or name), or a file of predictions.")],
     second: Annotated[
         str | None, typer.Argument(metavar="B", help="The other side; if omitted, two methods of A are compared.")
     ] = None,
-    method_a: Annotated[str | None, typer.Option(help="The method of A, if its run has several.")] = None,
-    method_b: Annotated[str | None, typer.Option(help="The method of B, if its run has several.")] = None,
-    pool: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="RUN", help="With one run A: another run of the same two methods over other questions; repeatable."
-        ),
-    ] = None,
-    data_file: Annotated[Path | None, typer.Option(help="The questions of the prediction files.")] = None,
-    dataset: Annotated[
-        str | None, typer.Option(help=f"Their data set; with --data-file, by default the run's or {_DEFAULT_DATASET}.")
-    ] = None,
-    aliases: Annotated[Path | None, typer.Option(help="2WikiMultiHopQA's id_aliases.json.")] = None,
-    revision: Annotated[str | None, typer.Option(metavar="REV", help="Revision of the data set on the hub.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of confidence intervals and permutations.")] = 42,
-    examples: Annotated[int, typer.Option(min=0, help="Number of questions won and lost to show.")] = 5,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the comparison as Markdown, with every question.")
-    ] = None,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Plot the differences as PNG or SVG.")] = None,
-    output_dir: Annotated[Path, typer.Option(help="Where run folders are.")] = Path("RESULTS"),
-    as_json_: Json = False,
-    debug: Debug = False,
+    *,
+    sides: SideOptions,
+    data: DataOptions,
+    output: OutputOptions,
 ) -> None:
     """Compare B with A on the questions that both answered, and test the difference for significance.
 
     A file of predictions is a JSON list or JSON Lines of {"id", "prediction"}, or the official {"answer": {id: text}}.
     """
-    methods = (method_a, method_b)
-    data = Data(dataset=dataset, data_file=data_file, aliases=aliases, revision=revision)
-    a, b = _sides(first, second, methods, data, output_dir)
-    if pool:
+    results = sides.output_dir
+    a, b = _sides(first, second, (sides.method_a, sides.method_b), data, results)
+    if sides.pool:
         if second is not None:
             raise InputError("--pool compares two methods within runs; leave B out.")
-        both = [(a, b), *(_of_one_run(run, (a.name, b.name), output_dir) for run in pool)]
+        both = [(a, b), *(_of_one_run(run, (a.name, b.name), results) for run in sides.pool)]
         a, b = pooled([one for one, _ in both]), pooled([other for _, other in both])
-    found = compare(a, b, seed=seed)
-    if out is not None:
-        out.write_text(markdown(found), encoding="utf-8")
-    if plot is not None:
-        save_plot(found, plot)
-    if as_json_:
+    found = compare(a, b, seed=output.seed)
+    if output.out is not None:
+        output.out.write_text(markdown(found), encoding="utf-8")
+    if output.plot is not None:
+        save_plot(found, output.plot)
+    if output.as_json_:
         print_json(as_json(found))
         return
-    show(found, examples=examples)
-    if written := [str(path) for path in (out, plot) if path is not None]:
+    show(found, examples=output.examples)
+    if written := [str(path) for path in (output.out, output.plot) if path is not None]:
         say(f"\nWritten: {' and '.join(written)}")
 
 
 def _sides(
-    first: str, second: str | None, methods: tuple[str | None, str | None], data: Data, results: Path
+    first: str, second: str | None, methods: tuple[str | None, str | None], data: DataOptions, results: Path
 ) -> tuple[Side, Side]:
     if second is None:
         data.require_none(first)
@@ -133,7 +146,7 @@ def _source(given: str, results: Path) -> PastRun | Path:
     return Path(given) if Path(given).is_file() else past_run(given, results)
 
 
-def _side(source: PastRun | Path, method: str | None, dataset: str, data: Data) -> Side:
+def _side(source: PastRun | Path, method: str | None, dataset: str, data: DataOptions) -> Side:
     if isinstance(source, PastRun):
         return run_side(source, method)
     if method is not None:

@@ -14,13 +14,14 @@ from meta_agent_rag.llm.endpoints.stages import runs_here
 from meta_agent_rag.settings import Settings
 
 from .methods import named
+from .option_groups import grouped
 from .recording import Player, Recorder
 from .run.benchmarking import RunPlan, benchmark, planned, replayed, resumed, say_results, with_corpus
 from .run.config import MODES, Conduct, Mode, RunConfig
 from .run.display import display
 from .run.estimate import estimated
 from .run.folder import RunFolder
-from .run.options import ConductOptions, OutputOptions, QuestionOptions, RecordOptions, RowOptions, grouped
+from .run.options import ConductOptions, OutputOptions, QuestionOptions, RecordOptions, RowOptions
 from .run.protocols import protocol_named
 from .run.provenance import experiment
 from .run.serving import one_model
@@ -32,11 +33,11 @@ _EXAMPLES = (
     "--dataset sample --mode open_domain --n 5",
     "--dataset hotpotqa --n 100 --method metarag,standard_rag --cost-limit 2",
     "--method metarag --sweep MAX_METACOGNITIVE_ROUNDS=0,1,2",
-    "--replay benchmarks/recorded/sample.jsonl.gz",
+    "--replay run.jsonl.gz",
 )
 
 
-@app.command(epilog="  |  ".join(f"python -m benchmarks.runner {words}" for words in _EXAMPLES))
+@app.command(epilog="  |  ".join(f"marag bench runner {words}" for words in _EXAMPLES))
 @reporting
 @grouped
 def main(

@@ -20,15 +20,15 @@ CALLED = "the row's name"
 TITLES = ("Alder", "Beech", "Cedar", "Dogwood", "Elm", "Fir", "Gorse", "Hazel", "Ivy", "Juniper", "Katsura", "Larch")
 
 
-def shelf(count: int) -> tuple[Passage, ...]:
+def numbered_passages(count: int) -> tuple[Passage, ...]:
     """`count` passages, each with a distinct sentence."""
     names = [f"{TITLES[place % len(TITLES)]} {place // len(TITLES) + 1}" for place in range(count)]
     return tuple(passage(name.lower(), f"{name} stands in the park of Oslo.") for name in names)
 
 
 @dataclass
-class Shelf:
-    """A retriever that returns a shelf's next passages, whatever the query, and records its queries."""
+class ListRetriever:
+    """A retriever that returns the next passages of a list, whatever the query, and records its queries."""
 
     passages: Sequence[Passage]
     asked: list[tuple[str, int, frozenset[str]]] = field(default_factory=list)

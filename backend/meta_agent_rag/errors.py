@@ -29,7 +29,10 @@ MetaRagError
 `-- RequestError           the service refuses a request, with a status and a code
 """
 
-from typing import Literal
+from typing import Literal, TypeAlias
+
+LimitReason: TypeAlias = Literal["budget", "cost_limit", "deadline"]
+"""Why a limit ended the loop."""
 
 
 class MetaRagError(Exception):
@@ -122,7 +125,7 @@ class BudgetError(MetaRagError):
     """A call was not made, to keep within a limit. `stop_reason` is shown in a trace."""
 
     exit_code = 1
-    stop_reason: Literal["budget", "cost_limit", "deadline"] = "budget"
+    stop_reason: LimitReason = "budget"
 
 
 class CostLimitError(BudgetError):

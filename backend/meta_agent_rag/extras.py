@@ -82,11 +82,14 @@ def missing(extra: str, wanted: str) -> MissingExtraError:
     return MissingExtraError(f'{wanted} needs the extra "{extra}"; install it: pip install "meta-agent-rag[{extra}]".')
 
 
-def missing_module(error: ModuleNotFoundError) -> MissingExtraError | None:
-    """The error for a failed import of a module that an extra provides; `None` for any other module."""
+def missing_module(error: ModuleNotFoundError, wanted: str) -> MissingExtraError | None:
+    """The error for a failed import of a module that an extra provides; `None` for any other module.
+
+    `wanted` is the feature that needs the module.
+    """
     name = (error.name or "").partition(".")[0]
     extra = next((extra for extra, modules in EXTRAS.items() if name in modules), None)
-    return None if extra is None else missing(extra, "This command")
+    return None if extra is None else missing(extra, wanted)
 
 
 def _found(module: str) -> bool:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, Field, PositiveInt, SecretStr, 
 from pydantic_settings import NoDecode
 
 from .setting_types import CurrentStages, Url, pairs
-from .wording import fault_words
+from .wording import first_fault
 
 JsonMode = Literal["json_object", "json_schema"]
 ReplyLimit = Literal["max_tokens", "max_completion_tokens"]
@@ -61,8 +61,7 @@ def _model_roles(value: object) -> object:
     try:
         return ModelRoles.model_validate(yaml.safe_load(Path(value).read_text(encoding="utf-8")) or {})
     except ValidationError as error:
-        fault = error.errors()[0]  # without the value, which may be secret
-        raise ValueError(f"{'.'.join(map(str, fault['loc']))}: {fault_words(fault)}") from None
+        raise ValueError(first_fault(error, with_value=False)) from None
     except OSError as error:
         raise ValueError(f"the file cannot be read ({error.strerror}); check the path") from None
     except (UnicodeDecodeError, yaml.YAMLError) as error:

@@ -59,20 +59,20 @@ class Settings(ModelSettings):
     plans: Literal["model", "grammar"] | None = Field(
         None,
         description="Who plans a derivation: the `model`, if the question's grammar gives no plan, or the `grammar` "
-        "alone; default: `model`, and `grammar` with the packaged model, whose plans do not hold.",
+        "alone; default: `model`, and `grammar` with the packaged model, which cannot plan reliably.",
     )
     vote_share: UnitFloat = Field(
         0.7, description="Share of the vote that elects an answer without asking another route."
     )
     loop_without: LoopParts = Field(
         (),
-        description="Parts of the loop to leave out, as ablations do, joined by `+`: `derivation`, `grammar`, "
+        description="Parts of the loop to disable (for ablations), joined by `+`: `derivation`, `grammar`, "
         "`plan_checks`, `operators`, `vote`, `search`; or `none`.",
     )
     operators_dir: Path | None = Field(None, description="A folder with operators of your own for derivations.")
     routes_dir: Path | None = Field(None, description="A folder with routes of your own.")
     monitor_calibration: Path | None = Field(
-        None, description="The file for MONITOR_POLICY=calibrated, written by `python -m benchmarks.calibrate`."
+        None, description="The file for MONITOR_POLICY=calibrated, written by `marag bench calibrate`."
     )
     monitor_similarity_threshold: Annotated[float, Field(ge=-1.0, le=1.0)] = Field(
         0.4, description="Cosine of the draft and the second answer at which the monitor is satisfied."

@@ -89,8 +89,8 @@ def fault_words(fault: Mapping[str, Any]) -> str:
     return f"it must be {known}" if known else _plain(str(fault["msg"]))
 
 
-def first_fault(error: "ValidationError") -> str:
-    """The first fault of a value: the field, the fault, and the value found.
+def first_fault(error: "ValidationError", *, with_value: bool = True) -> str:
+    """The first fault of a value: the field, the fault, and the value found, unless it may be secret.
 
     >>> first_fault(fault_of({"rows": [{"f1": "high"}]}))  # doctest: +SKIP
     "field 'rows[0].f1': it must be a number, found 'high'"
@@ -98,7 +98,8 @@ def first_fault(error: "ValidationError") -> str:
     fault = error.errors(include_url=False)[0]
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"]).lstrip(".")
     field = f"field {place!r}: " if place else ""
-    found = "" if fault["type"] in _WITHOUT_VALUE else f", found {reprlib.repr(fault['input'])}"
+    shown = with_value and fault["type"] not in _WITHOUT_VALUE
+    found = f", found {reprlib.repr(fault['input'])}" if shown else ""
     return f"{field}{fault_words(fault)}{found}"
 
 

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from ..tables import Table
 from .analysis import Analysis, Figures, Material
-from .paired import against, reference_of, table
+from .paired import against, baseline_of, table
 
 
 def measure(material: Material) -> dict[str, Figures]:
     """Differences of every arm with oracles from the same arm without them."""
-    pairs = [(arm, reference_of(arm, material.arms)) for arm in material.arms if arm.oracles]
+    pairs = [(arm, baseline_of(arm, material.arms)) for arm in material.arms if arm.oracles]
     return {
         arm.name: {"oracles": list(arm.oracles), **against(material, arm, plain)}
         for arm, plain in pairs

@@ -75,7 +75,7 @@ def _about() -> tuple[str, ...]:
         f"The packaged calibration was fitted with {' and '.join(sorted(set(origin.models.values())))}",
         f"on {len(origin.questions)} questions of {' and '.join(origin.datasets)};",
         "for another model, the difference between mean p_correct and the share correct shows the calibration error,",
-        "and `python -m benchmarks.calibrate` fits a new calibration.",
+        "and `marag bench calibrate` fits a new calibration.",
     )
 
 

@@ -13,15 +13,15 @@ from .analysis import Material
 SCORES = ("em", "f1")
 
 
-def against(material: Material, arm: Arm, reference: Arm) -> dict[str, Any]:
-    """Points of an arm over a reference, with 95 % bootstrap intervals over questions and p values.
+def against(material: Material, arm: Arm, baseline: Arm) -> dict[str, Any]:
+    """Points of an arm over a baseline, with 95 % bootstrap intervals over questions and p values.
 
     For EM McNemar's exact test, for F1 a sign-flip permutation test; both two-sided. `verdict` is that of
     `statistics.verdict`: does the arm score more, less, or is the difference not significant?
     """
     differences = {}
     for score in SCORES:
-        theirs, ours = material.pairs(reference, arm, score)
+        theirs, ours = material.pairs(baseline, arm, score)
         found = paired_difference(theirs, ours, seed=material.seed)
         if score == "em":
             only_ours = sum(one >= 100.0 > other for one, other in zip(ours, theirs, strict=True))
@@ -35,10 +35,10 @@ def against(material: Material, arm: Arm, reference: Arm) -> dict[str, Any]:
             "p": round(p, 4),
             "verdict": verdict(found, p),
         }
-    return {"reference": reference.name, **differences}
+    return {"reference": baseline.name, **differences}
 
 
-def reference_of(arm: Arm, arms: Sequence[Arm]) -> Arm | None:
+def baseline_of(arm: Arm, arms: Sequence[Arm]) -> Arm | None:
     """The row that an arm is compared with, of the same method and repetition.
 
     For an oracle or an ablation it is the row with the same settings without it; for swept settings the row with the
@@ -48,8 +48,8 @@ def reference_of(arm: Arm, arms: Sequence[Arm]) -> Arm | None:
         plain = replace(arm, oracles=(), without_deficits=())
         return plain if plain in arms else None
     alike = [one for one in arms if replace(one, assignments=arm.assignments) == arm]
-    reference = next((one for one in alike if not one.assignments), alike[0] if alike else None)
-    return None if reference == arm else reference
+    baseline = next((one for one in alike if not one.assignments), alike[0] if alike else None)
+    return None if baseline == arm else baseline
 
 
 def table(name: str, title: str, compared: Iterable[tuple[str, Mapping[str, Any]]]) -> Sequence[Table]:

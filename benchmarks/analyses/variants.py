@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from ..tables import Table
 from .analysis import Analysis, Figures, Material
-from .paired import against, reference_of, table
+from .paired import against, baseline_of, table
 
 
 def measure(material: Material) -> dict[str, Figures]:
     """Differences of every varied arm from its baseline row, which itself is left out."""
-    pairs = [(arm, reference_of(arm, material.arms)) for arm in material.arms if arm.variant and not arm.oracles]
+    pairs = [(arm, baseline_of(arm, material.arms)) for arm in material.arms if arm.variant and not arm.oracles]
     return {arm.name: against(material, arm, plain) for arm, plain in pairs if plain is not None}
 
 

@@ -81,7 +81,7 @@ def pooled(sides: Sequence[Side]) -> Side:
             "pool runs over different questions."
         )
     aspects = dict.fromkeys(aspect for side in sides for aspect in side.protocol)
-    told = {aspect: dict.fromkeys(side.protocol.get(aspect, "not stated") for side in sides) for aspect in aspects}
+    stated = {aspect: dict.fromkeys(side.protocol.get(aspect, "not stated") for side in sides) for aspect in aspects}
     return Side(
         name=sides[0].name,
         source=" and ".join(side.source for side in sides),
@@ -91,7 +91,7 @@ def pooled(sides: Sequence[Side]) -> Side:
             for side in sides
             for id_, scored in side.answers.items()
         },
-        protocol={aspect: " | ".join(values) for aspect, values in told.items()},
+        protocol={aspect: " | ".join(values) for aspect, values in stated.items()},
     )
 
 
@@ -185,11 +185,11 @@ def _models(rows: Sequence[Row]) -> dict[str, str]:
     return {"models of the calls": ", ".join(sorted(models))} if models else {}
 
 
-def _endpoint(told: Mapping[str, Any]) -> str:
+def _endpoint(endpoint: Mapping[str, Any]) -> str:
     """Provider, model and what the server reported about itself, without its address."""
-    identity = str(told.get("identity") or "")
+    identity = str(endpoint.get("identity") or "")
     known = "" if "//" in identity or not identity else f" ({identity})"
-    return f"{told.get('model')} at {told.get('provider')}{known}"
+    return f"{endpoint.get('model')} at {endpoint.get('provider')}{known}"
 
 
 def _calibration(config: Mapping[str, Any]) -> str:

@@ -81,9 +81,8 @@ class Player:
             raise DataFileError(f"{path.name} has the format {given!r} instead of {FORMAT}; record the run again.")
         lacking = [name for name in (*_HEAD, *(() if strict else _NAMED)) if name not in run]
         if lacking or run["provider"].get("name") not in providers():
-            raise DataFileError(
-                f"{path.name} does not say {' and '.join(lacking) or 'a known provider'}; record again."
-            )
+            fault = f"lacks {' and '.join(lacking)}" if lacking else "names an unknown provider"
+            raise DataFileError(f"{path.name} {fault}; record the run again.")
         try:
             return _read(path, lines)
         except _DAMAGE as error:

@@ -31,9 +31,9 @@ def scored(content: Row, question: Question, *, quotes: bool) -> dict[str, Any]:
     if content["error"] is not None:
         return {**head, **dict.fromkeys(_SCORES), **content, **facts, "support": None, "joint": None}
     score = score_answer(content["prediction"], question.golds)
-    told = [(title, index) for title, index in content["supporting_facts"]] if quotes else None
+    quoted = [(title, index) for title, index in content["supporting_facts"]] if quotes else None
     rounds = [{**round_, **_draft_scores(round_, question)} for round_ in content["rounds"]]
-    return {**head, **asdict(score), **content, "rounds": rounds, **facts, **supported(question, score, told)}
+    return {**head, **asdict(score), **content, "rounds": rounds, **facts, **supported(question, score, quoted)}
 
 
 def _draft_scores(round_: Row, question: Question) -> dict[str, float]:

@@ -50,8 +50,8 @@ def other_protocols(ours: Protocol) -> list[Table]:
 
 
 def _sources(rows: Sequence[PublishedRow]) -> str:
-    told = (f"{row.source} ({row.note})" if row.note else row.source for row in rows)
-    return f"Source: {'; '.join(dict.fromkeys(told))}."
+    reported = (f"{row.source} ({row.note})" if row.note else row.source for row in rows)
+    return f"Source: {'; '.join(dict.fromkeys(reported))}."
 
 
 def _cells(row: PublishedRow) -> Cells:

@@ -89,8 +89,8 @@ def _setting(config: RunConfig, summary: Mapping[str, Any]) -> str:
 
 
 def _protocol(ours: Protocol) -> str:
-    told = "; ".join(f"{aspect}: {words}" for aspect, words in ours.aspects().items() if words is not None)
-    return f"Protocol: {told}."
+    stated = "; ".join(f"{aspect}: {words}" for aspect, words in ours.aspects().items() if words is not None)
+    return f"Protocol: {stated}."
 
 
 def _text(section: Section, drawn: Mapping[str, str]) -> str:

@@ -107,8 +107,8 @@ def cost(methods: Methods, *, free: bool = False) -> Table:
         for method, figures in methods.items()
         if figures["llm_calls"]
     ]
-    told = ("completion tokens", *(["of which reasoning"] if reasoned else []), *(["replies cut"] if cut else []))
-    head = ("method", "F1", "calls", "prompt tokens", "of which cached", *told, "USD")
+    columns = ("completion tokens", *(["of which reasoning"] if reasoned else []), *(["replies cut"] if cut else []))
+    head = ("method", "F1", "calls", "prompt tokens", "of which cached", *columns, "USD")
     return Table(name="cost", title="Cost per question", head=head, rows=rows)
 
 

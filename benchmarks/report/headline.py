@@ -48,8 +48,8 @@ def _compared(summary: Summary, name: str, best: str, found: Mapping[str, Any], 
     theirs = with_interval(figures[best]["f1"], figures[best]["f1_ci95"])
     rival = f"{best} ({theirs})" if others == 1 else f"{best} ({theirs}), the best of the {others} other methods"
     gap = f"{signed(found['difference'], found['ci95'])} F1 points, {p_words(found['p'])}"
-    told = f"{name} ({scored} F1) {_PLACES[found['verdict']]} {rival}, over {counted(n, 'question')}"
-    return f"**{told}**: paired difference {gap} (percent, 95 % bootstrap intervals)."
+    stated = f"{name} ({scored} F1) {_PLACES[found['verdict']]} {rival}, over {counted(n, 'question')}"
+    return f"**{stated}**: paired difference {gap} (percent, 95 % bootstrap intervals)."
 
 
 def of_the_packaged_model(summary: Mapping[str, Any]) -> str:
@@ -75,11 +75,11 @@ def mixture(summary: Summary) -> str:
     """States which models answered which rows of a mixed run, with their calls; empty for other runs."""
     if not mixed(summary["methods"]):
         return ""
-    told = [
+    stated = [
         f"{name}: {', '.join(f'{model} ({calls})' for model, calls in figures.get('models', {}).items()) or 'unknown'}"
         for name, figures in summary["methods"].items()
     ]
-    return f"**Mixed models**: not every call was answered by the same model, in calls {'; '.join(told)}."
+    return f"**Mixed models**: not every call was answered by the same model, in calls {'; '.join(stated)}."
 
 
 def completeness(summary: Summary) -> str:

@@ -175,7 +175,7 @@ def _values(sweep: str) -> list[str]:
     if field not in _SWEPT:
         raise InputError(
             f"{field.upper()} cannot be swept within one run; run each value and compare the runs "
-            "with `python -m benchmarks.compare`."
+            "with `marag bench compare`."
         )
     return [f"{field.upper()}={value}" for value in given]
 

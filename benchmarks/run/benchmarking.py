@@ -354,15 +354,15 @@ def _close_record(
     """
     sha256 = hashlib.sha256((folder.path / SUMMARY).read_bytes()).hexdigest()
     recorder, player = conduct.recorder, conduct.player
-    told = []
+    notes = []
     if recorder is not None and player is not None:
         about = run_config(plan.config, plan.loaded, player.run.get("endpoints", {}), plan.sample)
         files = {name: about[name] for name in RECORDED_FILES}
         recorder.sign(player, {**player.run, **files, **recorded_table(plan.config, conduct)}, outcome.rows, sha256)
-        told.append(f"Record: {recorder.path}")
+        notes.append(f"Record: {recorder.path}")
     elif recorder is not None:
         recorder.finish(sha256)
-        told.append(f"Record: {recorder.path}")
+        notes.append(f"Record: {recorder.path}")
     elif player is not None and sha256 != player.summary_sha256:
         raise OtherBytesError(
             f"The replay's {SUMMARY} differs from the recorded one: the code that computes it has changed since "
@@ -370,10 +370,10 @@ def _close_record(
             "--replay ... --record FILE."
         )
     elif player is not None:
-        told.append(f"Replayed without a call: {SUMMARY} equals the recorded one, byte for byte.")
-        told += [] if conduct.strict else _changes(plan, player)
+        notes.append(f"Replayed without a call: {SUMMARY} equals the recorded one, byte for byte.")
+        notes += [] if conduct.strict else _changes(plan, player)
     if display_name not in ("json", "none"):
-        for sentence in told:
+        for sentence in notes:
             say(sentence)
 
 

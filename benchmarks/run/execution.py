@@ -89,7 +89,7 @@ class _Run:
     judge: Judge | None
     calls: dict[tuple[str, str], list[LedgerRow]] = field(default_factory=dict)
     spending: Spending = field(default_factory=Spending)
-    told: set[str] = field(default_factory=set)
+    reported: set[str] = field(default_factory=set)
 
     def hear(self, call: LedgerRow) -> None:
         """Keep a call while its question is in progress, for the row of a question that fails."""
@@ -112,8 +112,8 @@ class _Run:
             if error.stops_run:
                 self.spending.end(question.id, arm.name, error)
                 raise
-            if isinstance(error, ExtensionError) and str(error) not in self.told:
-                self.told.add(str(error))
+            if isinstance(error, ExtensionError) and str(error) not in self.reported:
+                self.reported.add(str(error))
                 _LOG.error("%s", error, exc_info=error.__cause__)
             row = failed_row(question, arm.name, error, total(calls), latency_s=self._seconds(question, arm, started))
         else:

@@ -106,16 +106,16 @@ def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
 
 
 def _served_alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    if {role: _without(told, "identity") for role, told in one.items()} != {
-        role: _without(told, "identity") for role, told in other.items()
+    if {role: _without(described, "identity") for role, described in one.items()} != {
+        role: _without(described, "identity") for role, described in other.items()
     }:
         return False
-    pairs = [(told["identity"], other[role]["identity"]) for role, told in one.items()]
+    pairs = [(described["identity"], other[role]["identity"]) for role, described in one.items()]
     return all(first == second or "//" in first or "//" in second for first, second in pairs)
 
 
 def _without(value: Any, name: str) -> Any:
-    return {key: told for key, told in value.items() if key != name} if isinstance(value, dict) else value
+    return {key: described for key, described in value.items() if key != name} if isinstance(value, dict) else value
 
 
 def _code_words(code: Mapping[str, Any]) -> str:

@@ -135,13 +135,13 @@ def differences(theirs: Protocol, ours: Protocol) -> list[str]:
     """
     measured, other = ours.aspects(), theirs.aspects()
     pairs = [(aspect, other[aspect], words) for aspect, words in measured.items() if words is not None]
-    told = [
+    lines = [
         f"{aspect}: {published}, ours {words}"
         for aspect, published, words in pairs
         if published is not None and published.casefold() != words.casefold()
     ]
     untold = [aspect for aspect, published, _ in pairs if published is None]
-    return told + ([f"not stated: {', '.join(untold)}"] if untold else [])
+    return lines + ([f"not stated: {', '.join(untold)}"] if untold else [])
 
 
 def evidence_words(kind: str | None, pooled: int | None) -> str | None:

@@ -281,14 +281,14 @@ def recorded_settings(run: Mapping[str, Any]) -> Settings:
 @cache
 def _recordable() -> frozenset[str]:
     """Names of the settings that a record may contain, including the user's own files, so that they can be refused."""
-    told = {"llm_base_url", "embedded_model_path", *OWN_FILES}  # only the names of the first two
+    recorded = {"llm_base_url", "embedded_model_path", *OWN_FILES}  # only the names of the first two
     local = (Path, Path | None, Url | None)
     return frozenset(
         name
         for name, field in Settings.model_fields.items()
         if not name.endswith(("_key", "_token"))
         and name not in _OF_THIS_MACHINE
-        and (name in told or field.annotation not in local)
+        and (name in recorded or field.annotation not in local)
     )
 
 

@@ -65,9 +65,9 @@ def badfiles(
         print_json(result)
         return
     for way in ("command line", "uploads"):
-        told: Any = result[way]
-        say(f"{way}: {told['as_expected']} of {len(wanted)} as expected, {told['seconds']:.0f} s in all")
-        for line in told["otherwise"]:
+        measured: Any = result[way]
+        say(f"{way}: {measured['as_expected']} of {len(wanted)} as expected, {measured['seconds']:.0f} s in all")
+        for line in measured["otherwise"]:
             say(f"  {line}")
     say(f"largest process: {result['largest_process_mb']} MB")
 
@@ -89,8 +89,8 @@ def allowed(sentence: str) -> set[str]:
     return kinds | (set(REFUSAL_KINDS) if re.search(r"accept.* or refuse$", clause) else set())
 
 
-def _compared(told: tuple[Mapping[str, str], float], wanted: Mapping[str, str], *, exact: bool) -> dict[str, Any]:
-    outcomes, seconds = told
+def _compared(measured: tuple[Mapping[str, str], float], wanted: Mapping[str, str], *, exact: bool) -> dict[str, Any]:
+    outcomes, seconds = measured
     otherwise = []
     for name, sentence in wanted.items():
         found, may = outcomes.get(name, "no outcome reported"), allowed(sentence)

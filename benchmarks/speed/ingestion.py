@@ -85,8 +85,8 @@ def _write(docs: Path, documents: int, *, version: int) -> None:
             continue
         changed = version if number % 7 == version % 7 else number % 7
         context = rows[number % len(rows)]["context"]
-        told = "\n\n".join(f"## {title}\n\n{' '.join(sentences)}" for title, sentences in context)
-        path.write_text(f"# Document {number}, version {changed}\n\n{told}\n", "utf-8")
+        sections = "\n\n".join(f"## {title}\n\n{' '.join(sentences)}" for title, sentences in context)
+        path.write_text(f"# Document {number}, version {changed}\n\n{sections}\n", "utf-8")
 
 
 def _timed(docs: Path, data: Path) -> float:

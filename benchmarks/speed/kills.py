@@ -231,12 +231,12 @@ def _billing(behaviour: Behaviour, bills: list[Decimal], missing: float, seed: i
         cost = price(usage, model=body["model"], prices="deepseek", at=datetime.now(UTC))
         assert cost is not None
         bills.append(cost.usd)
-        told = {
+        wire_usage = {
             "prompt_tokens": usage.prompt,
             "completion_tokens": usage.completion,
             "prompt_cache_hit_tokens": usage.cache_hit,
         }
-        return replace(reply, usage=None if chance.random() < missing else told)
+        return replace(reply, usage=None if chance.random() < missing else wire_usage)
 
     return billed
 

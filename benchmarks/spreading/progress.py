@@ -16,7 +16,7 @@ def shown(carry_out: CarryOut, shards: int, figures: Silent) -> CarryOut:
     """The same, with a line on stderr for each shard that ends; `figures` counts the rows of finished ones."""
     finished: list[str] = []
 
-    def told(tasks: Sequence[ShardTask]) -> Iterator[ShardOutcome]:
+    def reporting(tasks: Sequence[ShardTask]) -> Iterator[ShardOutcome]:
         for outcome in carry_out(tasks):
             if outcome.code:
                 why = "stopped at its share of the cost limit" if outcome.at_limit else "ended with an error"
@@ -30,7 +30,7 @@ def shown(carry_out: CarryOut, shards: int, figures: Silent) -> CarryOut:
                 )
             yield outcome
 
-    return told
+    return reporting
 
 
 def _count(outcome: ShardOutcome, figures: Silent) -> int:

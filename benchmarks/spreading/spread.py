@@ -111,13 +111,13 @@ def _unfinished(outcomes: Sequence[ShardOutcome], folder: Path, spent: Decimal, 
     for outcome in failed:
         if not outcome.at_limit:
             complain(f"Shard {outcome.shard}: {outcome.said or f'ended with exit code {outcome.code}'}")
-    told = f"{len(failed)} of {len(outcomes)} shards did not finish."
+    failures = f"{len(failed)} of {len(outcomes)} shards did not finish."
     start_over = f"to start over, delete {str(folder)!r} first."
     if limit is None or not any(outcome.at_limit for outcome in failed):
-        return ShardFailedError(f"{told} The same command continues them; {start_over}")
+        return ShardFailedError(f"{failures} The same command continues them; {start_over}")
     return CostLimitError(
-        f"{told} The run has spent {spent:.6f} USD of its limit of {limit} USD, and the next call could cost more than "
-        f"is left. The same command with a higher cost limit continues them; {start_over}"
+        f"{failures} The run has spent {spent:.6f} USD of its limit of {limit} USD, and the next call could cost more "
+        f"than is left. The same command with a higher cost limit continues them; {start_over}"
     )
 
 

@@ -26,7 +26,7 @@ from meta_agent_rag.errors import (
 from meta_agent_rag.llm.transport import Request
 from meta_agent_rag.testing import ScriptedModel, universal_reply
 from tests.loop import EVIDENCE, QUESTION
-from tests.methods import CALLED, Shelf, answered, shelf
+from tests.methods import CALLED, ListRetriever, answered, numbered_passages
 
 ROOT = Path(__file__).parents[2]
 METHODS = discover_methods()
@@ -128,7 +128,7 @@ class TestEveryMethod:
         assert all(run.prompt(request.stage).count(QUESTION) >= 1 for request in run.model.requests)
 
     async def test_it_answers_with_a_retriever(self, method: Method, tmp_path: Path) -> None:
-        retriever = Shelf(shelf(40))
+        retriever = ListRetriever(numbered_passages(40))
         run = await answered(tmp_path, method.name, at_every_stage(endless), "RETRIEVAL_TOP_K=4", retriever=retriever)
         known = [found.passage.id for found in run.answer.evidence]
         assert run.answer.short_answer.strip()
@@ -159,15 +159,24 @@ class TestEveryMethod:
 @each_baseline
 @pytest.mark.parametrize("fault", [CostLimitError("no"), ContextWindowError("no")])
 async def test_later_failures_are_raised(name: str, fault: MetaRagError, tmp_path: Path) -> None:
-    calls = len((await answered(tmp_path, name, at_every_stage(endless), retriever=Shelf(shelf(40)))).answer.calls)
+    calls = len(
+        (
+            await answered(tmp_path, name, at_every_stage(endless), retriever=ListRetriever(numbered_passages(40)))
+        ).answer.calls
+    )
     for made in range(calls):
         with pytest.raises(type(fault)):
-            await answered(tmp_path, name, at_every_stage(failing_after(made, fault)), retriever=Shelf(shelf(40)))
+            await answered(
+                tmp_path,
+                name,
+                at_every_stage(failing_after(made, fault)),
+                retriever=ListRetriever(numbered_passages(40)),
+            )
 
 
 @each_baseline
 async def test_it_terminates_with_a_never_ending_model(name: str, tmp_path: Path) -> None:
-    run = await answered(tmp_path, name, at_every_stage(endless), retriever=Shelf(shelf(200)))
+    run = await answered(tmp_path, name, at_every_stage(endless), retriever=ListRetriever(numbered_passages(200)))
     assert len(run.answer.calls) <= MAX_CALLS
     assert run.answer.rounds[-1].index == run.answer.chosen == len(run.answer.rounds) - 1
     assert sum(round_.calls for round_ in run.answer.rounds) == len(run.answer.calls)
@@ -191,7 +200,7 @@ async def test_it_terminates_with_a_never_ending_model(name: str, tmp_path: Path
     ids=["prose", "nothing", "white space", "no keys", "a list", "blank", "repeated", "looking", "unfinished"],
 )
 async def test_malformed_intermediate_replies_still_lead_to_an_answer(name: str, step: Any, tmp_path: Path) -> None:
-    for retriever in (None, Shelf(())):
+    for retriever in (None, ListRetriever(())):
         run = await answered(tmp_path, name, {"step": step}, retriever=retriever)
         assert run.answer.short_answer == "scripted"
         assert len(run.answer.calls) <= MAX_CALLS + 6, "each malformed reply is requested once more"
@@ -206,7 +215,7 @@ async def test_a_malformed_final_answer_yields_no_answer(name: str, tmp_path: Pa
 @each_baseline
 async def test_earlier_evidence_stays_at_the_start_of_the_prompt(name: str, tmp_path: Path) -> None:
     """New evidence is appended, so that the provider's prefix cache still applies."""
-    run = await answered(tmp_path, name, at_every_stage(endless), retriever=Shelf(shelf(40)))
+    run = await answered(tmp_path, name, at_every_stage(endless), retriever=ListRetriever(numbered_passages(40)))
     shown = [
         re.findall(r'<passage n="\d+" title="(.*?)">', request.messages[-1].content) for request in run.model.requests
     ]

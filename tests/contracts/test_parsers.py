@@ -219,8 +219,8 @@ def test_docx_reads_rows_and_cells_inside_content_controls() -> None:
         f"<w:tr>{cell('Town')}{cell('Oslo')}</w:tr>",
     )
     document = read("a.docx", word_archive(f"<w:tbl>{''.join(rows)}</w:tbl>"))
-    told = [line.split(" | ") for line in document.text.splitlines()]
-    assert told == [["Limit", "4711 EUR"], ["Term", "inner"], ["Town", "Oslo"]]
+    reported = [line.split(" | ") for line in document.text.splitlines()]
+    assert reported == [["Limit", "4711 EUR"], ["Term", "inner"], ["Town", "Oslo"]]
 
 
 def test_docx_zip_bombs_are_rejected_before_extraction() -> None:

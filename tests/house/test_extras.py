@@ -23,6 +23,7 @@ from meta_agent_rag.settings import Settings
 ROOT = Path(__file__).parents[2]
 MOST_IN_THE_CORE = 16
 OURS = {"meta_agent_rag", "benchmarks"}
+SERVERS = [f"--set={name}=http://127.0.0.1:1" for name in ("QDRANT_URL", "ELASTICSEARCH_URL")]
 
 
 @cache
@@ -102,27 +103,28 @@ def test_every_import_is_in_the_core_or_in_an_extra() -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "extra", "command"),
+    ("module", "extra", "command", "named"),
     [
-        ("gradio", "demo", ["demo"]),
-        ("fastapi", "service", ["serve"]),
-        ("mcp", "mcp", ["mcp"]),
-        ("pypdf", "ingest", ["ingest", ".", "--corpus", "mine"]),
-        ("prompt_toolkit", "chat", ["chat"]),
-        ("sqlalchemy", "service", ["keys", "list"]),
-        ("icu4py", "grounding", ["ask", "--grounded", "Who?"]),
+        ("gradio", "demo", ["demo"], "`marag demo`"),
+        ("fastapi", "service", ["serve"], "`marag serve`"),
+        ("mcp", "mcp", ["mcp"], "`marag mcp`"),
+        ("pypdf", "ingest", ["ingest", ".", "--corpus", "mine"], "`marag ingest`"),
+        ("prompt_toolkit", "chat", ["chat"], "`marag chat`"),
+        ("sqlalchemy", "service", ["keys", "list"], "`marag keys list`"),
+        ("icu4py", "grounding", ["ask", "--grounded", "Who?"], "`marag ask --grounded`"),
+        ("grpc", "servers", ["ask", "Who?", *SERVERS], "QDRANT_URL"),
     ],
 )
 def test_a_command_names_its_missing_extra(
-    module: str, extra: str, command: list[str], monkeypatch: pytest.MonkeyPatch
+    module: str, extra: str, command: list[str], named: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in [name for name in sys.modules if name == module or name.startswith(("meta_agent_rag.service.",))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, module, None)
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 2
-    assert result.stderr.count("\n") == 1
-    assert f'needs the extra "{extra}"; install it: pip install "meta-agent-rag[{extra}]".' in result.stderr
+    remedy = f'{named} needs the extra "{extra}"; install it: pip install "meta-agent-rag[{extra}]".'
+    assert result.stderr.splitlines()[-1] == remedy
 
 
 def test_without_encoder_extras_defaults_fall_back_and_chosen_encoders_fail(monkeypatch: pytest.MonkeyPatch) -> None:

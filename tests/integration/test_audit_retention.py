@@ -203,21 +203,21 @@ async def test_the_commands_only_report_unless_yes_is_given(tmp_path: Path) -> N
         assert done.exit_code == 0, done.output
         return dict(json.loads(done.stdout))
 
-    async def told(*words: str) -> dict[str, Any]:
+    async def reported(*words: str) -> dict[str, Any]:
         return await asyncio.to_thread(run, *words)
 
-    assert await told("prune") == {"records": 3, "sessions": 0, "done": False}
-    assert (await told("archive"))["records"] == 2
+    assert await reported("prune") == {"records": 3, "sessions": 0, "done": False}
+    assert (await reported("archive"))["records"] == 2
     assert not (data / "audit" / "archive").exists(), "nothing has been archived yet"
-    assert await told("prune", "--yes") == {"records": 3, "sessions": 0, "done": True}
-    (file, *_) = (await told("archive", "--yes"))["files"]
+    assert await reported("prune", "--yes") == {"records": 3, "sessions": 0, "done": True}
+    (file, *_) = (await reported("archive", "--yes"))["files"]
     shown = await asyncio.to_thread(CliRunner().invoke, app, ["audit", "read", file])
     assert "-         speed: Who designed the mill" in shown.stdout, "its mode is unknown"
     found = {"client": "one", "records": 5, "database": 1, "archives": 1, "spool": 2, "uploads": 1}
-    assert await told("forget", "one") == {**found, "done": False}
-    assert await told("forget", "one", "--yes") == {**found, "done": True}
-    assert (await told("forget", "one"))["records"] == 0
-    assert (await told("forget", "two"))["records"] == 4
+    assert await reported("forget", "one") == {**found, "done": False}
+    assert await reported("forget", "one", "--yes") == {**found, "done": True}
+    assert (await reported("forget", "one"))["records"] == 0
+    assert (await reported("forget", "two"))["records"] == 4
     assert [path.name for path in (data / "uploads" / ".waiting").iterdir()] == ["1" * 32]
     assert json.loads((data / "audit" / "refused.jsonl").read_text()) == {"client_id": "two"}
     for words in (["read", "none.gz"], ["prune", "--set", "AUDIT_WARM_DAYS=1"]):
@@ -230,11 +230,11 @@ class _Interrupted(AuditLog):
     """Pauses after reading the rows to insert, until the test resumes it."""
 
     reached: asyncio.Event = field(default_factory=asyncio.Event)
-    told: asyncio.Event = field(default_factory=asyncio.Event)
+    reported: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def _insert(self, rows: Sequence[Row]) -> None:
         self.reached.set()
-        await self.told.wait()
+        await self.reported.wait()
         await super()._insert(rows)
 
 
@@ -248,7 +248,7 @@ async def test_rows_being_written_are_deleted_too(tmp_path: Path) -> None:
         await service.reached.wait()
         forgetting = asyncio.create_task(forget(settings, engine, spool, "one"))
         await asyncio.wait({forgetting}, timeout=0.5)
-        service.told.set()
+        service.reported.set()
         await draining
         assert (await forgetting).spool == 2
         assert (await traces(settings, engine, spool, "one")).total == 0

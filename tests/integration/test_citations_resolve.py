@@ -47,7 +47,7 @@ MARKDOWN = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class Case:
     """A question, the sentence that answers it, and the sentence's location."""
 
     question: str
@@ -58,25 +58,25 @@ class Asked:
 
 
 ASKED = (
-    Asked(question="Who built the mill of Harrow?", sentence=PAGES[0][1], file="works.pdf", page=1, section="Mills"),
-    Asked(question="Who hung the gates of the lock?", sentence=PAGES[1][1], file="works.pdf", page=2, section="Locks"),
-    Asked(question="Who kept the bell of the ferry?", sentence=PAGES[2][1], file="works.pdf", page=3, section="Locks"),
-    Asked(
+    Case(question="Who built the mill of Harrow?", sentence=PAGES[0][1], file="works.pdf", page=1, section="Mills"),
+    Case(question="Who hung the gates of the lock?", sentence=PAGES[1][1], file="works.pdf", page=2, section="Locks"),
+    Case(question="Who kept the bell of the ferry?", sentence=PAGES[2][1], file="works.pdf", page=3, section="Locks"),
+    Case(
         question="Who grafted the first tree of Lindal?",
         sentence="Peter Vane grafted the first tree in 1655.",
         file="farms.docx", page=None, section="Orchards",
     ),
-    Asked(
+    Case(
         question="Who wrote the oldest manual of beekeeping?",
         sentence="Clara Witt wrote the oldest manual of beekeeping there.",
         file="farms.docx", page=None, section="Beekeeping",
     ),
-    Asked(
+    Case(
         question="Who ground the telescope on Mount Sill?",
         sentence="Its telescope was ground by Emil Haas in 1888.",
         file="sky.md", page=None, section="Observatory",
     ),
-    Asked(
+    Case(
         question="Who reads the gauges of the weather station?",
         sentence="Ida Lund reads the gauges at dawn.",
         file="sky.md", page=None, section="Weather station",
@@ -140,7 +140,7 @@ def document_in(file: Path) -> Document:
     return read_document(File(name=file.name, content=file.read_bytes(), unpacked_bytes=10_000_000))
 
 
-def assert_in_place(citation: Citation, asked: Asked, folder: Path, sources: dict[str, str]) -> None:
+def assert_in_place(citation: Citation, asked: Case, folder: Path, sources: dict[str, str]) -> None:
     """Check document, page, section, span and snippet against the file itself."""
     file = folder / asked.file
     assert Path(sources[citation.doc_id]) == file
@@ -174,7 +174,7 @@ def rendered(style: str, citation: Citation) -> str:
     return f'[Source: {place}{page} - "{citation.snippet}"]'
 
 
-async def ask_all(settings: Settings, encoder: AsyncEncoder) -> list[tuple[Asked, GroundedAnswer]]:
+async def ask_all(settings: Settings, encoder: AsyncEncoder) -> list[tuple[Case, GroundedAnswer]]:
     async with companion(settings, encoder) as asking:
         return [(one, (await asking(one.question, one.question)).grounded) for one in ASKED]
 

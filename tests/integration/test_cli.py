@@ -47,6 +47,22 @@ def test_help_lists_every_command() -> None:
     assert all(name in result.output for name in EVERY_COMMAND)
 
 
+@pytest.mark.parametrize("command", ["compare", "import", "speed", "speed retrieval"])
+def test_help_of_a_benchmark_shows_the_command_as_typed(command: str) -> None:
+    result = marag("bench", *command.split(), "--help")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith(f"Usage: marag bench {command} [OPTIONS]")
+
+
+def test_a_measurement_without_its_extra_is_named_as_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith(("meta_agent_rag.service.", "benchmarks.speed."))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    result = marag("bench", "speed", "audit")
+    assert result.exit_code == 2
+    assert result.stderr.startswith('`marag bench speed audit` needs the extra "service"; install it: ')
+
+
 def test_ask_answers_from_the_sample_corpus() -> None:
     with loopback_server(helpful()) as server:
         result = marag("ask", "Who designed the bridge?", "--json", **deepseek(server.base_url))
@@ -64,7 +80,7 @@ def test_ask_shows_rounds_and_sources() -> None:
         result = marag("ask", "Who", "designed", "the", "bridge?", "--trace", **deepseek(server.base_url))
     assert result.exit_code == 0, result.output
     assert "Round 0 (chosen)" in result.stdout
-    assert "monitor: accepts it for lack of a better answer" in result.stdout
+    assert "monitor: accepts it because no better answer was found" in result.stdout
     assert "[1] " in result.stdout
 
 

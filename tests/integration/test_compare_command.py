@@ -232,8 +232,8 @@ def test_a_policy_is_fitted_and_evaluated_on_other_questions(tmp_path: Path) -> 
     fitted, cosine = json.loads(measured.stdout)["monitors"]
     assert fitted["auroc"] > 0.75 > cosine["auroc"]
 
-    told = run_calibrate("fresh", "--evaluate", file).stdout
-    assert "Fitted with: flash 'f', pro 'p'" in told
+    reported = run_calibrate("fresh", "--evaluate", file).stdout
+    assert "Fitted with: flash 'f', pro 'p'" in reported
 
     hidden = [{**row, "id": f"other-{row['id']}"} for row in telling(150, seed=1)]
     write_run(tmp_path / "RESULTS" / "hidden", hidden, dataset="renamed")

@@ -111,12 +111,12 @@ def test_a_dry_run_makes_no_call_and_extrapolates_an_earlier_run(tmp_path: Path)
         done = in_process(words, env)
         assert done.exit_code == 0, done.output
         assert len(server.bodies) == asked
-        told = json.loads(done.stdout)
-        rows = {row["method"]: row for row in told["rows"]}
+        reported = json.loads(done.stdout)
+        rows = {row["method"]: row for row in reported["rows"]}
         spent = figures(only_run(tmp_path))
         assert rows["metarag"]["calls"] == 5 * spent["llm_calls"]
         assert abs(rows["metarag"]["cost_usd"] - 5 * spent["cost_usd"]) < 1e-9
-        assert "react" in told["unknown"]
+        assert "react" in reported["unknown"]
         probed = in_process([*words, "--probe", "1"], env)
         assert probed.exit_code == 0, probed.output
         assert json.loads(probed.stdout)["unknown"] == []
@@ -130,13 +130,13 @@ def test_a_dry_run_covers_judge_and_oracle_and_reports_other_settings(tmp_path: 
         assert in_process(["--n", "2", *words], env).exit_code == 0
         calls = [row["method"] for row in lines(only_run(tmp_path) / "calls.jsonl")]
         estimate = ["--n", "4", *words, "--dry-run"]
-        told = json.loads(in_process([*estimate, "--display", "json"], env).stdout)
+        reported = json.loads(in_process([*estimate, "--display", "json"], env).stdout)
         shown = in_process([*estimate, "--display", "plain", "--set", "EVIDENCE_TOKENS=1000"], env)
-    assert told["unknown"] == []
-    expected = {row["method"]: row["calls"] for row in told["rows"]}
+    assert reported["unknown"] == []
+    expected = {row["method"]: row["calls"] for row in reported["rows"]}
     assert expected == {name: 2 * calls.count(name) for name in expected}
     assert set(expected) == set(calls) > {"metarag", "judge"}
-    assert all(row["other_settings"] == [] for row in told["rows"])
+    assert all(row["other_settings"] == [] for row in reported["rows"])
     assert "measured under different settings: EVIDENCE_TOKENS" in shown.stdout
 
 

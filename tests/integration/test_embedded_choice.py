@@ -48,8 +48,8 @@ def run(*words: str, **env: str) -> Result:
 
 
 def config(folder: Path) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads((folder / "config.json").read_text())
-    return told
+    reported: dict[str, Any] = json.loads((folder / "config.json").read_text())
+    return reported
 
 
 @pytest.mark.slow
@@ -59,11 +59,11 @@ def test_resumed_and_replayed_runs_keep_the_model() -> None:
     begun = run(*asked, "--output-dir", "first", "--record", "record.jsonl.gz")
     assert begun.exit_code == 0, begun.output
     (first,) = Path("first").iterdir()
-    told = config(first)
-    assert told["settings"]["embedded_model"] == SMALL
-    assert told["provider"]["models"] == {"flash": STEM, "pro": STEM}
-    assert told["provider"]["embedded_model"] == f"{STEM}.gguf"
-    assert {one["identity"].rpartition("-")[0] for one in told["endpoints"].values()} == {f"embedded:{STEM}"}
+    reported = config(first)
+    assert reported["settings"]["embedded_model"] == SMALL
+    assert reported["provider"]["models"] == {"flash": STEM, "pro": STEM}
+    assert reported["provider"]["embedded_model"] == f"{STEM}.gguf"
+    assert {one["identity"].rpartition("-")[0] for one in reported["endpoints"].values()} == {f"embedded:{STEM}"}
 
     files.append(downloaded(LARGE))
     resumed = run("--resume", str(first))
@@ -77,6 +77,6 @@ def test_resumed_and_replayed_runs_keep_the_model() -> None:
     replayed = run("--replay", "record.jsonl.gz", "--output-dir", "second")
     assert replayed.exit_code == 0, replayed.output
     (second,) = Path("second").iterdir()
-    assert config(second)["provider"] == told["provider"]
+    assert config(second)["provider"] == reported["provider"]
     rows = [json.loads((folder / "samples.jsonl").read_text()) for folder in (first, second)]
     assert rows[0] == rows[1]

@@ -76,11 +76,11 @@ async def test_the_ledger_agrees_with_the_bill(serve: Serve, tmp_path: Path) -> 
                     for stage in ("write", "rewrite")
                 ]
                 await asyncio.gather(*calls)
-        told = total(rows).cost_usd
-    assert told is not None
-    assert told * 10**12 == sum(billed)
+        reported = total(rows).cost_usd
+    assert reported is not None
+    assert reported * 10**12 == sum(billed)
     assert len(billed) > CALLS
-    assert total(read_ledger(tmp_path / "data" / "ledger.jsonl")).cost_usd == told
+    assert total(read_ledger(tmp_path / "data" / "ledger.jsonl")).cost_usd == reported
 
 
 def _same(moment: datetime) -> datetime:

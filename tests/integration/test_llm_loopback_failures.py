@@ -297,9 +297,9 @@ async def test_the_balance_is_parsed(serve: Serve) -> None:
     server.account = ServerReply(body={"is_available": False, "balance_infos": [info], "more": "fields"})
     balance = await account_balance(settings_for(server))
     assert balance.is_available is False
-    (told,) = balance.balance_infos
-    assert (told.currency, told.total_balance) == ("USD", Decimal("7.50"))
-    assert (told.granted_balance, told.topped_up_balance) == (Decimal("0.50"), Decimal("7.00"))
+    (reported,) = balance.balance_infos
+    assert (reported.currency, reported.total_balance) == ("USD", Decimal("7.50"))
+    assert (reported.granted_balance, reported.topped_up_balance) == (Decimal("0.50"), Decimal("7.00"))
     assert server.bodies == []
 
 

@@ -74,10 +74,10 @@ def test_the_list_shows_size_licence_memory_and_the_choice_of_auto(monkeypatch: 
     assert lines["phi-4-mini"].endswith("MIT")
     assert "1.1 GB" in lines["qwen2.5-1.5b"]
     assert shown.endswith("`auto` chooses qwen2.5-1.5b.\n")
-    told = {row["name"]: row for row in json.loads(marag("models", "--json").stdout)}
-    assert [name for name, row in told.items() if row["downloaded"]] == ["qwen2.5-1.5b", "qwen2.5-7b"]
-    assert [name for name, row in told.items() if row["auto"]] == ["qwen2.5-1.5b"]
-    assert told["qwen2.5-1.5b"]["memory"] > told["qwen2.5-1.5b"]["bytes"]
+    reported = {row["name"]: row for row in json.loads(marag("models", "--json").stdout)}
+    assert [name for name, row in reported.items() if row["downloaded"]] == ["qwen2.5-1.5b", "qwen2.5-7b"]
+    assert [name for name, row in reported.items() if row["auto"]] == ["qwen2.5-1.5b"]
+    assert reported["qwen2.5-1.5b"]["memory"] > reported["qwen2.5-1.5b"]["bytes"]
 
 
 def test_without_downloads_auto_uses_the_packaged_model() -> None:

@@ -141,10 +141,10 @@ class TestOutsideAClone:
     def test_the_setting_chooses_the_folder(self, tmp_path: Path) -> None:
         made = marag("new", "operator", "mine", "--json", OPERATORS_DIR="some where/operators")
         assert made.exit_code == 0, made.output
-        told = json.loads(made.stdout)
-        assert told["files"] == ["some where/operators/mine.py", "some where/operators/tests/test_operator_mine.py"]
-        assert told["next"].startswith("`python -m pytest 'some where/operators'/tests` shows it at work; ")
-        assert files_here() == set(told["files"])
+        reported = json.loads(made.stdout)
+        assert reported["files"] == ["some where/operators/mine.py", "some where/operators/tests/test_operator_mine.py"]
+        assert reported["next"].startswith("`python -m pytest 'some where/operators'/tests` shows it at work; ")
+        assert files_here() == set(reported["files"])
         whole = tmp_path / "whole"
         made = marag("new", "operator", "another", "--json", OPERATORS_DIR=str(whole))
         assert str(whole / "another.py") in json.loads(made.stdout)["files"]

@@ -48,8 +48,8 @@ def test_the_results_match_their_readme(record: Path, tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     (folder,) = results.iterdir()
     methods = summary(folder)["methods"]
-    told = (RESULTS / "README.md").read_text(encoding="utf-8")
-    row = next(line for line in told.splitlines() if line.startswith(f"| `{record.relative_to(RESULTS)}` |"))
+    shown = (RESULTS / "README.md").read_text(encoding="utf-8")
+    row = next(line for line in shown.splitlines() if line.startswith(f"| `{record.relative_to(RESULTS)}` |"))
     # in other records, their own methods or rows, in record order
     held = [figures for name in ("standard_rag", "metarag") if (figures := methods.get(name))] or list(methods.values())
     for score in ("em", "f1"):
@@ -183,9 +183,9 @@ def test_the_reference_contains_the_table(replayed: Path) -> None:
         .partition("## The recorded sample run")[2]
     )
     for name, figures in summary(replayed)["methods"].items():
-        told = re.search(rf"^\| `{name}` \| (.*) \|$", guide, re.MULTILINE)
-        assert told is not None, f"{name} is missing from the table"
-        em, f1, calls = (cell.strip() for cell in told[1].split("|")[:3])
+        shown = re.search(rf"^\| `{name}` \| (.*) \|$", guide, re.MULTILINE)
+        assert shown is not None, f"{name} is missing from the table"
+        em, f1, calls = (cell.strip() for cell in shown[1].split("|")[:3])
         for said, score in ((em, "em"), (f1, "f1")):
             low, high = figures[f"{score}_ci95"]
             assert said == f"{figures[score]:.1f} [{low:.1f}, {high:.1f}]", name
@@ -197,16 +197,16 @@ def test_two_methods_compare_as_counted_by_hand(replayed: Path) -> None:
     # metarag wins sample-037 (2/19 against 0) and loses sample-006, sample-010 (1/7 against 1/2) and sample-048
     done = CliRunner().invoke(compare, [str(replayed), "--method-a", "standard_rag", "--method-b", "metarag", "--json"])
     assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    counts = [told[name] for name in ("both_right", "only_a_right", "only_b_right", "neither_right")]
+    shown = json.loads(done.stdout)
+    counts = [shown[name] for name in ("both_right", "only_a_right", "only_b_right", "neither_right")]
     assert counts == [0, 2, 0, 8]
-    assert told["mcnemar_p"] == 0.5  # two-sided: two heads in two tosses
-    assert (told["wins"], told["losses"], told["ties"]) == (1, 3, 6)
-    assert [row["id"] for row in told["won"]] == ["sample-037"]
-    assert {row["id"] for row in told["lost"]} == {"sample-006", "sample-010", "sample-048"}
-    assert told["scores"]["f1"]["a"]["mean"] == pytest.approx(100 * 3 / 10)
-    assert told["scores"]["f1"]["b"]["mean"] == pytest.approx(100 * (1 / 7 + 1 / 2 + 2 / 19) / 10, abs=1e-4)
-    assert told["permutation_p"] == 4 / 16  # of the 16 sign patterns of four differences, 4 are as extreme
+    assert shown["mcnemar_p"] == 0.5  # two-sided: two heads in two tosses
+    assert (shown["wins"], shown["losses"], shown["ties"]) == (1, 3, 6)
+    assert [row["id"] for row in shown["won"]] == ["sample-037"]
+    assert {row["id"] for row in shown["lost"]} == {"sample-006", "sample-010", "sample-048"}
+    assert shown["scores"]["f1"]["a"]["mean"] == pytest.approx(100 * 3 / 10)
+    assert shown["scores"]["f1"]["b"]["mean"] == pytest.approx(100 * (1 / 7 + 1 / 2 + 2 / 19) / 10, abs=1e-4)
+    assert shown["permutation_p"] == 4 / 16  # of the 16 sign patterns of four differences, 4 are as extreme
 
 
 def test_flips_are_as_counted_by_hand(replayed: Path) -> None:

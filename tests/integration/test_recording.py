@@ -220,7 +220,7 @@ def test_a_mismatched_record_is_rejected_in_one_sentence(tmp_path: Path) -> None
     refused(
         [line.replace(b'"prediction": ', b'"predicted": ') for line in whole], "has a damaged row, of 'metarag' for"
     )
-    refused([whole[0].replace(b'"arms"', b'"legs"'), *whole[1:]], "does not say arms")
+    refused([whole[0].replace(b'"arms"', b'"legs"'), *whole[1:]], "lacks arms; record the run again")
     refused([whole[0].replace(b'"quotes"', b'"cites"'), *whole[1:]], "has a damaged line")
     for words in ((), ("--strict",)):
         changed = [*whole[:-2], b'{"summary": {"sha256": "0"}}']

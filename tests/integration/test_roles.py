@@ -98,15 +98,15 @@ def test_the_run_and_its_record_name_the_endpoints_without_secrets(
     folder = only_run(tmp_path)
     config = json.loads((folder / "config.json").read_text())
     head = json.loads(kept.read_text().splitlines()[0])["run"]
-    for told in (config["endpoints"], head["endpoints"]):
-        assert {role: (one["provider"], one["model"]) for role, one in told.items()} == {
+    for reported in (config["endpoints"], head["endpoints"]):
+        assert {role: (one["provider"], one["model"]) for role, one in reported.items()} == {
             "writer": ("deepseek", "deepseek-v4-flash"),
             "look_up": ("deepseek", "deepseek-v4-flash"),
             "second_route": ("openai", "gpt-4.1"),
             "critic": ("openai", "gpt-4.1"),
             "judge": ("llama_server", "judge-7b"),
         }
-        assert told["judge"]["identity"].startswith("llama_server:")
+        assert reported["judge"]["identity"].startswith("llama_server:")
     whole = kept.read_text() + (folder / "config.json").read_text() + (folder / "calls.jsonl").read_text()
     for secret in ("sk-second-secret", "planted-header", "sk-planted-secret"):
         assert secret not in whole

@@ -280,18 +280,18 @@ def test_a_run_whose_key_is_revoked_keeps_its_answers(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("status", [401, 402])
 def test_a_refused_key_or_account_ends_the_run_within_two_seconds(tmp_path: Path, status: int) -> None:
-    told: list[float] = []
+    reported: list[float] = []
 
     def behaviour(body: dict[str, Any]) -> ServerReply:
-        if not told and len(asked.bodies) < 8:
+        if not reported and len(asked.bodies) < 8:
             return replace(helpful()(body), seconds=30.0)
-        told.append(time.monotonic())
+        reported.append(time.monotonic())
         return ServerReply(status=status)
 
     with loopback_server(behaviour) as asked:
         words = command("--n", "12", "--concurrency", "8", "--no-plots")
         done = run(words, environment(asked.base_url, tmp_path / "data"), tmp_path)
-        seconds = time.monotonic() - told[0]
+        seconds = time.monotonic() - reported[0]
     assert done.returncode == 2, done.stderr
     assert f"({status})" in done.stderr
     assert "Continue with: --resume" in done.stderr

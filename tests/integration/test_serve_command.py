@@ -30,9 +30,9 @@ async def test_a_started_service_answers_cancels_and_drains(
         service_process(nursery, tmp_path) as process,
         httpx.AsyncClient(base_url=process.url, headers=bearer(process.token), timeout=20) as client,
     ):
-        told = await client.post("/v1/ask", json=ASKED)
-        assert (told.status_code, told.json()["short_answer"]) == (200, "Oslo"), told.text
-        assert "server" not in told.headers
+        reported = await client.post("/v1/ask", json=ASKED)
+        assert (reported.status_code, reported.json()["short_answer"]) == (200, "Oslo"), reported.text
+        assert "server" not in reported.headers
         server.behaviour = always(ServerReply(seconds=30))
         started = time.monotonic()
         late = await client.post("/v1/ask", json=ASKED)

@@ -271,9 +271,9 @@ async def test_an_answer_that_cannot_be_recorded_is_withheld_and_logged(
         streamed = await service.client.post("/v1/ask/stream", json=ASKED)
         assert service.service.metrics.in_flight._value.get() == 0
     assert (refused.status_code, code_of(refused)) == (503, "unavailable")
-    told = events_of(streamed.text)
-    assert [name for name, _ in told][-2:] == ["error", "done"]
-    assert told[-2][1]["error"]["code"] == "unavailable"
+    reported = events_of(streamed.text)
+    assert [name for name, _ in reported][-2:] == ["error", "done"]
+    assert reported[-2][1]["error"]["code"] == "unavailable"
     assert "Oslo" not in streamed.text
     whys = [getattr(record, "fields", {}).get("why", "") for record in caplog.records if record.levelname == "ERROR"]
     assert len(whys) == 2
@@ -378,16 +378,16 @@ async def test_the_command_shows_and_exports_records(tmp_path: Path) -> None:
         assert done.exit_code == 0, done.output
         return done.stdout
 
-    async def told(*words: str) -> str:
+    async def reported(*words: str) -> str:
         return await asyncio.to_thread(run, *words)
 
-    shown = (await told("tail", "--n", "5")).splitlines()
+    shown = (await reported("tail", "--n", "5")).splitlines()
     assert ["Oslo" in shown[0], "invalid_request" in shown[1]] == [True, True]
-    await told("export", "all.jsonl")
+    await reported("export", "all.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text().splitlines()]
     assert [row["status"] for row in rows] == [200, 422]
-    assert json.loads(await told("export", "own.jsonl", "--client", client_id, "--json"))["records"] == 2
-    assert json.loads(await told("export", "none.jsonl", "--since", "2999-01-01", "--json"))["records"] == 0
+    assert json.loads(await reported("export", "own.jsonl", "--client", client_id, "--json"))["records"] == 2
+    assert json.loads(await reported("export", "none.jsonl", "--since", "2999-01-01", "--json"))["records"] == 0
     for words in (["export", "all.jsonl"], ["export", "x.jsonl", "--since", "yesterday"]):
         wrong = await asyncio.to_thread(CliRunner().invoke, app, ["audit", *words])
         assert wrong.exit_code == 2

@@ -60,9 +60,9 @@ async def final_status(service: Running, key: dict[str, str], id_: str) -> dict[
     """Wait for a document's final status."""
     async with asyncio.timeout(120):
         while True:
-            told = (await service.client.get(f"/v1/documents/{id_}", headers=key)).json()
-            if told["state"] in {"indexed", "failed"}:
-                return dict(told)
+            reported = (await service.client.get(f"/v1/documents/{id_}", headers=key)).json()
+            if reported["state"] in {"indexed", "failed"}:
+                return dict(reported)
             await asyncio.sleep(0.05)
 
 
@@ -142,8 +142,8 @@ async def test_a_document_is_listed_deleted_and_uploaded_again(tmp_path: Path) -
             return any("Ines Karstad" in one.passage.text for one in passages.found)
 
         async def listed() -> list[str]:
-            told = await client.get("/v1/documents", headers=key)
-            return [one["id"] for one in told.json()["documents"]]
+            reported = await client.get("/v1/documents", headers=key)
+            return [one["id"] for one in reported.json()["documents"]]
 
         first, copy = await sent(*tunnel[0][1]), await sent("copy.md", TUNNEL)
         assert await listed() == [copy, first]
@@ -177,8 +177,8 @@ async def test_a_temporary_index_failure_loses_no_upload(tmp_path: Path, monkeyp
         monkeypatch.setattr(TantivyStore, "update", failing)
         sent = await service.client.post("/v1/documents", files=[("files", ("tunnel.md", TUNNEL))], headers=key)
         (accepted,) = sent.json()["documents"]
-        told = await final_status(service, key, accepted["id"])
-        assert (told["state"], told["passages"]) == ("indexed", 1), told
+        reported = await final_status(service, key, accepted["id"])
+        assert (reported["state"], reported["passages"]) == ("indexed", 1), reported
         assert failures == []
         found = await service.service.retrievers["films"].retrieve(["Who dug the Ridge Tunnel?"], k=1)
         assert "Ines Karstad" in found.found[0].passage.text
@@ -240,8 +240,8 @@ async def test_a_document_status_is_kept_for_90_days(tmp_path: Path) -> None:
 async def test_the_coach_keeps_to_the_topics_of_the_corpus(tmp_path: Path) -> None:
     async with serving(tmp_path, "SCOPE_THRESHOLD=0.3") as (service, key):
         asked = {"question": "How is a sourdough bread baked in a wood-fired oven?", "corpus": "films", "mode": "coach"}
-        told = (await service.client.post("/v1/ask", json=asked)).json()
-        assert (told["refused"], told["stop_reason"], told["rounds"]) == ("out_of_scope", "out_of_scope", 0)
+        reported = (await service.client.post("/v1/ask", json=asked)).json()
+        assert (reported["refused"], reported["stop_reason"], reported["rounds"]) == ("out_of_scope", "out_of_scope", 0)
         assert service.model.requests == []
         files = [("files", ("bread.md", f"# {asked['question']}\n\nSlowly, and with care.\n".encode()))]
         sent = await service.client.post("/v1/documents?corpus=films", files=files, headers=key)

@@ -91,10 +91,10 @@ def test_the_command_shows_a_key_once_and_stores_none(tmp_path: Path) -> None:
 
 
 async def test_a_database_error_is_reported_without_the_statement(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match=r"database cannot be used \(no such table: none\); repair it") as told:
+    with pytest.raises(StorageError, match=r"database cannot be used \(no such table: none\); repair it") as reported:
         async with open_database(settings_in(tmp_path)) as engine, engine.begin() as connection:
             await connection.execute(text("INSERT INTO none VALUES (:value)"), {"value": "sk-planted"})
-    assert "sk-planted" not in str(told.value)
+    assert "sk-planted" not in str(reported.value)
 
 
 async def test_changing_the_pepper_invalidates_all_keys(tmp_path: Path) -> None:

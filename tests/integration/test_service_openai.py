@@ -91,11 +91,11 @@ async def test_rejected_requests_raise_the_client_errors(tmp_path: Path) -> None
         for label, fields, param in IMPOSSIBLE:
             with pytest.raises(openai.BadRequestError) as refused:
                 await client.chat.completions.create(**{"model": "films", "messages": ASKED, **fields})
-            told = refused.value.body
-            assert isinstance(told, dict)
-            assert set(told) == {"message", "type", "param", "code"}, label
-            assert told["type"] == "invalid_request_error", label
-            assert param is None or param in str(told["param"]), (label, told)
+            reported = refused.value.body
+            assert isinstance(reported, dict)
+            assert set(reported) == {"message", "type", "param", "code"}, label
+            assert reported["type"] == "invalid_request_error", label
+            assert param is None or param in str(reported["param"]), (label, reported)
         with pytest.raises(openai.NotFoundError) as unknown:
             await client.chat.completions.create(model="gpt-9", messages=ASKED)
         assert (unknown.value.code, unknown.value.param) == ("model_not_found", "model")

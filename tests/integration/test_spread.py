@@ -220,11 +220,11 @@ def test_two_nodes_share_one_cost_limit_and_show_their_progress(
             )
     assert done.returncode == 0, done.stderr
     assert len(server.bodies) == 6, "nothing is paid twice"
-    told = done.stderr.splitlines()
-    assert told[0].startswith("Model: deepseek-v4-flash at 127.0.0.1")
-    assert "Shard 2/2 stopped at its share of the cost limit." in told
-    assert sum(line.startswith("Shard 1/2 is finished (1 of 2): 3 questions  | EM ") for line in told) == 1
-    assert told[-1].startswith("Shard 2/2 is finished (2 of 2): 3 questions  | EM ")
+    reported = done.stderr.splitlines()
+    assert reported[0].startswith("Model: deepseek-v4-flash at 127.0.0.1")
+    assert "Shard 2/2 stopped at its share of the cost limit." in reported
+    assert sum(line.startswith("Shard 1/2 is finished (1 of 2): 3 questions  | EM ") for line in reported) == 1
+    assert reported[-1].startswith("Shard 2/2 is finished (2 of 2): 3 questions  | EM ")
     assert "standard_rag" in done.stdout, "the table"
     assert f"Run folder: RESULTS/{only_run(tmp_path).name}" in done.stdout
 

@@ -85,16 +85,16 @@ async def test_one_question_is_one_tree(spans: InMemorySpanExporter, tmp_path: P
     assert run["gen_ai.workflow.name"] == "service"
     assert (run["marag.rounds"], run["marag.question_id"]) == (2, response.json()["query_id"])
     call = named(spans, "chat")[0]
-    told = dict(call.attributes or {})
+    reported = dict(call.attributes or {})
     assert call.kind is SpanKind.CLIENT
-    assert told["gen_ai.operation.name"] == "chat"
-    assert told["gen_ai.provider.name"] == "deepseek"
-    assert told["gen_ai.request.model"] == MODELS["flash"]
-    assert told["gen_ai.response.finish_reasons"] == ("stop",)
-    assert int(str(told["gen_ai.usage.input_tokens"])) > 100
-    assert int(str(told["gen_ai.usage.output_tokens"])) > 10
-    assert 0 < float(str(told["marag.cost_usd"])) < 0.01
-    assert (told["marag.stage"], told["marag.round"]) == ("write", 0)
+    assert reported["gen_ai.operation.name"] == "chat"
+    assert reported["gen_ai.provider.name"] == "deepseek"
+    assert reported["gen_ai.request.model"] == MODELS["flash"]
+    assert reported["gen_ai.response.finish_reasons"] == ("stop",)
+    assert int(str(reported["gen_ai.usage.input_tokens"])) > 100
+    assert int(str(reported["gen_ai.usage.output_tokens"])) > 10
+    assert 0 < float(str(reported["marag.cost_usd"])) < 0.01
+    assert (reported["marag.stage"], reported["marag.round"]) == ("write", 0)
     search = dict(named(spans, "retrieval")[0].attributes or {})
     assert search["gen_ai.operation.name"] == "retrieval"
     assert (search["gen_ai.data_source.id"], search["gen_ai.request.top_k"]) == ("sample", 5)
@@ -111,9 +111,9 @@ async def test_spans_contain_content_only_if_enabled_and_never_secrets(
         response = await service.client.post("/v1/ask", json=CONTEXT, headers={"x-request-id": QUESTION[:5]})
         assert response.status_code == 200
         secrets = [service.token, service.token[-43:], KEY]
-    told = exported_text(spans)
-    assert all((words in told) == content for words in (QUESTION, BIRTH_SENTENCE, "Paris"))
-    assert not any(secret in told for secret in secrets)
+    reported = exported_text(spans)
+    assert all((words in reported) == content for words in (QUESTION, BIRTH_SENTENCE, "Paris"))
+    assert not any(secret in reported for secret in secrets)
     if content:
         asked = json.loads(str((named(spans, "chat")[-1].attributes or {})["gen_ai.input.messages"]))
         assert asked[0]["role"] == "system"
@@ -176,10 +176,10 @@ def test_commands_send_their_spans(module: str, words: list[str], tmp_path: Path
         env = environment(server.base_url, tmp_path / "data") | {"OTEL_EXPORTER_OTLP_ENDPOINT": address}
         child = forked(module, words, env, tmp_path)
         assert child.ended() == 0, child.err.read_text()
-    told = b"".join(gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body for _, body in COLLECTED)
+    reported = b"".join(gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body for _, body in COLLECTED)
     for expected in (b"invoke_workflow metarag", b"node write", b"chat deepseek-v4-flash", b"marag.cost_usd"):
-        assert expected in told
-    assert b"sk-planted-secret" not in told
+        assert expected in reported
+    assert b"sk-planted-secret" not in reported
 
 
 def test_each_row_of_a_benchmark_is_one_trace(spans: InMemorySpanExporter, tmp_path: Path) -> None:

@@ -99,4 +99,4 @@ def test_in_a_clone_the_command_runs_the_tree_from_any_folder(monkeypatch: pytes
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "--method-a" in done.stdout
-    assert "benchmarks.compare" in done.stdout
+    assert "bench compare [OPTIONS]" in " ".join(done.stdout.split())

@@ -110,8 +110,8 @@ def test_losses_and_repairs_of_the_whole_loop() -> None:
 
 def test_each_question_counts_for_its_first_deficit() -> None:
     found = ledger()["loop"]["by_first_deficit"]
-    told = {name: [(part["count"], part["n"]) for part in one.values()] for name, one in found.items()}
-    assert told == {REASON: [(1, 3), (2, 3)], RETRIEVE: [(0, 0), (1, 3)]}
+    reported = {name: [(part["count"], part["n"]) for part in one.values()] for name, one in found.items()}
+    assert reported == {REASON: [(1, 3), (2, 3)], RETRIEVE: [(0, 0), (1, 3)]}
     assert found[RETRIEVE]["error_introduction"] == {"n": 0, "count": 0, "rate": None, "ci95": None}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from benchmarks.analyses import comparison, discover_analyses, error_budget, spread, variants
-from benchmarks.analyses.paired import reference_of
+from benchmarks.analyses.paired import baseline_of
 from benchmarks.methods import named
 from benchmarks.run.arms import Arm, arms
 from tests.benchmark_rows import arm, failed, material, once
@@ -67,11 +67,11 @@ def test_each_row_states_what_it_varies() -> None:
     swept = arm("metarag", assignments=("MAX_METACOGNITIVE_ROUNDS=1",))
     ablated = arm("metarag", assignments=swept.assignments, without_deficits=("internal_only",))
     repeated = arm("metarag", oracles=("monitor",), repeat=2)
-    assert reference_of(swept, [PLAIN, swept]) == PLAIN
-    assert reference_of(ablated, [PLAIN, swept, ablated]) == swept
-    assert reference_of(swept, [swept]) is None
-    assert reference_of(PLAIN, [PLAIN, swept]) is None
-    assert reference_of(repeated, [PLAIN]) is None
+    assert baseline_of(swept, [PLAIN, swept]) == PLAIN
+    assert baseline_of(ablated, [PLAIN, swept, ablated]) == swept
+    assert baseline_of(swept, [swept]) is None
+    assert baseline_of(PLAIN, [PLAIN, swept]) is None
+    assert baseline_of(repeated, [PLAIN]) is None
 
 
 def swept_run(**varied: Any) -> tuple[Arm, ...]:
@@ -104,7 +104,7 @@ def test_the_first_row_of_a_sweep_is_the_baseline_for_the_others() -> None:
 def test_every_combination_of_two_sweeps_is_compared_with_the_first() -> None:
     run = arms(named("metarag"), sweeps=["SELECTION=best,last", "MAX_METACOGNITIVE_ROUNDS=0,1"])
     first, *others = run
-    assert [reference_of(one, run) for one in others] == [first] * 3
+    assert [baseline_of(one, run) for one in others] == [first] * 3
 
 
 def test_oracles_of_a_sweep_are_compared_under_the_same_settings() -> None:

@@ -139,7 +139,7 @@ def test_a_malformed_file_is_reported_in_one_sentence(tmp_path: Path, content: o
     with pytest.raises(SettingsError, match=message) as caught:
         read_calibration(written(tmp_path, content))
     assert "\n" not in str(caught.value)
-    assert "benchmarks.calibrate" in str(caught.value)
+    assert "marag bench calibrate" in str(caught.value)
 
 
 def test_a_missing_file_or_invalid_yaml_is_reported(tmp_path: Path) -> None:

@@ -110,8 +110,8 @@ async def test_a_resumed_session_states_its_mode(
     for mode, level in (("coach", 3), (None, None)):
         monkeypatch.setattr("sys.stdin", io.StringIO())
         await converse(load, corpus=None, session=None, mode=mode, level=level)
-    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("From now on")]
-    assert ["iron mask" in line for line in told] == [True, True]
+    reported = [line for line in capsys.readouterr().out.splitlines() if line.startswith("From now on")]
+    assert ["iron mask" in line for line in reported] == [True, True]
     with pytest.raises(InputError, match="no mode 'iron'; choose from: plain, teacher, coach"):
         await converse(load, corpus=None, session=None, mode="iron")
 

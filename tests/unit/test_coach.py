@@ -179,8 +179,8 @@ async def test_drafts_that_reveal_the_answer_are_not_shown(
     assert (shown.trace.outcome, bool(shown.trace.emergency)) == (outcome, stuck)
     assert [bool(attempt.finding.violation) for attempt in shown.trace.attempts] == [line != GOOD for line in lines]
     assert all("gives the answer away" in violation for violation in shown.trace.violations)
-    told = [line for line in coaching_lines(shown.trace) if "gives the answer away" in line]
-    assert len(told) == len(shown.trace.violations)
+    reported = [line for line in coaching_lines(shown.trace) if "gives the answer away" in line]
+    assert len(reported) == len(shown.trace.violations)
     if len(lines) > 1:
         assert shown.trace.violations[0] in model.requests[-1].messages[-1].content
 

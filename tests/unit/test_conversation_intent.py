@@ -154,9 +154,9 @@ def about(kind: str, history: History) -> str:
 
 def test_replies_about_the_conversation_come_from_the_history() -> None:
     history = history_of("In Oslo.", "In $Rome.", summary="They spoke of ships.")
-    told = about("discussed", history)
+    reported = about("discussed", history)
     for part in ("They spoke of ships.", "- Standalone 1?", "- Standalone 2?"):
-        assert part in told
+        assert part in reported
     assert about("last_question", history) == "Your last question was: Question 2?"
     assert about("first_question", history) == "Your first question was: Question 1?"
     assert "In $Rome." in about("last_answer", history)

@@ -183,7 +183,7 @@ async def test_the_conversation_in_a_prompt_is_limited_by_the_memorys_tokens(tmp
         await talk.reply(FIRST)
         await talk.reply("In German please")
         await talk.reply("Who designed the Pennant Bridge?")
-    told = answerer.before[1]
-    assert FIRST in told
-    assert estimate_tokens(told) <= 210
+    reported = answerer.before[1]
+    assert FIRST in reported
+    assert estimate_tokens(reported) <= 210
     assert answerer.before[2] == "", "a standalone question is answered without the history"

@@ -130,10 +130,10 @@ class TestWalk:
     async def test_every_stage_of_a_walk_is_described(self, engine: Engine) -> None:
         walk = begin(engine)
         await walk.advance(ignore, steps=False)
-        told = stages(walk.sight, engine.settings)
+        reported = stages(walk.sight, engine.settings)
         for words in ("1 initial passage", "Second answer", "Follow-up searches", "1 new passage", "Satisfied"):
-            assert words in told
-        assert "a step of the reasoning is missing" in told
+            assert words in reported
+        assert "a step of the reasoning is missing" in reported
         assert walk.sight.answer is not None
         assert "Repaired: the first draft was wrong" in outcome(walk.sight.answer, (RIGHT,))
         assert "The answer was repaired." in outcome(walk.sight.answer)

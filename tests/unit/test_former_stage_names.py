@@ -142,8 +142,10 @@ def test_audit_records_with_the_former_name_are_shown(tmp_path: Path) -> None:
         assert shown.exit_code == 0, shown.output
         assert "Who designed the mill" in shown.stdout
         whole = json.loads(CliRunner().invoke(app, ["audit", *words, "--json"]).stdout)
-        (told,) = whole if isinstance(whole, list) else [whole]
-        assert (told["model_calls"][0]["stage"], told["seconds"]) == ("reference", {"reference": 0.2}), "as recorded"
+        (reported,) = whole if isinstance(whole, list) else [whole]
+        assert (reported["model_calls"][0]["stage"], reported["seconds"]) == ("reference", {"reference": 0.2}), (
+            "as recorded"
+        )
 
 
 async def _kept(row: Mapping[str, Any], folder: Path) -> None:

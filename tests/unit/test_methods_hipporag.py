@@ -11,7 +11,7 @@ from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Found, Passage
 from meta_agent_rag.retrieval.supplied import SuppliedRetriever
-from tests.methods import Shelf, answered, shelf
+from tests.methods import ListRetriever, answered, numbered_passages
 
 QUESTION = "Where was the director of Salt Road born?"
 
@@ -77,7 +77,7 @@ async def test_it_reads_the_passages_with_the_most_activation(tmp_path: Path) ->
 
 
 async def test_it_searches_for_each_name_once(tmp_path: Path) -> None:
-    retriever = Shelf(shelf(60))
+    retriever = ListRetriever(numbered_passages(60))
     await answered(tmp_path, "hipporag", {}, retriever=retriever)
     assert len(retriever.queries) == 1 + EXPANSIONS
     assert len(set(retriever.queries)) == 1 + EXPANSIONS
@@ -85,5 +85,5 @@ async def test_it_searches_for_each_name_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("passages", [(), (OTHER,)])
 async def test_it_answers_a_question_without_names(passages: tuple[Passage, ...], tmp_path: Path) -> None:
-    run = await answered(tmp_path, "hipporag", {}, retriever=Shelf(passages))
+    run = await answered(tmp_path, "hipporag", {}, retriever=ListRetriever(passages))
     assert run.answer.short_answer == "scripted"

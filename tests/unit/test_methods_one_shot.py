@@ -11,7 +11,7 @@ from benchmarks.methods.self_consistency import majority, missing_chains
 from meta_agent_rag.errors import CostLimitError, StructuredOutputError
 from meta_agent_rag.llm.transport import Request
 from tests.loop import BIRTH_SENTENCE, FILM_SENTENCE
-from tests.methods import Shelf, answered, shelf
+from tests.methods import ListRetriever, answered, numbered_passages
 
 
 def chained(short: str, rationale: str = "She directed it.") -> dict[str, str]:
@@ -32,13 +32,13 @@ def test_equal_dollars_are_not_rounded_up() -> None:
 
 @pytest.mark.parametrize("name", ["standard_rag", "chain_of_thought"])
 async def test_one_retrieval_and_one_call(name: str, tmp_path: Path) -> None:
-    retriever = Shelf(shelf(9))
+    retriever = ListRetriever(numbered_passages(9))
     run = await answered(tmp_path, name, {}, "RETRIEVAL_TOP_K=3", retriever=retriever, question="Where?")
     assert retriever.asked == [("Where?", 3, frozenset())]
     assert run.stages == ["baseline"]
-    assert [one.text in run.prompt("baseline") for one in shelf(4)] == [True, True, True, False]
+    assert [one.text in run.prompt("baseline") for one in numbered_passages(4)] == [True, True, True, False]
     only = run.answer.rounds[0]
-    assert only.evidence_ids == only.packing.packed_ids == tuple(one.id for one in shelf(3))
+    assert only.evidence_ids == only.packing.packed_ids == tuple(one.id for one in numbered_passages(3))
 
 
 async def test_supplied_evidence_is_shown_whole(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ async def test_supplied_evidence_is_shown_whole(tmp_path: Path) -> None:
 
 
 async def test_closed_book_prompts_show_no_evidence(tmp_path: Path) -> None:
-    unused = Shelf(shelf(3))
+    unused = ListRetriever(numbered_passages(3))
     for retriever in (None, unused):
         run = await answered(tmp_path, "closed_book", {}, retriever=retriever)
         assert "<passage" not in run.prompt("baseline")

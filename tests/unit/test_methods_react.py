@@ -10,7 +10,7 @@ from meta_agent_rag.agent.prompting.packing import pack
 from meta_agent_rag.prompts import phrase
 from meta_agent_rag.retrieval.passage import Found
 from tests.loop import BIRTH_SENTENCE, Run, passage
-from tests.methods import Shelf, answered, shelf
+from tests.methods import ListRetriever, answered, numbered_passages
 
 PARK = (
     passage("park", "Alder Park lies in Oslo. It is old. The park has a mill, run by <b> Holt."),
@@ -33,7 +33,7 @@ def observations(run: Run) -> list[str]:
 
 
 async def test_it_searches_and_finishes(tmp_path: Path) -> None:
-    retriever = Shelf(shelf(8))
+    retriever = ListRetriever(numbered_passages(8))
     steps = [step("search", "Mira Holt"), step("search", "parks"), step("finish", "Oslo", "The park is in Oslo.")]
     run = await react(tmp_path, *steps, retriever=retriever)
     assert (run.answer.short_answer, run.answer.text) == ("Oslo", "The park is in Oslo.")
@@ -42,11 +42,11 @@ async def test_it_searches_and_finishes(tmp_path: Path) -> None:
     assert retriever.queries == ["Mira Holt", "parks"]
     assert "<passage" not in run.prompt("step", 0), "it starts without evidence"
     assert phrase("nothing_yet") in run.prompt("step", 0)
-    assert [shelf(8)[7].text in run.prompt("step", nth) for nth in range(3)] == [False, False, True]
+    assert [numbered_passages(8)[7].text in run.prompt("step", nth) for nth in range(3)] == [False, False, True]
     last = run.prompt("step", 2)
     assert "Thought 1: Something is missing.\nAction 1: search[Mira Holt]\nObservation 1:" in last
     assert "Alder 1; Beech 1; Cedar 1; Dogwood 1; Elm 1" in last
-    assert run.answer.rounds[0].packing.packed_ids == tuple(one.id for one in shelf(8))
+    assert run.answer.rounds[0].packing.packed_ids == tuple(one.id for one in numbered_passages(8))
 
 
 async def test_search_uses_supplied_evidence(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ async def test_search_uses_supplied_evidence(tmp_path: Path) -> None:
 
 async def test_lookup_returns_matches_one_by_one(tmp_path: Path) -> None:
     looks = [step("lookup", "mill")] * 3
-    run = await react(tmp_path, step("search", "park"), *looks, step("finish", "Oslo"), retriever=Shelf(PARK))
+    run = await react(tmp_path, step("search", "park"), *looks, step("finish", "Oslo"), retriever=ListRetriever(PARK))
     assert observations(run)[1:] == [
         '(Result 1 / 3) <passage n="1">The park has a mill, run by &lt;b&gt; Holt.</passage>',
         '(Result 2 / 3) <passage n="2">A mill turns.</passage>',
@@ -88,14 +88,14 @@ def test_matches_are_sentences_shown_in_the_prompt() -> None:
     ],
 )
 async def test_an_error_becomes_an_observation(steps: list[Any], key: str, tmp_path: Path) -> None:
-    run = await react(tmp_path, *steps, step(" Finish ", "Oslo"), retriever=Shelf(PARK))
+    run = await react(tmp_path, *steps, step(" Finish ", "Oslo"), retriever=ListRetriever(PARK))
     assert observations(run)[-1] == phrase(key)
     assert (run.answer.short_answer, run.answer.stop_reason) == ("Oslo", "finished")
 
 
 async def test_after_the_last_step_it_must_answer(tmp_path: Path) -> None:
     steps = [step("search", f"park {number}") for number in range(20)]
-    run = await react(tmp_path, *steps, retriever=Shelf(shelf(100)))
+    run = await react(tmp_path, *steps, retriever=ListRetriever(numbered_passages(100)))
     assert run.stages == ["step"] * STEPS + ["baseline"]
     assert (run.answer.stop_reason, run.answer.short_answer) == ("max_steps", "scripted")
     assert f"Action {STEPS}: search[park {STEPS - 1}]" in run.prompt("baseline")
@@ -103,13 +103,13 @@ async def test_after_the_last_step_it_must_answer(tmp_path: Path) -> None:
 
 
 async def test_after_a_repeated_action_it_must_answer(tmp_path: Path) -> None:
-    run = await react(tmp_path, step("search", "park"), retriever=Shelf(PARK))
+    run = await react(tmp_path, step("search", "park"), retriever=ListRetriever(PARK))
     assert run.stages == ["step", "step", "step", "baseline"]
     assert run.answer.stop_reason == "no_progress"
 
 
 async def test_a_malformed_step_is_noted(tmp_path: Path) -> None:
-    run = await react(tmp_path, step("search", "park"), "I search.", retriever=Shelf(PARK))
+    run = await react(tmp_path, step("search", "park"), "I search.", retriever=ListRetriever(PARK))
     assert run.stages == ["step", "step", "step", "baseline"]
     assert run.answer.stop_reason == "unreadable_step"
     assert run.answer.notes == ("a step was left out: the model did not send the JSON that was asked for",)
@@ -118,7 +118,9 @@ async def test_a_malformed_step_is_noted(tmp_path: Path) -> None:
 
 async def test_long_notes_reduce_the_evidence_budget(tmp_path: Path) -> None:
     steps = [step("search", f"park {number}", "so " * 500) for number in range(STEPS)]
-    run = await answered(tmp_path, "react", {"step": list(steps)}, "EVIDENCE_TOKENS=1000", retriever=Shelf(shelf(40)))
+    run = await answered(
+        tmp_path, "react", {"step": list(steps)}, "EVIDENCE_TOKENS=1000", retriever=ListRetriever(numbered_passages(40))
+    )
     packed = run.answer.rounds[0].packing
     assert len(packed.packed_ids) < len(run.answer.evidence)
     assert packed.tokens < 1000

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tests.methods import Shelf, answered, shelf
+from tests.methods import ListRetriever, answered, numbered_passages
 
 RIGHT = {"reason": "The passage says so.", "correct": True}
 
@@ -29,7 +29,7 @@ async def test_a_correct_first_trial_is_the_answer(tmp_path: Path) -> None:
 
 
 async def test_the_next_trial_reads_the_reflection(tmp_path: Path) -> None:
-    retriever = Shelf(shelf(9))
+    retriever = ListRetriever(numbered_passages(9))
     steps = [wrong("Wrong city."), reflection("Read twice."), wrong("Still wrong."), reflection("Mind the name.")]
     script = {"baseline": [trial("Rome"), trial("Bern"), trial("Oslo")], "step": steps}
     run = await answered(tmp_path, "reflexion", script, retriever=retriever)
@@ -56,11 +56,11 @@ async def test_a_later_trial_may_be_accepted(tmp_path: Path) -> None:
 
 
 async def test_a_malformed_reply_keeps_the_previous_trial(tmp_path: Path) -> None:
-    told = wrong("Wrong city.")
+    reported = wrong("Wrong city.")
     for steps, baseline, note in (
         (["Fine."], [trial("Rome")], "a self-evaluation"),
-        ([told, "Hm."], [trial("Rome")], "a reflection"),
-        ([told, reflection("Read twice.")], [trial("Rome"), "Hm."], "a trial"),
+        ([reported, "Hm."], [trial("Rome")], "a reflection"),
+        ([reported, reflection("Read twice.")], [trial("Rome"), "Hm."], "a trial"),
     ):
         run = await answered(tmp_path, "reflexion", {"baseline": baseline, "step": steps})
         assert (run.answer.short_answer, run.answer.stop_reason) == ("Rome", "unreadable_step")

@@ -7,13 +7,13 @@ import pytest
 from benchmarks.methods.search_o1 import SEARCHES
 from meta_agent_rag.prompts import phrase
 from tests.loop import QUESTION
-from tests.methods import Shelf, answered, shelf
+from tests.methods import ListRetriever, answered, numbered_passages
 
 CONCLUSION = {"answer": "It is Oslo.", "short_answer": "Oslo"}
 
 
 async def test_it_searches_reads_and_concludes(tmp_path: Path) -> None:
-    retriever = Shelf(shelf(8))
+    retriever = ListRetriever(numbered_passages(8))
     steps = [
         "The director is not known yet.\n<search> director of The Salt Road ",
         "Mira Holt directed The Salt Road.",
@@ -27,7 +27,7 @@ async def test_it_searches_reads_and_concludes(tmp_path: Path) -> None:
     assert retriever.queries == ["director of The Salt Road", "Mira Holt birthplace"]
     assert phrase("nothing_yet") in run.prompt("step", 0)
     reader = run.prompt("step", 1)
-    assert shelf(5)[0].text in reader
+    assert numbered_passages(5)[0].text in reader
     assert "Search query: director of The Salt Road" in reader
     assert "The director is not known yet." in reader
     for chain in (run.prompt("step", 4), run.prompt("baseline")):
@@ -39,14 +39,14 @@ async def test_it_searches_reads_and_concludes(tmp_path: Path) -> None:
 
 async def test_the_prompt_states_how_many_searches_are_left(tmp_path: Path) -> None:
     steps = ["<search>one", "A fact.", "<search>two", "Another.", "So the answer is Oslo."]
-    run = await answered(tmp_path, "search_o1", {"step": steps}, retriever=Shelf(shelf(9)))
+    run = await answered(tmp_path, "search_o1", {"step": steps}, retriever=ListRetriever(numbered_passages(9)))
     left = [f"Searches left: {SEARCHES - made}." in run.prompt("step", 2 * made) for made in range(3)]
     assert left == [True, True, True]
 
 
 async def test_the_number_of_searches_is_limited(tmp_path: Path) -> None:
     steps = [said for number in range(9) for said in (f"Lacking. <search>query {number}", f"Fact {number}.")]
-    run = await answered(tmp_path, "search_o1", {"step": steps}, retriever=Shelf(shelf(80)))
+    run = await answered(tmp_path, "search_o1", {"step": steps}, retriever=ListRetriever(numbered_passages(80)))
     assert run.stages == ["step", "step"] * SEARCHES + ["baseline"]
     assert run.answer.stop_reason == "max_steps"
 
@@ -63,7 +63,7 @@ async def test_the_number_of_searches_is_limited(tmp_path: Path) -> None:
 async def test_a_fruitless_step_ends_the_chain(
     steps: list[str], stop_reason: str, searched: int, tmp_path: Path
 ) -> None:
-    retriever = Shelf(shelf(8))
+    retriever = ListRetriever(numbered_passages(8))
     run = await answered(tmp_path, "search_o1", {"step": steps}, retriever=retriever)
     assert run.answer.stop_reason == stop_reason
     assert len(retriever.queries) == searched
@@ -71,6 +71,6 @@ async def test_a_fruitless_step_ends_the_chain(
 
 async def test_an_empty_reader_reply_counts_as_nothing_found(tmp_path: Path) -> None:
     steps = ["<search>park", "  ", "So the answer is Oslo."]
-    run = await answered(tmp_path, "search_o1", {"step": steps}, retriever=Shelf(()))
+    run = await answered(tmp_path, "search_o1", {"step": steps}, retriever=ListRetriever(()))
     assert f"Result: {phrase('not_found')}" in run.prompt("baseline")
     assert QUESTION in run.prompt("step", 1)

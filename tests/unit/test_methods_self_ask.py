@@ -5,7 +5,7 @@ from typing import Any
 
 from benchmarks.methods.self_ask import FOLLOW_UPS
 from meta_agent_rag.prompts import phrase
-from tests.methods import Shelf, answered, shelf
+from tests.methods import ListRetriever, answered, numbered_passages
 
 NO_MORE = {"needed": False, "follow_up": ""}
 
@@ -19,7 +19,7 @@ def settled(answer: str) -> dict[str, str]:
 
 
 async def test_it_answers_follow_ups_and_concludes(tmp_path: Path) -> None:
-    retriever = Shelf(shelf(8))
+    retriever = ListRetriever(numbered_passages(8))
     steps = [follow_up("Who made it?"), settled("Holt"), follow_up("Where is Holt from?"), settled("Oslo"), NO_MORE]
     script = {"step": steps, "baseline": {"answer": "Holt is from Oslo.", "short_answer": "Oslo"}}
     run = await answered(tmp_path, "self_ask", script, retriever=retriever)
@@ -29,7 +29,7 @@ async def test_it_answers_follow_ups_and_concludes(tmp_path: Path) -> None:
     assert "<passage" not in run.prompt("step", 0)
     assert phrase("nothing_yet") in run.prompt("step", 0)
     assert "Follow-up question: Who made it?" in run.prompt("step", 1)
-    assert shelf(5)[4].text in run.prompt("step", 1)
+    assert numbered_passages(5)[4].text in run.prompt("step", 1)
     assert "Follow-up question: Who made it?\nIntermediate answer: Holt" in run.prompt("step", 2)
     for line in ("Intermediate answer: Holt", "Follow-up question: Where is Holt from?\nIntermediate answer: Oslo"):
         assert line in run.prompt("baseline")
@@ -37,7 +37,7 @@ async def test_it_answers_follow_ups_and_concludes(tmp_path: Path) -> None:
 
 
 async def test_a_question_without_follow_ups_is_answered_immediately(tmp_path: Path) -> None:
-    retriever = Shelf(shelf(8))
+    retriever = ListRetriever(numbered_passages(8))
     run = await answered(tmp_path, "self_ask", {"step": NO_MORE}, retriever=retriever)
     assert run.stages == ["step", "baseline"]
     assert not retriever.asked
@@ -46,7 +46,7 @@ async def test_a_question_without_follow_ups_is_answered_immediately(tmp_path: P
 
 
 async def test_a_repeated_follow_up_ends_the_run(tmp_path: Path) -> None:
-    retriever = Shelf(shelf(8))
+    retriever = ListRetriever(numbered_passages(8))
     steps = [follow_up("Who made it?"), settled("Holt"), follow_up("who made it")]
     run = await answered(tmp_path, "self_ask", {"step": steps}, retriever=retriever)
     assert run.answer.stop_reason == "no_progress"
@@ -55,7 +55,7 @@ async def test_a_repeated_follow_up_ends_the_run(tmp_path: Path) -> None:
 
 async def test_the_number_of_follow_ups_is_limited(tmp_path: Path) -> None:
     steps = [said for number in range(9) for said in (follow_up(f"Who is {number}?"), settled(f"Holt {number}"))]
-    run = await answered(tmp_path, "self_ask", {"step": steps}, retriever=Shelf(shelf(80)))
+    run = await answered(tmp_path, "self_ask", {"step": steps}, retriever=ListRetriever(numbered_passages(80)))
     assert run.stages == ["step", "step"] * FOLLOW_UPS + ["baseline"]
     assert run.answer.stop_reason == "max_steps"
     assert f"Intermediate answer: Holt {FOLLOW_UPS - 1}" in run.prompt("baseline")
@@ -63,7 +63,7 @@ async def test_the_number_of_follow_ups_is_limited(tmp_path: Path) -> None:
 
 async def test_a_malformed_intermediate_answer_counts_as_not_found(tmp_path: Path) -> None:
     steps: list[Any] = [follow_up("Who made it?"), "Holt.", "Holt.", NO_MORE]
-    run = await answered(tmp_path, "self_ask", {"step": steps}, retriever=Shelf(shelf(8)))
+    run = await answered(tmp_path, "self_ask", {"step": steps}, retriever=ListRetriever(numbered_passages(8)))
     assert run.answer.short_answer == "scripted"
     assert f"Intermediate answer: {phrase('not_found')}" in run.prompt("baseline")
     assert run.answer.notes == (

@@ -16,7 +16,7 @@ from meta_agent_rag.llm.transport import Reply, Request
 from meta_agent_rag.prompts import phrase
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import QUESTION
-from tests.methods import Shelf, answered, shelf
+from tests.methods import ListRetriever, answered, numbered_passages
 
 DIRECTED = "Mira Holt directed The Salt Road."
 BORN = "Mira Holt was born in Oslo."
@@ -67,7 +67,7 @@ class TestIrcot:
     """Every sentence becomes a query."""
 
     async def test_every_sentence_is_searched_for(self, tmp_path: Path) -> None:
-        retriever = Shelf(shelf(9))
+        retriever = ListRetriever(numbered_passages(9))
         script = {"step": [f"{DIRECTED} {BORN}", DONE], "baseline": {"rationale": "It is.", "short_answer": "Oslo"}}
         run = await answered(tmp_path, "ircot", script, "RETRIEVAL_TOP_K=3", retriever=retriever)
         assert retriever.queries == [QUESTION, DIRECTED], "one sentence per step, and none after the conclusion"
@@ -76,7 +76,7 @@ class TestIrcot:
         assert phrase("nothing_yet") in run.prompt("step", 0)
         assert f"Reasoning so far:\n{DIRECTED}\n" in run.prompt("step", 1)
         assert DIRECTED not in run.prompt("baseline"), "the reader starts with the passages"
-        assert all(one.text in run.prompt("baseline") for one in shelf(6))
+        assert all(one.text in run.prompt("baseline") for one in numbered_passages(6))
 
     async def test_the_final_reader_uses_the_chain_of_thought_prompt(self, tmp_path: Path) -> None:
         run = await answered(tmp_path, "ircot", {"step": DONE})
@@ -90,8 +90,8 @@ class TestIrcot:
     async def test_sentences_and_passages_are_limited(
         self, top_k: int, there: int, sentences: int, reason: str, tmp_path: Path
     ) -> None:
-        retriever = Shelf(shelf(there))
-        script = {"step": [f"Holt was in {one.title}." for one in shelf(12)]}
+        retriever = ListRetriever(numbered_passages(there))
+        script = {"step": [f"Holt was in {one.title}." for one in numbered_passages(12)]}
         run = await answered(tmp_path, "ircot", script, f"RETRIEVAL_TOP_K={top_k}", retriever=retriever)
         assert run.stages == ["step"] * sentences + ["baseline"]
         assert run.answer.stop_reason == reason
@@ -99,7 +99,7 @@ class TestIrcot:
         assert sentences <= ircot.SENTENCES
 
     async def test_a_repeated_sentence_ends_the_run(self, tmp_path: Path) -> None:
-        run = await answered(tmp_path, "ircot", {"step": DIRECTED}, retriever=Shelf(shelf(40)))
+        run = await answered(tmp_path, "ircot", {"step": DIRECTED}, retriever=ListRetriever(numbered_passages(40)))
         assert (run.stages, run.answer.stop_reason) == (["step", "step", "baseline"], "no_progress")
 
 
@@ -107,7 +107,7 @@ class TestFlare:
     """A sentence is looked up only if the model is unsure of it."""
 
     async def test_a_confident_sentence_is_kept(self, tmp_path: Path) -> None:
-        retriever = Shelf(shelf(40))
+        retriever = ListRetriever(numbered_passages(40))
         run = await answered(
             tmp_path, "flare", {}, retriever=retriever, model=ModelWithProbabilities({"step": [DIRECTED, DONE]})
         )
@@ -118,7 +118,7 @@ class TestFlare:
         assert [request.logprobs for request in run.model.requests] == [True, True, False]
 
     async def test_an_unsure_sentence_is_looked_up_and_rewritten(self, tmp_path: Path) -> None:
-        retriever = Shelf(shelf(40))
+        retriever = ListRetriever(numbered_passages(40))
         model = ModelWithProbabilities(
             {"step": ["Mira Holt directed Gorse.", BORN, DONE]}, doubts={"Gorse.": 0.3, "directed": 0.5}
         )
@@ -128,22 +128,22 @@ class TestFlare:
         )
         assert run.stages == ["step"] * 3 + ["baseline"]
         assert f"Reasoning so far:\n{BORN}\n{DONE}" in run.prompt("baseline"), "the first attempt is discarded"
-        assert shelf(6)[5].text in run.prompt("step", 1)
+        assert numbered_passages(6)[5].text in run.prompt("step", 1)
 
     async def test_the_question_is_the_query_if_masking_leaves_nothing(self, tmp_path: Path) -> None:
-        retriever = Shelf(shelf(40))
+        retriever = ListRetriever(numbered_passages(40))
         model = ModelWithProbabilities({"step": ["Gorse .", DONE]}, doubts={"Gorse": 0.1})
         await answered(tmp_path, "flare", {}, retriever=retriever, model=model)
         assert retriever.queries == [QUESTION, QUESTION]
 
     async def test_an_empty_search_changes_nothing(self, tmp_path: Path) -> None:
         model = ModelWithProbabilities({"step": [BORN, DONE]}, doubts={"Oslo.": 0.3})
-        run = await answered(tmp_path, "flare", {}, retriever=Shelf(shelf(2)), model=model)
+        run = await answered(tmp_path, "flare", {}, retriever=ListRetriever(numbered_passages(2)), model=model)
         assert run.stages == ["step", "step", "baseline"]
         assert BORN in run.prompt("baseline")
 
     async def test_without_log_probabilities_every_sentence_is_looked_up(self, tmp_path: Path) -> None:
-        retriever = Shelf(shelf(40))
+        retriever = ListRetriever(numbered_passages(40))
         script = {"step": [DIRECTED, DIRECTED, BORN, BORN, DONE, DONE]}
         run = await answered(tmp_path, "flare", script, retriever=retriever)
         assert retriever.queries == [QUESTION, DIRECTED, BORN, DONE]
@@ -151,7 +151,7 @@ class TestFlare:
         assert [request.logprobs for request in run.model.requests] == [True] + [False] * 6, "requested only once"
 
     async def test_an_endpoint_without_log_probabilities_is_handled(self, tmp_path: Path) -> None:
-        retriever = Shelf(shelf(40))
+        retriever = ListRetriever(numbered_passages(40))
         model = ModelWithProbabilities({"step": DONE}, refuses=True)
         run = await answered(tmp_path, "flare", {}, retriever=retriever, model=model)
         assert (run.answer.short_answer, run.answer.notes) == ("scripted", (UNMEASURED,))
@@ -170,7 +170,7 @@ class TestFlare:
                     text=reply.text, usage=reply.usage, tokens=(("\ufffd", SURE),) if request.logprobs else None
                 )
 
-        retriever = Shelf(shelf(40))
+        retriever = ListRetriever(numbered_passages(40))
         run = await answered(tmp_path, "flare", {}, retriever=retriever, model=ModelWithGarbledTokens({"step": DONE}))
         assert retriever.queries == [QUESTION, DONE]
         assert run.answer.notes == (UNSPELT,)
@@ -180,9 +180,13 @@ class TestFlare:
         [(None, flare.SENTENCES, "max_steps"), (DIRECTED, 2, "no_progress"), ("", 1, "no_progress")],
     )
     async def test_every_way_of_ending(self, said: str | None, sentences: int, reason: str, tmp_path: Path) -> None:
-        script = [f"Holt was in {one.title}." for one in shelf(12)] if said is None else said
+        script = [f"Holt was in {one.title}." for one in numbered_passages(12)] if said is None else said
         run = await answered(
-            tmp_path, "flare", {}, retriever=Shelf(shelf(9)), model=ModelWithProbabilities({"step": script})
+            tmp_path,
+            "flare",
+            {},
+            retriever=ListRetriever(numbered_passages(9)),
+            model=ModelWithProbabilities({"step": script}),
         )
         assert run.stages == ["step"] * sentences + ["baseline"]
         assert (run.answer.stop_reason, run.answer.short_answer) == (reason, "scripted")

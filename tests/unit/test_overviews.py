@@ -87,9 +87,9 @@ def over(folder: Path, *assignments: str) -> Settings:
 
 async def test_every_point_is_supported_by_the_document_and_cited(folder: Path) -> None:
     model = ScriptedModel({"overview": section_reply})
-    told: list[Estimate] = []
+    reported: list[Estimate] = []
     summary = await summarise(
-        ["tides"], corpus="coast", settings=over(folder), on_estimate=told.append, transport=model
+        ["tides"], corpus="coast", settings=over(folder), on_estimate=reported.append, transport=model
     )
     (overview,) = summary.overviews
     assert [(one.bare, one.quoted) for one in overview.points] == [
@@ -107,8 +107,8 @@ async def test_every_point_is_supported_by_the_document_and_cited(folder: Path) 
     assert "1 passage left out because they read like orders" in text
     (request,) = model.requests
     assert "BANANA" not in request.messages[-1].content
-    assert told[0].calls == 1 == len(summary.calls)
-    assert told[0].prompt_tokens >= summary.totals.prompt_tokens > 0
+    assert reported[0].calls == 1 == len(summary.calls)
+    assert reported[0].prompt_tokens >= summary.totals.prompt_tokens > 0
 
 
 async def test_prompts_for_several_documents_share_a_prefix(folder: Path) -> None:
@@ -141,16 +141,16 @@ async def test_a_rejected_key_ends_the_run(folder: Path) -> None:
 
 async def test_two_documents_are_compared_point_by_point(folder: Path) -> None:
     model = ScriptedModel({"overview": section_reply})
-    told: list[Estimate] = []
+    reported: list[Estimate] = []
     found = await compare(
-        "tides", "winds", corpus="coast", settings=over(folder), on_estimate=told.append, transport=model
+        "tides", "winds", corpus="coast", settings=over(folder), on_estimate=reported.append, transport=model
     )
     (aspect,) = found.aspects
     assert (aspect.name, aspect.relation) == ("spring at Quell", "differ")
     assert [one.bare for one in aspect.second] == [WINDS]
     assert [one.quoted for one in found.only_first] == [True]
     assert found.only_second == ()
-    assert told[0].calls == len(found.calls) == 3
+    assert reported[0].calls == len(found.calls) == 3
     text = comparison_text(found)
     assert "## spring at Quell: they differ" in text
     assert "## Only in Tides" in text
@@ -227,10 +227,10 @@ async def test_invalid_requests_are_reported_before_any_call(
 
 
 async def test_a_document_is_not_compared_with_itself(folder: Path) -> None:
-    told: list[Estimate] = []
+    reported: list[Estimate] = []
     with pytest.raises(InputError, match="two different documents"):
-        await compare("tides", "tides.md", corpus="coast", settings=over(folder), on_estimate=told.append)
-    assert not told
+        await compare("tides", "tides.md", corpus="coast", settings=over(folder), on_estimate=reported.append)
+    assert not reported
 
 
 @pytest.mark.parametrize("thinking", ["false", "true"])

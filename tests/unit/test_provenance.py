@@ -20,8 +20,8 @@ from meta_agent_rag.agent.deficits import Deficit, discover_deficits
 from meta_agent_rag.agent.state import Signals
 
 def rule(signals):
-    told = [one for one in (signals.agreement, signals.quoted) if one is not None]
-    return any(map(lambda one: one == {limit}, told)) and signals.verbatim in {{"none", "some", "all", "most"}}
+    reported = [one for one in (signals.agreement, signals.quoted) if one is not None]
+    return any(map(lambda one: one == {limit}, reported)) and signals.verbatim in {{"none", "some", "all", "most"}}
 
 DEFICIT = Deficit(name="own", when="w", directive="d", answer_mode="evidence", retrieves=False, heuristic=rule)
 """

@@ -15,7 +15,7 @@ import pytest
 from meta_agent_rag.errors import SettingsError
 from meta_agent_rag.retrieval.encoders import hub
 from meta_agent_rag.retrieval.encoders import loading as encoders
-from meta_agent_rag.retrieval.encoders.hub_silence import HubSilence
+from meta_agent_rag.retrieval.encoders.hub import HubSilence
 from meta_agent_rag.retrieval.encoders.loading import PACKAGED, ExportingEncoder, SentenceEncoder, load_encoder
 from meta_agent_rag.retrieval.encoders.prefixes import table_prefixes
 from meta_agent_rag.settings import Settings

@@ -13,18 +13,18 @@ from benchmarks.socratic import app
 def test_the_benchmark_prints_one_json_object() -> None:
     done = CliRunner().invoke(app, ["--no-encoder", "--turns", "30", "--json"])
     assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    assert told["replies"] == 30
-    assert told["violations_before"] == 1.0
-    assert 0.0 < told["violations_after_retry"] < 1.0
-    assert told["violations_after"] == 0.0
-    assert (told["retries"], told["most_retries_of_a_reply"]) == (30, 1)
-    assert sum(told["outcomes"].values()) == 30
-    assert "scope" not in told
-    for hook, shares in told["hooks"].items():
+    reported = json.loads(done.stdout)
+    assert reported["replies"] == 30
+    assert reported["violations_before"] == 1.0
+    assert 0.0 < reported["violations_after_retry"] < 1.0
+    assert reported["violations_after"] == 0.0
+    assert (reported["retries"], reported["most_retries_of_a_reply"]) == (30, 1)
+    assert sum(reported["outcomes"].values()) == 30
+    assert "scope" not in reported
+    for hook, shares in reported["hooks"].items():
         assert shares["after"] < shares["before"], hook
     # the stated limit is 20 ms; a busy machine may take longer
-    assert told["latency"]["without_encoder"]["p95_ms"] < 200
+    assert reported["latency"]["without_encoder"]["p95_ms"] < 200
 
 
 def test_the_benchmark_prints_text_and_reports_a_missing_course(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ async def checked(
 ) -> GroundedAnswer:
     """The displayable answer.
 
-    If the passages do not bear out the writer's own words, an equal answer that the loop derived from facts is checked
+    If the passages do not support the writer's wording, an equal answer that the loop derived from facts is checked
     in their place: it consists of the sentences that contain the facts. Unless CLAIM_CHECK=rules, a model is asked
     until the deadline (a `time.monotonic` timestamp). Raises only errors that must stop the run.
     """
@@ -133,8 +133,8 @@ def _derived(question: str, round_: Round) -> Draft | None:
     if derivation is None or not derivation.stands or draft.route == DERIVATION:
         return None
     packed = round_.packing.packed_ids
-    told = [fact.sentence for fact in derivation.facts if fact.passage_id in packed and fact.sentence]
-    if len(told) < len(derivation.facts) or len(set(told)) < _FEWEST_SENTENCES:
+    sentences = [fact.sentence for fact in derivation.facts if fact.passage_id in packed and fact.sentence]
+    if len(sentences) < len(derivation.facts) or len(set(sentences)) < _FEWEST_SENTENCES:
         return None
     if kind_asked(question) in {"verdict", "choice"} and not derivation.compared:
         return None
@@ -161,15 +161,15 @@ async def _checked(
     said, short = (without_links(part, texts) for part in (draft.answer, draft.short_answer))
     only_links = bool(draft.short_answer.strip() and not short.strip())
     removed = removed_marks(said, passages)
-    cited_anew = recited(said, passages, quotes, question=answer.question)
-    said = cited_anew.text
+    recitation = recited(said, passages, quotes, question=answer.question)
+    said = recitation.text
     if stepped := leaks(said, quotes, checks.leakage_phrases):
         return _refused(answer, "leakage", leaks=stepped)
     check = ClaimCheck(
         engine=engine,
         question=answer.question,
-        claims=cited_anew.claims,
-        ruled=cited_anew.ruled,
+        claims=recitation.claims,
+        ruled=recitation.ruled,
         passages=passages,
         quotes=quotes,
         question_id=question_id,

@@ -123,8 +123,8 @@ def _show_answer(result: "Answer") -> None:
     passages = {found.passage.id: found.passage for found in result.evidence}
     for number, identity in enumerate(packed, start=1):
         screen.print(f"  [dim]{plain(f'[{number}]')} {plain(place(passages[identity]))}[/]")
-    if (chance := result.rounds[result.chosen].p_correct) is not None:
-        screen.print(f"[dim]estimated probability of being correct: {chance:.0%}[/]")
+    if (p_correct := result.rounds[result.chosen].p_correct) is not None:
+        screen.print(f"[dim]estimated probability of being correct: {p_correct:.0%}[/]")
     _show_spending(result, result.totals)
 
 

@@ -1,6 +1,7 @@
 """`marag bench NAME ...`: the benchmark's commands, from an installed package or a clone."""
 
-import sys
+import importlib
+from importlib.util import find_spec
 
 import typer
 
@@ -31,8 +32,9 @@ def register(app: typer.Typer) -> None:
 
 @reporting
 def _run(context: typer.Context) -> None:
-    import runpy
-
-    sys.argv = [context.command_path, *context.args]
     package, _ = benchmark_package()
-    runpy.run_module(f"{package}.{context.info_name}", run_name="__main__", alter_sys=True)
+    name = f"{package}.{context.info_name}"
+    found = find_spec(name)
+    is_package = found is not None and found.submodule_search_locations is not None
+    module = importlib.import_module(f"{name}.__main__" if is_package else name)
+    module.app(args=context.args, prog_name=context.command_path)

@@ -25,7 +25,7 @@ def list_(
 ) -> None:
     """List the deficits, both built-in and from DEFICITS_DIR."""
     from ..agent.deficits import discover_deficits
-    from ..agent.deficits.table import as_markdown
+    from ..agent.deficits.registry import as_markdown
 
     deficits = discover_deficits(settings_of(set_).deficits_dir)
     if markdown:

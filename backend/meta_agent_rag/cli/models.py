@@ -91,6 +91,6 @@ def _row(model: "LocalModel", settings: "Settings", taken: "LocalModel | None") 
 
 
 def _state(row: dict[str, Any]) -> str:
-    told = {"downloaded": "downloaded", "auto": "chosen by auto"}
-    words = [said for field, said in told.items() if row[field]]
+    labels = {"downloaded": "downloaded", "auto": "chosen by auto"}
+    words = [said for field, said in labels.items() if row[field]]
     return ", ".join([*words, *([] if row["fits"] else ["too large for this machine"])])

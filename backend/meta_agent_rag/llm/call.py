@@ -123,11 +123,11 @@ class Tape(Protocol):
         """Record a call that was made, or served by the cache."""
 
 
-def warn_of_cut(call: Call, reply: Reply, told: set[tuple[str, str]]) -> None:
-    """Log the first truncated reply of a stage and endpoint, and the setting to change; `told` are the earlier ones."""
+def warn_of_cut(call: Call, reply: Reply, reported: set[tuple[str, str]]) -> None:
+    """Log a stage's first truncated reply by an endpoint, and the setting to change; `reported` has earlier ones."""
     key = call.request.stage, call.endpoint.name
-    if is_cut(reply) and key not in told:
-        told.add(key)
+    if is_cut(reply) and key not in reported:
+        reported.add(key)
         _LOG.warning("In stage %r %s.", call.request.stage, call.cut_words(reply))
 
 

@@ -8,20 +8,21 @@ from typing import Any, get_args
 from urllib.parse import urlsplit
 
 import yaml
-from pydantic import BaseModel, SecretStr
+from pydantic import BaseModel, Field, SecretStr, ValidationError
 
 from ..discovery import named
 from ..errors import SettingsError, UnknownNameError
 from ..setting_roles import EndpointRow, JsonMode, ReplyLimit
 from ..setting_types import Tier
 from ..settings import Settings
+from ..wording import first_fault
 from .local.choice import own_model_file
 
 COMPATIBLE = "compatible"
 EMBEDDED = "embedded"
 
 
-class Provider(BaseModel, frozen=True, extra="forbid"):
+class Provider(BaseModel, frozen=True, extra="forbid", populate_by_name=True):
     """One row of `providers.yaml`; the fields are explained there."""
 
     name: str
@@ -30,7 +31,7 @@ class Provider(BaseModel, frozen=True, extra="forbid"):
     key: str | None = None
     flash: str | None = None
     pro: str | None = None
-    json_mode: JsonMode
+    json_mode: JsonMode = Field(alias="json")
     limit: ReplyLimit = "max_tokens"
     thinking_off: Mapping[str, Any] = {}
     thinking_on: Mapping[str, Any] = {}
@@ -135,12 +136,18 @@ class Choice:
 def providers() -> Mapping[str, Provider]:
     """All providers by name, in the order in which `auto` tries them."""
     rows = yaml.safe_load(files(__package__).joinpath("providers.yaml").read_text(encoding="utf-8"))
-    return {
-        name: Provider(
-            name=name, **{("json_mode" if field == "json" else field): value for field, value in row.items()}
-        )
-        for name, row in rows.items()
-    }
+    return {name: provider_of(name, row) for name, row in rows.items()}
+
+
+def provider_of(name: str, row: Mapping[str, Any]) -> Provider:
+    """The provider of a row; raises `SettingsError` with the field at fault."""
+    try:
+        return Provider.model_validate({"name": name, **row})
+    except ValidationError as error:
+        raise SettingsError(
+            f"The row {name!r} of llm/providers.yaml is malformed: {first_fault(error)}; "
+            "correct it as the comment at the top of the file describes."
+        ) from None
 
 
 def choose_provider(settings: Settings) -> Choice:

@@ -108,7 +108,7 @@ class Work:
         exhausted budget.
         """
         session = self.model.session(question_id, method=_METHOD, deadline=deadline)
-        progress = _Progress(of=sum(len(one.sections) for one in self.documents), told=on_section)
+        progress = _Progress(of=sum(len(one.sections) for one in self.documents), on_section=on_section)
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [
@@ -189,13 +189,13 @@ def _wanted(documents: Sequence[DocumentRecord], names: Sequence[str]) -> tuple[
 @dataclass(kw_only=True)
 class _Progress:
     of: int
-    told: OnSection | None
+    on_section: OnSection | None
     finished: int = 0
 
     def one_more(self) -> None:
         self.finished += 1
-        if self.told is not None:
-            self.told(self.finished, self.of)
+        if self.on_section is not None:
+            self.on_section(self.finished, self.of)
 
 
 def _overview(one: Divided, results: Sequence[_Kept | _Failure]) -> Overview:

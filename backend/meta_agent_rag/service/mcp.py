@@ -17,6 +17,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from ..agent.state import StopReason
 from ..errors import InputError, MetaRagError, RequestError
 from ..exporting import exporting
 from ..extras import require
@@ -52,7 +53,7 @@ class ToolAnswer(BaseModel):
     )
     level: str | None
     rounds: int
-    stop_reason: str
+    stop_reason: StopReason
     cost_usd: float | None = Field(description="`null` if the model has no known price.")
     corpus: str
 
@@ -165,7 +166,7 @@ def create_server(library: Library) -> "MCPServer":
 
     @server.tool()
     async def search(query: str, corpus: Corpus = SAMPLE, k: Annotated[int, Field(ge=1, le=50)] = 5) -> ToolPassages:
-        """Find the k passages of a corpus that bear most on a query, with the place of each in its document."""
+        """Find the k passages of a corpus most relevant to a query, with the location of each in its document."""
         with as_tool_errors():
             return await library.search(query, corpus, k)
 

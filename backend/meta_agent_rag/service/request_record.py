@@ -4,14 +4,17 @@ import secrets
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from ..agent.grounded import GroundedAnswer
+    from ..conversation.intent import Intent
     from ..conversation.socratic.coach import CoachReply
     from ..llm.ledger import LedgerRow
     from ..llm.transport import Reply, Request
     from ..overviews.overview import Summary, Work
+
+SummaryStopReason: TypeAlias = Literal["dry_run", "complete", "incomplete", "deadline"]
 
 
 def new_id() -> str:
@@ -43,7 +46,7 @@ class SmallTalk:
     """A reply that needs no document; `intent` is what the message wants."""
 
     text: str
-    intent: str
+    intent: "Intent"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +56,7 @@ class Summarised:
     work: "Work"
     summary: "Summary | None" = None
     text: str | None = None
-    stop_reason: str = "dry_run"
+    stop_reason: SummaryStopReason = "dry_run"
 
 
 Result: TypeAlias = "GroundedAnswer | CoachReply | SmallTalk"

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
+from ..agent.state import StopReason
+from ..conversation.intent import Intent
+from ..conversation.socratic.coach import Outcome
 from ..grounding.styles import discover_styles
 
 if TYPE_CHECKING:
@@ -15,6 +18,7 @@ FULL_CORPUS = "full-corpus"
 CONTEXT_RESTRICTED = "context-restricted"
 SourceMode: TypeAlias = Literal["full-corpus", "context-restricted"]
 AskMode: TypeAlias = Literal["grounded", "teacher", "coach"]
+AskStopReason: TypeAlias = Literal[StopReason, Outcome, Intent]
 QUESTION_CHARACTERS = 1000
 _BLANK = r"\s\u001c-\u001f\u0085"  # what `str.strip` removes: JSON Schema's white space, and five more
 _QUESTION_PATTERN = rf"^[{_BLANK}]*[^{_BLANK}\u0000]([^\u0000]{{0,998}}[^{_BLANK}\u0000])?[{_BLANK}]*$"
@@ -275,7 +279,9 @@ class AskResponse(BaseModel):
         None, description="What was found, and how the answer was generated."
     )
     rounds: int = Field(description="Number of drafts; 1 means that nothing was repaired.")
-    stop_reason: str = Field(description="Why the loop stopped; for the coach, what happened to the draft.")
+    stop_reason: AskStopReason = Field(
+        description="Why the loop stopped; for the coach, what happened to the draft; for small talk, its intent."
+    )
     cost_usd: float | None = Field(description="`null` if the model has no known price.")
     source_mode: SourceMode
     corpus: str | None
@@ -312,23 +318,6 @@ class ErrorEnvelope(BaseModel):
     )
 
     error: ErrorOut
-
-
-class Health(BaseModel):
-    """The process is running."""
-
-    status: Literal["ok"] = "ok"
-
-
-class Readiness(BaseModel):
-    """Whether questions can be answered, and what is degraded."""
-
-    status: Literal["ready", "degraded", "stopping"]
-    corpora: list[str]
-    degraded: list[str] = Field(
-        description="`audit`: records are waiting on this machine; `dense`, `lexical`: an index is down."
-    )
-    audit_waiting: int = Field(description="Records not yet written to the database.")
 
 
 class CorpusOut(BaseModel):

@@ -1,4 +1,4 @@
-"""The evidence suffices, memory does not: answer strictly from the references."""
+"""The evidence suffices, memory does not: answer strictly from the passages."""
 
 from ...grounding.short_answer import same_answer
 from ..facts.findings import Finding, Findings

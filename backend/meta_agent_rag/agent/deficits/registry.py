@@ -82,3 +82,14 @@ def discover_deficits(folder: Path | None = None) -> DeficitRegistry:
     return DeficitRegistry(
         deficits=contributed(__package__, _CONSTANT, Deficit, group=ENTRY_POINT_GROUP, folder=folder)
     )
+
+
+def as_markdown(deficits: DeficitRegistry) -> str:
+    """A Markdown table with one row per deficit."""
+    rows = ["| deficit | when | repair | answer mode | retrieves |", "|---|---|---|---|---|"]
+    rows += [
+        f"| `{deficit.name}` | {deficit.when} | {deficit.directive} | `{deficit.answer_mode}` | "
+        f"{'yes' if deficit.retrieves else 'no'} |"
+        for deficit in deficits
+    ]
+    return "\n".join(rows)

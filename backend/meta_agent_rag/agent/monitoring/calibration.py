@@ -1,6 +1,6 @@
 """The calibrated monitor: a file of fitted weights that turns signals into the probability that a draft is correct.
 
-`python -m benchmarks.calibrate` writes such a file, and MONITOR_CALIBRATION names it. It is valid for the
+`marag bench calibrate` writes such a file, and MONITOR_CALIBRATION names it. It is valid for the
 encoder that it was fitted with, and lists the questions that it was fitted on, so that it is not evaluated
 on those.
 """
@@ -24,7 +24,7 @@ from ..state import Signals
 
 VERSION = 3
 _PACKAGED = Path(__file__).with_name("vote.yaml")
-_ANEW = "fit one with `python -m benchmarks.calibrate`"
+_REMEDY = "fit one with `marag bench calibrate`"
 
 
 def features(signals: Signals) -> dict[str, float | None]:
@@ -147,12 +147,12 @@ def calibration_in_force(settings: Settings) -> Calibration:
     """
     path = settings.monitor_calibration
     if path is None:
-        raise SettingsError(f"MONITOR_POLICY='calibrated' needs a file: set MONITOR_CALIBRATION, or {_ANEW}.")
+        raise SettingsError(f"MONITOR_POLICY='calibrated' needs a file: set MONITOR_CALIBRATION, or {_REMEDY}.")
     found = read_calibration(path)
     if found.encoder != settings.monitor_encoder:
         raise SettingsError(
             f"The calibration {path.name!r} was fitted with the encoder {found.encoder!r}, but MONITOR_ENCODER is "
-            f"{settings.monitor_encoder!r}; set that encoder, set MONITOR_POLICY=paper, or {_ANEW}."
+            f"{settings.monitor_encoder!r}; set that encoder, set MONITOR_POLICY=paper, or {_REMEDY}."
         )
     return found
 
@@ -167,7 +167,7 @@ def read_calibration(path: Path) -> Calibration:
         return _parsed(path.absolute(), status.st_mtime_ns, status.st_size)
     except OSError as error:
         raise SettingsError(
-            f"The calibration {str(path)!r} cannot be read ({error.strerror}); check MONITOR_CALIBRATION, or {_ANEW}."
+            f"The calibration {str(path)!r} cannot be read ({error.strerror}); check MONITOR_CALIBRATION, or {_REMEDY}."
         ) from None
 
 
@@ -176,17 +176,17 @@ def _parsed(path: Path, _modified: int, _size: int) -> Calibration:
     try:
         raw = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError):
-        raise SettingsError(f"The calibration {path.name!r} is neither YAML nor JSON; {_ANEW}.") from None
+        raise SettingsError(f"The calibration {path.name!r} is neither YAML nor JSON; {_REMEDY}.") from None
     if not isinstance(raw, dict) or "version" not in raw:
-        raise SettingsError(f"The file {path.name!r} is not a calibration: it has no 'version'; {_ANEW}.")
+        raise SettingsError(f"The file {path.name!r} is not a calibration: it has no 'version'; {_REMEDY}.")
     if raw["version"] != VERSION:
         raise SettingsError(
-            f"The calibration {path.name!r} has version {raw['version']!r}, but version {VERSION} is needed; {_ANEW}."
+            f"The calibration {path.name!r} has version {raw['version']!r}, but version {VERSION} is needed; {_REMEDY}."
         )
     try:
         return Calibration.model_validate(raw)
     except ValidationError as error:
-        raise SettingsError(f"The calibration {path.name!r} is malformed ({first_fault(error)}); {_ANEW}.") from None
+        raise SettingsError(f"The calibration {path.name!r} is malformed ({first_fault(error)}); {_REMEDY}.") from None
 
 
 def question_fingerprint(dataset: str, question_id: str) -> str:

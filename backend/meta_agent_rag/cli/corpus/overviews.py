@@ -84,12 +84,12 @@ def compare(
 
 
 def _asking(*, yes: bool, json_: bool) -> Any:
-    def told(estimate: "Estimate") -> None:
+    def show(estimate: "Estimate") -> None:
         complain(f"{estimate}.")
         if not (yes or estimate.free):
             confirm("This", "Continue?", declined="No call was made.", json_=json_)
 
-    return told
+    return show
 
 
 def _progress() -> "OnSection | None":

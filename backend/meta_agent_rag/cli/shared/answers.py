@@ -79,11 +79,11 @@ def _outcome(row: "Row", one_pass: "Row | None", rounds: "tuple[Round, ...]") ->
     from ...demo.runs.tour import LOOP, ONE_PASS, RIGHT
     from ...demo.words import stop_reason
 
-    chance = rounds[row["chosen"]].p_correct
+    p_correct = rounds[row["chosen"]].p_correct
     verdict = "right" if row["f1"] >= RIGHT else "wrong"
     verdict += f" (F1 {100 * row['f1']:.0f}, not exact)" if RIGHT <= row["f1"] < 1 else ""
     lines = [
-        f"[bold]Result: {verdict}.[/] {plain(stop_reason(row['stop_reason'], chance))} "
+        f"[bold]Result: {verdict}.[/] {plain(stop_reason(row['stop_reason'], p_correct))} "
         f"The gold answer is [bold]{plain(row['gold'])}[/]."
     ]
     method = str(row["method"])
@@ -96,8 +96,8 @@ def _outcome(row: "Row", one_pass: "Row | None", rounds: "tuple[Round, ...]") ->
         lines.append(
             f"    {plain(name):<13} [{colour}]{plain(answer or 'nothing')}[/] [dim](F1 {100 * f1:.0f}{spent})[/]"
         )
-    if chance is not None:
-        lines.append(f"    Estimated probability that the loop's answer is correct: {chance:.0%}.")
+    if p_correct is not None:
+        lines.append(f"    Estimated probability that the loop's answer is correct: {p_correct:.0%}.")
     return "\n".join(lines) + "\n"
 
 

@@ -1,6 +1,7 @@
 """Shared by all commands: options, one-sentence error reports, and two output formats, Rich and JSON."""
 
 import functools
+import inspect
 import json
 import os
 import sys
@@ -27,16 +28,20 @@ Assignments = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+_CONTEXT = inspect.Parameter("context_", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
 
 
 def reporting(function: Callable[P, T]) -> Callable[P, T]:
     """Report an error of this package as one sentence on stderr, with its exit code; `debug` shows the traceback.
 
-    Characters that stdout cannot encode are escaped.
+    A missing extra is reported with the command's path as typed. Characters that stdout cannot encode are escaped.
     """
+    signature = inspect.signature(function)
+    own = next((name for name, one in signature.parameters.items() if one.annotation is typer.Context), None)
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
+        context: Any = kwargs.get(own) if own else kwargs.pop(_CONTEXT.name, None)
         if isinstance(sys.stdout, TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")
         try:
@@ -47,7 +52,8 @@ def reporting(function: Callable[P, T]) -> Callable[P, T]:
             complain(str(error))
             raise typer.Exit(error.exit_code) from None
         except ModuleNotFoundError as error:
-            lacking = missing_module(error)
+            command = "This command" if context is None else f"`{context.command_path}`"
+            lacking = missing_module(error, command)
             if lacking is None or kwargs.get("debug"):
                 raise
             complain(str(lacking))
@@ -63,6 +69,8 @@ def reporting(function: Callable[P, T]) -> Callable[P, T]:
             complain("Stopped.")
             raise typer.Exit(130) from None
 
+    if own is None:  # Typer passes the context to a parameter of this type
+        vars(wrapped)["__signature__"] = signature.replace(parameters=[*signature.parameters.values(), _CONTEXT])
     return wrapped
 
 

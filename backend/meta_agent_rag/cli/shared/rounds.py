@@ -90,7 +90,7 @@ def _judged(round_: "Round") -> str:
 
     if not round_.satisfied:
         return "not satisfied"
-    return "accepts it for lack of a better answer" if is_doubtful(round_.p_correct) else "satisfied"
+    return "accepts it because no better answer was found" if is_doubtful(round_.p_correct) else "satisfied"
 
 
 def _signals(signals: "Signals", p_correct: float | None) -> str:

@@ -111,11 +111,11 @@ class Screen:
     def progress(self, words: str) -> Callable[[int, int], None]:
         """Show next to the spinner how many of how many parts are done."""
 
-        def told(done: int, of: int) -> None:
+        def advance(done: int, of: int) -> None:
             if self._status is not None and done < of:
                 self._status.update(f"{plain(words)} {done + 1} of {of}")
 
-        return told
+        return advance
 
     def _wrapped(self, text: str) -> str:
         from rich.text import Text

@@ -37,7 +37,7 @@ def _verdict(round_: Round) -> str:
     """The monitor's verdict in words."""
     if not round_.satisfied:
         return "Not satisfied: the draft needs review"
-    return "Accepted for lack of a better answer" if is_doubtful(round_.p_correct) else "Satisfied"
+    return "Accepted because no better answer was found" if is_doubtful(round_.p_correct) else "Satisfied"
 
 
 def _routes(

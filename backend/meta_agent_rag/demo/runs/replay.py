@@ -38,8 +38,8 @@ def cards(row: Row, one_pass: Row | None, texts: Mapping[str, Found], settings: 
 
 def settings_of(run: Run, settings: Settings) -> Settings:
     """These settings with the run's own monitor and provider, if recorded."""
-    told = {name: run.setting(name) for name in _OF_THE_MONITOR}
-    own = {name: value for name, value in told.items() if isinstance(value, _OF_THE_MONITOR[name])}
+    recorded = {name: run.setting(name) for name in _OF_THE_MONITOR}
+    own = {name: value for name, value in recorded.items() if isinstance(value, _OF_THE_MONITOR[name])}
     return settings.model_copy(update={**own, "llm_provider": run.provider})
 
 
@@ -82,29 +82,29 @@ def _outcome(row: Row, one_pass: Row | None, *, free: bool) -> str:
         first = rounds[0].get("draft") or {}
         parts.append(_scored("First draft of the loop", str(first.get("short_answer", "")), rounds[0]))
     parts.append(_scored("Returned answer", str(row.get("prediction") or ""), row))
-    reason, chance = row.get("stop_reason"), _chance(row, rounds)
+    reason, p_correct = row.get("stop_reason"), _p_correct(row, rounds)
     notes = [
         f"Gold answer: {row.get('gold')}.",
-        stop_reason(reason, chance) if isinstance(reason, str) else "",
-        "" if chance is None else f"Estimated probability of being correct: {chance:.0%}.",
+        stop_reason(reason, p_correct) if isinstance(reason, str) else "",
+        "" if p_correct is None else f"Estimated probability of being correct: {p_correct:.0%}.",
         _spent(row, free=free),
     ]
     doubted = any(round_.get("signals") for round_ in rounds)
     title = "The first draft was kept" if doubted else "The first draft, unchanged"
     if repaired:
         title = f"Best supported of {len(rounds)} drafts: {_draft_name(row.get('chosen'))}"
-    told = "".join(f'<p class="m-note">{escape(note)}</p>' for note in notes if note)
-    return card("outcome", "Answer", title, f'<div class="m-gain">{"".join(parts)}</div>{told}')
+    remarks = "".join(f'<p class="m-note">{escape(note)}</p>' for note in notes if note)
+    return card("outcome", "Answer", title, f'<div class="m-gain">{"".join(parts)}</div>{remarks}')
 
 
 def _draft_name(chosen: object) -> str:
     return f"the one after repair {chosen}" if chosen else "the first one"
 
 
-def _chance(row: Row, rounds: Sequence[Mapping[str, Any]]) -> float | None:
+def _p_correct(row: Row, rounds: Sequence[Mapping[str, Any]]) -> float | None:
     chosen = row.get("chosen")
-    chance = rounds[chosen].get("p_correct") if isinstance(chosen, int) and chosen < len(rounds) else None
-    return chance if isinstance(chance, float) else None
+    p_correct = rounds[chosen].get("p_correct") if isinstance(chosen, int) and chosen < len(rounds) else None
+    return p_correct if isinstance(p_correct, float) else None
 
 
 def _scored(name: str, answer: str, scored: Mapping[str, Any]) -> str:

@@ -68,7 +68,7 @@ def build(workbench: Workbench) -> OwnDocuments:
         async for updates in tab.added(uploads, private, visitor_of(request)):
             yield updates
 
-    async def beginning_anew(private: Any, request: gr.Request) -> Updates:
+    async def starting_over(private: Any, request: gr.Request) -> Updates:
         return await tab.reset(private, visitor_of(request))
 
     async def stopping(request: gr.Request) -> None:
@@ -81,8 +81,8 @@ def build(workbench: Workbench) -> OwnDocuments:
     gr.on([parts.message.submit, parts.send.click], asking, asked, parts.all, trigger_mode="multiple", **own)
     parts.upload.upload(adding, [parts.upload, parts.private], parts.all, trigger_mode="once", **own)
     parts.stop.click(stopping, **own)
-    anew = [parts.reset.click, parts.corpus.input, parts.talk.clear]
-    gr.on(anew, beginning_anew, parts.private, parts.all, **own)
+    resets = [parts.reset.click, parts.corpus.input, parts.talk.clear]
+    gr.on(resets, starting_over, parts.private, parts.all, **own)
     page().unload(leaving)
     return OwnDocuments(private=parts.private, files=parts.names)
 

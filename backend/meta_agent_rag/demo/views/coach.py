@@ -71,7 +71,7 @@ def build(workbench: Workbench, own_documents: OwnDocuments) -> None:
         async for updates in tab.said(message, shown, history, talker):
             yield updates
 
-    async def beginning_anew(request: gr.Request) -> Updates:
+    async def starting_over(request: gr.Request) -> Updates:
         return await tab.reset(visitor_of(request))
 
     async def stopping(request: gr.Request) -> None:
@@ -83,7 +83,7 @@ def build(workbench: Workbench, own_documents: OwnDocuments) -> None:
     asked = [parts.message, parts.talk, parts.history, parts.corpus, own_documents.private, parts.mode, parts.level]
     gr.on([parts.message.submit, parts.send.click], saying, asked, parts.all, trigger_mode="multiple", **own)
     parts.stop.click(stopping, **own)
-    gr.on([parts.reset.click, parts.corpus.input, parts.talk.clear], beginning_anew, None, parts.all, **own)
+    gr.on([parts.reset.click, parts.corpus.input, parts.talk.clear], starting_over, None, parts.all, **own)
     page().unload(leaving)
 
     def offered(files: Any) -> Any:

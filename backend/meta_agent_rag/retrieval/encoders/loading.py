@@ -20,7 +20,6 @@ from . import hub
 from .computation import BY_DEFAULT, Computation, computation
 from .encoder import Encoder
 from .hashing import HashEncoder
-from .hub_silence import HubSilence
 from .model_config import stated_dimension
 from .onnx_encoder import OnnxEncoder
 from .onnx_place import ExportPlace, export_place
@@ -188,7 +187,7 @@ def _choose(name: str, token: str | None, data_dir: Path) -> EncoderChoice:
         return EncoderChoice(encoder=SentenceEncoder(name=PACKAGED, folder=packaged))
     hub_name = _PACKAGED_NAMES[1] if name == PACKAGED else name
     folder = hub.cached_folder(hub_name)
-    silence = HubSilence(file=data_dir / "hub-silent.json")
+    silence = hub.HubSilence(file=data_dir / "hub-silent.json")
     minutes = silence.minutes() if packaged is not None else None
     if folder is None and minutes is None:
         folder = hub.downloaded_folder(hub_name, token)

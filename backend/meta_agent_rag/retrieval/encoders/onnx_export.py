@@ -45,8 +45,8 @@ class _NotExportedError(Exception):
     """The model cannot be exported, or its export differs."""
 
 
-def export_model(model: "SentenceTransformer", reference: Encoder, place: ExportPlace) -> str | None:
-    """Export `model`, whose vectors `reference` provides, to `place`; returns `None`, or the reason for a failure.
+def export_model(model: "SentenceTransformer", original: Encoder, place: ExportPlace) -> str | None:
+    """Export `model`, whose vectors `original` provides, to `place`; returns `None`, or the reason for a failure.
 
     A reason that concerns the model is recorded in `place`, so that the export is not retried each time; an
     unwritable disk is not.
@@ -54,7 +54,7 @@ def export_model(model: "SentenceTransformer", reference: Encoder, place: Export
     try:
         with place.building() as folder:
             _write(model, folder, place.source)
-            _check(reference, OnnxEncoder(name=reference.name, export=folder))
+            _check(original, OnnxEncoder(name=original.name, export=folder))
             place.install(folder)
     except OSError as error:
         return _line(error)
@@ -141,12 +141,12 @@ def _facts(model: "SentenceTransformer", inputs: tuple[str, ...], source: Path) 
     )
 
 
-def _check(reference: Encoder, exported: OnnxEncoder) -> None:
+def _check(original: Encoder, exported: OnnxEncoder) -> None:
     """Compare the vectors of varied texts: single, in batches, and questions with their prefix."""
     for texts in (_CHECKED[:1], _CHECKED):
         pairs = (
-            (reference.encode_passages(texts), exported.encode_passages(texts)),
-            (reference.encode_queries(texts), exported.encode_queries(texts)),
+            (original.encode_passages(texts), exported.encode_passages(texts)),
+            (original.encode_queries(texts), exported.encode_queries(texts)),
         )
         for expected, found in pairs:
             if expected.shape != found.shape:

@@ -38,8 +38,8 @@ def readings(text: str) -> Iterator[str]:
         yield _APART.sub(_joined, text)
     if len(_LEET_WORD.findall(text)) >= _SEVERAL:
         yield _LEET_WORD.sub(lambda match: match[0].translate(_LEET), text)
-    told = [means for word in _WORD.findall(text.lower()) if any(means := _turned_meanings(word))]
-    for turned, means in zip(_TURNED, zip(*told, strict=True), strict=False):
+    meanings = [means for word in _WORD.findall(text.lower()) if any(means := _turned_meanings(word))]
+    for turned, means in zip(_TURNED, zip(*meanings, strict=True), strict=False):
         if sum(means) >= _SEVERAL:
             yield turned(text)
 

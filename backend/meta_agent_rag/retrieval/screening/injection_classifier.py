@@ -2,7 +2,7 @@
 
 A text is split into windows of one to three sentences; a window's score is the sum of the weights of its features
 (`features.py`), a text's score that of its worst window. Weights are data (`injection_classifier.npz`), produced by
-`python -m benchmarks.injection train`; words are stored as hashes, so that the package contains no text of the training
+`marag bench injection train`; words are stored as hashes, so that the package contains no text of the training
 set. It detects orders to a model in many wordings and some languages; a plain request, or an adaptive attacker, gets
 past it.
 """

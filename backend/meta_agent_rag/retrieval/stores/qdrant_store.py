@@ -251,6 +251,7 @@ async def _create_indexes(client: "AsyncQdrantClient", place: StorePlace) -> Non
 
 @asynccontextmanager
 async def _connected(place: StorePlace) -> AsyncIterator["AsyncQdrantClient"]:
+    require("servers", _SETTING)
     with _translated(place):
         client = await _client(place)
     try:
@@ -260,7 +261,6 @@ async def _connected(place: StorePlace) -> AsyncIterator["AsyncQdrantClient"]:
 
 
 async def _client(place: StorePlace) -> "AsyncQdrantClient":
-    require("servers", _SETTING)
     from grpc.aio import AioRpcError  # type: ignore[import-untyped]
     from qdrant_client import AsyncQdrantClient
 

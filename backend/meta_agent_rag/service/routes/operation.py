@@ -1,13 +1,32 @@
 """Addresses for the operator of the service."""
 
+from typing import Literal
+
 from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic import BaseModel, Field
 
 from ..access.keys import require_scope
-from ..schemas import Health, Readiness
 from .visiting import KEYED, READ, Visiting, refusals, the_client
 
 router = APIRouter(tags=["operation"])
+
+
+class Health(BaseModel):
+    """The process is running."""
+
+    status: Literal["ok"] = "ok"
+
+
+class Readiness(BaseModel):
+    """Whether questions can be answered, and what is degraded."""
+
+    status: Literal["ready", "degraded", "stopping"]
+    corpora: list[str]
+    degraded: list[str] = Field(
+        description="`audit`: records are waiting on this machine; `dense`, `lexical`: an index is down."
+    )
+    audit_waiting: int = Field(description="Records not yet written to the database.")
 
 
 @router.get("/healthz", response_model=Health)

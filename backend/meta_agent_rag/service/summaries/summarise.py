@@ -13,7 +13,7 @@ from ..answering.ask import recorded, served
 from ..answering.deadline import within
 from ..failures import timed_out
 from ..opening import Service
-from ..request_record import RequestRecord, Summarised
+from ..request_record import RequestRecord, Summarised, SummaryStopReason
 from ..schemas import FULL_CORPUS, CitationOut
 from .wire import EstimateOut, SummaryRequest, SummaryResponse, SummarySource
 
@@ -49,7 +49,7 @@ async def _result(service: Service, asked: SummaryRequest, record: RequestRecord
     if failed and len(failed) == len(sections):
         raise timed_out(_LATE) if late else ModelError(failed[0].failure)
     shown = replace(summary, overviews=tuple(_for_a_client(one) for one in summary.overviews))
-    reason = "complete" if not failed else "deadline" if late else "incomplete"
+    reason: SummaryStopReason = "complete" if not failed else "deadline" if late else "incomplete"
     return Summarised(work=work, summary=summary, text=summary_text(shown), stop_reason=reason)
 
 
