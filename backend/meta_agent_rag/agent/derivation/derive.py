@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 
-from ...discovery import calling
+from ...discovery import calling, require_result
 from ..context import Context
 from ..prompting.packing import Packed
 from .derivation import Derivation, Fact
 from .look_up import look_up
-from .operator import Operand, Operators
+from .operator import Operand, Operators, Outcome
 from .plan import Chain, Plan, Planned, references, resolved
 from .planning import plan_for
 
@@ -84,6 +84,7 @@ def apply_operator(question: str, plan: Plan, facts: Sequence[Fact], operators: 
     operands = [_operand(chain, place, facts) for place, chain in enumerate(plan.chains)]
     whole = [operand for operand in operands if operand is not None]
     outcome = operator.combine(question, whole) if len(whole) == len(operands) else None
+    require_result(outcome, Outcome, or_none=True)
     return Derivation(
         plan=plan,
         facts=tuple(facts),
