@@ -132,7 +132,8 @@ def contributed(
 ) -> tuple[N, ...]:
     """The contributions of a package's own files, an entry point group and a folder (if given), sorted by name.
 
-    `setting` names the folder in messages. Raises `InputError` for a file that fails. Duplicate names are left to the registry, which rejects them.
+    `setting` names the folder in messages. Raises `InputError` for a file that fails. Duplicate names are left to the
+    registry, which rejects them.
     """
     found = [*exported(package, constant, kind), *exported_from_entry_points(group, kind)]
     if folder is not None:

@@ -62,7 +62,8 @@ class TestEveryRoute:
     ids=["another type", "not a coroutine", "another route"],
 )
 async def test_a_wrong_result_is_named_with_the_file(source: str, said: str, tmp_path: Path) -> None:
-    head = "from meta_agent_rag.agent.routes.ballot import RouteAnswer\nfrom meta_agent_rag.agent.routes.route import Route\n"
+    routes = "from meta_agent_rag.agent.routes"
+    head = f"{routes}.ballot import RouteAnswer\n{routes}.route import Route\n"
     own = tmp_path / "own"
     own.mkdir()
     (own / "mine.py").write_text(f"{head}{source}ROUTE = Route(name='mine', about='says it at once', run=run)\n")

@@ -106,5 +106,5 @@ def test_empty_settings_mean_the_default() -> None:
 
 @pytest.mark.parametrize("text", [",", " , "])
 def test_a_list_without_a_route_is_rejected(text: str) -> None:
-    with pytest.raises(SettingsError, match="ROUTES cannot be .*: it names nothing; leave it empty for the default"):
+    with pytest.raises(SettingsError, match=r"ROUTES cannot be .*: it names nothing; leave it empty for the default"):
         Settings.load([f"ROUTES={text}"])
