@@ -103,7 +103,8 @@ def test_any_values_give_an_answer_that_follows_or_none(operator: Operator, data
     outcome = combined(operator, values)
     if outcome is not None:
         assert outcome.answer
-        assert ANSWERS.get(operator.name, lambda answer, operands: True)(outcome.answer, operands(values))
+        follows = ANSWERS.get(operator.name)
+        assert follows is None or follows(outcome.answer, operands(values))
         assert combined(operator, values) == outcome
 
 
