@@ -14,6 +14,7 @@ from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.agent.deficits.registry import as_markdown
 from meta_agent_rag.agent.derivation.operator import discover_operators
 from meta_agent_rag.agent.graph import build_graph
+from meta_agent_rag.agent.routes.route import discover_routes
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.cli.shared.env_example import env_example
 from meta_agent_rag.datasets import Dataset, discover
@@ -31,6 +32,7 @@ def blocks() -> dict[str, str]:
         "deficits": as_markdown(discover_deficits()),
         "methods": methods_table(),
         "operators": operators_table(),
+        "routes": routes_table(),
         "datasets": datasets_table(),
     }
 
@@ -49,6 +51,12 @@ def operators_table() -> str:
     """A row for each operator of the derivation."""
     rows = [f"| `{operator.name}` | {operator.when} |" for operator in discover_operators().values()]
     return "\n".join(["| operator | when the planner uses it |", "|---|---|", *rows])
+
+
+def routes_table() -> str:
+    """A row for each route that can vote."""
+    rows = [f"| `{route.name}` | {route.about} |" for route in discover_routes().values()]
+    return "\n".join(["| route | how it comes to its answer |", "|---|---|", *rows])
 
 
 def datasets_table() -> str:

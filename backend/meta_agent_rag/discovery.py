@@ -4,9 +4,10 @@ import importlib
 import importlib.util
 import logging
 import pkgutil
+import re
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -18,6 +19,7 @@ from .errors import DuplicateNameError, ExtensionError, InputError, MetaRagError
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
+_NAME = re.compile(r"[a-z][a-z0-9_]{1,39}")
 FORMER_STAGES: Mapping[str, str] = {"reference": "second_answer"}
 """Former names of stages, which are also those of their prompts, and what they are called now."""
 
@@ -85,8 +87,10 @@ def calling(kind: str, name: str, function: Callable[..., Any]) -> Iterator[None
         if isinstance(error, ExceptionGroup) and (known := _first_known(error)) is not None:
             raise known from error
         file = getattr(getattr(function, "__code__", None), "co_filename", None) or getattr(function, "__module__", "?")
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-        where = f"{file!r}, line {lines[-1]}" if lines else repr(file)
+        first = getattr(getattr(function, "__code__", None), "co_firstlineno", None)
+        frames = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+        line = frames[-1] if frames else first
+        where = repr(file) if line is None else f"{file!r}, line {line}"
         words = " ".join(f"{type(error).__name__}: {error}".split())
         raise ExtensionError(f"The {kind} {name!r} failed in {where} ({words}); fix it or leave it out.") from error
 
@@ -98,14 +102,42 @@ def _first_known(group: ExceptionGroup[Exception]) -> MetaRagError | None:
     return first if others is None and isinstance(first, MetaRagError) else None
 
 
-def contributed(package: str, constant: str, kind: type[N], *, group: str, folder: Path | None) -> tuple[N, ...]:
+def require_result(value: object, kind: type, *, or_none: bool = False) -> None:
+    """Raise `TypeError` if an extension's function returned something else; call it within `calling`."""
+    if not (isinstance(value, kind) or (or_none and value is None)):
+        wanted = f"{_article(kind.__name__)}{' or None' if or_none else ''}"
+        raise TypeError(f"it returned {type(value).__name__}, not {wanted}")
+
+
+def require_name(kind: str, name: object, reserved: Collection[str] = ()) -> None:
+    """Raise `InputError` for the name of an extension that is malformed or `reserved`."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise InputError(
+            f"The {kind} name {name!r} is not lower_case_with_underscores (2 to 40 characters); rename it."
+        )
+    if name in reserved:
+        raise InputError(f"The {kind} name {name!r} is reserved, as are: {', '.join(reserved)}; choose another name.")
+
+
+def require_functions(kind: str, entry: Named, *fields: str) -> None:
+    """Raise `InputError` if one of an extension's fields is not a function."""
+    for field in fields:
+        value = getattr(entry, field)
+        if not callable(value):
+            raise InputError(f"The {kind} {entry.name!r} has the {field!r} {value!r}; give a function.")
+
+
+def contributed(
+    package: str, constant: str, kind: type[N], *, group: str, folder: Path | None, setting: str
+) -> tuple[N, ...]:
     """The contributions of a package's own files, an entry point group and a folder (if given), sorted by name.
 
-    Raises `InputError` for a file that fails. Duplicate names are left to the registry, which rejects them.
+    `setting` names the folder in messages. Raises `InputError` for a file that fails. Duplicate names are left to the
+    registry, which rejects them.
     """
     found = [*exported(package, constant, kind), *exported_from_entry_points(group, kind)]
     if folder is not None:
-        found += exported_from_folder(folder, constant, kind)
+        found += exported_from_folder(folder, constant, kind, setting=setting)
     return tuple(sorted(found, key=lambda one: one.name))
 
 
@@ -116,16 +148,27 @@ def exported(package: str, constant: str, kind: type[T]) -> Iterator[T]:
         yield from _constant(importlib.import_module(f"{package}.{module.name}"), constant, kind)
 
 
-def exported_from_folder(folder: Path, constant: str, kind: type[T]) -> Iterator[T]:
-    """The `constant` of every `*.py` file of a folder outside any package.
+def exported_from_folder(folder: Path, constant: str, kind: type[T], *, setting: str = "") -> Iterator[T]:
+    """The `constant` of every `*.py` file of a folder outside any package; files named `_*.py` are not read.
 
-    Raises `InputError` if the folder or a file cannot be read, or a file exports something of another type.
+    `setting` names the folder in messages. Raises `InputError` if the folder or a file cannot be read, or a file
+    exports nothing or something of another type.
     """
     if not folder.is_dir():
-        raise InputError(f"{str(folder)!r} is not a folder; give a folder with *.py files.")
+        named_by = f"{setting} " if setting else ""
+        raise InputError(
+            f"{named_by}{str(folder)!r} is not a folder; give a folder with *.py files that each export {constant}."
+        )
     for file in sorted(folder.glob("*.py")):
-        if not file.name.startswith("_"):
-            yield from _constant(_load(file), constant, kind)
+        if file.name.startswith("_"):
+            continue
+        module = _load(file)
+        if not hasattr(module, constant):
+            raise InputError(
+                f"{str(file)!r} does not export {constant}; write {constant} = {kind.__name__}(...), or start the "
+                "file's name with an underscore to exclude it."
+            )
+        yield from _constant(module, constant, kind)
 
 
 def exported_from_entry_points(group: str, kind: type[T]) -> Iterator[T]:
@@ -137,7 +180,10 @@ def exported_from_entry_points(group: str, kind: type[T]) -> Iterator[T]:
             words = " ".join(f"{type(error).__name__}: {error}".split())
             raise InputError(f"The entry point {entry.value!r} of {group!r} fails ({words}); uninstall it.") from error
         if not isinstance(value, kind):
-            raise InputError(f"The entry point {entry.value!r} of {group!r} is not a {kind.__name__}; export one.")
+            raise InputError(
+                f"The entry point {entry.value!r} of {group!r} is {_article(type(value).__name__)}, not "
+                f"{_article(kind.__name__)}; export one."
+            )
         yield value
 
 
@@ -164,9 +210,16 @@ def _load(file: Path) -> ModuleType:
 
 
 def _constant(module: ModuleType, constant: str, kind: type[T]) -> Iterator[T]:
-    value = getattr(module, constant, None)
-    if value is None:
+    if not hasattr(module, constant):
         return
+    value = getattr(module, constant)
     if not isinstance(value, kind):
-        raise InputError(f"{constant} in {module.__file__!r} is not a {kind.__name__}; export one.")
+        raise InputError(
+            f"{constant} in {module.__file__!r} is {_article(type(value).__name__)}, not {_article(kind.__name__)}; "
+            f"write {constant} = {kind.__name__}(...)."
+        )
     yield value
+
+
+def _article(name: str) -> str:
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"

@@ -72,7 +72,12 @@ def _address(url: str) -> str:
 
 def _names(value: object) -> object:
     """A list of names in environment syntax, separated by commas."""
-    return tuple(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    names = tuple(name.strip() for name in value.split(",") if name.strip())
+    if not names:
+        raise ValueError("it names nothing; leave it empty for the default")
+    return names
 
 
 def _device(name: str) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from meta_agent_rag.llm.pricing import Tariff
+from meta_agent_rag.settings import Settings
 
 from ..plots import Plot
 from ..run.arms import Arm
@@ -59,7 +60,8 @@ class Analysis:
     `measure` returns figures by arm name, which `summary.json` stores under that method, or, if
     `across`, figures of the run as a whole; empty if there are none. `tables` and `plots`
     use only those figures, so that a report can be rebuilt from a summary. `about` explains
-    the figures to a reader, one sentence per item; `order` places the
+    the figures to a reader, one sentence per item, and `about_run`, given the figures and the settings
+    of each row by its name, adds what depends on them; `order` places the
     section in the report; `missing` replaces it if the loop fired and there are no figures.
 
         ANALYSIS = Analysis(name="length", title="Length of answers", about=["..."], measure=measure)
@@ -71,6 +73,7 @@ class Analysis:
     measure: Callable[[Material], Figures]
     tables: Callable[[Figures], Sequence[Table]] = lambda figures: ()
     plots: Callable[[Figures], Sequence[Plot]] = lambda figures: ()
+    about_run: Callable[[Figures, Mapping[str, Settings]], Sequence[str]] = lambda figures, settings: ()
     across: bool = False
     missing: str = ""
     order: int = 100

@@ -1,9 +1,12 @@
 """How reliable p_correct is, for first drafts and for returned answers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from meta_agent_rag.agent.monitoring.calibration import packaged_calibration
+from meta_agent_rag.agent.monitoring.calibration import calibration_of_votes
+from meta_agent_rag.errors import SettingsError
+from meta_agent_rag.settings import Settings
+from meta_agent_rag.wording import counted
 
 from ..calibration.fit import RIGHT
 from ..statistics import auroc, auroc_interval, expected_calibration_error
@@ -68,21 +71,60 @@ def _ece(one: Figures) -> str:
     return number(one["ece"], 3)
 
 
-def _about() -> tuple[str, ...]:
-    origin = packaged_calibration().fitted_on
+def about_run(figures: Figures, settings: Mapping[str, Settings]) -> Sequence[str]:
+    """The calibration of each row, and how far it is off there; rows with the same one share a sentence."""
+    rows: dict[str, list[str]] = {}
+    for name in figures:
+        if name in settings and any(one["n"] for one in figures[name].values()):
+            rows.setdefault(_calibration(settings[name]), []).append(name)
+    return [
+        f"{words}{_used_by(names) if len(rows) > 1 else ''}; {_off(figures, names)}." for words, names in rows.items()
+    ]
+
+
+def _calibration(settings: Settings) -> str:
+    path = settings.monitor_calibration
+    name = "The packaged calibration" if path is None else f"The calibration `{path.name}`"
+    try:
+        found = calibration_of_votes(settings)
+    except SettingsError:
+        return f"{name} can no longer be read"
+    origin = found.fitted_on
     return (
-        f"An answer counts as correct if its F1 is at least {RIGHT:g}.",
-        f"The packaged calibration was fitted with {' and '.join(sorted(set(origin.models.values())))}",
-        f"on {len(origin.questions)} questions of {' and '.join(origin.datasets)};",
-        "for another model, the difference between mean p_correct and the share correct shows the calibration error,",
-        "and `marag bench calibrate` fits a new calibration.",
+        f"{name} was fitted with {_listed(sorted(set(origin.models.values())))} and the encoder {found.encoder} on "
+        f"{counted(len(origin.questions), 'question')} of {_listed(origin.datasets)}"
     )
 
 
+def _used_by(names: Sequence[str]) -> str:
+    return f" (used by {_listed(names)})"
+
+
+def _off(figures: Figures, names: Sequence[str]) -> str:
+    """The greatest difference between stated and actual share, in percentage points."""
+    measured = [(one, name, of) for name in names for of, one in figures[name].items() if one["n"]]
+    one, name, of = max(measured, key=lambda found: abs(found[0]["stated"] - found[0]["right"]))
+    points = 100 * (one["stated"] - one["right"])
+    return (
+        f"here its mean is at most {abs(points):.1f} percentage points {'above' if points >= 0 else 'below'} the share "
+        f"correct ({of} of {name})"
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(names)
+
+
+_ABOUT = (
+    f"An answer counts as correct if its F1 is at least {RIGHT:g}.",
+    "The difference between mean p_correct and the share correct shows the calibration error,",
+    "and `python -m benchmarks.calibrate` fits a calibration for other models.",
+)
 ANALYSIS = Analysis(
     name="p_correct",
     title="The probability of being correct",
-    about=_about(),
+    about=_ABOUT,
+    about_run=about_run,
     measure=measure,
     tables=tables,
     order=21,

@@ -15,7 +15,8 @@ ENTRY_POINT_GROUP = "meta_agent_rag.methods"
 
 def discover_methods(folder: Path | None = None) -> Mapping[str, Method]:
     """The built-in methods, those of installed packages, and those of `folder` (METHODS_DIR), by name."""
-    return by_name(contributed(__package__, "METHOD", Method, group=ENTRY_POINT_GROUP, folder=folder), "methods")
+    found = contributed(__package__, "METHOD", Method, group=ENTRY_POINT_GROUP, folder=folder, setting="METHODS_DIR")
+    return by_name(found, "methods")
 
 
 def named(names: str, folder: Path | None = None) -> tuple[Method, ...]:

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from meta_agent_rag.agent.context import Task
 from meta_agent_rag.agent.engine import Answer, Engine
+from meta_agent_rag.discovery import require_functions
 from meta_agent_rag.retrieval.hybrid import Retriever
 
 from ..rows.allowance import Allowance
@@ -45,3 +46,6 @@ class Method:
     loop: bool = False
     samples: bool = False
     pins: tuple[tuple[str, object], ...] = ()
+
+    def __post_init__(self) -> None:
+        require_functions("method", self, "answer")

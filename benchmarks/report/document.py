@@ -10,7 +10,7 @@ from meta_agent_rag.llm.opening import described
 from meta_agent_rag.wording import counted
 
 from ..plots import Plot, save
-from ..run.arms import Arm
+from ..run.arms import Arm, arm_settings
 from ..run.config import RunConfig
 from ..run.folder import REPORT, RunFolder
 from ..run.protocols import Protocol
@@ -37,7 +37,7 @@ def write_report(
     `caveat` is a sentence for its opening. If a plot cannot be drawn, the report names it with
     the reason; nothing else is lost.
     """
-    parts = sections(summary, rows, arms=arms, ours=ours, free=runs_here(config.settings))
+    parts = _sections(config, summary, rows, arms, ours)
     to_draw = [plot for section in parts for plot in section.plots] if plots else []
     for table in (table for section in parts for table in section.tables):
         _write(folder.path / TABLES / f"{table.name}.csv", as_csv(table))
@@ -54,8 +54,19 @@ def markdown(
     arms: Sequence[Arm] = (),
 ) -> str:
     """The text of `report.md` alone, without plots."""
-    parts = sections(summary, rows, arms=arms, ours=ours, free=runs_here(config.settings))
+    parts = _sections(config, summary, rows, arms, ours)
     return document(config, summary, parts, ours, {})
+
+
+def _sections(
+    config: RunConfig,
+    summary: Mapping[str, Any],
+    rows: Sequence[Mapping[str, Any]],
+    arms: Sequence[Arm],
+    ours: Protocol,
+) -> list[Section]:
+    settings = {arm.name: arm_settings(arm, config.settings) for arm in arms}
+    return sections(summary, rows, arms=arms, ours=ours, settings=settings, free=runs_here(config.settings))
 
 
 def document(

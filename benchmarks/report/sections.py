@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from meta_agent_rag.settings import Settings
 from meta_agent_rag.wording import counted
 
 from ..analyses import discover_analyses
@@ -49,16 +50,17 @@ def sections(
     *,
     arms: Sequence[Arm],
     ours: Protocol,
+    settings: Mapping[str, Settings],
     free: bool = False,
 ) -> list[Section]:
-    """Everything below the opening; `free` says that the model runs on this machine."""
+    """Everything below the opening, given the settings of each row; `free`: the model runs on this machine."""
     methods: Methods = summary["methods"]
     plain, varied = split(methods, [arm.name for arm in arms if arm.variant])
     caveat = mixed(methods)
     found = [
         *_quality(plain, varied, free=free),
         *_section("Supporting facts", " ".join(_SUPPORT), [supporting(methods)]),
-        *_analysed(summary),
+        *_analysed(summary, settings),
         *_section("Cost", _cut(methods), [cost(methods, free=free)], [cost_plot(plain or methods)]),
         *_section("Latency", _cached(methods), [latency(methods)], latency_plots(plain or methods)),
         *_section("Where evidence is lost", " ".join(_LOST), _survival(methods)),
@@ -110,7 +112,7 @@ def _unjudged(methods: Methods) -> Iterator[str]:
         yield f"Its verdict is missing for {missing} of {answers} answers, which are left out."
 
 
-def _analysed(summary: Mapping[str, Any]) -> Iterator[Section]:
+def _analysed(summary: Mapping[str, Any], settings: Mapping[str, Settings]) -> Iterator[Section]:
     for analysis in discover_analyses():
         if analysis.across:
             figures = summary.get(analysis.name, {})
@@ -118,9 +120,8 @@ def _analysed(summary: Mapping[str, Any]) -> Iterator[Section]:
             methods = summary["methods"].items()
             figures = {name: found[analysis.name] for name, found in methods if analysis.name in found}
         if figures:
-            yield from _section(
-                analysis.title, " ".join(analysis.about), analysis.tables(figures), analysis.plots(figures)
-            )
+            text = " ".join([*analysis.about, *analysis.about_run(figures, settings)])
+            yield from _section(analysis.title, text, analysis.tables(figures), analysis.plots(figures))
         elif analysis.missing and any(found["trigger_rate"] for found in summary["methods"].values()):
             yield Section(title=analysis.title, text=analysis.missing)
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from meta_agent_rag import telemetry
 from meta_agent_rag.agent.engine import Answer, Engine, open_engine
 from meta_agent_rag.datasets import LoadedQuestions, Question
-from meta_agent_rag.discovery import calling
+from meta_agent_rag.discovery import calling, require_result
 from meta_agent_rag.errors import AuthenticationError, BalanceError, CostLimitError, ExtensionError, MetaRagError
 from meta_agent_rag.llm.client import LanguageModel
 from meta_agent_rag.llm.embedded import EmbeddedTransport
@@ -135,8 +135,7 @@ class _Run:
     async def _answered(self, arm: Arm, task: MethodTask) -> Answer:
         with calling("method", arm.method.name, arm.method.answer):
             answer = await arm.method.answer(self.engines[arm], task)
-            if not isinstance(answer, Answer):
-                raise TypeError(f"it returned {type(answer).__name__}, not an Answer")
+            require_result(answer, Answer)
         if answer.stop_reason == CostLimitError.stop_reason:
             # with a higher limit it would have continued: the question is not finished and will be retried
             raise CostLimitError("The cost limit leaves no room for the next call; raise it to continue.")

@@ -197,7 +197,7 @@ async def test_a_deficit_from_a_folder_is_diagnosed_and_repaired(tmp_path: Path)
         ("def broken(:", "bad.py.*SyntaxError"),
         ("import no_such_module_anywhere", "bad.py.*ModuleNotFoundError"),
         ("1 / 0", "bad.py.*ZeroDivisionError"),
-        ("DEFICIT = 'reasoning'", "DEFICIT in .*bad.py.* is not a Deficit"),
+        ("DEFICIT = 'reasoning'", "DEFICIT in .*bad.py.* is a str, not a Deficit"),
         (OWN.replace("made_for_this_test", "Bad Name"), "bad.py.*'Bad Name'"),
         (OWN.replace('answer_mode="evidence"', 'answer_mode="guess"'), "bad.py.*answer_mode 'guess'"),
         (OWN.replace('    when="the passages', '    no_such_field="x",\n    when="the passages'), "bad.py.*TypeError"),
@@ -209,12 +209,13 @@ def test_a_file_that_fails_to_define_a_deficit_is_reported(tmp_path: Path, sourc
         discover_deficits(home)
 
 
-def test_a_file_without_a_deficit_adds_none(tmp_path: Path) -> None:
-    assert discover_deficits(own_folder(tmp_path, {"words.py": "WORDS = 3\n"})).names == DEFICITS.names
+def test_a_file_without_a_deficit_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"words\.py' does not export DEFICIT; write DEFICIT = Deficit\("):
+        discover_deficits(own_folder(tmp_path, {"words.py": "WORDS = 3\n"}))
 
 
 def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"missing.* is not a folder"):
+    with pytest.raises(InputError, match=r"DEFICITS_DIR .*missing.* is not a folder"):
         discover_deficits(tmp_path / "missing")
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from meta_agent_rag.agent.facts.demands import voters
 from meta_agent_rag.agent.routes.route import Route, discover_routes
-from meta_agent_rag.errors import ModelError
+from meta_agent_rag.errors import ExtensionError, ModelError
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import Scripted
 from tests.loop import QUESTION, ask, draft
@@ -47,3 +47,26 @@ class TestEveryRoute:
         }
         run = await ask(tmp_path, script, "MONITOR_POLICY=vote", f"ROUTES={route.name}")
         assert run.answer.short_answer
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("async def run(context, given):\n    return 'Oslo'\n", r"TypeError: it returned str, not a RouteAnswer"),
+        ("def run(context, given):\n    return 'Oslo'\n", r"TypeError: .*str.*await"),
+        (
+            "async def run(context, given):\n    return RouteAnswer(route='other', short_answer='Oslo')\n",
+            "ValueError: it returned an answer of the route 'other'",
+        ),
+    ],
+    ids=["another type", "not a coroutine", "another route"],
+)
+async def test_a_wrong_result_is_named_with_the_file(source: str, said: str, tmp_path: Path) -> None:
+    routes = "from meta_agent_rag.agent.routes"
+    head = f"{routes}.ballot import RouteAnswer\n{routes}.route import Route\n"
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "mine.py").write_text(f"{head}{source}ROUTE = Route(name='mine', about='says it at once', run=run)\n")
+    script = {"write": draft("Paris"), "plan": USELESS}
+    with pytest.raises(ExtensionError, match=rf"The route 'mine' failed in '.*mine\.py', line \d \({said}"):
+        await ask(tmp_path, script, "MONITOR_POLICY=vote", "ROUTES=mine", f"ROUTES_DIR={own}")

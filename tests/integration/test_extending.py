@@ -1,11 +1,18 @@
 """Every example of the two pages on extending works when added to a copy of the tree, with no other change."""
 
 import re
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from benchmarks.methods import discover_methods
+from meta_agent_rag.agent.deficits import discover_deficits
+from meta_agent_rag.agent.derivation.operator import discover_operators
+from meta_agent_rag.agent.routes.route import discover_routes
+from meta_agent_rag.datasets import discover
 from tests.trees import PARTS, copied_tree, failures, in_tree, run_suites
 
 pytestmark = pytest.mark.slow
@@ -29,6 +36,14 @@ NAMES = {
     "An analysis": "length",
 }
 """The name of each example, as used in the IDs of tests over all members of its kind."""
+OWN_FOLDERS: Mapping[str, Callable[[Path], Iterable[Any]]] = {
+    "A deficit": discover_deficits,
+    "An operator": discover_operators,
+    "A route": discover_routes,
+    "A method of the benchmark": discover_methods,
+    "A data set": discover,
+}
+"""Examples that also work outside the tree, and the function that reads a folder of them."""
 CHOOSE = """
 import json
 from pathlib import Path
@@ -97,6 +112,15 @@ def test_each_extension_point_has_a_named_example() -> None:
 def test_each_example_is_discovered_and_can_be_chosen(tree: Path) -> None:
     done = in_tree(tree, "-c", CHOOSE)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("point", OWN_FOLDERS)
+def test_each_example_works_in_a_folder_of_ones_own(point: str, tmp_path: Path) -> None:
+    discover_own, name = OWN_FOLDERS[point], NAMES[point]
+    for path, text in examples()[point]:
+        absolute = text.replace("from .", "from benchmarks.methods.") if path.startswith("benchmarks/") else text
+        (tmp_path / Path(path).name).write_text(absolute, encoding="utf-8")
+    assert name in {one if isinstance(one, str) else one.name for one in discover_own(tmp_path)}
 
 
 def test_documents_are_generated_with_the_examples(tree: Path) -> None:

@@ -24,6 +24,7 @@ LONG = "a_name_of_as_many_as_forty_characters_xx"
 KINDS = {
     "deficit": "docs/architecture.md",
     "operator": "docs/derivation.md",
+    "route": "docs/derivation.md",
     "method": "docs/benchmarks-reference.md",
     "dataset": "docs/benchmarks-reference.md",
 }
@@ -117,8 +118,9 @@ class TestOutsideAClone:
         with loopback_server(helpful()) as server:
             for kind in ("method", "dataset"):
                 assert f"new_{kind}" in self.run(shows[kind], **ENVIRONMENT, LLM_BASE_URL=server.base_url)
-        assert shows["operator"] == "python -m pytest my_operators/tests"
-        assert "12 passed" in self.suite_of([f"my_{kind}s/tests" for kind in KINDS])
+        for kind in ("operator", "route"):
+            assert shows[kind] == f"python -m pytest my_{kind}s/tests"
+        assert "13 passed" in self.suite_of([f"my_{kind}s/tests" for kind in KINDS])
         assert marag("deficits", "check", "my_deficits").output == "new_deficit: OK; 5 deficits in total.\n"
 
     def test_the_longest_names_pass_ruff(self, tmp_path: Path) -> None:
@@ -179,7 +181,7 @@ class TestOutsideAClone:
 @pytest.mark.parametrize(
     ("kind", "name", "words"),
     [
-        ("deficits", "mine", "There is no kind 'deficits'; choose from: dataset, deficit, method, operator."),
+        ("deficits", "mine", "There is no kind 'deficits'; choose from: dataset, deficit, method, operator, route."),
         *(
             ("deficit", name, "is not a Python identifier")
             for name in ("", "two-words", "9lives", "a b", "../up", "line\n")
@@ -191,6 +193,7 @@ class TestOutsideAClone:
         ("method", "flare", "Another method is already named 'flare'"),
         ("dataset", "sample", "Another dataset is already named 'sample'"),
         ("deficit", "stop", "The name 'stop' is reserved"),
+        ("route", "derivation", "The name 'derivation' is reserved"),
         ("method", "evaluate", "A prompt is already named 'evaluate'"),
         ("method", "reference", "A prompt is already named 'reference'"),
     ],

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..discovery import require_functions
 from .hub import Hub
 from .question import Question
 from .reading.rows import RawRows, read_json_rows
@@ -33,3 +34,6 @@ class Dataset:
     packaged: str | None = None
     takes_aliases: bool = False
     data_file: str = "a JSON list or JSON Lines of its rows"
+
+    def __post_init__(self) -> None:
+        require_functions("data set", self, "parse", "read_rows")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import ValidationError as RowError
 
-from ..discovery import by_name, calling, contributed, named
+from ..discovery import by_name, calling, contributed, named, require_result
 from ..errors import DataFileError, InputError
 from ..shipped import shipped
 from ..wording import first_fault
@@ -36,7 +36,10 @@ class LoadedQuestions:
 
 def discover(folder: Path | None = None, *, package: str = __package__) -> Mapping[str, Dataset]:
     """The data sets of the package, of installed packages, and of `folder` (DATASETS_DIR), by name."""
-    return by_name(contributed(package, "DATASET", Dataset, group=ENTRY_POINT_GROUP, folder=folder), "data sets")
+    return by_name(
+        contributed(package, "DATASET", Dataset, group=ENTRY_POINT_GROUP, folder=folder, setting="DATASETS_DIR"),
+        "data sets",
+    )
 
 
 def load_questions(
@@ -100,7 +103,9 @@ def _raw(dataset: Dataset, data_file: Path | None, most: int | None, access: Hub
         data_file = shipped(dataset.packaged)
     if data_file is not None:
         with calling("data set", dataset.name, dataset.read_rows):
-            return dataset.read_rows(data_file)
+            rows = dataset.read_rows(data_file)
+            require_result(rows, RawRows)
+            return rows
     if dataset.hub is None:
         raise InputError(f"The data set {dataset.name!r} is read from a file; pass it with --data-file.")
     return read_hub_rows(dataset.hub, most=most, access=access)
@@ -118,6 +123,7 @@ def _parsed(
                 question = dataset.parse(value, aliases)
             except RowError as error:
                 raise DataFileError(f"{raw.source}: row {number}, {first_fault(error)}.") from None
+            require_result(question, Question, or_none=True)
         if question is None:
             continue
         if question.id in row_of:

@@ -1,10 +1,10 @@
 """What a deficit is: when it holds, what the next write does about it, and how a rule would guess it."""
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias, get_args
 
+from ...discovery import require_functions, require_name
 from ...errors import InputError
 from ..facts.findings import Finding, Findings
 from ..state import NO_DEFICIT, AnswerMode, Repair, Signals
@@ -13,7 +13,6 @@ Heuristic: TypeAlias = Callable[[Signals], bool]
 Rule: TypeAlias = Callable[[Findings], Finding | None]
 RESERVED = (NO_DEFICIT, "retrieve", "write", "diagnose", "remediate", "stop")
 """Reserved names: what a diagnosis reports for a sound draft, and the graph's own nodes."""
-_NAME = re.compile(r"[a-z][a-z0-9_]{1,39}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,11 +50,8 @@ class Deficit:
     repair: Repair = "rewrite"
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name) or self.name in RESERVED:
-            raise InputError(
-                f"The deficit name {self.name!r} is not lower_case_with_underscores, or is reserved: "
-                f"{', '.join(RESERVED)}."
-            )
+        require_name("deficit", self.name, RESERVED)
+        require_functions("deficit", self, "heuristic", "rule")
         for field in ("when", "directive"):
             if not getattr(self, field).strip():
                 raise InputError(f"The deficit {self.name!r} has an empty {field!r}; write one sentence.")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...discovery import calling, contributed, named
+from ...discovery import calling, contributed, named, require_result
 from ...errors import DuplicateNameError, InputError
 from ..facts.findings import Finding, Findings
 from ..state import Signals
@@ -62,8 +62,7 @@ class DeficitRegistry:
         for deficit in self._by_priority:
             with calling("deficit", deficit.name, deficit.rule):
                 finding = deficit.rule(findings)
-                if finding is not None and not isinstance(finding, Finding):
-                    raise TypeError(f"the rule returned {type(finding).__name__}, not a Finding or None")
+                require_result(finding, Finding, or_none=True)
             if finding is not None and (deficit.name, finding.about) not in findings.tried:
                 return deficit, finding
         return self._last_resort, Finding(why="the other routes lead to another answer")
@@ -80,7 +79,9 @@ class DeficitRegistry:
 def discover_deficits(folder: Path | None = None) -> DeficitRegistry:
     """The built-in deficits, those of installed packages, and those of `folder` (DEFICITS_DIR)."""
     return DeficitRegistry(
-        deficits=contributed(__package__, _CONSTANT, Deficit, group=ENTRY_POINT_GROUP, folder=folder)
+        deficits=contributed(
+            __package__, _CONSTANT, Deficit, group=ENTRY_POINT_GROUP, folder=folder, setting="DEFICITS_DIR"
+        )
     )
 
 

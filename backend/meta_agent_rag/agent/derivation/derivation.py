@@ -5,6 +5,11 @@ from dataclasses import dataclass
 from ...text.normalise import normalised
 from .plan import Plan
 
+LEFT_OUT = "derivations are left out"
+NO_GRAMMAR = "the question's grammar gives no plan"
+CALL_FAILED = "the model call failed: "
+"""Why there is no plan, if none was made: what `dropped` is, or how it begins."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Fact:
@@ -41,6 +46,13 @@ class Derivation:
     because: str = ""
     compared: bool = False
     dropped: str | None = None
+
+    @property
+    def why_none(self) -> str:
+        """Why there is no plan: it was not made, or it was made and rejected; one clause without a full stop."""
+        why = (self.dropped or "it has no facts").rstrip(".")
+        made = why not in {LEFT_OUT, NO_GRAMMAR} and not why.startswith(CALL_FAILED)
+        return f"the plan was rejected: {why}" if made else why
 
     @property
     def open_facts(self) -> tuple[Fact, ...]:

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 
-from ...discovery import calling
+from ...discovery import calling, require_result
 from ..context import Context
 from ..prompting.packing import Packed
-from .derivation import Derivation, Fact
+from .derivation import LEFT_OUT, Derivation, Fact
 from .look_up import look_up
-from .operator import Operand, Operators
+from .operator import Operand, Operators, Outcome
 from .plan import Chain, Plan, Planned, references, resolved
 from .planning import plan_for
 
@@ -20,7 +20,7 @@ _READS_OFF = "last"
 async def make_plan(context: Context, question: str, *, round_: int) -> Planned:
     """The plan of a question, made without evidence. Raises only errors that must stop the run."""
     if "derivation" in context.settings.loop_without:
-        return Planned(plan=None, fault="derivations are left out")
+        return Planned(plan=None, fault=LEFT_OUT)
     if context.oracles.plan is not None:
         return Planned(plan=context.oracles.plan)
     return await plan_for(context.model, context.settings, question, context.operators, round_=round_)
@@ -84,6 +84,7 @@ def apply_operator(question: str, plan: Plan, facts: Sequence[Fact], operators: 
     operands = [_operand(chain, place, facts) for place, chain in enumerate(plan.chains)]
     whole = [operand for operand in operands if operand is not None]
     outcome = operator.combine(question, whole) if len(whole) == len(operands) else None
+    require_result(outcome, Outcome, or_none=True)
     return Derivation(
         plan=plan,
         facts=tuple(facts),

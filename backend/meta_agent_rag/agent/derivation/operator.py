@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from ...discovery import by_name, contributed
+from ...discovery import by_name, contributed, require_functions, require_name
 from ...errors import InputError
 from ...text.normalise import normalised
 from .plan import Plan
@@ -14,7 +14,6 @@ from .plan import Plan
 ENTRY_POINT_GROUP = "meta_agent_rag.operators"
 _PACKAGE = f"{__package__}.operators"
 _CONSTANT = "OPERATOR"
-_NAME = re.compile(r"[a-z][a-z0-9_]{1,39}")
 _CHOICE = re.compile(r"\b(?:or|and|between|both)\b", re.IGNORECASE)
 
 
@@ -33,6 +32,11 @@ class Outcome:
 
     answer: str
     because: str
+
+    def __post_init__(self) -> None:
+        for field in ("answer", "because"):
+            if not isinstance(value := getattr(self, field), str):
+                raise TypeError(f"the {field!r} of an outcome must be a text, not {value!r}")
 
 
 Combine: TypeAlias = Callable[[str, Sequence[Operand]], Outcome | None]
@@ -59,8 +63,8 @@ class Operator:
     compares: bool = False
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
-            raise InputError(f"The operator name {self.name!r} is not lower_case_with_underscores; rename it.")
+        require_name("operator", self.name)
+        require_functions("operator", self, "combine", "check")
         if not self.when.strip():
             raise InputError(f"The operator {self.name!r} has an empty 'when'; write one clause.")
         for question, plan in self.examples:
@@ -105,5 +109,5 @@ def discover_operators(folder: Path | None = None) -> Operators:
 
     Raises `DuplicateNameError`, and `InputError` for a file that cannot be loaded.
     """
-    found = contributed(_PACKAGE, _CONSTANT, Operator, group=ENTRY_POINT_GROUP, folder=folder)
+    found = contributed(_PACKAGE, _CONSTANT, Operator, group=ENTRY_POINT_GROUP, folder=folder, setting="OPERATORS_DIR")
     return by_name(found, "operators")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from ...discovery import calling
+from ...discovery import calling, require_result
 from ...text.names import content_words, spaced
 from ...text.normalise import normalised, tokens
 from .operator import Operators
@@ -66,6 +66,7 @@ def fault_of(plan: Plan, question: str, operators: Operators) -> str | None:
     operator = operators[plan.operator]
     with calling("operator", operator.name, operator.check):
         unfit = operator.check(question, plan)
+        require_result(unfit, str, or_none=True)
     every = [fact for chain in plan.chains for fact in chain.facts]
     faults = (
         *(_unused(chain) for chain in plan.chains),

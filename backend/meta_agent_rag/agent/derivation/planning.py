@@ -13,6 +13,7 @@ from ...llm.transport import Message
 from ...prompts import prompt
 from ...settings import Settings
 from ..prompting.replies import ReplyModel
+from .derivation import CALL_FAILED, NO_GRAMMAR
 from .operator import Operators
 from .plan import Chain, Plan, Planned, tidied
 from .plan_checks import Check, directed, fault_of, flaw_of, is_whole
@@ -55,7 +56,7 @@ async def plan_for(
     if by_grammar is not None and by_grammar.operator in operators:
         return Planned(plan=by_grammar)
     if settings.plans == "grammar":
-        return Planned(plan=None, fault="the question's grammar gives no plan")
+        return Planned(plan=None, fault=NO_GRAMMAR)
     asked = _messages(settings, question, operators)
     if "plan_checks" in settings.loop_without:
         return (await _asked(model, question, operators, asked, round_=round_, fault_in=flaw_of))[0]
@@ -82,7 +83,7 @@ async def _asked(
     except ModelError as error:
         if error.stops_run:
             raise
-        return Planned(plan=None, fault=str(error)), ""
+        return Planned(plan=None, fault=f"{CALL_FAILED}{error}"), ""
     chains = tuple(Chain(of=chain.of, facts=tuple(chain.facts)) for chain in reply.chains)
     plan = directed(tidied(Plan(operator=reply.operator, chains=chains)), question)
     fault = fault_in(plan, question, operators)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ...discovery import calling
+from ...discovery import calling, require_result
 from ...text.normalise import normalised
 from ..context import Context
 from ..derivation import Derivation
@@ -47,7 +47,11 @@ async def run_vote(
         taken = sum(answer.route == name for answer in (*earlier, *drawn))
         given = _input(state, packed, round_.draft, derivation, draw=taken)
         with calling("route", name, context.routes[name].run):
-            drawn.append(await context.routes[name].run(context, given))
+            answer = await context.routes[name].run(context, given)
+            require_result(answer, RouteAnswer)
+            if answer.route != name:
+                raise ValueError(f"it returned an answer of the route {answer.route!r}")
+        drawn.append(answer)
         vote = counted([*earlier, *drawn])
     signals = _with_vote(signals, round_.draft, derivation, vote, packed)
     p_correct = round(probability(signals, calibration_of_votes(context.settings)), 4)

@@ -6,9 +6,10 @@ on those.
 """
 
 import hashlib
+import logging
 import math
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated
 
@@ -22,9 +23,11 @@ from ...text.normalise import normalised
 from ...wording import first_fault
 from ..state import Signals
 
+_LOG = logging.getLogger(__name__)
 VERSION = 3
 _PACKAGED = Path(__file__).with_name("vote.yaml")
 _REMEDY = "fit one with `marag bench calibrate`"
+_COSINE = "similarity"
 
 
 def features(signals: Signals) -> dict[str, float | None]:
@@ -129,14 +132,26 @@ def is_satisfied(signals: Signals, calibration: Calibration) -> bool:
 def calibration_of_votes(settings: Settings) -> Calibration:
     """The calibration that maps the signals of a vote to p_correct: that of MONITOR_CALIBRATION, else the packaged one.
 
-    The threshold is not used, because the vote itself decides. Raises `SettingsError` for an unreadable file.
+    The threshold is not used, because the vote itself decides. Nor is MONITOR_ENCODER: a vote measures no cosine, so a
+    file that weighs one is reported once. Raises `SettingsError` for an unreadable file.
     """
-    return read_calibration(settings.monitor_calibration or _PACKAGED)
+    path = settings.monitor_calibration
+    found = read_calibration(path or _PACKAGED)
+    if path is not None and _COSINE in found.signals:
+        _warn_of_cosine(path.name, found.encoder, settings.monitor_encoder)
+    return found
 
 
-def packaged_calibration() -> Calibration:
-    """The packaged calibration of votes."""
-    return read_calibration(_PACKAGED)
+@cache  # warns once, although every round reads the calibration
+def _warn_of_cosine(name: str, fitted: str, encoder: str) -> None:
+    other = "" if fitted == encoder else f" of {fitted!r}, while MONITOR_ENCODER is {encoder!r}"
+    _LOG.warning(
+        "The calibration %r weighs the cosine%s; MONITOR_POLICY=vote measures no cosine, so p_correct may be off: "
+        "%s from runs with that policy.",
+        name,
+        other,
+        _ANEW,
+    )
 
 
 def calibration_in_force(settings: Settings) -> Calibration:

@@ -18,6 +18,11 @@ class RouteAnswer:
     logprob: float | None = None
     error: str | None = None
 
+    def __post_init__(self) -> None:
+        short: object = self.short_answer
+        if not isinstance(short, str):
+            raise TypeError(f"the short_answer of a route must be a text, empty if it has none, not {short!r}")
+
 
 class Voter(Protocol):
     """A route as seen by a run's context: `route.Route`, which the context must not import."""

@@ -1,12 +1,12 @@
 """The definition of a route: an independent way to an answer, which then votes."""
 
-import re
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from ...discovery import by_name, contributed
+from ...discovery import by_name, contributed, require_functions, require_name
 from ...errors import InputError
 from ..context import Context
 from ..prompting.packing import Packed
@@ -14,8 +14,8 @@ from .ballot import DERIVATION, DRAFT, RouteAnswer
 
 ENTRY_POINT_GROUP = "meta_agent_rag.routes"
 _CONSTANT = "ROUTE"
-_NAME = re.compile(r"[a-z][a-z0-9_]{1,39}")
-_TAKEN = (DERIVATION, DRAFT)
+RESERVED = (DERIVATION, DRAFT)
+"""Reserved names: those of the ballots that no route casts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,12 +47,11 @@ class Route:
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name) or self.name in _TAKEN:
-            raise InputError(
-                f"The route name {self.name!r} is not lower_case_with_underscores, or is one of: {', '.join(_TAKEN)}."
-            )
-        if self.weight <= 0:
-            raise InputError(f"The route {self.name!r} has the weight {self.weight!r}; give it one above 0.")
+        require_name("route", self.name, RESERVED)
+        require_functions("route", self, "run")
+        weight: object = self.weight
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
+            raise InputError(f"The route {self.name!r} has the weight {weight!r}; give a number above 0.")
 
 
 Routes: TypeAlias = Mapping[str, Route]
@@ -63,5 +62,5 @@ def discover_routes(folder: Path | None = None) -> Routes:
 
     Raises `DuplicateNameError`, and `InputError` for a file that cannot be loaded.
     """
-    found = contributed(__package__, _CONSTANT, Route, group=ENTRY_POINT_GROUP, folder=folder)
+    found = contributed(__package__, _CONSTANT, Route, group=ENTRY_POINT_GROUP, folder=folder, setting="ROUTES_DIR")
     return by_name(found, "routes")

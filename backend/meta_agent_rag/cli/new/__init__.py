@@ -1,4 +1,4 @@
-"""`marag new KIND NAME`: creates a working deficit, operator, method or data set to adapt, and its test."""
+"""`marag new KIND NAME`: creates a working deficit, operator, route, method or data set to adapt, and its test."""
 
 from pathlib import Path
 from typing import Annotated
@@ -26,8 +26,8 @@ def new(
     """Create a working example of a kind with its test, for you to adapt.
 
     In a clone, the files go into the source tree and the generated documents are updated. Elsewhere, or if the kind's
-    setting (DEFICITS_DIR, OPERATORS_DIR, METHODS_DIR, DATASETS_DIR) is set, they go into that folder, by default
-    `my_deficits` etc.
+    setting (DEFICITS_DIR, OPERATORS_DIR, ROUTES_DIR, METHODS_DIR, DATASETS_DIR) is set, they go into that folder, by
+    default `my_deficits` etc.
     """
     from .creation import create
 

@@ -34,7 +34,7 @@ def steps(
 def _round(round_: "Round", before: "Round | None", passages: "Mapping[str, Found]") -> Iterator["RenderableType"]:
     """The stages of a round: its plan, its draft, the facts and the vote if they are new, the diagnosis."""
     from ...demo.words import deficit, spoken
-    from .derivations import derivation_lines, rejected, vote_lines
+    from .derivations import derivation_lines, vote_lines
 
     if round_.plan is not None:
         yield f"[bold]Repair ({spoken(round_.plan.deficit)}).[/] {_instruction(round_)}\n"
@@ -46,7 +46,7 @@ def _round(round_: "Round", before: "Round | None", passages: "Mapping[str, Foun
     derivation = round_.derivation
     if derivation is not None and (before is None or derivation != before.derivation):
         if derivation.plan is None:
-            yield f"[bold]Derivation.[/] None; {rejected(derivation)}.\n"
+            yield f"[bold]Derivation.[/] None; {plain(derivation.why_none)}.\n"
         else:
             facts = "\n".join(derivation_lines(derivation))
             yield f"[bold]Derivation.[/] The question is split into facts, each looked up separately:\n{facts}\n"

@@ -16,16 +16,11 @@ _BAR = 20
 def show_derivation(screen: Any, derivation: "Derivation") -> None:
     """The chain of facts with their values and passages, open ones in red, and the conclusion."""
     if derivation.plan is None:
-        screen.print(f"  derivation: none, {rejected(derivation)}")
+        screen.print(f"  derivation: none, {plain(derivation.why_none)}")
         return
     screen.print(f"  derivation: [cyan]{plain(derivation.plan.operator)}[/]")
     for line in derivation_lines(derivation):
         screen.print(line)
-
-
-def rejected(derivation: "Derivation") -> str:
-    """Why there is no derivation."""
-    return f"the plan was rejected: {plain((derivation.dropped or '').rstrip('.'))}"
 
 
 def derivation_lines(derivation: "Derivation") -> Iterator[str]:

@@ -4,7 +4,7 @@ from ...settings import described
 
 _HEAD = """\
 # Settings of Meta-Agent-RAG. Copy this file to .env and uncomment what you need; everything is optional.
-# Precedence: command line (--set NAME=VALUE) > environment > .env > default.
+# Precedence: command line (--set NAME=VALUE) > environment > .env > default. An empty value means the default.
 # Written by `marag config example`.
 """
 

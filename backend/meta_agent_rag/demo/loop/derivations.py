@@ -14,8 +14,7 @@ from ..words import ballot_note, spoken
 def chain(derivation: Derivation, evidence: Mapping[str, Found]) -> str:
     """Every fact with its value and its place, open ones in red with the reason, and the conclusion in code."""
     if derivation.plan is None:
-        why = escape(derivation.dropped or "it has no facts")
-        return f'<p class="m-note">No derivation; the plan was rejected: {why}.</p>'
+        return f'<p class="m-note">No derivation; {escape(derivation.why_none)}.</p>'
     columns = "".join(
         f"<ol>{''.join(_fact(fact, evidence) for fact in derivation.facts if fact.chain == place)}</ol>"
         for place in range(len(derivation.plan.chains))

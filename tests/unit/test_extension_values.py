@@ -1,0 +1,110 @@
+"""Invalid values of extensions are rejected in one sentence that names the value and the next action."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.methods import discover_methods
+from meta_agent_rag.agent.deficits import discover_deficits
+from meta_agent_rag.agent.derivation.operator import Outcome, discover_operators
+from meta_agent_rag.agent.routes.ballot import RouteAnswer
+from meta_agent_rag.agent.routes.route import discover_routes
+from meta_agent_rag.datasets import discover
+from meta_agent_rag.errors import InputError, SettingsError
+from meta_agent_rag.settings import Settings
+
+OPERATOR = discover_operators()["count"]
+ROUTE = discover_routes()["plain_pass"]
+DEFICIT = discover_deficits()["reasoning_error"]
+DOORS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "OPERATORS_DIR": (discover_operators, "OPERATOR"),
+    "ROUTES_DIR": (discover_routes, "ROUTE"),
+    "DEFICITS_DIR": (discover_deficits, "DEFICIT"),
+    "DATASETS_DIR": (discover, "DATASET"),
+    "METHODS_DIR": (discover_methods, "METHOD"),
+}
+
+
+@pytest.mark.parametrize(
+    ("entry", "values", "said"),
+    [
+        (OPERATOR, {"combine": 5}, "The operator 'count' has the 'combine' 5; give a function."),
+        (OPERATOR, {"check": "a"}, "The operator 'count' has the 'check' 'a'; give a function."),
+        (OPERATOR, {"name": "Two Words"}, "The operator name 'Two Words' is not lower_case_with_underscores"),
+        (
+            ROUTE,
+            {"name": "x"},
+            "The route name 'x' is not lower_case_with_underscores (2 to 40 characters); rename it.",
+        ),
+        (
+            ROUTE,
+            {"name": "quoted_draft"},
+            "The route name 'quoted_draft' is reserved, as are: derivation, quoted_draft",
+        ),
+        (ROUTE, {"run": None}, "The route 'plain_pass' has the 'run' None; give a function."),
+        *(
+            (ROUTE, {"weight": weight}, f"The route 'plain_pass' has the weight {weight!r}; give a number above 0.")
+            for weight in ("a", 0, -1.0, True, float("nan"), float("inf"))
+        ),
+        (DEFICIT, {"name": "stop"}, "The deficit name 'stop' is reserved, as are: "),
+        (DEFICIT, {"rule": "a"}, "The deficit 'reasoning_error' has the 'rule' 'a'; give a function."),
+        (discover()["sample"], {"parse": 1}, "The data set 'sample' has the 'parse' 1; give a function."),
+        (discover_methods()["flare"], {"answer": 1}, "The method 'flare' has the 'answer' 1; give a function."),
+    ],
+)
+def test_an_invalid_field_is_rejected(entry: Any, values: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError) as raised:
+        replace(entry, **values)
+    assert str(raised.value).startswith(said)
+
+
+@pytest.mark.parametrize("setting", DOORS)
+class TestEveryFolder:
+    """The same mechanism reads every folder with extensions of one's own."""
+
+    def test_a_missing_folder_is_named_with_its_setting(self, setting: str, tmp_path: Path) -> None:
+        found, constant = DOORS[setting]
+        with pytest.raises(InputError) as raised:
+            found(tmp_path / "nope")
+        said = f"is not a folder; give a folder with *.py files that each export {constant}."
+        assert str(raised.value) == f"{setting} {str(tmp_path / 'nope')!r} {said}"
+
+    def test_a_file_that_exports_nothing_is_named(self, setting: str, tmp_path: Path) -> None:
+        found, constant = DOORS[setting]
+        (tmp_path / "_shared.py").write_text("1 / 0")
+        found(tmp_path)
+        (tmp_path / "mine.py").write_text(f"{constant.lower()} = 5\n")
+        with pytest.raises(InputError, match=rf"mine\.py' does not export {constant}; write {constant} = \w+\("):
+            found(tmp_path)
+
+    @pytest.mark.parametrize("value", ["5", "None"])
+    def test_another_value_is_named(self, setting: str, value: str, tmp_path: Path) -> None:
+        found, constant = DOORS[setting]
+        (tmp_path / "mine.py").write_text(f"{constant} = {value}\n")
+        kind = {"5": "an int", "None": "a NoneType"}[value]
+        with pytest.raises(InputError, match=rf"{constant} in .*mine\.py' is {kind}, not an? \w+; write {constant} = "):
+            found(tmp_path)
+
+
+def test_results_hold_texts() -> None:
+    nothing: Any = None
+    with pytest.raises(TypeError, match="the short_answer of a route must be a text, empty if it has none, not None"):
+        RouteAnswer(route="mine", short_answer=nothing)
+    with pytest.raises(TypeError, match="the 'because' of an outcome must be a text, not None"):
+        Outcome(answer="4", because=nothing)
+
+
+def test_empty_settings_mean_the_default() -> None:
+    usual = Settings.load([])
+    empty = Settings.load(["ROUTES=", "ROUTES= ", "DIAGNOSIS=", "LOOP_WITHOUT=", "ROUTES_DIR="])
+    assert empty == usual
+    assert (usual.routes, usual.diagnosis) == (None, "facts")
+
+
+@pytest.mark.parametrize("text", [",", " , "])
+def test_a_list_without_a_route_is_rejected(text: str) -> None:
+    with pytest.raises(SettingsError, match=r"ROUTES cannot be .*: it names nothing; leave it empty for the default"):
+        Settings.load([f"ROUTES={text}"])
