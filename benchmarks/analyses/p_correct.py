@@ -118,7 +118,7 @@ def _listed(names: Sequence[str]) -> str:
 _ABOUT = (
     f"An answer counts as correct if its F1 is at least {RIGHT:g}.",
     "The difference between mean p_correct and the share correct shows the calibration error,",
-    "and `python -m benchmarks.calibrate` fits a calibration for other models.",
+    "and `marag bench calibrate` fits a calibration for other models.",
 )
 ANALYSIS = Analysis(
     name="p_correct",

@@ -150,7 +150,7 @@ def _warn_of_cosine(name: str, fitted: str, encoder: str) -> None:
         "%s from runs with that policy.",
         name,
         other,
-        _ANEW,
+        _REMEDY,
     )
 
 
