@@ -19,8 +19,8 @@ class Dataset:
     `parse` takes a row of the official file or of the hub. It raises `pydantic.ValidationError` for a row of the
     wrong shape and returns `None` for a row that is not a question of this data set. `example` is a minimal valid
     row of the official file: the contract tests use it, and its fields identify this data set's files.
-    `packaged` names the file of `shipped` that is read if no other is given. `data_file` describes, for the
-    documentation, the files that `--data-file` accepts.
+    `title` is the name as its authors write it; `packaged` names the file of `shipped` that is read if no other is
+    given. `data_file` describes, for the documentation, the files that `--data-file` accepts.
 
         DATASET = Dataset(name="mine", hub=None, parse=parse, example={...})
     """
@@ -33,3 +33,9 @@ class Dataset:
     packaged: str | None = None
     takes_aliases: bool = False
     data_file: str = "a JSON list or JSON Lines of its rows"
+    title: str = ""
+
+    @property
+    def label(self) -> str:
+        """The title, or the name if there is none."""
+        return self.title or self.name
