@@ -123,14 +123,18 @@ async def ask(
     *assignments: str,
     question: str = QUESTION,
     model: ScriptedModel | None = None,
+    without_deficits: Sequence[str] = FURTHER,
     **options: Any,
 ) -> Run:
-    """Ask an engine with the packaged deficits one question; evidence is supplied unless a retriever is given."""
+    """Ask an engine one question; evidence is supplied unless a retriever is given.
+
+    By default, the engine has the packaged deficits alone.
+    """
     model = model or ScriptedModel(script)
     if "retriever" not in options:
         options.setdefault("evidence", EVIDENCE)
     encoder, settings = AsyncEncoder(HashEncoder()), settings_in(folder, *assignments)
-    opened = open_engine(settings, transport=model, monitor_encoder=encoder, without_deficits=FURTHER)
+    opened = open_engine(settings, transport=model, monitor_encoder=encoder, without_deficits=without_deficits)
     async with opened as engine:
         answer = await engine.run(Task(question=question, **options))
     assert model.closed

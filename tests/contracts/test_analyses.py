@@ -65,7 +65,7 @@ def kept(identity: str, of: Arm) -> dict[str, Any]:
 
 def asked(identity: str, rounds: list[dict[str, Any]], of: Arm) -> dict[str, Any]:
     usage = [call for place in range(len(rounds)) for call in calls("flash", place)]
-    fields = {"question": QUESTION, "gold": "Ann Bode", "gold_facts": FACTS, "usage": usage}
+    fields: dict[str, Any] = {"question": QUESTION, "gold": "Ann Bode", "gold_facts": FACTS, "usage": usage}
     return row(identity, rounds, method=of.name, **fields)
 
 
