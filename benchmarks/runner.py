@@ -26,7 +26,7 @@ from .run.protocols import protocol_named
 from .run.provenance import experiment
 from .run.serving import one_model
 from .spreading.node import ShardContext, on_node
-from .spreading.spread import Engine, engine_named, spread
+from .spreading.spread import ShardEngine, engine_named, spread
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
 _EXAMPLES = (
@@ -83,7 +83,9 @@ def main(
         benchmark(plan, conduct, folder, output.output_dir, output.display_)
 
 
-def _spread(context: typer.Context, engine: Engine, plan: RunPlan, shards: int | None, output: OutputOptions) -> None:
+def _spread(
+    context: typer.Context, engine: ShardEngine, plan: RunPlan, shards: int | None, output: OutputOptions
+) -> None:
     if plan.config.mode == "open_domain" and plan.config.corpus is None:
         with_corpus(plan)  # once, not once a shard
     visible = output.display_ in ("rich", "plain")

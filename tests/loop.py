@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from meta_agent_rag.agent.context import Task
+from meta_agent_rag.agent.deficits import DeficitRegistry, discover_deficits
 from meta_agent_rag.agent.engine import Answer, open_engine
 from meta_agent_rag.llm.transport import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
@@ -29,6 +30,14 @@ FILM = passage("film", FILM_SENTENCE)
 BIRTH = passage("birth", BIRTH_SENTENCE)
 NAMESAKE = passage("namesake", "Another Mira Holt keeps a bakery in Rome and was never near a film.")
 EVIDENCE = (FILM, BIRTH)
+PACKAGED = DeficitRegistry(
+    deficits=tuple(
+        discover_deficits()[name]
+        for name in ("external_only", "insufficient_knowledge", "internal_only", "reasoning_error")
+    )
+)
+"""The deficits of the packaged loop, without any others in the folder."""
+FURTHER = tuple(name for name in discover_deficits().names if name not in PACKAGED.names)
 
 
 def draft(short: str, *, quotes: Sequence[str] = (), answer: str | None = None) -> dict[str, Any]:
@@ -114,14 +123,19 @@ async def ask(
     *assignments: str,
     question: str = QUESTION,
     model: ScriptedModel | None = None,
+    without_deficits: Sequence[str] = FURTHER,
     **options: Any,
 ) -> Run:
-    """Ask an engine one question; evidence is supplied unless a retriever is given."""
+    """Ask an engine one question; evidence is supplied unless a retriever is given.
+
+    By default, the engine has the packaged deficits alone.
+    """
     model = model or ScriptedModel(script)
     if "retriever" not in options:
         options.setdefault("evidence", EVIDENCE)
-    encoder = AsyncEncoder(HashEncoder())
-    async with open_engine(settings_in(folder, *assignments), transport=model, monitor_encoder=encoder) as engine:
+    encoder, settings = AsyncEncoder(HashEncoder()), settings_in(folder, *assignments)
+    opened = open_engine(settings, transport=model, monitor_encoder=encoder, without_deficits=without_deficits)
+    async with opened as engine:
         answer = await engine.run(Task(question=question, **options))
     assert model.closed
     return Run(answer=answer, model=model)

@@ -49,7 +49,7 @@ def in_tree(tree: Path, *words: str, seconds: float = 300.0) -> "subprocess.Comp
 
 def run_suites(tree: Path, suites: Iterable[str], names: Iterable[str]) -> "subprocess.CompletedProcess[str]":
     """Run test files of the copy; of tests parametrised over members of a kind, only those for these names."""
-    return in_tree(tree, "-c", _RUN_SUITES, " ".join(suites), " ".join(names))
+    return in_tree(tree, "-c", _RUN_SUITES, " ".join(suites), " ".join(names), seconds=600.0)
 
 
 def failures(done: "subprocess.CompletedProcess[str]") -> str:

@@ -9,9 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .agent.context import Task
     from .agent.deficits import Deficit, discover_deficits
     from .agent.derivation.values import as_quantity
-    from .agent.engine import Answer, Engine, open_engine
+    from .agent.engine import Answer, Engine, Step, open_engine
     from .agent.facts.findings import Finding, Findings
     from .agent.graph import build_graph
     from .agent.state import Round, Signals
@@ -35,6 +36,8 @@ __all__ = [
     "Round",
     "Settings",
     "Signals",
+    "Step",
+    "Task",
     "answer",
     "as_date",
     "as_quantity",
@@ -57,6 +60,8 @@ _HOMES = {
     "Round": "agent.state",
     "Settings": "settings",
     "Signals": "agent.state",
+    "Step": "agent.engine",
+    "Task": "agent.context",
     "answer": "asking",
     "as_date": "text.dates",
     "as_quantity": "agent.derivation.values",

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from tempfile import TemporaryFile
-from typing import Literal, get_args
+from typing import Literal, TypeAlias, get_args
 
 from .errors import MetaRagError
 from .llm.providers import EMBEDDED, Endpoint, choose_provider
@@ -20,7 +20,7 @@ _POINTER_HERE = re.compile(r" \(`marag doctor`[^)]*\)")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class CheckResult:
     """One line of the check-up; `remedy` says how to resolve a note or a failure."""
 
     subject: str = ""
@@ -29,9 +29,12 @@ class Finding:
     remedy: str = ""
 
 
-async def check_up(settings: Settings) -> list[Finding]:
-    """All findings, in the order in which a run needs the components."""
-    checks: dict[str, Callable[[Settings], Awaitable[Finding]]] = {
+_Check: TypeAlias = Callable[[Settings], Awaitable[CheckResult]]
+
+
+async def check_up(settings: Settings) -> list[CheckResult]:
+    """All results, in the order in which a run needs the components."""
+    checks: dict[str, _Check] = {
         "data folder": _data_folder,
         "provider": _provider,
         "model": _model,
@@ -46,15 +49,15 @@ async def check_up(settings: Settings) -> list[Finding]:
     return [await _guarded(subject, check, settings) for subject, check in checks.items()]
 
 
-async def _guarded(subject: str, check: Callable[[Settings], Awaitable[Finding]], settings: Settings) -> Finding:
+async def _guarded(subject: str, check: _Check, settings: Settings) -> CheckResult:
     try:
         return replace(await check(settings), subject=subject)
     except MetaRagError as error:
         words, _, remedy = _POINTER_HERE.sub("", str(error)).partition("; ")
-        return Finding(subject=subject, status="fail", words=words, remedy=remedy)
+        return CheckResult(subject=subject, status="fail", words=words, remedy=remedy)
 
 
-async def _data_folder(settings: Settings) -> Finding:
+async def _data_folder(settings: Settings) -> CheckResult:
     folder = settings.marag_data_dir
     existing = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
     try:
@@ -63,17 +66,17 @@ async def _data_folder(settings: Settings) -> Finding:
             probe.flush()
     except OSError:
         remedy = "Set MARAG_DATA_DIR to a writable folder."
-        return Finding(status="fail", words=f"{folder} cannot be written", remedy=remedy)
-    return Finding(words=f"{folder} (Python {sys.version.split()[0]})")
+        return CheckResult(status="fail", words=f"{folder} cannot be written", remedy=remedy)
+    return CheckResult(words=f"{folder} (Python {sys.version.split()[0]})")
 
 
-async def _provider(settings: Settings) -> Finding:
+async def _provider(settings: Settings) -> CheckResult:
     choice = choose_provider(settings)
     models = ", ".join(f"{tier} {model}" for tier, model in choice.models.items())
-    return Finding(words=f"{choice.provider.label}: {models}; {choice.reason}")
+    return CheckResult(words=f"{choice.provider.label}: {models}; {choice.reason}")
 
 
-async def _roles(settings: Settings) -> Finding:
+async def _roles(settings: Settings) -> CheckResult:
     """Every endpoint that MODEL_ROLES names: its key is set, and it responds."""
     from .llm.endpoints.stages import Use, check_stages, endpoints_in_use
 
@@ -92,10 +95,10 @@ async def _roles(settings: Settings) -> Finding:
         if not endpoint.is_embedded:
             await _list_models(endpoint)
     words = ", ".join(f"{role}: {one.model} at {one.place}" for role, one in others.items())
-    return Finding(words=words or "all served by the tiers (MODEL_ROLES)")
+    return CheckResult(words=words or "all served by the tiers (MODEL_ROLES)")
 
 
-async def _model(settings: Settings) -> Finding:
+async def _model(settings: Settings) -> CheckResult:
     from .llm.embedded import embedded_model_file
     from .llm.local.catalogue import local_models
     from .llm.local.choice import fits, listed_model, own_model_file
@@ -103,24 +106,24 @@ async def _model(settings: Settings) -> Finding:
     choice = choose_provider(settings)
     if choice.provider.name != EMBEDDED:
         await _list_models(choice.tiers["flash"])
-        return Finding(words=f"{choice.base_url} responds and accepts the key")
+        return CheckResult(words=f"{choice.base_url} responds and accepts the key")
     file = embedded_model_file(settings)
     words = f"{file.name}, {file.stat().st_size / 1e6:.0f} MB"
     if settings.embedded_model_path is not None:
-        return Finding(words=f"{words} (EMBEDDED_MODEL_PATH)")
+        return CheckResult(words=f"{words} (EMBEDDED_MODEL_PATH)")
     words = f"{words} (EMBEDDED_MODEL={settings.embedded_model})"
     if own_model_file(settings) is None:
         first = next(iter(local_models()))
         remedy = (
             f"For useful answers, run `marag models get {first}` (`marag models` lists more) or set DEEPSEEK_API_KEY."
         )
-        return Finding(status="note", words=f"{words}: a very small model", remedy=remedy)
+        return CheckResult(status="note", words=f"{words}: a very small model", remedy=remedy)
     model = listed_model(settings)
     if model is not None and not fits(model, settings):
         words = f"{words}: needs {model.memory(settings) / 1e9:.1f} GB of memory, more than this machine has"
         remedy = "Set EMBEDDED_MODEL=auto or a smaller model from `marag models`, or lower EMBEDDED_CONTEXT_TOKENS."
-        return Finding(status="note", words=words, remedy=remedy)
-    return Finding(words=words)
+        return CheckResult(status="note", words=words, remedy=remedy)
+    return CheckResult(words=words)
 
 
 async def _list_models(endpoint: Endpoint) -> None:
@@ -142,27 +145,27 @@ async def _list_models(endpoint: Endpoint) -> None:
         await client.aclose()
 
 
-async def _prices(settings: Settings) -> Finding:
+async def _prices(settings: Settings) -> CheckResult:
     from .llm.client import utc_now
     from .llm.endpoints.stages import CHAT, Use, runs_here
     from .llm.pricing import unpriced_models
 
     if runs_here(settings, CHAT) and not settings.price_as:
-        return Finding(words="the embedded model is free")
+        return CheckResult(words="the embedded model is free")
     if unpriced := unpriced_models(settings, get_args(Use), at=utc_now()):
         remedy = (
             "A cost limit cannot be enforced; set PRICE_AS to a model with a known price (`marag prices`), or `prices: "
             "free` in MODEL_ROLES for a server of your own."
         )
-        return Finding(status="note", words=f"no known price for {', '.join(unpriced)}", remedy=remedy)
-    return Finding(words="known for every model (`marag prices`)")
+        return CheckResult(status="note", words=f"no known price for {', '.join(unpriced)}", remedy=remedy)
+    return CheckResult(words="known for every model (`marag prices`)")
 
 
-async def _encoder(settings: Settings) -> Finding:
+async def _encoder(settings: Settings) -> CheckResult:
     return await _encoder_called(settings, settings.encoder)
 
 
-async def _monitor(settings: Settings) -> Finding:
+async def _monitor(settings: Settings) -> CheckResult:
     from .agent.monitoring.monitor import monitor_encoder, policy
 
     policy(settings)
@@ -170,7 +173,7 @@ async def _monitor(settings: Settings) -> Finding:
     return await _encoder_called(settings, settings.monitor_encoder)
 
 
-async def _encoder_called(settings: Settings, name: str) -> Finding:
+async def _encoder_called(settings: Settings, name: str) -> CheckResult:
     from .retrieval.encoders.loading import load_encoder
 
     choice = await asyncio.to_thread(load_encoder, settings, name)
@@ -178,11 +181,11 @@ async def _encoder_called(settings: Settings, name: str) -> Finding:
         remedy = (
             "No action needed if this is intended; otherwise connect to the hub once, or set ENCODER to a local folder."
         )
-        return Finding(status="note", words=choice.note, remedy=remedy)
-    return Finding(words=f"encoder {choice.encoder.name}")
+        return CheckResult(status="note", words=choice.note, remedy=remedy)
+    return CheckResult(words=f"encoder {choice.encoder.name}")
 
 
-async def _stores(settings: Settings) -> Finding:
+async def _stores(settings: Settings) -> CheckResult:
     from .retrieval.corpus.corpus import list_corpora
     from .retrieval.corpus.locations import chosen_stores, reach
 
@@ -190,19 +193,19 @@ async def _stores(settings: Settings) -> Finding:
     await reach(settings)
     found = await asyncio.to_thread(list_corpora, settings.marag_data_dir)
     corpora = ", ".join(f"{one.name} ({counted(one.passages, 'passage')})" for one in found)
-    return Finding(
+    return CheckResult(
         words=f"{stores.dense} and {stores.lexical}; corpora: {corpora or 'none yet, `sample` is built on first use'}",
     )
 
 
-async def _deficits(settings: Settings) -> Finding:
+async def _deficits(settings: Settings) -> CheckResult:
     from .agent.deficits import discover_deficits
 
     names = discover_deficits(settings.deficits_dir).names
-    return Finding(words=", ".join(names))
+    return CheckResult(words=", ".join(names))
 
 
-async def _documents(settings: Settings) -> Finding:
+async def _documents(settings: Settings) -> CheckResult:
     """The components for reading, chunking, citing and remembering: names that are resolved only on use."""
     from .conversation.memories import memory_named
     from .conversation.own_files import check_files
@@ -221,4 +224,4 @@ async def _documents(settings: Settings) -> Finding:
     prepared(await asyncio.to_thread(chunking_options, settings, encoder))
     reranker = await asyncio.to_thread(load_reranker, settings)
     words = f"chunker {settings.chunker}, citations {settings.citation_style}, memory {settings.memory}"
-    return Finding(words=f"{words}, {f'reranker {reranker.name}' if reranker else 'no reranker'}")
+    return CheckResult(words=f"{words}, {f'reranker {reranker.name}' if reranker else 'no reranker'}")

@@ -112,9 +112,7 @@ class Settings(ModelSettings):
     )
 
     # -- answers from documents
-    citation_style: str = Field(
-        "page", description="Citation style: `page`, `source` (section, page and excerpt), `title`."
-    )
+    citation_style: str = Field("page", description="How citations are written into an answer.")
     unsupported_claims: Literal["mark", "drop"] = Field(
         "mark", description="Mark claims that no cited passage supports, or drop them (strict)."
     )
@@ -135,10 +133,7 @@ class Settings(ModelSettings):
     )
 
     # -- the conversation
-    memory: str = Field(
-        "summary_buffer",
-        description="What a conversation remembers: `summary_buffer` (older exchanges in a summary), `buffer`, `none`.",
-    )
+    memory: str = Field("summary_buffer", description="What a conversation remembers.")
     memory_exchanges: Annotated[int, Field(ge=0, le=100)] = Field(
         4,
         description="Latest exchanges kept verbatim when older ones are summarised; 0 summarises every "
@@ -225,10 +220,7 @@ class Settings(ModelSettings):
     )
 
     # -- ingestion
-    chunker: str = Field(
-        "characters",
-        description="How documents are split into passages: `characters`, or `sentence` by the encoder's tokens.",
-    )
+    chunker: str = Field("characters", description="How documents are split into passages.")
     chunk_characters: Annotated[int, Field(ge=64, le=100_000)] = Field(
         512, description="Maximum passage length of the chunker `characters`."
     )
@@ -393,7 +385,10 @@ def lent_environment(values: Mapping[str, str]) -> Iterator[None]:
 
 
 def described() -> list[tuple[str, str, Any]]:
-    """Every setting as (environment name, description, default), in the order of the class."""
+    """Every setting as (environment name, description, default), in the order of the class.
+
+    Users see `cli.shared.choices.described`, which adds the names that a registry offers.
+    """
     return [
         (name.upper(), field.description or "", None if field.default_factory else field.default)
         for name, field in Settings.model_fields.items()

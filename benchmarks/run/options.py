@@ -31,7 +31,7 @@ class QuestionOptions:
         str,
         _option(
             _WHAT,
-            help="sample, hotpotqa, 2wikimultihopqa, musique, or any other that docs/benchmarks-reference.md lists.",
+            help="sample, or another that docs/benchmarks-reference.md lists; an unknown name lists them.",
         ),
     ] = "sample"
     mode: Annotated[

@@ -29,14 +29,14 @@ _LIMIT = "COST_LIMIT_USD="
 
 
 @dataclass(frozen=True, kw_only=True)
-class Engine:
+class ShardEngine:
     """An engine that runs tasks: how many at once, and how."""
 
     size: Callable[[], int]
     carry_out: CarryOut
 
 
-ENGINES: Mapping[str, Engine] = {"ray": Engine(size=on_ray.cluster_size, carry_out=on_ray.carried_out)}
+ENGINES: Mapping[str, ShardEngine] = {"ray": ShardEngine(size=on_ray.cluster_size, carry_out=on_ray.carried_out)}
 
 
 class ShardFailedError(MetaRagError):
@@ -45,14 +45,14 @@ class ShardFailedError(MetaRagError):
     exit_code = 1
 
 
-def engine_named(name: str) -> Engine:
+def engine_named(name: str) -> ShardEngine:
     """The engine of that name; raises `UnknownNameError`."""
     return named("engine", name, ENGINES)
 
 
 def spread(
     context: typer.Context,
-    engine: Engine,
+    engine: ShardEngine,
     *,
     shards: int | None,
     questions: int,

@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from meta_agent_rag.datasets import discover
+
 from ..analyses.analysis import Row
 from ..recording import Player
 
-_TITLES = {"hotpotqa": "HotpotQA", "2wikimultihopqa": "2WikiMultiHopQA", "musique": "MuSiQue"}
 POOLED = ("hotpotqa", "2wikimultihopqa")
 """The data sets that are also reported together."""
 RESULTS = Path(__file__).parents[1] / "results"
@@ -31,7 +32,8 @@ class Recorded:
     @property
     def label(self) -> str:
         """The data set as its authors write it."""
-        return _TITLES.get(self.dataset, self.dataset)
+        known = discover().get(self.dataset)
+        return self.dataset if known is None else known.label
 
 
 @cache

@@ -98,7 +98,7 @@ class TestEveryDeficit:
     async def test_its_repair_follows_its_fields(self, deficit: Deficit, tmp_path: Path) -> None:
         retriever = FakeRetriever({QUESTION: [passage("film", FILM_SENTENCE)]})
         named = critique(deficit.name, queries=["who directed it"], suggestion="Mind the second hop.")
-        run = await ask(tmp_path, {**WRONG, "evaluate": named}, retriever=retriever)
+        run = await ask(tmp_path, {**WRONG, "evaluate": named}, retriever=retriever, without_deficits=())
         shown = run.prompt("evaluate")
         for text in (f"- {deficit.name}: {deficit.when}", *deficit.examples, f'"{deficit.name}"'):
             assert text in shown

@@ -24,6 +24,7 @@ from meta_agent_rag.errors import (
     UnknownNameError,
 )
 from meta_agent_rag.llm.transport import Request
+from meta_agent_rag.prompts import phrase
 from meta_agent_rag.testing import ScriptedModel, universal_reply
 from tests.loop import EVIDENCE, QUESTION
 from tests.methods import CALLED, ListRetriever, answered, numbered_passages
@@ -126,6 +127,7 @@ class TestEveryMethod:
         assert len(run.model.requests) == len(answer.calls) >= 1
         assert all((row.method, row.question_id) == (CALLED, "q1") for row in answer.calls)
         assert all(run.prompt(request.stage).count(QUESTION) >= 1 for request in run.model.requests)
+        assert any(phrase("short_answer_rule") in request.messages[-1].content for request in run.model.requests)
 
     async def test_it_answers_with_a_retriever(self, method: Method, tmp_path: Path) -> None:
         retriever = ListRetriever(numbered_passages(40))

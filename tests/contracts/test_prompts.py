@@ -1,6 +1,7 @@
 """The contract of every prompt file, and that code refers only to prompts that exist."""
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 from string import Template
@@ -89,6 +90,19 @@ def test_a_prompt_can_be_filled_in(name: str) -> None:
 def test_a_prompt_for_json_output_mentions_json(name: str) -> None:
     output = prompt(name).sections.get("output_format")
     assert output is None or "JSON" in output, "the JSON mode of some providers requires the word in the prompt"
+
+
+@pytest.mark.parametrize("name", prompt_names())
+def test_a_prompt_that_asks_for_a_short_answer_states_the_shared_rule(name: str) -> None:
+    """All methods are scored by the short answer, so all state the same rule for it."""
+    sections = prompt(name).sections
+    if re.search(r"short[_ ]answer", sections.get("output_format", "")):
+        assert any("$short_answer_rule" in text for text in sections.values())
+
+
+def test_the_rule_for_short_answers_is_stated_by_name() -> None:
+    stating = {name for name in prompt_names() if "$short_answer_rule" in "".join(prompt(name).sections.values())}
+    assert stating >= {"write", "rewrite", "standard_rag", "closed_book", "chain_of_thought", "react", "conclude"}
 
 
 @pytest.mark.slow

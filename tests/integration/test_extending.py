@@ -19,7 +19,13 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 FILE = re.compile(r"^.*`(?P<path>(?:backend|benchmarks)/[^`]+)`.*\n\n```\w+\n(?P<text>[\s\S]*?)^```$", re.MULTILINE)
-SUITES = ("tests/contracts", "tests/unit/test_settings.py")
+SUITES = (
+    "tests/contracts",
+    "tests/unit/test_settings.py",
+    "tests/unit/test_discovery.py",
+    *(f"tests/unit/test_agent_{name}.py" for name in ("ablations", "facts", "graph", "monitor", "repair", "stopping")),
+)
+"""The contract suites, and the unit tests of code that takes a registry."""
 NAMES = {
     "A deficit": "outdated_facts",
     "An operator": "total",
@@ -126,14 +132,15 @@ def test_each_example_works_in_a_folder_of_ones_own(point: str, tmp_path: Path) 
 def test_documents_are_generated_with_the_examples(tree: Path) -> None:
     checked = in_tree(tree, "docs/generate.py", "--check")
     assert (checked.returncode, checked.stdout) == (0, "")
-    assert "# API key for Acme.\n# ACME_API_KEY=\n" in (tree / ".env.example").read_text(encoding="utf-8")
+    example = (tree / ".env.example").read_text(encoding="utf-8")
+    assert "# API key for Acme.\n# ACME_API_KEY=\n" in example
+    assert all(f"`{NAMES[kind]}`" in example for kind in ("A chunker", "A citation style", "A memory", "A route"))
     assert "| `iter_retgen` |" in (tree / "docs" / "benchmarks-reference.md").read_text(encoding="utf-8")
     assert "| `outdated_facts` |" in (tree / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 
-def test_examples_pass_the_contract_suites_and_the_settings_tests(tree: Path) -> None:
+def test_examples_pass_the_contract_suites_and_the_unit_tests(tree: Path) -> None:
     done = run_suites(tree, SUITES, [*NAMES.values(), "acme_api_key"])
     assert done.returncode == 0, failures(done)
     passed = re.findall(r"^PASSED .*\[(.*)\]$", done.stdout, re.MULTILINE)
-    contracts = set(NAMES.values()) - {"blocks", "section", "length"}  # covered by unit tests
-    assert all(any(name in id_ for id_ in passed) for name in contracts)
+    assert all(any(name in id_ for id_ in passed) for name in NAMES.values())

@@ -16,7 +16,7 @@ import pytest
 
 from benchmarks.merging.folders import merge_folders
 from benchmarks.spreading.shard_task import ShardOutcome, ShardTask, places, without, work
-from benchmarks.spreading.spread import ENGINES, Engine
+from benchmarks.spreading.spread import ENGINES, ShardEngine
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing.server import ServerReply, always, disagreeing, loopback_server
@@ -74,7 +74,7 @@ def test_a_node_with_other_settings_runs_the_shard_with_those_of_the_run(
                 node.setenv(name, value)
             return [work(task) for task in tasks]
 
-    monkeypatch.setitem(ENGINES, "ray", Engine(size=lambda: 2, carry_out=on_another_node))
+    monkeypatch.setitem(ENGINES, "ray", ShardEngine(size=lambda: 2, carry_out=on_another_node))
     done = in_process([*command(*WORDS), "--engine", "ray", "--set", "RETRIEVAL_TOP_K=4"], dict(os.environ))
     assert done.exit_code == 0, done.output
     whole = in_process([*command(*WORDS), "--output-dir", "WHOLE", "--set", "RETRIEVAL_TOP_K=4"], dict(os.environ))
@@ -107,7 +107,7 @@ def test_a_distributed_run_is_resumed_with_the_same_number_of_shards(
             return [*done, ShardOutcome(shard=tasks[-1].shard, code=1, said="The node caught fire.", folder=None)]
         return [work(task) for task in tasks]
 
-    monkeypatch.setitem(ENGINES, "ray", Engine(size=lambda: sizes.pop(0), carry_out=carry_out))
+    monkeypatch.setitem(ENGINES, "ray", ShardEngine(size=lambda: sizes.pop(0), carry_out=carry_out))
     words = [*command(*WORDS), "--engine", "ray", "--display", "json"]
     first = in_process(words, dict(os.environ))
     assert first.exit_code == 1
@@ -138,7 +138,7 @@ def spent_in(folder: Path) -> float:
 
 
 def test_the_cost_limit_holds_for_all_shards_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = Engine(size=lambda: 2, carry_out=lambda tasks: [work(task) for task in tasks])
+    engine = ShardEngine(size=lambda: 2, carry_out=lambda tasks: [work(task) for task in tasks])
     monkeypatch.setitem(ENGINES, "ray", engine)
     with loopback_server(uneven) as server:
         env = {**environment(server.base_url, tmp_path / "data"), "PRICE_AS": "gpt-4.1-mini"}
@@ -164,7 +164,7 @@ def test_a_shard_whose_every_question_failed_is_complete(tmp_path: Path, monkeyp
     with loopback_server(always(ServerReply(status=400))) as server:
         for name, value in environment(server.base_url, tmp_path / "data").items():
             monkeypatch.setenv(name, value)
-        engine = Engine(size=lambda: 3, carry_out=lambda tasks: [work(task) for task in tasks])
+        engine = ShardEngine(size=lambda: 3, carry_out=lambda tasks: [work(task) for task in tasks])
         monkeypatch.setitem(ENGINES, "ray", engine)
         done = in_process([*command(*WORDS), "--engine", "ray"], dict(os.environ))
     assert done.exit_code == 0, done.output

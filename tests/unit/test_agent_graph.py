@@ -19,7 +19,7 @@ from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Found
 from meta_agent_rag.testing import ScriptedModel
-from tests.loop import EVIDENCE, QUESTION, WRONG, ask, critique, draft, passage, settings_in
+from tests.loop import EVIDENCE, PACKAGED, QUESTION, WRONG, ask, critique, draft, passage, settings_in
 
 SNAPSHOT = Path(__file__).parents[1] / "snapshots" / "graph.mmd"
 FIXED = {"__start__", "retrieve", "write", "diagnose", "__end__"}
@@ -29,17 +29,8 @@ def edges(deficits: DeficitRegistry) -> set[tuple[str, str]]:
     return {(edge.source, edge.target) for edge in build_graph(deficits).get_graph().edges}
 
 
-PAPERS = DeficitRegistry(
-    deficits=tuple(
-        discover_deficits()[name]
-        for name in ("external_only", "insufficient_knowledge", "internal_only", "reasoning_error")
-    )
-)
-"""The deficits of the packaged loop, without any others in the folder."""
-
-
 def test_the_graph_matches_the_snapshot() -> None:
-    drawn = build_graph(PAPERS).get_graph().draw_mermaid()
+    drawn = build_graph(PACKAGED).get_graph().draw_mermaid()
     assert drawn == SNAPSHOT.read_text(encoding="utf-8"), f"the graph changed: review it, then write it to {SNAPSHOT}"
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from meta_agent_rag.conversation.answers import answer_without_documents, reply_phrase
 from meta_agent_rag.conversation.history import History
-from meta_agent_rag.conversation.intent import QUESTION, Reading, read_intent
+from meta_agent_rag.conversation.intent import QUESTION, Interpretation, read_intent
 from meta_agent_rag.conversation.words import conversation_words
 from meta_agent_rag.text.names import words
 from meta_agent_rag.text.words import stop_words
@@ -41,7 +41,7 @@ CONTENT = sorted({word for text in QUESTIONS for word in words(text)} - POLITE_W
     ],
 )
 def test_pleasantries_are_recognised(message: str, kind: str) -> None:
-    assert read_intent(message) == Reading(intent="pleasantry", kind=kind)
+    assert read_intent(message) == Interpretation(intent="pleasantry", kind=kind)
 
 
 @pytest.mark.parametrize("phrase", PLEASANT)
@@ -66,7 +66,7 @@ def test_every_listed_pleasantry_is_recognised(phrase: str) -> None:
     ],
 )
 def test_questions_about_the_conversation_are_recognised(message: str, kind: str) -> None:
-    assert read_intent(message) == Reading(intent="conversation", kind=kind)
+    assert read_intent(message) == Interpretation(intent="conversation", kind=kind)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_questions_about_the_conversation_are_recognised(message: str, kind: str
     ],
 )
 def test_off_topic_requests_are_recognised(message: str, kind: str) -> None:
-    assert read_intent(message) == Reading(intent="off_topic", kind=kind)
+    assert read_intent(message) == Interpretation(intent="off_topic", kind=kind)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_every_kind_has_a_phrase() -> None:
 
 
 def about(kind: str, history: History) -> str:
-    return answer_without_documents(Reading(intent="conversation", kind=kind), history)
+    return answer_without_documents(Interpretation(intent="conversation", kind=kind), history)
 
 
 def test_replies_about_the_conversation_come_from_the_history() -> None:

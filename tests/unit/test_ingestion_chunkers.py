@@ -1,7 +1,7 @@
 """Chunkers: every word is in a passage, no passage is too long, and nothing is cut needlessly."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -19,20 +19,10 @@ from meta_agent_rag.ingestion.document import Block, Document
 from meta_agent_rag.ingestion.token_counting import encoder_limit, passage_prefix, token_counter
 from meta_agent_rag.retrieval.encoders.hub import packaged_folder
 from meta_agent_rag.retrieval.passage import Passage
+from tests.chunked import DOCUMENTS, PROSE, document, require_whole
 
 MINILM = packaged_folder()
-PROSE = "The river rises in the hills. It is long, cold and deep. Dr. Holt measured it in 1901. Nobody did so again. "
-ARBITRARY_TEXT = st.text(alphabet=st.sampled_from("ab \n\t.!?。\"')x\u00a0é🦆\u2028"), max_size=300) | st.text(
-    max_size=120
-)
-DOCUMENTS = st.lists(st.tuples(ARBITRARY_TEXT, st.sampled_from([None, "A", "B"])), max_size=8)
-
 Cutter = Callable[[Document], list[Passage]]
-
-
-def document(*blocks: tuple[str, str | None], title: str = "Rivers") -> Document:
-    kept = [Block(text=text.strip(), section=section) for text, section in blocks if text.strip()]
-    return Document(title=title, kind="text", blocks=tuple(kept))
 
 
 def words(text: str) -> int:
@@ -45,23 +35,6 @@ def by_characters(text: Document, characters: int = 64, overlap: int = 16) -> li
 
 def by_sentences(text: Document, limit: int = 16) -> list[Passage]:
     return list(cut_sentences(text, "d", count=words, limit=limit))
-
-
-def require_whole(text: Document, passages: Sequence[Passage]) -> None:
-    """Check that spans are exact and ordered, ids are unique, and only white space is left out."""
-    covered: set[int] = set()
-    earlier = (-1, -1)
-    for passage in passages:
-        assert passage.span is not None
-        start, end = passage.span
-        assert passage.text == text.text[start:end]
-        assert passage.text == passage.text.strip() != ""
-        assert earlier[0] < start
-        assert earlier[1] <= end
-        earlier = (start, end)
-        covered.update(range(start, end))
-    assert all(character.isspace() for place, character in enumerate(text.text) if place not in covered)
-    assert len({passage.id for passage in passages}) == len(passages)
 
 
 @given(DOCUMENTS, st.integers(1, 80), st.data())

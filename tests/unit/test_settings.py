@@ -7,6 +7,7 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from meta_agent_rag import setting_faults
+from meta_agent_rag.cli.shared import choices
 from meta_agent_rag.cli.shared.env_example import env_example
 from meta_agent_rag.errors import SettingsError
 from meta_agent_rag.settings import Settings, described
@@ -263,6 +264,14 @@ def test_every_setting_has_a_description(name: str) -> None:
 def test_descriptions_are_in_the_order_of_the_class() -> None:
     assert [name.lower() for name, _, _ in described()] == list(Settings.model_fields)
     assert {name: default for name, _, default in described()}["MARAG_DATA_DIR"] is None
+
+
+def test_settings_that_name_an_extension_list_the_names_in_its_registry() -> None:
+    shown = {name: about for name, about, _ in choices.described()}
+    assert list(shown) == [name for name, _, _ in described()]
+    for name, registry in choices.REGISTRIES.items():
+        assert registry()
+        assert all(f"`{member}`" in shown[name].partition(" Choices: ")[2] for member in registry())
 
 
 def test_the_example_file_in_the_repository_is_up_to_date() -> None:

@@ -58,6 +58,18 @@ def test_stops_are_chosen_by_gain_then_advantage_then_order(monkeypatch: pytest.
     assert found[1].one_pass is None
 
 
+def test_a_deficit_of_your_own_has_a_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = (
+        row("a", 0.0, 0.8, deficit="unit_slip"),
+        row("b", 0.0, 0.9, deficit="reasoning_error"),
+        row("c", 0.0, 1.0, deficit="reasoning_error"),
+        row("d", 1.0, deficit="none"),
+    )
+    monkeypatch.setattr(stops, "recorded_runs", lambda: (Run(name="recorded: X", rows=rows),))
+    shown = [stop.shows for stop in stops.tour()]
+    assert shown == ["Reasoning error: repaired", "Unit slip: repaired", "A right draft that stays"]
+
+
 def test_the_title_says_if_one_pass_was_right_too(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = (row("a", 0.0, 1.0, deficit="external_only"), row("a", 1.0, method="standard_rag"))
     monkeypatch.setattr(stops, "recorded_runs", lambda: (Run(name="recorded: X", rows=rows),))

@@ -14,7 +14,7 @@ def register(app: typer.Typer) -> None:
 @reporting
 def show(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
     """List every setting with its value and meaning."""
-    from ..settings import described
+    from .shared.choices import described
 
     settings = settings_of(set_)
     values = {name.upper(): value for name, value in settings.model_dump(mode="json").items()}

@@ -96,7 +96,7 @@ def reconcile(
 
     Counts the calls of this data folder and of the given runs. The balance is reported in cents and may lag.
     """
-    from ..llm.balance import Reading, account_balance, keep_reading, kept_reading, reconciled
+    from ..llm.balance import BalanceReading, account_balance, keep_reading, kept_reading, reconciled
     from ..llm.ledger import read_ledger
 
     settings = settings_of(set_)
@@ -106,7 +106,7 @@ def reconcile(
         if not ledger.is_file():
             raise InputError(f"{str(ledger.parent)!r} is not a run folder: it has no {ledger.name}; check the path.")
     before = None if start else kept_reading(settings.marag_data_dir)
-    now = Reading.of(run(account_balance(settings)), datetime.now(UTC))
+    now = BalanceReading.of(run(account_balance(settings)), datetime.now(UTC))
     if before is None:
         keep_reading(now, settings.marag_data_dir)
         _tell({"at": now.at, "balance_usd": now.usd}, f"{now.usd} USD, stored for a later comparison.", json_=json_)

@@ -7,7 +7,7 @@ import typer
 from .shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, run, settings_of
 
 if TYPE_CHECKING:
-    from ..checkup import Finding
+    from ..checkup import CheckResult
 
 _MARKS = {"ok": "[green]ok[/]  ", "note": "[yellow]note[/]", "fail": "[red]fail[/]"}
 
@@ -22,18 +22,18 @@ def doctor(set_: Assignments = None, json_: Json = False, debug: Debug = False) 
     """Check provider, model, encoder, stores and folders; exits with 1 if a check fails."""
     from ..checkup import check_up
 
-    findings = run(check_up(settings_of(set_)))
+    results = run(check_up(settings_of(set_)))
     if json_:
-        print_json([vars(finding) for finding in findings])
+        print_json([vars(result) for result in results])
     else:
-        for finding in findings:
-            _show(finding)
-    if any(finding.status == "fail" for finding in findings):
+        for result in results:
+            _show(result)
+    if any(result.status == "fail" for result in results):
         raise typer.Exit(1)
 
 
-def _show(finding: "Finding") -> None:
+def _show(result: "CheckResult") -> None:
     screen = console()
-    screen.print(f"{_MARKS[finding.status]}  [bold]{finding.subject}[/]: {plain(finding.words)}")
-    if finding.remedy:
-        screen.print(f"        -> {plain(finding.remedy)}")
+    screen.print(f"{_MARKS[result.status]}  [bold]{result.subject}[/]: {plain(result.words)}")
+    if result.remedy:
+        screen.print(f"        -> {plain(result.remedy)}")

@@ -4,7 +4,7 @@ from string import Template
 
 from ..discovery import named
 from .history import Exchange, History
-from .intent import Reading
+from .intent import Interpretation
 from .own_files import folder_in_use, rows_of
 
 
@@ -14,7 +14,7 @@ def reply_phrase(key: str, **values: object) -> str:
     return Template(text.strip()).safe_substitute({name: str(value) for name, value in values.items()})
 
 
-def answer_without_documents(reading: Reading, history: History) -> str:
+def answer_without_documents(reading: Interpretation, history: History) -> str:
     """The answer to a pleasantry, an off-topic request or a question about the conversation itself."""
     if reading.intent != "conversation":
         return reading.reply or reply_phrase(reading.kind)

@@ -23,7 +23,7 @@ _SENTENCE_BREAK = re.compile(r"[.!?;]+\s+")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class Interpretation:
     """What a message wants; `kind` identifies the phrase that answers it, and is empty for a question.
 
     `reply` is the phrase itself for small talk in a language other than English.
@@ -34,10 +34,10 @@ class Reading:
     reply: str = ""
 
 
-QUESTION = Reading(intent="question")
+QUESTION = Interpretation(intent="question")
 
 
-def read_intent(message: str) -> Reading:
+def read_intent(message: str) -> Interpretation:
     """The intent of a message; never fails.
 
     >>> read_intent("Thanks a lot!").intent, read_intent("Thanks, and who built it?").intent
@@ -50,12 +50,12 @@ def read_intent(message: str) -> Reading:
         return QUESTION
     known = conversation_words()
     if found := _pleasantry(said, message, known):
-        return Reading(intent="pleasantry", kind=found.kind, reply=found.reply)
+        return Interpretation(intent="pleasantry", kind=found.kind, reply=found.reply)
     for text in dict.fromkeys((" ".join(said), " ".join(said[without_courtesy(said)]))):
         if kind := _kind(text, known.about_conversation):
-            return Reading(intent="conversation", kind=kind)
+            return Interpretation(intent="conversation", kind=kind)
         if kind := _off_topic(text, message, known):
-            return Reading(intent="off_topic", kind=kind)
+            return Interpretation(intent="off_topic", kind=kind)
     return QUESTION
 
 

@@ -10,7 +10,7 @@ from ..llm.ledger import LedgerRow
 from ..settings import Settings
 from .answers import answer_without_documents, reply_phrase
 from .history import History, conversation
-from .intent import Reading, read_intent
+from .intent import Interpretation, read_intent
 from .memories import Limits, Memory, memory_named
 from .memory import Settled, bounded, settled, summarize
 from .own_files import files_of
@@ -203,7 +203,7 @@ class Conversation:
         return self.model.session(f"turn {self.history.turns + 1}", method=METHOD, deadline=deadline)
 
 
-def _asks_about_the_talk(reading: Reading) -> bool:
+def _asks_about_the_talk(reading: Interpretation) -> bool:
     """Is the question about the conversation? In coaching, "Help" and "who are you" are addressed to the coach."""
     return reading.intent == "conversation" and reading.kind != "capabilities"
 

@@ -20,8 +20,8 @@ class Dataset:
     `parse` takes a row of the official file or of the hub. It raises `pydantic.ValidationError` for a row of the
     wrong shape and returns `None` for a row that is not a question of this data set. `example` is a minimal valid
     row of the official file: the contract tests use it, and its fields identify this data set's files.
-    `packaged` names the file of `shipped` that is read if no other is given. `data_file` describes, for the
-    documentation, the files that `--data-file` accepts.
+    `title` is the name as its authors write it; `packaged` names the file of `shipped` that is read if no other is
+    given. `data_file` describes, for the documentation, the files that `--data-file` accepts.
 
         DATASET = Dataset(name="mine", hub=None, parse=parse, example={...})
     """
@@ -34,6 +34,12 @@ class Dataset:
     packaged: str | None = None
     takes_aliases: bool = False
     data_file: str = "a JSON list or JSON Lines of its rows"
+    title: str = ""
 
     def __post_init__(self) -> None:
         require_functions("data set", self, "parse", "read_rows")
+
+    @property
+    def label(self) -> str:
+        """The title, or the name if there is none."""
+        return self.title or self.name

@@ -26,6 +26,7 @@ def parse(raw: object, _aliases: Aliases) -> Question:
 
 DATASET = Dataset(
     name="hotpotqa",
+    title="HotpotQA",
     hub=Hub("hotpotqa/hotpot_qa", "distractor"),
     read_rows=read_json_rows,
     parse=parse,

@@ -76,6 +76,7 @@ def _answer(hops: Sequence[_Hop], number: int) -> str:
 
 DATASET = Dataset(
     name="musique",
+    title="MuSiQue",
     hub=Hub("dgslibisey/MuSiQue"),
     read_rows=read_json_rows,
     parse=parse,

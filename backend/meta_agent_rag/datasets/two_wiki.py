@@ -35,6 +35,7 @@ def parse(raw: object, aliases: Aliases) -> Question:
 
 DATASET = Dataset(
     name="2wikimultihopqa",
+    title="2WikiMultiHopQA",
     hub=Hub("framolfese/2WikiMultihopQA"),
     read_rows=read_json_rows,
     parse=parse,

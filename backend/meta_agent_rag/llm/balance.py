@@ -60,14 +60,14 @@ async def account_balance(settings: Settings) -> Balance:
         await client.aclose()
 
 
-class Reading(BaseModel, frozen=True, extra="ignore"):
+class BalanceReading(BaseModel, frozen=True, extra="ignore"):
     """The balance of the account at a time, in USD."""
 
     at: datetime
     usd: Decimal
 
     @classmethod
-    def of(cls, balance: Balance, at: datetime) -> "Reading":
+    def of(cls, balance: Balance, at: datetime) -> "BalanceReading":
         """The part in USD, the ledger's currency; raises `InputError` if there is none."""
         found = [info.total_balance for info in balance.balance_infos if info.currency == "USD"]
         if not found:
@@ -76,16 +76,16 @@ class Reading(BaseModel, frozen=True, extra="ignore"):
         return cls(at=at, usd=found[0])
 
 
-def keep_reading(reading: Reading, folder: Path) -> None:
+def keep_reading(reading: BalanceReading, folder: Path) -> None:
     """Store a reading for a later `kept_reading`."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / _READING).write_text(reading.model_dump_json(), encoding="utf-8")
 
 
-def kept_reading(folder: Path) -> Reading:
+def kept_reading(folder: Path) -> BalanceReading:
     """The last stored reading; raises `InputError` if there is none."""
     try:
-        return Reading.model_validate_json((folder / _READING).read_bytes())
+        return BalanceReading.model_validate_json((folder / _READING).read_bytes())
     except (OSError, ValidationError):
         raise InputError("No balance is stored to compare with; run `marag prices reconcile --start` first.") from None
 
@@ -97,8 +97,8 @@ class Reconciliation:
     `unknown` counts calls with an unknown bill, which are not included in the sum.
     """
 
-    before: Reading
-    after: Reading
+    before: BalanceReading
+    after: BalanceReading
     calls: int
     paid_usd: Decimal
     unknown: int
@@ -114,7 +114,7 @@ class Reconciliation:
         return self.lost_usd - self.paid_usd
 
 
-def reconciled(before: Reading, after: Reading, rows: Iterable[LedgerRow]) -> Reconciliation:
+def reconciled(before: BalanceReading, after: BalanceReading, rows: Iterable[LedgerRow]) -> Reconciliation:
     """Compare the calls that DeepSeek served between two readings with the difference of these."""
     made = [row for row in rows if row.provider == _PROVIDER and not row.cached and before.at <= row.at <= after.at]
     return Reconciliation(

@@ -76,12 +76,12 @@ def demo(
     corpus: Annotated[str, typer.Option(help="The corpus to search; `sample` is built on first use.")] = "sample",
     data_file: Annotated[
         list[Path] | None,
-        typer.Option(help="An official file of HotpotQA, 2WikiMultiHopQA or MuSiQue to choose questions from."),
+        typer.Option(help="An official file of a known data set to choose questions from."),
     ] = None,
     dataset: Annotated[
         list[str] | None,
         typer.Option(
-            help="Offer a data set (hotpotqa, 2wikimultihopqa, musique) of the Hugging Face hub; fetched on selection."
+            help="Offer a data set of the Hugging Face hub, fetched on selection; an unknown name lists them."
         ),
     ] = None,
     runs: Annotated[Path, typer.Option(help="The folder of benchmark runs to browse.")] = _RUNS,

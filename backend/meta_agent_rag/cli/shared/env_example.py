@@ -1,6 +1,6 @@
 """Generates `.env.example` from the settings, so that it cannot become outdated."""
 
-from ...settings import described
+from .choices import described
 
 _HEAD = """\
 # Settings of Meta-Agent-RAG. Copy this file to .env and uncomment what you need; everything is optional.

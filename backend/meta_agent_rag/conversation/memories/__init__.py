@@ -60,10 +60,11 @@ Sharing: TypeAlias = Callable[[tuple[Exchange, ...], Limits], Share]
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
-    """A way to remember: `share` is called after every exchange."""
+    """A way to remember: `share` is called after every exchange; `about` is one clause for readers."""
 
     name: str
     share: Sharing
+    about: str = ""
 
 
 @cache

@@ -12,4 +12,4 @@ def share(exchanges: tuple[Exchange, ...], limits: Limits) -> Share:
     return Share(kept=kept, dropped=exchanges[: len(exchanges) - len(kept)])
 
 
-MEMORY = Memory(name="buffer", share=share)
+MEMORY = Memory(name="buffer", share=share, about="the latest exchanges")

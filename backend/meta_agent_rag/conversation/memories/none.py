@@ -9,4 +9,4 @@ def share(exchanges: tuple[Exchange, ...], limits: Limits) -> Share:
     return Share(kept=(), dropped=exchanges)
 
 
-MEMORY = Memory(name="none", share=share)
+MEMORY = Memory(name="none", share=share, about="nothing")

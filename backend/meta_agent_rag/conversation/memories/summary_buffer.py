@@ -20,4 +20,4 @@ def share(exchanges: tuple[Exchange, ...], limits: Limits) -> Share:
     return Share(kept=kept, folded=exchanges[: len(exchanges) - len(kept)])
 
 
-MEMORY = Memory(name="summary_buffer", share=share)
+MEMORY = Memory(name="summary_buffer", share=share, about="the latest exchanges, and a summary of older ones")

@@ -1,9 +1,11 @@
 """The stops of the tour: recorded answers for each deficit, a failed repair and a correct draft, selected by rule."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...agent.state import NO_DEFICIT
 from ..words import spoken
 from .files import Row, Run, recorded_runs
 
@@ -11,7 +13,6 @@ LOOP = "metarag"
 ONE_PASS = "standard_rag"
 RIGHT = 0.5
 """The F1 from which an answer counts as right."""
-_DEFICITS = ("reasoning_error", "external_only", "insufficient_knowledge", "internal_only")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,15 +40,15 @@ def tour() -> tuple[Stop, ...]:
 
     Raises `InputError` if the runs are damaged, `CorpusError` if they were not installed.
 
-    For each deficit: among the questions whose first draft had it and was improved, the one with the largest
-    advantage over both that draft and one pass; if there is none, the same among all questions for which it was
-    diagnosed in a later round; then the one that lost most by a repair, or gained nothing; then the first whose
-    correct draft was kept immediately; and for a run not represented so far, the one with the largest advantage.
-    Ties go to the longest complete derivation, then to the first; no question occurs twice.
+    For each deficit, the one diagnosed most often first: among the questions whose first draft had it and was
+    improved, the one with the largest advantage over both that draft and one pass; if there is none, the same among
+    all questions for which it was diagnosed in a later round; then the one that lost most by a repair, or gained
+    nothing; then the first whose correct draft was kept immediately; and for a run not represented so far, the one
+    with the largest advantage. Ties go to the longest complete derivation, then to the first; no question occurs twice.
     """
     answers = [_stop(run, row) for run in recorded_runs() for row in run.rows if _is_whole(row)]
     chosen: list[Stop] = []
-    for choices, by in _rules():
+    for choices, by in _rules(_diagnosed(answers)):
         taken = {id(stop.row) for stop in chosen}
         for shows, wanted in choices:
             if fitting := [stop for stop in answers if wanted(stop) and id(stop.row) not in taken]:
@@ -64,14 +65,21 @@ _Wanted = Callable[[Stop], bool]
 _Rule = tuple[Sequence[tuple[str, _Wanted]], Callable[[Stop], float]]
 
 
-def _rules() -> Iterable[_Rule]:
+def _rules(deficits: Sequence[str]) -> Iterable[_Rule]:
     """Each with a title (empty: the deficits of the repairs) for each of its choices, the first of which counts."""
-    for name in _DEFICITS:
+    for name in deficits:
         later = f"{spoken(name).capitalize()}, in a later round"
         yield [("", _repaired(name)), (later, _had_later(name))], lambda stop: stop.advantage
     failed = ("A repair that fails", lambda stop: _fired(stop) and stop.row["f1"] < RIGHT)
     yield [failed], lambda stop: -stop.gain
     yield [("A right draft that stays", lambda stop: not _fired(stop) and stop.row["f1"] == 1)], lambda stop: stop.gain
+
+
+def _diagnosed(answers: Iterable[Stop]) -> list[str]:
+    """The deficits in the recorded rounds, the one diagnosed most often first."""
+    found = [round_.get("diagnosis") for stop in answers for round_ in stop.row["rounds"]]
+    counts = Counter(str(one["deficit"]) for one in found if one and one["deficit"] != NO_DEFICIT)
+    return sorted(counts, key=lambda name: (-counts[name], name))
 
 
 def _repaired(name: str) -> _Wanted:

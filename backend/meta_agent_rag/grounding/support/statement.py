@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from ...text.dates import weekday_of
 from ...text.figures import Figure, figures, in_digits
-from ...text.figures.figure import same_value
+from ...text.figures.figure import same_figure
 from ...text.figures.lexicon import alternation, months, weekdays
 from ...text.language import language_of
 from ...text.tokens import Token, tokens
@@ -63,7 +63,7 @@ class Item:
                 one, two = self.figure.date, other.figure.date
                 pairs = ((one.year, two.year), (one.month, two.month), (one.day, two.day))
                 return all(0 in pair or pair[0] == pair[1] for pair in pairs)
-            return same_value(self.figure, other.figure) or same_value(other.figure, self.figure)
+            return same_figure(self.figure, other.figure) or same_figure(other.figure, self.figure)
         same = self.stem == other.stem or (self.is_name and self.written.lower() == other.written.lower())
         return self.figure is None and other.figure is None and same
 

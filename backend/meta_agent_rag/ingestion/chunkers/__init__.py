@@ -41,10 +41,11 @@ class Chunking:
 
 @dataclass(frozen=True, kw_only=True)
 class Chunker:
-    """A way to split documents. `prepare` raises `SettingsError` for invalid parameters."""
+    """A way to split documents. `prepare` raises `SettingsError` for invalid parameters; `about` is for readers."""
 
     name: str
     prepare: Callable[[ChunkingOptions], Chunking]
+    about: str = ""
 
 
 @cache

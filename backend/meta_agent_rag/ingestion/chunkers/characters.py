@@ -90,4 +90,4 @@ def _prepare(options: ChunkingOptions) -> Chunking:
     )
 
 
-CHUNKER = Chunker(name="characters", prepare=_prepare)
+CHUNKER = Chunker(name="characters", prepare=_prepare, about="by length")

@@ -179,4 +179,4 @@ def _prepare(options: ChunkingOptions) -> Chunking:
     return Chunking(name=f"sentence-{options.token_limit}", cut=partial(cut, count=count, limit=options.token_limit))
 
 
-CHUNKER = Chunker(name="sentence", prepare=_prepare)
+CHUNKER = Chunker(name="sentence", prepare=_prepare, about="whole sentences, by the encoder's tokens")

@@ -44,7 +44,7 @@ class _View:
 
 
 @dataclass(kw_only=True)
-class Reading:
+class CorpusReader:
     """The indexes of a corpus as seen by this reader."""
 
     settings: Settings
@@ -102,13 +102,13 @@ class Reading:
 
 
 @asynccontextmanager
-async def reading(settings: Settings, folder: CorpusFolder) -> AsyncIterator[tuple[Manifest, Reading]]:
+async def reading(settings: Settings, folder: CorpusFolder) -> AsyncIterator[tuple[Manifest, CorpusReader]]:
     """A reader of an embedded corpus, closed at the end.
 
     An interrupted edit is completed first, and a lost or damaged index is rebuilt. Raises
     `CorpusError` if the corpus is being edited elsewhere.
     """
-    reader = Reading(settings=settings, folder=folder)
+    reader = CorpusReader(settings=settings, folder=folder)
     try:
         async with folder.read():
             manifest = await asyncio.to_thread(_whole, folder)
@@ -211,7 +211,7 @@ _READ_ONLY = "This copy of the corpus is read-only; change the corpus with `edit
 class _ReadDense:
     """The `DenseStore` of a reader."""
 
-    reader: Reading
+    reader: CorpusReader
 
     async def update(self, passages: Sequence[Passage], vectors: FloatMatrix, *, removed: Sequence[str] = ()) -> None:
         """Not available to a reader."""
@@ -233,7 +233,7 @@ class _ReadDense:
 class _ReadLexical:
     """The `LexicalStore` of a reader."""
 
-    reader: Reading
+    reader: CorpusReader
 
     async def update(self, passages: Sequence[Passage], *, removed: Sequence[str] = ()) -> None:
         """Not available to a reader."""

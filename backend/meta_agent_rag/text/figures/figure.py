@@ -49,10 +49,10 @@ def stands_in(figure: Figure, sources: Sequence[Figure]) -> bool:
     """Do the sources contain the figure: the same value in any unit, or a more precise one?"""
     if figure.is_date:
         return _date_stands_in(figure, sources)
-    return any(same_value(figure, source) for source in sources)
+    return any(same_figure(figure, source) for source in sources)
 
 
-def same_value(figure: Figure, source: Figure) -> bool:
+def same_figure(figure: Figure, source: Figure) -> bool:
     """Is a number equal to that of the source? In another unit, or marked "about", it may be rounded.
 
     A year matches a date in it; a number without a unit matches one with any unit, tonnes match tonnes per hectare.
