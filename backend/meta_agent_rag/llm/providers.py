@@ -39,6 +39,7 @@ class Provider(BaseModel, frozen=True, extra="forbid"):
     seconds: int = 180
     seeds: bool = False
     logprobs: bool = False
+    reports_balance: bool = False
     prices: str | None = None
     source: str | None = None
 
