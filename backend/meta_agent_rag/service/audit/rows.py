@@ -13,9 +13,12 @@ from ...llm.ledger import total
 from ...llm.transport import Reply
 from ...retrieval.passage import Found
 from ...text.normalise import encodable
+from ..failures import PROVIDER_REFUSALS
 from ..request_record import ModelCall, RequestRecord, SmallTalk, Summarised
 
 Row = Mapping[str, Any]
+_WITH_VALUES = "RequestValidationError"
+"""Messages of earlier versions that begin so contain the rejected values."""
 _WIDTHS = {"error": 64, "endpoint": 64, "corpus": 64, "stop_reason": 64, "refused": 64}
 
 
@@ -64,8 +67,19 @@ def _cost(calls: Sequence[ModelCall]) -> float | None:
 
 
 def from_journal(row: Row) -> dict[str, Any]:
-    """A row in the form of a table: its time as a UTC datetime; rows of earlier versions may lack mode or checks."""
-    return {"mode": "", "checks": {}, **row, "at": datetime.fromisoformat(row["at"]).astimezone(UTC)}
+    """A row in the form of a table: its time as a UTC datetime; rows of earlier versions may lack columns."""
+    message = row.get("message")
+    values = isinstance(message, str) and message.startswith(_WITH_VALUES)
+    kept = {"mode": "", "checks": {}, **row, "message": None if values else message}
+    return {**kept, "at": datetime.fromisoformat(row["at"]).astimezone(UTC)}
+
+
+def told(row: Row) -> str | None:
+    """What the operator needs to know about a refusal: why the provider refused, or which field was invalid."""
+    message = row["message"]
+    if row["error"] == "invalid_request" and message is not None:
+        return None if message.startswith(_WITH_VALUES) else str(message).partition(": ")[2]
+    return str(message or "") if row["error"] in PROVIDER_REFUSALS else None
 
 
 def _answer(record: RequestRecord) -> dict[str, Any]:
