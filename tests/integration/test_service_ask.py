@@ -122,6 +122,13 @@ async def test_wrong_inputs_are_rejected_in_one_sentence(tmp_path: Path) -> None
             response = await service.client.post("/v1/ask", content=body, headers=headers)
             assert response.status_code == status, (body[:30], response.text)
             assert code_of(response) == "invalid_request"
+        form = await service.client.post("/v1/ask", data={"question": "Who?"})
+        assert "Content-Type: application/json" in form.json()["error"]["message"]
+        session = (await service.ask(session="-")).json()["error"]["message"]
+        assert session == (
+            "The field 'session' is invalid: it must have 1 to 48 letters, digits, dots, dashes or underscores, "
+            "beginning with a letter or digit."
+        )
         response = await service.client.post("/v1/ask", content=b" " * 600_000)
         assert (response.status_code, code_of(response)) == (413, "too_large")
         assert service.model.requests == []

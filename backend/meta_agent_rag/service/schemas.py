@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
 from ..grounding.styles import discover_styles
+from ..wording import SESSION_PATTERN
 
 if TYPE_CHECKING:
     from ..agent.grounded import GroundedAnswer
@@ -156,7 +157,7 @@ class AskRequest(_Wire):
         "grounded",
         description="The checked answer, explained to a learner (teacher), or a coach's question instead.",
     )
-    session: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,47}$")] | None = Field(
+    session: Annotated[str, Field(pattern=SESSION_PATTERN)] | None = Field(
         None, description="A session name; follow-up questions are understood from what this key asked before in it."
     )
     options: AskOptions = AskOptions()

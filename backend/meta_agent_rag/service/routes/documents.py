@@ -4,7 +4,7 @@ import asyncio
 import time
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Query, Request
 
 from ...errors import RequestError
 from ...retrieval.corpus.sample import SAMPLE
@@ -12,9 +12,10 @@ from ...retrieval.hybrid import HybridRetriever, Retriever
 from ..schemas import Corpora, CorpusOut, DocumentOut, DocumentsOut
 from ..uploads.receiving import FIELD, received
 from ..uploads.records import Upload
-from .visiting import KEYED, READ, Ingesting, Visiting, refusals, the_client
+from .visiting import KEYED, READ, Id, Ingesting, Visiting, is_id, refusals, the_client
 
 router = APIRouter(tags=["documents"], dependencies=KEYED)
+_MOST_SHOWN = 80
 _KINDS = (
     "text/plain, text/markdown, text/html, application/pdf, application/x-ndjson, "
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
@@ -77,12 +78,14 @@ async def post_documents(
     return DocumentsOut(documents=[_document(upload) for upload in uploads])
 
 
-@router.get("/v1/documents/{document_id}", response_model=DocumentOut, responses=refusals(*READ, 403, 404, 422))
-async def get_document(document_id: Annotated[str, Path(pattern="^[0-9a-f]{32}$")], visit: Ingesting) -> DocumentOut:
+@router.get("/v1/documents/{document_id}", response_model=DocumentOut, responses=refusals(*READ, 403, 404))
+async def get_document(document_id: Id, visit: Ingesting) -> DocumentOut:
     """The state of a document that this key sent."""
-    upload = await asyncio.to_thread(visit.service.intake.status, document_id, the_client(visit).id)
+    client_id = the_client(visit).id
+    known = is_id(document_id)
+    upload = await asyncio.to_thread(visit.service.intake.status, document_id, client_id) if known else None
     if upload is None:
-        raise RequestError(404, "not_found", f"This key sent no document {document_id!r}; check the id.")
+        raise _unknown(document_id)
     return _document(upload)
 
 
@@ -97,13 +100,14 @@ async def get_documents(
     return DocumentsOut(documents=[_document(upload) for upload in sent[offset : offset + limit]])
 
 
-@router.delete("/v1/documents/{document_id}", response_model=DocumentOut, responses=refusals(*READ, 403, 404, 409, 422))
-async def delete_document(document_id: Annotated[str, Path(pattern="^[0-9a-f]{32}$")], visit: Ingesting) -> DocumentOut:
+@router.delete("/v1/documents/{document_id}", response_model=DocumentOut, responses=refusals(*READ, 403, 404, 409))
+async def delete_document(document_id: Id, visit: Ingesting) -> DocumentOut:
     """Remove a document that this key sent from its corpus. Deleting it again has no effect."""
     intake, patience = visit.service.intake, visit.service.budgets.retrieval
-    upload = await intake.delete(document_id, the_client(visit).id, patience=patience)
+    client_id = the_client(visit).id
+    upload = await intake.delete(document_id, client_id, patience=patience) if is_id(document_id) else None
     if upload is None:
-        raise RequestError(404, "not_found", f"This key sent no document {document_id!r}; check the id.")
+        raise _unknown(document_id)
     return _document(upload)
 
 
@@ -112,6 +116,11 @@ def _corpus(name: str, retriever: Retriever) -> CorpusOut:
         return CorpusOut(name=name, documents=None, passages=None, takes_documents=False)
     documents, passages = retriever.corpus.catalogue.counts()
     return CorpusOut(name=name, documents=documents, passages=passages, takes_documents=name != SAMPLE)
+
+
+def _unknown(document_id: str) -> RequestError:
+    shown = document_id[:_MOST_SHOWN]
+    return RequestError(404, "not_found", f"This key sent no document {shown!r}; check the id.")
 
 
 def _document(upload: Upload) -> DocumentOut:

@@ -1,9 +1,10 @@
 """Shared by the routes: the current request, the required scopes, and the descriptions of refusals."""
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import Depends, Request
+from fastapi import Depends, Path, Request
 from fastapi.security import HTTPBearer
 
 from ..access.keys import require_scope
@@ -27,6 +28,9 @@ _SAID: Mapping[int, str] = {
     503: "The service is overloaded, or a component is down.",
     504: "The deadline passed; nothing half-verified is returned.",
 }
+ID_PATTERN = "^[0-9a-f]{32}$"
+Id = Annotated[str, Path(json_schema_extra={"pattern": ID_PATTERN})]
+"""The id of an upload or a record. Its form is documented but not required: any other text is an unknown id."""
 ASKED = (400, 401, 403, 404, 413, 422, 429, 503, 504)
 READ = (401, 413, 429, 503, 504)
 
@@ -34,6 +38,11 @@ READ = (401, 413, 429, 503, 504)
 def refusals(*codes: int) -> Responses:
     """The descriptions of these refusals in the OpenAPI document."""
     return {code: {"model": ErrorEnvelope, "description": _SAID[code]} for code in codes}
+
+
+def is_id(text: str) -> bool:
+    """Can it be the id of an upload or a record? Anything else is unknown, and never looked up."""
+    return re.fullmatch("[0-9a-f]{32}", text) is not None
 
 
 def the_visit(request: Request) -> Visit:
