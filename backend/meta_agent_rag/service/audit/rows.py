@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
+from ...conversation.history import HINT
 from ...conversation.socratic.coach import CoachReply
 from ...grounding.claims import Claim
 from ...grounding.support.verdict import Support
@@ -70,7 +71,8 @@ def from_journal(row: Row) -> dict[str, Any]:
     """A row in the form of a table: its time as a UTC datetime; rows of earlier versions may lack columns."""
     message = row.get("message")
     values = isinstance(message, str) and message.startswith(_WITH_VALUES)
-    kept = {"mode": "", "checks": {}, **row, "message": None if values else message}
+    coached = dict.fromkeys(("coach_success", "hint", "topic"))
+    kept = {"mode": "", "checks": {}, **coached, **row, "message": None if values else message}
     return {**kept, "at": datetime.fromisoformat(row["at"]).astimezone(UTC)}
 
 
@@ -96,6 +98,9 @@ def _answer(record: RequestRecord) -> dict[str, Any]:
         "level": None,
         "citations": [],
         "checks": {},
+        "coach_success": None,
+        "hint": None,
+        "topic": None,
     }
     if result is None:
         return nothing
@@ -108,6 +113,9 @@ def _answer(record: RequestRecord) -> dict[str, Any]:
             "stop_reason": result.trace.outcome,
             "rounds": len(result.trace.attempts),
             "checks": {"violations": list(result.trace.violations)},
+            "coach_success": result.acknowledged,
+            "hint": result.kind == HINT,
+            "topic": result.topic or None,
         }
     if isinstance(result, Summarised):
         return {**nothing, **_summary(result)}
@@ -115,6 +123,7 @@ def _answer(record: RequestRecord) -> dict[str, Any]:
         return {**nothing, "answer": result.text, "stop_reason": result.intent}
     sure = result.confidence
     return {
+        **nothing,
         "passages": [_passage(found) for found in result.answer.evidence],
         "answer": result.text,
         "short_answer": result.short_answer,

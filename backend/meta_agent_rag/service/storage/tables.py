@@ -69,6 +69,10 @@ AUDIT = Table(
     Column("citations", Document, nullable=False),
     # claims with their support, quotes and leaks; empty in rows older than this column
     Column("checks", Document, nullable=False, server_default=text("'{}'")),
+    # the coach's `success`, `hint` and `topic`; null in other modes, and in rows older than these columns
+    Column("coach_success", Boolean),
+    Column("hint", Boolean),
+    Column("topic", Text),
     Column("prompt_tokens", Integer, nullable=False),
     Column("cache_hit_tokens", Integer, nullable=False),
     Column("completion_tokens", Integer, nullable=False),
