@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import Depends, Path, Request
+from fastapi import Depends, Path, Query, Request
 from fastapi.security import HTTPBearer
 
 from ..access.keys import require_scope
@@ -31,6 +31,8 @@ _SAID: Mapping[int, str] = {
 ID_PATTERN = "^[0-9a-f]{32}$"
 Id = Annotated[str, Path(json_schema_extra={"pattern": ID_PATTERN})]
 """The id of an upload or a record. Its form is documented but not required: any other text is an unknown id."""
+Limit = Annotated[int, Query(ge=1, le=1000, description="Number of documents.")]
+Offset = Annotated[int, Query(ge=0, le=1_000_000, description="Number of documents to skip.")]
 ASKED = (400, 401, 403, 404, 413, 422, 429, 503, 504)
 READ = (401, 413, 429, 503, 504)
 
@@ -65,6 +67,13 @@ def ingesting(visit: Annotated[Visit, Depends(the_visit)]) -> Visit:
     return visit
 
 
+def removing(visit: Annotated[Visit, Depends(the_visit)]) -> Visit:
+    """A request whose key may remove documents: an administrator's, or its own documents'."""
+    client = the_client(visit)
+    require_scope(client, "admin" if "ingest" not in client.scopes else "ingest")
+    return visit
+
+
 def the_client(visit: Visit) -> Client:
     """The client at an address that requires a key."""
     assert visit.record.client is not None
@@ -74,3 +83,4 @@ def the_client(visit: Visit) -> Client:
 Visiting = Annotated[Visit, Depends(the_visit)]
 Asking = Annotated[Visit, Depends(asking)]
 Ingesting = Annotated[Visit, Depends(ingesting)]
+Removing = Annotated[Visit, Depends(removing)]
