@@ -17,6 +17,7 @@ from .ledger import LedgerRow
 from .providers import choose_provider
 
 _SECONDS = 20.0
+_PROVIDER = "deepseek"
 _READING = "balance.json"
 
 
