@@ -45,6 +45,7 @@ def as_row(record: RequestRecord, status: int) -> dict[str, Any]:
         "session": record.session,
         "queries": record.queries,
         "degraded": record.degraded,
+        "dropped": [asdict(gone) for gone in record.dropped],
         "seconds": record.seconds,
         "model_calls": [_call(call) for call in record.calls],
         "prompt_tokens": totals.prompt_tokens,
@@ -72,7 +73,7 @@ def from_journal(row: Row) -> dict[str, Any]:
     message = row.get("message")
     values = isinstance(message, str) and message.startswith(_WITH_VALUES)
     coached = dict.fromkeys(("coach_success", "hint", "topic"))
-    kept = {"mode": "", "checks": {}, **coached, **row, "message": None if values else message}
+    kept = {"mode": "", "checks": {}, "dropped": [], **coached, **row, "message": None if values else message}
     return {**kept, "at": datetime.fromisoformat(row["at"]).astimezone(UTC)}
 
 

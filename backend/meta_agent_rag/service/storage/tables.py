@@ -56,6 +56,8 @@ AUDIT = Table(
     Column("session", String(64)),
     Column("queries", Document, nullable=False),
     Column("passages", Document, nullable=False),
+    # passages found but not shown to a model, with the reasons; empty in rows older than this column
+    Column("dropped", Document, nullable=False, server_default=text("'[]'")),
     Column("degraded", Document, nullable=False),
     Column("seconds", Document, nullable=False),
     Column("model_calls", Document, nullable=False),
