@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 
 from .agent.engine import Answer, Engine, OnStep, open_engine, require_question
 from .agent.grounded import Checks, GroundedAnswer, checked
@@ -11,8 +12,9 @@ from .llm.transport import OnText, Transport
 from .overviews.comparison import Comparison, compared, estimated
 from .overviews.estimate import Estimate
 from .overviews.overview import OnSection, Summary, prepared
+from .retrieval.corpus.catalogue import DocumentRecord
 from .retrieval.corpus.corpus import open_catalogue, require_corpus
-from .retrieval.corpus.naming import documents_named
+from .retrieval.corpus.naming import addressed, documents_named
 from .retrieval.corpus.sample import SAMPLE
 from .retrieval.hybrid import Retriever
 from .retrieval.limited import limited
@@ -28,6 +30,7 @@ async def answer(
     evidence: Sequence[Passage] | None = None,
     documents: Sequence[str] = (),
     grounded: bool = False,
+    mentions: bool = False,
     settings: Settings | None = None,
     on_step: OnStep | None = None,
     on_text: OnText | None = None,
@@ -36,18 +39,19 @@ async def answer(
     """Answer a question, with the whole history of rounds.
 
     The evidence is what you supply, or else what retrieval finds in `corpus`, limited to `documents` if given by
-    title or file. With `grounded`, the answer comes from the evidence alone, or is NOT FOUND if the evidence does not
-    contain it; otherwise it is the best guess. `on_step` is called as each node of the graph starts, `on_text`
-    with every reply while it is written. For many questions, keep an engine open (`open_engine`), so that model and
-    encoder load once.
+    title or file, and with `mentions` to those that the question names as `@name`. With `grounded`, the answer
+    comes from the evidence alone, or is NOT FOUND if the evidence does not contain it; otherwise it is the best
+    guess. `on_step` is called as each node of the graph starts, `on_text` with every reply while it is written.
+    For many questions, keep an engine open (`open_engine`), so that model and encoder load once.
 
     Raises a `MetaRagError` whose message says what to do.
     """
     chosen = settings or Settings.load()
-    opened = _opened(question, chosen, corpus, evidence, documents=documents, transport=transport)
-    async with opened as (engine, retriever):
+    limits = _Limits(documents=documents, mentions=mentions)
+    opened = _opened(question, chosen, corpus, evidence, limits=limits, transport=transport)
+    async with opened as (engine, retriever, asked):
         return await engine.answer(
-            question, evidence=evidence, retriever=retriever, grounded=grounded, on_step=on_step, on_text=on_text
+            asked, evidence=evidence, retriever=retriever, grounded=grounded, on_step=on_step, on_text=on_text
         )
 
 
@@ -57,6 +61,7 @@ async def grounded_answer(
     corpus: str = SAMPLE,
     evidence: Sequence[Passage] | None = None,
     documents: Sequence[str] = (),
+    mentions: bool = False,
     settings: Settings | None = None,
     on_step: OnStep | None = None,
     on_text: OnText | None = None,
@@ -68,10 +73,11 @@ async def grounded_answer(
     """
     settings = settings or Settings.load()
     checks = Checks.of(settings, corpus)
-    opened = _opened(question, settings, corpus, evidence, documents=documents, transport=transport)
-    async with opened as (engine, retriever):
+    limits = _Limits(documents=documents, mentions=mentions)
+    opened = _opened(question, settings, corpus, evidence, limits=limits, transport=transport)
+    async with opened as (engine, retriever, asked):
         drafted = await engine.answer(
-            question, evidence=evidence, retriever=retriever, grounded=True, on_step=on_step, on_text=on_text
+            asked, evidence=evidence, retriever=retriever, grounded=True, on_step=on_step, on_text=on_text
         )
         return await checked(engine, drafted, checks)
 
@@ -120,6 +126,23 @@ async def compare(
             return await compared(work, on_section)
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Limits:
+    """The documents to which a question is limited, and whether it may name some itself."""
+
+    documents: Sequence[str]
+    mentions: bool
+
+    def applied(self, question: str, known: Callable[[], Sequence[DocumentRecord]]) -> tuple[str, frozenset[str]]:
+        """The question without `@name`s, and the ids of the documents. Raises `InputError` for an unknown one."""
+        mentions = self.mentions and "@" in question
+        if not mentions:
+            return question, documents_named(known(), self.documents) if self.documents else frozenset()
+        text, documents = addressed(question, known(), self.documents)
+        require_question(text)
+        return text, documents
+
+
 @asynccontextmanager
 async def _opened(
     question: str,
@@ -127,10 +150,10 @@ async def _opened(
     corpus: str,
     evidence: Sequence[Passage] | None,
     *,
-    documents: Sequence[str],
+    limits: _Limits,
     transport: Transport | None,
-) -> AsyncIterator[tuple[Engine, Retriever | None]]:
-    """Engine and retriever; errors in question or corpus are raised before these are loaded."""
+) -> AsyncIterator[tuple[Engine, Retriever | None, str]]:
+    """Engine, retriever and question; errors in question or corpus are raised before these are loaded."""
     require_question(question)
     if evidence is None:
         require_corpus(settings.marag_data_dir, corpus)
@@ -139,6 +162,6 @@ async def _opened(
         retriever: Retriever | None = None
         if evidence is None:
             over = await stack.enter_async_context(open_retriever(settings, corpus))
-            known = await asyncio.to_thread(over.corpus.catalogue.documents) if documents else ()
-            retriever = limited(over, documents_named(known, documents))
-        yield engine, retriever
+            question, documents = await asyncio.to_thread(limits.applied, question, over.corpus.catalogue.documents)
+            retriever = limited(over, documents)
+        yield engine, retriever, question

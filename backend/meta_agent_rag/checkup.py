@@ -138,7 +138,8 @@ async def _list_models(endpoint: Endpoint) -> None:
             await client.get("/models")
     except HttpError as error:
         if error.status != HTTPStatus.NOT_FOUND:  # an endpoint that cannot list models can still answer
-            raise translated(error, where=where, model=endpoint.model) from None
+            reports = endpoint.provider.reports_balance
+            raise translated(error, where=where, model=endpoint.model, reports_balance=reports) from None
     except TimeoutError:
         raise translated(HttpError("no reply", sent=False), where=where, model=endpoint.model) from None
     finally:

@@ -28,6 +28,13 @@ _WANTED: Mapping[str, str] = {
     "json_invalid": "it is not JSON",
 }
 """The message for a fault of that type; braces are filled from pydantic's context."""
+SESSION_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,47}$"
+_PATTERNS: Mapping[str, str] = {
+    SESSION_PATTERN: (
+        "it must have 1 to 48 letters, digits, dots, dashes or underscores, beginning with a letter or digit"
+    ),
+}
+"""What a pattern says, for readers who know no regular expressions."""
 _WITHOUT_VALUE = frozenset({"missing", "extra_forbidden", "unexpected_keyword_argument"})
 _LENGTHS: Mapping[str, tuple[str, str, str, str]] = {
     "string_too_short": ("at least", "min_length", "character", ""),
@@ -76,6 +83,8 @@ def fault_words(fault: Mapping[str, Any]) -> str:
     'it must be a whole number'
     """
     kind, context = str(fault["type"]), fault.get("ctx") or {}
+    if (words := _PATTERNS.get(str(context.get("pattern")))) is not None:
+        return words
     if kind in _LENGTHS:
         bound, length, noun, plural = _LENGTHS[kind]
         return f"it must have {bound} {counted(context.get(length, 0), noun, plural)}"

@@ -118,7 +118,7 @@ def retrieval_from(content: Mapping[str, Any], passages: Mapping[str, Passage]) 
         Found(passage=passages[one["id"]], **{**without(one, "id"), "suspect": tuple(one["suspect"])})
         for one in content["found"]
     )
-    dropped = tuple(Dropped(**one) for one in content["dropped"])
+    dropped = tuple(Dropped(**{**one, "kinds": tuple(one.get("kinds", ()))}) for one in content["dropped"])
     return Retrieval(found=found, dropped=dropped, pool_ids=tuple(content["pool_ids"]))
 
 

@@ -41,7 +41,7 @@ def sample_row(
         "rounds": [_round_row(round_, question, answer) for round_ in answer.rounds],
         "evidence": [found.passage.id for found in answer.evidence],
         "suspect": [found.passage.id for found in answer.evidence if found.suspect],
-        "dropped": [asdict(dropped) for dropped in answer.dropped],
+        "dropped": [{"passage_id": one.passage_id, "reason": one.reason} for one in answer.dropped],
         "supporting_facts": facts,
         "supporting_facts_gold": list(question.supporting_facts),
         **supported(question, score, facts if quotes else None),

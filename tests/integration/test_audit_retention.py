@@ -142,7 +142,9 @@ async def test_a_month_detached_by_an_earlier_version_is_archived(tmp_path: Path
         async with engine.begin() as connection:  # as left by version 0002, killed while archiving
             await connection.execute(text(f"ALTER TABLE audit DETACH PARTITION {old:audit_%Y_%m}"))
             for table in ("audit", f"{old:audit_%Y_%m}"):
-                await connection.execute(text(f"ALTER TABLE {table} DROP COLUMN mode, DROP COLUMN checks"))
+                added = ("mode", "checks", "coach_success", "hint", "topic", "dropped")
+                gone = ", ".join(f"DROP COLUMN {name}" for name in added)
+                await connection.execute(text(f"ALTER TABLE {table} {gone}"))
             await connection.execute(text("UPDATE alembic_version SET version_num = '0002'"))
     async with open_database(settings) as engine:
         await archive(engine, folder, AGES)

@@ -53,7 +53,7 @@ OF_A_SCHEMA = {"error": {"message": "Unknown parameter 'heat'.", "type": "invali
     [
         (ServerReply(status=401), AuthenticationError, "rejected the key (401); check the key", True),
         (ServerReply(status=403), AuthenticationError, "rejected the key (403)", True),
-        (ServerReply(status=402), BalanceError, "no balance left (402); top it up", True),
+        (ServerReply(status=402), BalanceError, "(402); top it up, then resume (`marag balance`).", True),
         (ServerReply(status=429, body=NO_QUOTA), BalanceError, "no balance left (429); top it up", True),
         (ServerReply(status=404), RefusedError, "does not know 'deepseek-v4-flash' or the path (404)", False),
         (ServerReply(status=400, body=WORDS_OF_DEEPSEEK), ContextWindowError, "lower EVIDENCE_TOKENS", False),
@@ -307,7 +307,7 @@ async def test_the_balance_is_parsed(serve: Serve) -> None:
     ("account", "kind", "said"),
     [
         (ServerReply(status=401), AuthenticationError, "rejected the key (401); check the key (`marag doctor` names"),
-        (ServerReply(status=402), BalanceError, "no balance left (402)"),
+        (ServerReply(status=402), BalanceError, "no balance left (402); top it up, then resume."),
         (ServerReply(status=503, headers=SOON), RefusedError, "failed with 503"),
         (
             ServerReply(body={"is_available": True}),

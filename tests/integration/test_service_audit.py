@@ -95,7 +95,7 @@ async def test_a_record_is_visible_only_to_its_client(tmp_path: Path) -> None:
             assert (await service.client.get(address, headers=bearer(other))).status_code == 404
             await service.drained()
         for wrong in ("x", "..%2F..%2Fetc", "0" * 31, "'; DROP TABLE audit; --"):
-            assert (await service.client.get(f"/v1/queries/{wrong}")).status_code in {404, 422}
+            assert (await service.client.get(f"/v1/queries/{wrong}")).status_code == 404
 
 
 async def test_a_timed_out_request_is_recorded_with_its_cost(tmp_path: Path) -> None:

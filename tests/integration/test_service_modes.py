@@ -74,6 +74,10 @@ async def test_success_hint_and_topic_are_response_fields(tmp_path: Path) -> Non
         assert (await service.ask(options={"topic": "mills"})).status_code == 422
         plain = (await service.ask()).json()
         assert (plain["success"], plain["hint"], plain["topic"]) == (None, None, None)
+        for told in (asked, stuck, right, plain):
+            record = (await service.client.get(f"/v1/queries/{told['query_id']}")).json()["record"]
+            shown = tuple(record[name] for name in ("coach_success", "hint", "topic"))
+            assert shown == (told["success"], told["hint"], told["topic"])
 
 
 async def test_a_hint_that_reveals_the_answer_is_never_sent_and_is_recorded(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ async def test_a_supported_answer_is_shown_with_its_citation(tmp_path: Path) -> 
 
 def test_every_refusal_reason_has_a_text_with_a_suggestion() -> None:
     texts = {reason: refusal(reason) for reason in REASONS}
-    assert len(set(texts.values())) == len(REASONS) == 8
+    assert len(set(texts.values())) == len(REASONS) == 9
     assert all(any(word in text for word in ("Ask", "Rephrase", "Use the full name")) for text in texts.values())
 
 

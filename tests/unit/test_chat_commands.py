@@ -6,10 +6,13 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from meta_agent_rag.agent.engine import Step
+from meta_agent_rag.agent.grounded import GroundedAnswer
 from meta_agent_rag.cli.shared.screen import Screen
 from meta_agent_rag.cli.shell.commands import COMMANDS, completions, provider_changes, run_command
 from meta_agent_rag.cli.shell.interrupts import Interrupts, Stopped
@@ -18,6 +21,7 @@ from meta_agent_rag.cli.shell.state import Leave, Reopen, Shell
 from meta_agent_rag.conversation.study import open_study
 from meta_agent_rag.conversation.transcript import as_markdown, source_lines
 from meta_agent_rag.errors import InputError, MetaRagError, SettingsError
+from meta_agent_rag.retrieval.screening.guardrails import Dropped
 from meta_agent_rag.setting_roles import ModelRoles
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
@@ -101,6 +105,15 @@ async def test_commands_report_what_they_did(tmp_path: Path, capsys: pytest.Capt
         assert part in shown
     assert "flash deepseek-v4-flash, pro deepseek-v4-pro; DeepSeek." in shown
     assert "Forgotten: 1 question " in shown
+
+
+async def test_the_trace_shows_what_screening_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gone = Dropped(passage_id="trick", reason="it tells the model to ignore its instructions", kinds=("override",))
+    answer = SimpleNamespace(question="Who?", stop_reason="no_evidence", rounds=(), chosen=0, dropped=(gone, gone))
+    async with shell(tmp_path) as talk:
+        talk.last = cast(GroundedAnswer, SimpleNamespace(answer=answer))
+        await run_command(talk, "/trace")
+    assert capsys.readouterr().out.count("dropped trick: it tells the model to ignore its instructions") == 1
 
 
 async def test_a_resumed_session_states_its_mode(

@@ -143,6 +143,15 @@ async def test_one_question_can_be_limited_to_documents(folder: Path) -> None:
     assert {one.passage.title for one in found.answer.evidence} == {"Winds"}
     with pytest.raises(InputError, match="No document is named 'waves'"):
         await answer("What does the spring at Quell reach?", documents=["waves"], **asked)
+    mentioned = await answer("@tides What does the spring at Quell reach?", mentions=True, **asked)
+    assert {one.passage.title for one in mentioned.evidence} == {"Tides"}
+    assert mentioned.question == "What does the spring at Quell reach?"
+    with pytest.raises(InputError, match=r"No document is named 'tides'; choose from: winds\.md"):
+        await answer("@tides What is it?", documents=["winds"], mentions=True, **asked)
+    with pytest.raises(InputError, match="The question is empty"):
+        await answer("@tides", mentions=True, **asked)
+    unread = await grounded_answer("@waves What does the spring at Quell reach?", **asked)
+    assert unread.question.startswith("@waves"), "in Python, a question is taken as it is"
 
 
 async def test_the_whole_conversation_is_saved_regardless_of_memory(folder: Path, tmp_path: Path) -> None:

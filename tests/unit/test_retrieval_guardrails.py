@@ -50,9 +50,12 @@ def test_dropping_keeps_the_order_and_records_the_reason() -> None:
     )
     assert [one.passage.id for one in screened.kept] == ["a", "d"]
     assert screened.dropped == (
-        Dropped(passage_id="b", reason="it tells the model to ignore its instructions"),
-        Dropped(passage_id="c", reason="its text is shorter than 20 characters"),
+        Dropped(
+            passage_id="b", reason="it tells the model to ignore its instructions", doc_id="d", kinds=("override",)
+        ),
+        Dropped(passage_id="c", reason="its text is shorter than 20 characters", doc_id="d", kinds=("short",)),
     )
+    assert [gone.is_order for gone in screened.dropped] == [True, False]
 
 
 def test_titles_are_screened() -> None:
@@ -67,6 +70,8 @@ def test_a_heading_that_addresses_the_model_is_removed_and_the_passage_kept() ->
         Dropped(
             passage_id="a",
             reason="only its section heading, because it tells the model to ignore its instructions",
+            doc_id="d",
+            kinds=("override",),
         ),
     )
     marked = screen([Found(passage=passage, score=1.0)], drop=False)

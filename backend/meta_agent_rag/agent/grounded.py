@@ -243,7 +243,7 @@ def _quotes(written: Sequence[str], passages: Sequence[Found]) -> tuple[str, ...
 
 def _nothing_said(answer: Answer, draft: Draft, passages: Sequence[Found]) -> Reason | None:
     if answer.stop_reason == "no_evidence":
-        return "no_evidence"
+        return "screened" if any(gone.is_order for gone in answer.dropped) else "no_evidence"
     return "not_found" if draft.abstained or is_abstention(draft.answer) or not passages else None
 
 

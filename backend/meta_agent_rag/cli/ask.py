@@ -9,7 +9,7 @@ import typer
 from ..extras import require
 from ..wording import counted
 from .shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run, settings_of
-from .shared.rounds import place, show_round, small_model_hint, spending
+from .shared.rounds import dropped_line, place, show_round, small_model_hint, spending
 from .shared.screen import Screen
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
 
 @reporting
 def ask(
-    question: Annotated[list[str], typer.Argument(help="The question, best in quotes.")],
+    question: Annotated[list[str], typer.Argument(help="The question, best in quotes; @NAME limits it to a document.")],
     corpus: Annotated[str, typer.Option(help="The corpus to search; `sample` is built on first use.")] = "sample",
     document: Annotated[
         list[str] | None, typer.Option(help="Answer only from this document, given by title or file; repeatable.")
@@ -54,6 +54,7 @@ def ask(
                 grounded=grounded,
                 corpus=corpus,
                 documents=document or (),
+                mentions=True,
                 settings=settings,
                 on_step=screen.stage,
                 on_text=screen.writing,
@@ -148,7 +149,7 @@ def _show_evidence(result: "Answer") -> None:
         details = "; ".join([*scores, *link])
         screen.print(f"  {plain(place(found.passage))} [dim]{plain(details)}[/]")
     for dropped in result.dropped:
-        screen.print(f"  [yellow]dropped[/] {plain(dropped.passage_id)}: {plain(dropped.reason)}")
+        screen.print(f"  {dropped_line(dropped)}")
 
 
 def _show_rounds(result: "Answer") -> None:

@@ -44,9 +44,14 @@ _register_commands()
 
 
 def main() -> None:
-    """Run `marag`. If its output pipe is closed early, e.g. by `head`, the command ends silently."""
+    """Run `marag`. If its output pipe is closed early, e.g. by `head`, the command ends silently with exit code 0."""
+    output = sys.stdout
     try:
         app()
+    except SystemExit:
+        if sys.stdout is not output:  # replaced by Typer, because the pipe was closed while it printed help
+            raise SystemExit(0) from None
+        raise
     finally:
         _flush()
 

@@ -60,6 +60,7 @@ def _rows(name: str) -> Any:
 
 Reason: TypeAlias = Literal[
     "no_evidence",
+    "screened",
     "not_found",
     "invented_quotes",
     "leakage",

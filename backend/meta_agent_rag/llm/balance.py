@@ -40,7 +40,7 @@ class Balance(BaseModel, frozen=True, extra="ignore"):
 async def account_balance(settings: Settings) -> Balance:
     """The balance of the configured DeepSeek account; raises a `ModelError` with the remedy."""
     choice = choose_provider(settings)
-    if choice.provider.name != _PROVIDER or choice.api_key is None:
+    if not choice.provider.reports_balance or choice.api_key is None:
         raise InputError("Only DeepSeek reports its balance; set DEEPSEEK_API_KEY (and LLM_PROVIDER=deepseek).")
     client = HttpClient(choice.base_url or "", api_key=choice.api_key, headers={})
     try:

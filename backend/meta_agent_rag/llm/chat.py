@@ -74,7 +74,10 @@ class ChatTransport:
                     wished = requested_pause(error.headers)
                     late = wished is not None and wished > time_left()
                     if late or made >= self._max_retries or not is_passing(error):
-                        raise translated(error, where=where, model=request.model, late=late) from None
+                        reports = self._served.provider.reports_balance
+                        raise translated(
+                            error, where=where, model=request.model, late=late, reports_balance=reports
+                        ) from None
                     await asyncio.sleep(pause(made) if wished is None else wished)
                     made += 1
                     continue

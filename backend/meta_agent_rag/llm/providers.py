@@ -40,6 +40,7 @@ class Provider(BaseModel, frozen=True, extra="forbid", populate_by_name=True):
     seconds: int = 180
     seeds: bool = False
     logprobs: bool = False
+    reports_balance: bool = False
     prices: str | None = None
     source: str | None = None
 

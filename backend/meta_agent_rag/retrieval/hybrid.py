@@ -167,7 +167,7 @@ def _best_clean(ranked: Sequence[Found], k: int, floor: float | None) -> tuple[t
         if found.passage.id not in relevant and found.via not in relevant:
             if len(dropped) < k:
                 reason = f"unable to find relevant content: {confidence(found):.2f} is below the floor of {floor:.2f}"
-                dropped.append(Dropped(passage_id=found.passage.id, reason=reason))
+                dropped.append(Dropped(passage_id=found.passage.id, reason=reason, doc_id=found.passage.doc_id))
             continue
         screened = screen([found], drop=True)
         kept.extend(screened.kept)

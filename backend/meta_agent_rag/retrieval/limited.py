@@ -27,7 +27,7 @@ class LimitedRetriever:
         for times in _WIDER:
             retrieval = await self.retriever.retrieve(queries, k=times * k, exclude=exclude)
             kept += [found for found in retrieval.found if found.passage.doc_id in self.documents]
-            dropped += retrieval.dropped
+            dropped += [gone for gone in retrieval.dropped if not gone.doc_id or gone.doc_id in self.documents]
             exclude = exclude.union(found.passage.id for found in retrieval.found)
             if len(kept) >= k or not retrieval.found:
                 break

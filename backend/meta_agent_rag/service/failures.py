@@ -86,6 +86,9 @@ def envelope(error: RequestError, request_id: str) -> dict[str, Any]:
 
 def _invalid(error: RequestValidationError) -> RequestError:
     faults = error.errors()
+    if isinstance(error.body, bytes):
+        words = "The body must be JSON; send it with the header Content-Type: application/json."
+        return RequestError(422, "invalid_request", words)
     if faults[0]["type"] == "json_invalid":
         return RequestError(422, "invalid_request", "The body is not JSON; send one JSON object.")
     # a field of several kinds has a fault for each: the deepest belongs to the kind that was meant

@@ -8,6 +8,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -198,10 +199,15 @@ def as_response(visit: Visit, error: BaseException) -> JSONResponse:
 
 
 def noted(record: RequestRecord, error: BaseException) -> RequestError:
-    """The refusal for the client; the record receives its code and the real cause."""
+    """The refusal for the client; the record receives its code and the real cause.
+
+    Of a rejected body, it receives only what the client is told: field and fault, no values.
+    """
     refused = refusal(error)
     record.error = refused.code
-    record.message = f"{type(error).__name__}: {error}"[:1000]
+    # pydantic's own text repeats the rejected values, which may be secret
+    cause = refused if isinstance(error, RequestValidationError) else error
+    record.message = f"{type(cause).__name__}: {cause}"[:1000]
     if refused.code in PROVIDER_REFUSALS:
         REQUESTS.error("%s", error, extra={"fields": {"request_id": record.request_id, "error": refused.code}})
     return refused

@@ -2,6 +2,7 @@
 
 import secrets
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from ..llm.ledger import LedgerRow
     from ..llm.transport import Reply, Request
     from ..overviews.overview import Summary, Work
+    from ..retrieval.screening.guardrails import Dropped
 
 SummaryStopReason: TypeAlias = Literal["dry_run", "complete", "incomplete", "deadline"]
 
@@ -67,7 +69,8 @@ class RequestRecord:
     """One request; filled in by the one task that serves it.
 
     `arrived` is a `time.monotonic` timestamp, `seconds` are durations by stage, `degraded` names tolerated
-    failures. `filed` says that its audit row was written.
+    failures, `dropped` are the passages that were found but not shown to a model. `filed` says that its audit row was
+    written.
     """
 
     request_id: str
@@ -86,10 +89,15 @@ class RequestRecord:
     seconds: dict[str, float] = field(default_factory=dict)
     degraded: dict[str, str] = field(default_factory=dict)
     calls: list[ModelCall] = field(default_factory=list)
+    dropped: list["Dropped"] = field(default_factory=list)
     result: "Result | Summarised | None" = None
     error: str | None = None
     message: str | None = None
     filed: bool = False
+
+    def note_dropped(self, dropped: Iterable["Dropped"]) -> None:
+        """Add passages that were not shown to a model, each once."""
+        self.dropped = list(dict.fromkeys((*self.dropped, *dropped)))
 
     def took(self, stage: str, seconds: float) -> None:
         """Add to the time of a stage."""

@@ -10,6 +10,7 @@ from ..agent.state import StopReason
 from ..conversation.intent import Intent
 from ..conversation.socratic.coach import Outcome
 from ..grounding.styles import discover_styles
+from ..wording import SESSION_PATTERN
 
 if TYPE_CHECKING:
     from ..agent.grounded import GroundedAnswer
@@ -147,7 +148,8 @@ class AskRequest(_Wire):
     )
 
     question: Annotated[str, AfterValidator(_question)] = Field(
-        description="1 to 1,000 characters after trimming.", json_schema_extra={"pattern": _QUESTION_PATTERN}
+        description="1 to 1,000 characters after trimming; `@name` limits it to a document of the corpus.",
+        json_schema_extra={"pattern": _QUESTION_PATTERN},
     )
     corpus: CorpusName | None = Field(None, description="Only with full-corpus; default: the first one served.")
     source_mode: SourceMode = Field(
@@ -160,7 +162,7 @@ class AskRequest(_Wire):
         "grounded",
         description="The checked answer, explained to a learner (teacher), or a coach's question instead.",
     )
-    session: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,47}$")] | None = Field(
+    session: Annotated[str, Field(pattern=SESSION_PATTERN)] | None = Field(
         None, description="A session name; follow-up questions are understood from what this key asked before in it."
     )
     options: AskOptions = AskOptions()
@@ -201,6 +203,15 @@ class CitationOut(BaseModel):
     last_page: int | None
     span: tuple[int, int] | None
     snippet: str
+
+
+class ScreenedOut(BaseModel):
+    """A passage, or only its section heading, that was left out, and why; its text is not repeated."""
+
+    doc_id: str
+    passage_id: str
+    kinds: list[str] = Field(description="What was found: names of signs of an injection, or `short`.")
+    reason: str
 
 
 def as_checked(result: "GroundedAnswer") -> dict[str, Any]:
@@ -258,6 +269,7 @@ class AskResponse(BaseModel):
                     "hint": None,
                     "topic": None,
                     "degraded": [],
+                    "screened": [],
                 }
             ]
         }
@@ -290,6 +302,9 @@ class AskResponse(BaseModel):
     hint: bool | None = Field(None, description="Whether the coach gave a hint because the learner was stuck.")
     topic: str | None = Field(None, description="The topic of the coach's question: the chosen or the nearest one.")
     degraded: list[str] = Field(description="What failed along the way: `dense` or `lexical`, if an index is down.")
+    screened: list[ScreenedOut] = Field(
+        default=[], description="Passages that were left out because they address the model, or are too short."
+    )
 
 
 class ErrorOut(BaseModel):
@@ -318,61 +333,6 @@ class ErrorEnvelope(BaseModel):
     )
 
     error: ErrorOut
-
-
-class CorpusOut(BaseModel):
-    """A served corpus; the counts are `null` if unknown."""
-
-    name: str
-    documents: int | None
-    passages: int | None
-    takes_documents: bool
-
-
-class Corpora(BaseModel):
-    """The corpora that can be asked, the default first."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"corpora": [{"name": "reports", "documents": 12, "passages": 840, "takes_documents": True}]},
-            ]
-        }
-    )
-
-    corpora: list[CorpusOut]
-
-
-class DocumentOut(BaseModel):
-    """An uploaded document and its state."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "id": "0198c0de5c7e7d0f9a3c4b1e2f6a7b8c",
-                    "name": "report.pdf",
-                    "corpus": "reports",
-                    "state": "indexed",
-                    "message": None,
-                    "passages": 31,
-                }
-            ]
-        }
-    )
-
-    id: str
-    name: str = Field(description="The stored file name; a later upload of the same name replaces it.")
-    corpus: str
-    state: Literal["queued", "parsing", "indexed", "failed", "deleted"]
-    message: str | None = Field(description="Why it failed, or a note, in one sentence.")
-    passages: int = Field(description="Number of passages added.")
-
-
-class DocumentsOut(BaseModel):
-    """The accepted documents, in the order of the files."""
-
-    documents: list[DocumentOut]
 
 
 class QueryRecord(BaseModel):

@@ -206,12 +206,12 @@ async def _forgotten(settings: "Settings", client: str, yes: bool) -> dict[str, 
 
 
 def _line(row: "Mapping[str, Any]") -> str:
-    from ...service.failures import PROVIDER_REFUSALS
+    from ...service.audit.rows import told
 
     cost = "" if row["cost_usd"] is None else f", {row['cost_usd']:.6f} USD"
     outcome = row["error"] or row["refused"] or row["short_answer"] or "answered"
-    if row["error"] in PROVIDER_REFUSALS:
-        outcome = f"{outcome}: {printable(row['message'] or '')}"
+    if (message := told(row)) is not None:
+        outcome = f"{outcome}: {printable(message)}"
     mode = row.get("mode") or "-"  # older archives have none
     who = f"{row['at'][:19]}  {row['status']}  {mode:8}  {row['client_name']}"
     return f"{who}: {row['question'][:80]}  ->  {outcome}{cost}"

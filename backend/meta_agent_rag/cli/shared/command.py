@@ -4,6 +4,7 @@ import functools
 import inspect
 import json
 import os
+import select
 import sys
 from collections.abc import Callable, Coroutine
 from io import TextIOWrapper
@@ -59,7 +60,7 @@ def reporting(function: Callable[P, T]) -> Callable[P, T]:
             complain(str(lacking))
             raise typer.Exit(lacking.exit_code) from None
         except BrokenPipeError:
-            raise typer.Exit(1) from None  # the output pipe was closed, e.g. by `head`
+            raise typer.Exit(0 if _output_is_closed() else 1) from None
         except OSError as error:
             if kwargs.get("debug"):
                 raise
@@ -72,6 +73,15 @@ def reporting(function: Callable[P, T]) -> Callable[P, T]:
     if own is None:  # Typer passes the context to a parameter of this type
         vars(wrapped)["__signature__"] = signature.replace(parameters=[*signature.parameters.values(), _CONTEXT])
     return wrapped
+
+
+def _output_is_closed() -> bool:
+    """Was the output pipe closed, e.g. by `head`, which has read all it wanted, rather than some other pipe?"""
+    if not hasattr(select, "poll"):
+        return True
+    poller = select.poll()
+    poller.register(sys.stdout, select.POLLOUT)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poller.poll(0))
 
 
 def _missing_folder(error: OSError) -> str | None:
@@ -136,7 +146,13 @@ def console(**options: Any) -> Any:
     """Rich's console on stdout, imported on first use; `options` are Rich's own."""
     from rich.console import Console
 
-    return Console(soft_wrap=True, highlight=False, emoji=False, **options)
+    made: Any = Console(soft_wrap=True, highlight=False, emoji=False, **options)
+    made.on_broken_pipe = _broken_pipe  # Rich's own ends the process with exit code 1
+    return made
+
+
+def _broken_pipe() -> None:
+    raise BrokenPipeError
 
 
 def keep_private() -> None:

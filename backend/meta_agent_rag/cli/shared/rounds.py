@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ...llm.ledger import Totals
     from ...llm.providers import Choice
     from ...retrieval.passage import Passage
+    from ...retrieval.screening.guardrails import Dropped
 
 
 def show_round(screen: Any, round_: "Round", *, chosen: bool) -> None:
@@ -46,6 +47,11 @@ def round_line(round_: "Round", *, chosen: bool) -> str:
     draft = f"draft: {plain(' '.join(round_.draft.short_answer.split()))}"
     mark = " [green](chosen)[/]" if chosen else ""
     return f"[bold]Round {round_.index}[/]{mark}: {'; '.join([*repair, draft, *judged, *found])}"
+
+
+def dropped_line(dropped: "Dropped") -> str:
+    """A passage that was left out, and why, as markup."""
+    return f"[yellow]dropped[/] {plain(dropped.passage_id)}: {plain(dropped.reason)}"
 
 
 def place(passage: "Passage") -> str:

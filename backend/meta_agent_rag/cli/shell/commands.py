@@ -12,7 +12,7 @@ from ...conversation.transcript import as_markdown, coaching_lines, source_lines
 from ...errors import InputError
 from ...wording import counted
 from ..shared.command import plain
-from ..shared.rounds import round_line, show_round, spending
+from ..shared.rounds import dropped_line, round_line, show_round, spending
 from .documents import compare, show_documents, summarise
 from .state import Leave, NextAction, Reopen, Shell
 
@@ -160,6 +160,8 @@ async def _trace(shell: Shell, argument: str) -> NextAction:
             show_round(shell.screen.console, round_, chosen=chosen)
         elif not argument:
             shell.screen.markup(f"+ {round_line(round_, chosen=chosen)}")
+    for dropped in () if argument else dict.fromkeys(answer.dropped):
+        shell.screen.markup(f"- {dropped_line(dropped)}")
     return None
 
 

@@ -32,7 +32,7 @@ _STATUS: Mapping[int, tuple[type[ModelError], str]] = {
     403: (AuthenticationError, _KEY_WORDS),
     402: (
         BalanceError,
-        "{where} reports that the account has no balance left ({status}); top it up, then resume (`marag balance`).",
+        "{where} reports that the account has no balance left ({status}); top it up, then resume",
     ),
     404: (
         RefusedError,
@@ -41,8 +41,13 @@ _STATUS: Mapping[int, tuple[type[ModelError], str]] = {
 }
 
 
-def translated(error: HttpError, *, where: str, model: str, late: bool = False) -> MetaRagError:
-    """A failed call as an error of this package, with the remedy; `late` if there was no time for another attempt."""
+def translated(
+    error: HttpError, *, where: str, model: str, late: bool = False, reports_balance: bool = False
+) -> MetaRagError:
+    """A failed call as an error of this package, with the remedy.
+
+    `late` if there was no time for another attempt; `reports_balance` if `marag balance` can ask this provider.
+    """
     if error.status is None:
         if error.broken and not error.sent:
             return RefusedError(f"The call to {where} cannot be sent: {error.words}.")
@@ -63,9 +68,10 @@ def translated(error: HttpError, *, where: str, model: str, late: bool = False) 
     verb = "failed" if error.status >= _SERVER_FAULT else "rejected the call"
     usual = (RefusedError, f"{{where}} {verb} with {{status}}: {{said}}")
     kind, words = _STATUS[402] if _is_quota(error) else _STATUS.get(error.status, usual)
-    return kind(
-        words.format(where=where, model=model, status=error.status, said=error.words) + _advice(error, late=late)
-    )
+    advice = _advice(error, late=late)
+    if kind is BalanceError:
+        advice = " (`marag balance`)." if reports_balance else "."
+    return kind(words.format(where=where, model=model, status=error.status, said=error.words) + advice)
 
 
 def _advice(error: HttpError, *, late: bool) -> str:

@@ -27,17 +27,27 @@ def require_list(names: Iterable[str]) -> None:
         raise InputError(f"Give a list of documents, [{names!r}], not a text.")
 
 
-def addressed(message: str, documents: Sequence[DocumentRecord]) -> tuple[str, frozenset[str]]:
+def addressed(
+    message: str, documents: Sequence[DocumentRecord], among: Iterable[str] = ()
+) -> tuple[str, frozenset[str]]:
     """A message without its `@name`s and `@"longer names"`, and the ids of the documents that they name.
 
+    Without any, these are the ids of the documents named in `among`, to which `@name`s are limited; empty for all.
     Addresses such as `a@b.example` are left unchanged. Raises the errors of `documents_named`.
     """
+    allowed = documents_named(documents, among)
     names = [quoted or plain.rstrip(".") for quoted, plain in _MENTION.findall(message)]
     if not names:
         if message.strip() == "@":
             raise InputError("Write a document's name after @, as in @handbook, and then the question.")
-        return message, frozenset()
-    return " ".join(_MENTION.sub(" ", message).split()), documents_named(documents, names)
+        return message, allowed
+    known = [document for document in documents if not allowed or document.id in allowed]
+    return without_mentions(message), documents_named(known, names)
+
+
+def without_mentions(message: str) -> str:
+    """A message without its `@name`s, whether or not documents have these names."""
+    return " ".join(_MENTION.sub(" ", message).split()) if _MENTION.search(message) else message
 
 
 def _one(documents: Sequence[DocumentRecord], name: str) -> DocumentRecord:

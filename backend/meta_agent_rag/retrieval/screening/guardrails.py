@@ -17,6 +17,8 @@ import yaml
 from ...text.normalise import undisguised
 from ..passage import Found
 
+SHORT = "short"
+"""The kind of a passage whose text is too short."""
 SHORTEST_TEXT = 20
 """The minimum number of characters; a shorter passage contains no evidence."""
 
@@ -44,10 +46,20 @@ ORDER = Sign(name="order", reason="it reads like an order to a language model")
 
 @dataclass(frozen=True, kw_only=True)
 class Dropped:
-    """A passage, or only its section heading, that was removed, and the reason, for the reader of a trace."""
+    """A passage, or only its section heading, that was removed, and the reason, for the reader of a trace.
+
+    `kinds` names the signs of an injection, or `short`; it is empty for a passage that merely did not match.
+    """
 
     passage_id: str
     reason: str
+    doc_id: str = ""
+    kinds: tuple[str, ...] = ()
+
+    @property
+    def is_order(self) -> bool:
+        """Does it address the model, rather than being too short or irrelevant?"""
+        return any(kind != SHORT for kind in self.kinds)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,19 +82,27 @@ def screen(found: Sequence[Found], *, drop: bool, shortest: int = SHORTEST_TEXT)
     for item in found:
         suspect = injections(item.passage.searchable())
         heading = injections(item.passage.section or "")
-        reasons = [pattern.reason for pattern in suspect]
+        signs = list(suspect)
         if len(item.passage.text.strip()) < shortest:
-            reasons.append(f"its text is shorter than {shortest} characters")
-        if drop and reasons:
-            dropped.append(Dropped(passage_id=item.passage.id, reason="; ".join(reasons)))
+            signs.append(Sign(name=SHORT, reason=f"its text is shorter than {shortest} characters"))
+        if drop and signs:
+            dropped.append(_dropped(item, signs))
         elif drop and heading:
-            reason = "; ".join(sign.reason for sign in heading)
-            dropped.append(Dropped(passage_id=item.passage.id, reason=f"only its section heading, because {reason}"))
+            dropped.append(_dropped(item, heading, "only its section heading, because "))
             kept.append(replace(item, passage=replace(item.passage, section=None)))
         else:
             names = tuple(dict.fromkeys(sign.name for sign in (*suspect, *heading)))
             kept.append(replace(item, suspect=names) if names else item)
     return Screened(kept=tuple(kept), dropped=tuple(dropped))
+
+
+def _dropped(found: Found, signs: Sequence[Sign], before: str = "") -> Dropped:
+    return Dropped(
+        passage_id=found.passage.id,
+        reason=before + "; ".join(sign.reason for sign in signs),
+        doc_id=found.passage.doc_id,
+        kinds=tuple(dict.fromkeys(sign.name for sign in signs)),
+    )
 
 
 @lru_cache(maxsize=4096)  # many questions find the same passages

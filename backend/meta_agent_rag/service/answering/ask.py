@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ...agent.context import Task
@@ -22,13 +22,13 @@ from ...grounding.styles import chosen
 from ...ingestion.chunkers.characters import spans
 from ...llm.ledger import total
 from ...prompts import prompt
-from ...retrieval.corpus.naming import documents_named
+from ...retrieval.corpus.naming import addressed
 from ...retrieval.hybrid import HybridRetriever, Retrieval, Retriever
 from ...retrieval.limited import limited
 from ...retrieval.passage import Passage, passage_id
 from ..opening import CONTEXT, Service
 from ..request_record import RequestRecord, Result, SmallTalk
-from ..schemas import CONTEXT_RESTRICTED, FULL_CORPUS, AskOptions, AskRequest, AskResponse, as_checked
+from ..schemas import CONTEXT_RESTRICTED, FULL_CORPUS, AskOptions, AskRequest, AskResponse, ScreenedOut, as_checked
 from .deadline import require_verified, within
 
 METHOD = "service"
@@ -89,23 +89,24 @@ async def _replied(task: _Task, before: History | None) -> Result:
     """The answer, or the coach's question, stored in the session; small talk is answered without documents."""
     asked, record = task.asked, task.record
     history = await _before(task.service, record) if before is None else before
+    if record.corpus is not None:
+        served(task.service, record.corpus)  # an unknown corpus is an error for any message
+    message, documents = await _addressed(task)
     if asked.mode == "coach":
-        reply = await _coached(task, history)
+        reply = await _coached(task, message, history)
         if reply.remembered:
-            exchange = {"question": asked.question, "answer": reply.text, "standalone": asked.question}
+            exchange = {"question": message, "answer": reply.text, "standalone": message}
             await _remember(task.service, record, **exchange, mode=reply.kind)
         return reply
-    reading = read_intent(asked.question)
-    if record.corpus is not None:
-        _watched(task.service, record.corpus, record)  # an unknown corpus is an error for any message
+    reading = read_intent(message)
     if reading.intent != "question":
         with files_of(task.service.settings.coach_dir):
             return SmallTalk(text=answer_without_documents(reading, history), intent=reading.intent)
-    question, result = await _answered(task, history)
+    question, result = await _answered(task, message, documents, history)
     await _remember(
         task.service,
         record,
-        question=asked.question,
+        question=message,
         answer=result.text,
         standalone=question,
         mode="teacher" if asked.mode == "teacher" else "",
@@ -114,11 +115,11 @@ async def _replied(task: _Task, before: History | None) -> Result:
     return result
 
 
-async def _coached(task: _Task, history: History) -> CoachReply:
+async def _coached(task: _Task, message: str, history: History) -> CoachReply:
     options = task.asked.options
     try:
         return await task.service.coaches.reply(
-            task.asked.question,
+            message,
             record=task.record,
             retriever=_watched(task.service, task.record.corpus or "", task.record),
             level=options.level or 1,
@@ -130,21 +131,23 @@ async def _coached(task: _Task, history: History) -> CoachReply:
         raise RequestError(404, "unknown_topic", str(error)) from None
 
 
-async def _answered(task: _Task, history: History) -> tuple[str, GroundedAnswer]:
+async def _answered(
+    task: _Task, message: str, documents: frozenset[str], history: History
+) -> tuple[str, GroundedAnswer]:
     """The question as interpreted, and its answer."""
     service, asked, record = task.service, task.asked, task.record
     engine = _engine(service.engine, asked.options)
-    retriever = None if record.corpus is None else await _limited(service, record, asked.options.documents or ())
+    retriever = None if record.corpus is None else limited(_watched(service, record.corpus, record), documents)
     evidence = None if retriever is not None else supplied(service, asked)
     checks = _checks(service.checks[record.corpus or CONTEXT], asked.options)
     manner = prompt("teacher", engine.settings.prompts_dir).text() if asked.mode == "teacher" else ""
     model = engine.model.session(record.query_id, method=METHOD, deadline=task.loop_ends)
-    query = await rewritten(asked.question, history, model)
+    query = await rewritten(message, history, model)
     question, limits = query.query, service.sessions.limits
     drafted = await engine.run(
         Task(
             question=question,
-            asked=asked.question,
+            asked=message,
             conversation=conversation(history, limits.tokens) if query.refers_back else "",
             manner=manner,
             evidence=evidence,
@@ -156,6 +159,7 @@ async def _answered(task: _Task, history: History) -> tuple[str, GroundedAnswer]
         ),
         on_step=task.on_step,
     )
+    record.note_dropped(drafted.dropped)  # of a supplied text, too, which no retriever screens
     require_verified(drafted)
     started = time.perf_counter()
     result = await checked(engine, drafted, checks, question_id=record.query_id, deadline=task.loop_ends)
@@ -174,16 +178,27 @@ async def _before(service: Service, record: RequestRecord) -> History:
     return await service.sessions.before(record.client.id, record.session, record.corpus or CONTEXT)
 
 
-async def _limited(service: Service, record: RequestRecord, names: Sequence[str]) -> Retriever:
-    """The corpus's retriever, restricted to the named documents. Raises `RequestError` for an unknown one."""
-    watched, over = _watched(service, record.corpus or "", record), service.retrievers[record.corpus or ""]
-    if not names:
-        return watched
+async def _addressed(task: _Task) -> tuple[str, frozenset[str]]:
+    """The question without its `@name`s, and the ids of the documents to which it is limited, none for all.
+
+    `@name` limits it further than the option `documents`. Raises `RequestError` for an unknown document.
+    """
+    asked, corpus = task.asked, task.record.corpus
+    names = asked.options.documents or ()
+    if corpus is None or not (names or "@" in asked.question):
+        return asked.question, frozenset()
+    over = served(task.service, corpus)
     known = await asyncio.to_thread(over.corpus.catalogue.documents) if isinstance(over, HybridRetriever) else ()
+    if asked.question == "@":
+        raise RequestError(422, "invalid_request", "The question is only '@'; write a document's name after it.")
     try:
-        return limited(watched, documents_named(known, names))
+        message, documents = addressed(asked.question, known, names)
     except InputError as error:
-        raise RequestError(404, "unknown_document", str(error)) from None
+        words = f"{error} GET /v1/corpora/{corpus}/documents lists all documents."
+        raise RequestError(404, "unknown_document", words) from None
+    if not message:
+        raise RequestError(422, "invalid_request", "The question only names a document; write a question after it.")
+    return message, documents
 
 
 def served(service: Service, corpus: str) -> Retriever:
@@ -249,6 +264,7 @@ def as_response(record: RequestRecord, result: Result, asked: AskRequest) -> Ask
         "corpus": record.corpus,
         "mode": asked.mode,
         "degraded": sorted(record.degraded),
+        "screened": [ScreenedOut(**asdict(gone)) for gone in record.dropped if gone.kinds],
     }
     if isinstance(result, GroundedAnswer):
         return AskResponse(**common, **as_checked(result))
@@ -294,6 +310,8 @@ class WatchedRetriever:
         started = time.perf_counter()
         self.record.queries.extend(queries)
         try:
-            return await self.retriever.retrieve(queries, k=k, exclude=exclude)
+            retrieval = await self.retriever.retrieve(queries, k=k, exclude=exclude)
         finally:
             self.record.took("retrieval", time.perf_counter() - started)
+        self.record.note_dropped(retrieval.dropped)
+        return retrieval

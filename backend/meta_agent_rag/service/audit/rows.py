@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
+from ...conversation.history import HINT
 from ...conversation.socratic.coach import CoachReply
 from ...grounding.claims import Claim
 from ...grounding.support.verdict import Support
@@ -13,9 +14,12 @@ from ...llm.ledger import total
 from ...llm.transport import Reply
 from ...retrieval.passage import Found
 from ...text.normalise import encodable
+from ..failures import PROVIDER_REFUSALS
 from ..request_record import ModelCall, RequestRecord, SmallTalk, Summarised
 
 Row = Mapping[str, Any]
+_WITH_VALUES = "RequestValidationError"
+"""Messages of earlier versions that begin so contain the rejected values."""
 _WIDTHS = {"error": 64, "endpoint": 64, "corpus": 64, "stop_reason": 64, "refused": 64}
 
 
@@ -41,6 +45,7 @@ def as_row(record: RequestRecord, status: int) -> dict[str, Any]:
         "session": record.session,
         "queries": record.queries,
         "degraded": record.degraded,
+        "dropped": [asdict(gone) for gone in record.dropped],
         "seconds": record.seconds,
         "model_calls": [_call(call) for call in record.calls],
         "prompt_tokens": totals.prompt_tokens,
@@ -64,8 +69,20 @@ def _cost(calls: Sequence[ModelCall]) -> float | None:
 
 
 def from_journal(row: Row) -> dict[str, Any]:
-    """A row in the form of a table: its time as a UTC datetime; rows of earlier versions may lack mode or checks."""
-    return {"mode": "", "checks": {}, **row, "at": datetime.fromisoformat(row["at"]).astimezone(UTC)}
+    """A row in the form of a table: its time as a UTC datetime; rows of earlier versions may lack columns."""
+    message = row.get("message")
+    values = isinstance(message, str) and message.startswith(_WITH_VALUES)
+    coached = dict.fromkeys(("coach_success", "hint", "topic"))
+    kept = {"mode": "", "checks": {}, "dropped": [], **coached, **row, "message": None if values else message}
+    return {**kept, "at": datetime.fromisoformat(row["at"]).astimezone(UTC)}
+
+
+def told(row: Row) -> str | None:
+    """What the operator needs to know about a refusal: why the provider refused, or which field was invalid."""
+    message = row["message"]
+    if row["error"] == "invalid_request" and message is not None:
+        return None if message.startswith(_WITH_VALUES) else str(message).partition(": ")[2]
+    return str(message or "") if row["error"] in PROVIDER_REFUSALS else None
 
 
 def _answer(record: RequestRecord) -> dict[str, Any]:
@@ -82,6 +99,9 @@ def _answer(record: RequestRecord) -> dict[str, Any]:
         "level": None,
         "citations": [],
         "checks": {},
+        "coach_success": None,
+        "hint": None,
+        "topic": None,
     }
     if result is None:
         return nothing
@@ -94,6 +114,9 @@ def _answer(record: RequestRecord) -> dict[str, Any]:
             "stop_reason": result.trace.outcome,
             "rounds": len(result.trace.attempts),
             "checks": {"violations": list(result.trace.violations)},
+            "coach_success": result.acknowledged,
+            "hint": result.kind == HINT,
+            "topic": result.topic or None,
         }
     if isinstance(result, Summarised):
         return {**nothing, **_summary(result)}
@@ -101,6 +124,7 @@ def _answer(record: RequestRecord) -> dict[str, Any]:
         return {**nothing, "answer": result.text, "stop_reason": result.intent}
     sure = result.confidence
     return {
+        **nothing,
         "passages": [_passage(found) for found in result.answer.evidence],
         "answer": result.text,
         "short_answer": result.short_answer,

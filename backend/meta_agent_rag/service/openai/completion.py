@@ -8,6 +8,7 @@ from typing import Any
 from ...conversation.history import History
 from ...errors import RequestError
 from ...llm.ledger import total
+from ...retrieval.corpus.naming import without_mentions
 from ..answering.ask import ask
 from ..answering.stream import sentences
 from ..gate import Visit
@@ -55,7 +56,7 @@ def history_of(messages: list[ChatMessage]) -> History:
     for message in messages:
         text = message.text().strip()
         if message.role == "user":
-            question = text
+            question = without_mentions(text)
         elif message.role == "assistant" and question and text:
             history = history.with_exchange(question=question, answer=text, standalone=question)
             question = ""

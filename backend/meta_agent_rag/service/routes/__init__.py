@@ -3,9 +3,9 @@
 from fastapi import APIRouter
 from starlette.routing import Route, compile_path
 
-from . import ask, audit, documents, openai, operation, summaries
+from . import ask, audit, corpora, documents, openai, operation, summaries
 
-_PARTS = (ask.router, openai.router, summaries.router, documents.router, audit.router, operation.router)
+_PARTS = (ask.router, openai.router, summaries.router, corpora.router, documents.router, audit.router, operation.router)
 _PATTERNS = tuple(
     (compile_path(route.path)[0], route.path) for part in _PARTS for route in part.routes if isinstance(route, Route)
 )

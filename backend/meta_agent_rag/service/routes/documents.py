@@ -1,20 +1,25 @@
-"""Corpora, and documents for them."""
+"""Uploads."""
 
 import asyncio
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Query, Request
 
 from ...errors import RequestError
-from ...retrieval.corpus.sample import SAMPLE
-from ...retrieval.hybrid import HybridRetriever, Retriever
-from ..schemas import Corpora, CorpusOut, DocumentOut, DocumentsOut
+from ...retrieval.corpus.catalogue import DocumentRecord
+from ..gate import Visit
+from ..uploads.indexing import Indexing
 from ..uploads.receiving import FIELD, received
 from ..uploads.records import Upload
-from .visiting import KEYED, READ, Ingesting, Visiting, refusals, the_client
+from ..uploads.wire import DocumentOut, DocumentsOut
+from .visiting import KEYED, READ, Id, Ingesting, Limit, Offset, is_id, refusals, the_client
 
 router = APIRouter(tags=["documents"], dependencies=KEYED)
+_MOST_SHOWN = 80
+_OTHERS = "check the id; GET /v1/corpora/NAME/documents lists all documents of a corpus by doc_id"
 _KINDS = (
     "text/plain, text/markdown, text/html, application/pdf, application/x-ndjson, "
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
@@ -44,13 +49,6 @@ _FILES: dict[str, Any] = {
 }
 
 
-@router.get("/v1/corpora", response_model=Corpora, responses=refusals(*READ))
-async def get_corpora(visit: Visiting) -> Corpora:
-    """The corpora that can be asked."""
-    found = [await asyncio.to_thread(_corpus, *item) for item in visit.service.retrievers.items()]
-    return Corpora(corpora=found)
-
-
 @router.post(
     "/v1/documents",
     status_code=202,
@@ -67,52 +65,75 @@ async def post_documents(
 ) -> DocumentsOut:
     """Add files to a corpus: they are read in the background, one after the other; poll each for its state.
 
-    A file with the name of an earlier upload to the corpus replaces it.
+    A file with the name of an earlier upload to the corpus replaces it; the same file sent again keeps its id.
     """
     intake = visit.service.intake
     wanted = intake.corpus(corpus)
     with intake.places.one():
         async with received(request.headers, request.receive, intake.folder, intake.limits, intake.suffixes) as files:
-            uploads = intake.accept(files, the_client(visit), wanted, time.time())
-    return DocumentsOut(documents=[_document(upload) for upload in uploads])
+            uploads = await intake.accept(files, the_client(visit), wanted, time.time())
+    return DocumentsOut(documents=await _documents(visit, uploads))
 
 
-@router.get("/v1/documents/{document_id}", response_model=DocumentOut, responses=refusals(*READ, 403, 404, 422))
-async def get_document(document_id: Annotated[str, Path(pattern="^[0-9a-f]{32}$")], visit: Ingesting) -> DocumentOut:
+@router.get("/v1/documents/{document_id}", response_model=DocumentOut, responses=refusals(*READ, 403, 404))
+async def get_document(document_id: Id, visit: Ingesting) -> DocumentOut:
     """The state of a document that this key sent."""
-    upload = await asyncio.to_thread(visit.service.intake.status, document_id, the_client(visit).id)
+    client_id = the_client(visit).id
+    known = is_id(document_id)
+    upload = await asyncio.to_thread(visit.service.intake.status, document_id, client_id) if known else None
     if upload is None:
-        raise RequestError(404, "not_found", f"This key sent no document {document_id!r}; check the id.")
-    return _document(upload)
+        raise _unknown(document_id)
+    return (await _documents(visit, [upload]))[0]
 
 
 @router.get("/v1/documents", response_model=DocumentsOut, responses=refusals(*READ, 403, 422))
 async def get_documents(
     visit: Ingesting,
-    limit: Annotated[int, Query(ge=1, le=1000, description="Number of documents, the latest first.")] = 100,
-    offset: Annotated[int, Query(ge=0, le=1_000_000, description="Number of documents to skip.")] = 0,
+    limit: Limit = 100,
+    offset: Offset = 0,
 ) -> DocumentsOut:
-    """The documents that this key sent and has not deleted."""
+    """The documents that this key sent and has not deleted, the latest first."""
     sent = await asyncio.to_thread(visit.service.intake.sent, the_client(visit).id)
-    return DocumentsOut(documents=[_document(upload) for upload in sent[offset : offset + limit]])
+    return DocumentsOut(documents=await _documents(visit, sent[offset : offset + limit]))
 
 
-@router.delete("/v1/documents/{document_id}", response_model=DocumentOut, responses=refusals(*READ, 403, 404, 409, 422))
-async def delete_document(document_id: Annotated[str, Path(pattern="^[0-9a-f]{32}$")], visit: Ingesting) -> DocumentOut:
+@router.delete("/v1/documents/{document_id}", response_model=DocumentOut, responses=refusals(*READ, 403, 404, 409))
+async def delete_document(document_id: Id, visit: Ingesting) -> DocumentOut:
     """Remove a document that this key sent from its corpus. Deleting it again has no effect."""
     intake, patience = visit.service.intake, visit.service.budgets.retrieval
-    upload = await intake.delete(document_id, the_client(visit).id, patience=patience)
+    client_id = the_client(visit).id
+    upload = await intake.delete(document_id, client_id, patience=patience) if is_id(document_id) else None
     if upload is None:
-        raise RequestError(404, "not_found", f"This key sent no document {document_id!r}; check the id.")
-    return _document(upload)
+        raise _unknown(document_id)
+    return (await _documents(visit, [upload]))[0]
 
 
-def _corpus(name: str, retriever: Retriever) -> CorpusOut:
-    if not isinstance(retriever, HybridRetriever):
-        return CorpusOut(name=name, documents=None, passages=None, takes_documents=False)
-    documents, passages = retriever.corpus.catalogue.counts()
-    return CorpusOut(name=name, documents=documents, passages=passages, takes_documents=name != SAMPLE)
+def _unknown(document_id: str) -> RequestError:
+    shown = document_id[:_MOST_SHOWN]
+    return RequestError(404, "not_found", f"This key sent no document {shown!r}; {_OTHERS}.")
 
 
-def _document(upload: Upload) -> DocumentOut:
-    return DocumentOut.model_validate(upload, from_attributes=True)
+async def _documents(visit: Visit, uploads: Sequence[Upload]) -> list[DocumentOut]:
+    """Uploads with the id and title of their documents."""
+    return await asyncio.to_thread(_with_documents, visit.service.intake.indexing, uploads)
+
+
+def _with_documents(indexing: Indexing, uploads: Sequence[Upload]) -> list[DocumentOut]:
+    known: dict[str, DocumentRecord] = {}
+    for corpus in {upload.corpus for upload in uploads if upload.state == "indexed"}:
+        with suppress(RequestError):  # it is no longer served
+            known |= {document.source: document for document in indexing.documents(corpus)}
+    found = [known.get(indexing.source(upload)) if upload.state == "indexed" else None for upload in uploads]
+    return [
+        DocumentOut(
+            id=upload.id,
+            name=upload.name,
+            corpus=upload.corpus,
+            state=upload.state,
+            message=upload.message,
+            passages=upload.passages,
+            doc_id=None if document is None else document.id,
+            title=None if document is None else document.title,
+        )
+        for upload, document in zip(uploads, found, strict=True)
+    ]

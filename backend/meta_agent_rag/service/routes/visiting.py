@@ -1,9 +1,10 @@
 """Shared by the routes: the current request, the required scopes, and the descriptions of refusals."""
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import Depends, Request
+from fastapi import Depends, Path, Query, Request
 from fastapi.security import HTTPBearer
 
 from ..access.keys import require_scope
@@ -27,6 +28,11 @@ _SAID: Mapping[int, str] = {
     503: "The service is overloaded, or a component is down.",
     504: "The deadline passed; nothing half-verified is returned.",
 }
+ID_PATTERN = "^[0-9a-f]{32}$"
+Id = Annotated[str, Path(json_schema_extra={"pattern": ID_PATTERN})]
+"""The id of an upload or a record. Its form is documented but not required: any other text is an unknown id."""
+Limit = Annotated[int, Query(ge=1, le=1000, description="Number of documents.")]
+Offset = Annotated[int, Query(ge=0, le=1_000_000, description="Number of documents to skip.")]
 ASKED = (400, 401, 403, 404, 413, 422, 429, 503, 504)
 READ = (401, 413, 429, 503, 504)
 
@@ -34,6 +40,11 @@ READ = (401, 413, 429, 503, 504)
 def refusals(*codes: int) -> Responses:
     """The descriptions of these refusals in the OpenAPI document."""
     return {code: {"model": ErrorEnvelope, "description": _SAID[code]} for code in codes}
+
+
+def is_id(text: str) -> bool:
+    """Can it be the id of an upload or a record? Anything else is unknown, and never looked up."""
+    return re.fullmatch("[0-9a-f]{32}", text) is not None
 
 
 def the_visit(request: Request) -> Visit:
@@ -56,6 +67,13 @@ def ingesting(visit: Annotated[Visit, Depends(the_visit)]) -> Visit:
     return visit
 
 
+def removing(visit: Annotated[Visit, Depends(the_visit)]) -> Visit:
+    """A request whose key may remove documents: an administrator's, or its own documents'."""
+    client = the_client(visit)
+    require_scope(client, "admin" if "ingest" not in client.scopes else "ingest")
+    return visit
+
+
 def the_client(visit: Visit) -> Client:
     """The client at an address that requires a key."""
     assert visit.record.client is not None
@@ -65,3 +83,4 @@ def the_client(visit: Visit) -> Client:
 Visiting = Annotated[Visit, Depends(the_visit)]
 Asking = Annotated[Visit, Depends(asking)]
 Ingesting = Annotated[Visit, Depends(ingesting)]
+Removing = Annotated[Visit, Depends(removing)]

@@ -56,6 +56,8 @@ AUDIT = Table(
     Column("session", String(64)),
     Column("queries", Document, nullable=False),
     Column("passages", Document, nullable=False),
+    # passages found but not shown to a model, with the reasons; empty in rows older than this column
+    Column("dropped", Document, nullable=False, server_default=text("'[]'")),
     Column("degraded", Document, nullable=False),
     Column("seconds", Document, nullable=False),
     Column("model_calls", Document, nullable=False),
@@ -69,6 +71,10 @@ AUDIT = Table(
     Column("citations", Document, nullable=False),
     # claims with their support, quotes and leaks; empty in rows older than this column
     Column("checks", Document, nullable=False, server_default=text("'{}'")),
+    # the coach's `success`, `hint` and `topic`; null in other modes, and in rows older than these columns
+    Column("coach_success", Boolean),
+    Column("hint", Boolean),
+    Column("topic", Text),
     Column("prompt_tokens", Integer, nullable=False),
     Column("cache_hit_tokens", Integer, nullable=False),
     Column("completion_tokens", Integer, nullable=False),

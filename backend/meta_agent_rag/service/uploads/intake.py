@@ -5,16 +5,12 @@ import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 
 from ...errors import CorpusError, RequestError
-from ...ingestion.chunkers import prepared
 from ...ingestion.parsers import known_suffixes
-from ...ingestion.pipeline import chunking_options, take_in
 from ...ingestion.report import FileOutcome
-from ...ingestion.sources import FoundFile, source_name
-from ...retrieval.corpus.live import edit_live
+from ...ingestion.sources import file_hash
 from ...retrieval.corpus.sample import SAMPLE
 from ...retrieval.hybrid import HybridRetriever, Retriever
 from ...settings import Settings
@@ -22,6 +18,7 @@ from ..access.limits import ConcurrencyLimit
 from ..failures import refusal
 from ..metrics import Metrics
 from ..request_record import Client
+from .indexing import Indexing
 from .receiving import UploadLimits
 from .records import UNFINISHED, Upload, UploadFolder
 
@@ -40,10 +37,10 @@ _KNOWN_ALREADY = "The corpus already has this content under another name."
 class Intake:
     """The pending documents, oldest first; `places` limits concurrent uploads."""
 
-    settings: Settings
     retrievers: Mapping[str, Retriever]
     metrics: Metrics
     folder: UploadFolder
+    indexing: Indexing
     limits: UploadLimits
     suffixes: tuple[str, ...]
     places: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(limit=_AT_ONCE))
@@ -68,15 +65,33 @@ class Intake:
             raise RequestError(503, "overloaded", words, retry_after=30)
         return wanted
 
-    def accept(self, files: Sequence[Path], client: Client, corpus: str, at: float) -> list[Upload]:
-        """Queue files that have arrived."""
-        uploads = [
-            Upload(id=file.parent.name, client_id=client.id, corpus=corpus, name=file.name, at=at) for file in files
-        ]
-        for upload, file in zip(uploads, files, strict=True):
-            self.folder.accept(file.parent, upload)
-            self._wait_for_turn(upload)
+    async def accept(self, files: Sequence[Path], client: Client, corpus: str, at: float) -> list[Upload]:
+        """Queue files that have arrived; for a file that this client has sent before, unchanged, the known upload."""
+        current = await asyncio.to_thread(self.folder.current, corpus)
+        uploads: list[Upload] = []
+        for file in files:
+            known = current.get(file.name)
+            if known is None or not await asyncio.to_thread(self._is_unchanged, known, file, client):
+                known = Upload(id=file.parent.name, client_id=client.id, corpus=corpus, name=file.name, at=at)
+                self.folder.accept(file.parent, known)
+                self._wait_for_turn(known)
+            current[file.name] = known
+            uploads.append(self._parsing.get(known.id, known))
         return uploads
+
+    def _is_unchanged(self, known: Upload, file: Path, client: Client) -> bool:
+        """Is a file the same as an upload of this client that is waiting, or whose content the corpus still has?"""
+        if known.client_id != client.id:
+            return False
+        stored = self.folder.file(known) if known.state in UNFINISHED else self.folder.original(known)
+        try:
+            content = file_hash(file)
+            if file_hash(stored) != content:
+                return False
+        except OSError:  # moved meanwhile, or removed by the operator
+            return False
+        held = {document.content_hash for document in self.indexing.documents(known.corpus)}
+        return known.state in UNFINISHED or content in held
 
     def status(self, id_: str, client_id: str) -> Upload | None:
         """The state of a document of this client."""
@@ -95,6 +110,47 @@ class Intake:
         Raises `RequestError`: 409 while it is being read, or for the last document of a corpus; 503 if the corpus
         is still being edited after `patience` seconds.
         """
+        async with self._edited(patience):
+            upload = await asyncio.to_thread(self.status, id_, client_id)
+            if upload is None or upload.state == "deleted":
+                return upload
+            if upload.state == "parsing":
+                raise RequestError(409, "in_progress", "The document is being read; delete it once it is indexed.")
+            if upload.state == "indexed" and not await asyncio.to_thread(self.folder.is_replaced, upload):
+                await self.indexing.remove(upload.corpus, self.indexing.source(upload))
+            self._waiting = [other for other in self._waiting if other.id != id_]
+            gone = replace(upload, state="deleted", message=None, passages=0)
+            await asyncio.to_thread(self.folder.settle, gone)
+            return gone
+
+    async def drop(self, corpus: str, doc_id: str, client: Client, *, patience: float) -> bool:
+        """Remove a document by its id in the corpus; `False` if there is none. Files outside `uploads/` are kept.
+
+        Raises `RequestError`: 403 if the document is not from this client, whose key is not an administrator's
+        either, and those of `delete`.
+        """
+        self.corpus(corpus)
+        async with self._edited(patience):
+            documents = await asyncio.to_thread(self.indexing.documents, corpus)
+            source = next((document.source for document in documents if document.id == doc_id), None)
+            if source is None:
+                return False
+            current = await asyncio.to_thread(self.folder.current, corpus)
+            uploads = [
+                one for one in current.values() if one.state == "indexed" and self.indexing.source(one) == source
+            ]
+            if "admin" not in client.scopes and not any(upload.client_id == client.id for upload in uploads):
+                words = "This key did not send the document; removing it needs the scope 'admin'."
+                raise RequestError(403, "forbidden", words)
+            await self.indexing.remove(corpus, source)
+            for upload in uploads:
+                gone = replace(upload, state="deleted", message=None, passages=0)
+                await asyncio.to_thread(self.folder.settle, gone)
+            return True
+
+    @asynccontextmanager
+    async def _edited(self, patience: float) -> AsyncIterator[None]:
+        """The right to edit corpora; raises `RequestError` (503) if it is not free in time."""
         try:
             async with asyncio.timeout(patience):
                 await self._editing.acquire()
@@ -102,41 +158,9 @@ class Intake:
             words = "The corpus is being changed at the moment; delete the document later."
             raise RequestError(503, "overloaded", words, retry_after=30) from None
         try:
-            upload = await asyncio.to_thread(self.status, id_, client_id)
-            if upload is None or upload.state == "deleted":
-                return upload
-            if upload.state == "parsing":
-                raise RequestError(409, "in_progress", "The document is being read; delete it once it is indexed.")
-            if upload.state == "indexed" and not await asyncio.to_thread(self.folder.is_replaced, upload):
-                await self._removed(upload)
-            self._waiting = [other for other in self._waiting if other.id != id_]
-            gone = replace(upload, state="deleted", message=None, passages=0)
-            await asyncio.to_thread(self.folder.settle, gone)
-            return gone
+            yield
         finally:
             self._editing.release()
-
-    async def _removed(self, upload: Upload) -> None:
-        """Remove an indexed document from its corpus; a copy of its content is then indexed in its own right."""
-        retriever = self.retrievers.get(upload.corpus)
-        if not isinstance(retriever, HybridRetriever):
-            raise RequestError(404, "unknown_corpus", f"The corpus {upload.corpus!r} is not served.")
-        original = self.folder.original(upload)
-        source = source_name(original.resolve())
-        documents = await asyncio.to_thread(retriever.corpus.catalogue.documents)
-        gone = [document.id for document in documents if document.source == source]
-        options = await asyncio.to_thread(chunking_options, self.settings, retriever.encoder.name)
-        edit = partial(edit_live, self.settings, retriever.corpus, retriever.encoder, chunker=prepared(options).name)
-        copies = await asyncio.to_thread(self._copies, upload.corpus, retriever, {source: upload}) if gone else []
-        if gone and len(documents) == 1 and not copies:
-            words = f"The corpus {upload.corpus!r} has no other document; add one before you delete this one."
-            raise RequestError(409, "last_document", words)
-        await asyncio.to_thread(original.unlink, missing_ok=True)  # first: without a document it would be read again
-        if gone:
-            async with edit() as editor:
-                await editor.remove(gone)
-        if copies:
-            await take_in(self.settings, copies, options, edit())
 
     def resume(self) -> None:
         """Continue the uploads of an earlier process; old finished ones are no longer reported."""
@@ -147,6 +171,7 @@ class Intake:
             else:
                 self.folder.settle(upload)
         self.folder.forget(older_than_seconds=_REMEMBERED_DAYS * 86_400)
+        self._mark_replaced()
 
     async def keep_taking(self) -> None:
         """Process waiting uploads until cancelled; a failing document does not hold up others."""
@@ -171,6 +196,13 @@ class Intake:
             ended = [replace(upload, state="failed", message=str(refusal(error))) for upload in group]
         for upload in ended:
             await self._settled(upload)
+        await asyncio.to_thread(self._mark_replaced)
+
+    def _mark_replaced(self) -> None:
+        try:
+            self.folder.mark_replaced()
+        except OSError as error:
+            _LOG.error("The records of replaced uploads cannot be stored (%s); they are at the next start.", error)
 
     def _wait_for_turn(self, upload: Upload) -> None:
         self._waiting.append(upload)
@@ -231,34 +263,10 @@ class Intake:
     async def _taken(self, group: Sequence[Upload]) -> list[Upload]:
         """The results of uploads to one corpus."""
         fresh = [upload for upload in group if await asyncio.to_thread(self._begun, upload)]
-        retriever = self.retrievers.get(group[0].corpus)
         if not fresh:
             return []
-        if not isinstance(retriever, HybridRetriever):
-            raise CorpusError(f"The corpus {group[0].corpus!r} is no longer served.")
-        options = await asyncio.to_thread(chunking_options, self.settings, retriever.encoder.name)
-        chunker = prepared(options).name
-        files = {source_name(self.folder.original(upload).resolve()): upload for upload in fresh}
-        found = [
-            FoundFile(path=self.folder.file(upload), source=source, named=True) for source, upload in files.items()
-        ]
-        found += await asyncio.to_thread(self._copies, group[0].corpus, retriever, files)
-        edit = edit_live(self.settings, retriever.corpus, retriever.encoder, chunker=chunker)
-        return [
-            _ended(files[outcome.source], outcome)
-            for outcome in await take_in(self.settings, found, options, edit)
-            if outcome.source in files
-        ]
-
-    def _copies(self, corpus: str, retriever: HybridRetriever, files: Mapping[str, Upload]) -> list[FoundFile]:
-        """Originals without a document because another had the same content, which may be about to be removed."""
-        known = {document.source for document in retriever.corpus.catalogue.documents()}
-        kept = {source_name(path.resolve()): path for path in sorted((self.folder.path / corpus).glob("*"))}
-        return [
-            FoundFile(path=path, source=source, named=True)
-            for source, path in kept.items()
-            if source not in known and source not in files
-        ]
+        outcomes = await self.indexing.take(group[0].corpus, fresh)
+        return [_ended(upload, outcomes[upload.id]) for upload in fresh if upload.id in outcomes]
 
     def _begun(self, upload: Upload) -> bool:
         """Record that an upload is being read, unless that is recorded already."""
@@ -283,11 +291,12 @@ async def open_intake(
     settings: Settings, retrievers: Mapping[str, Retriever], metrics: Metrics
 ) -> AsyncIterator[Intake]:
     """The intake, running while it is open; unfinished work continues at the next start."""
+    folder = UploadFolder.below(settings.marag_data_dir)
     intake = Intake(
-        settings=settings,
         retrievers=retrievers,
         metrics=metrics,
-        folder=UploadFolder.below(settings.marag_data_dir),
+        folder=folder,
+        indexing=Indexing(settings=settings, retrievers=retrievers, folder=folder),
         limits=UploadLimits.of(settings),
         suffixes=known_suffixes(),
     )

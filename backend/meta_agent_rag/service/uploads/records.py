@@ -10,14 +10,15 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from ..request_record import new_id
 
-State: TypeAlias = Literal["queued", "parsing", "indexed", "failed", "deleted"]
+State: TypeAlias = Literal["queued", "parsing", "indexed", "failed", "replaced", "deleted"]
 _FOLDER = "uploads"
+_REPLACED = "A later upload of the same name replaced it."
 UNFINISHED: tuple[State, ...] = ("queued", "parsing")
 
 
@@ -120,6 +121,29 @@ class UploadFolder:
             and (other.at, other.id) > (upload.at, upload.id)
             for other in self._found(".records/*.json")
         )
+
+    def current(self, corpus: str) -> dict[str, Upload]:
+        """The latest upload of each name in a corpus that is indexed or still to be read."""
+        live = [
+            upload
+            for upload in self._found(".records/*.json")
+            if upload.corpus == corpus and upload.state in {"indexed", *UNFINISHED}
+        ]
+        return {upload.name: upload for upload in sorted(live, key=lambda upload: (upload.at, upload.id))}
+
+    def mark_replaced(self) -> None:
+        """Give indexed uploads that a later one of the same name has replaced that state. Raises `OSError`."""
+        indexed = (upload for upload in self._found(".records/*.json") if upload.state == "indexed")
+        latest: dict[tuple[str, str], Upload] = {}
+        for upload in sorted(indexed, key=lambda upload: (upload.at, upload.id)):
+            earlier = latest.get((upload.corpus, upload.name))
+            if earlier is not None:
+                self.keep(replace(earlier, state="replaced", message=_REPLACED, passages=0))
+            latest[upload.corpus, upload.name] = upload
+
+    def note_indexed(self, upload: Upload, passages: int) -> None:
+        """A copy that was without a document now has one with this number of passages. Raises `OSError`."""
+        self.keep(replace(upload, message=None, passages=passages))
 
     def drop(self, upload: Upload) -> None:
         """Remove a record, and the file if it is still waiting; indexed content is kept."""
