@@ -32,6 +32,7 @@ def pdf(
     outline: Mapping[str, int] | None = None,
     password: str | None = None,
     tables: Mapping[int, Sequence[Sequence[str]]] | None = None,
+    below: str = "Below the table.",
 ) -> bytes:
     """A PDF with these lines on each page; `outline` maps headings to 0-based pages, `tables` pages to ruled tables."""
     writer = PdfWriter()
@@ -44,7 +45,7 @@ def pdf(
         page = writer.add_blank_page(width=600, height=800)
         shown = "".join(f"({line}) Tj 0 -14 Td " for line in lines)
         content = DecodedStreamObject()
-        drawn = _table((tables or {}).get(number, ()))
+        drawn = _table((tables or {}).get(number, ()), below)
         content.set_data(f"BT /F1 12 Tf 40 760 Td {shown}ET {drawn}".encode("latin-1"))
         page[NameObject("/Contents")] = writer._add_object(content)  # a stream must be a separate object
         page[NameObject("/Resources")] = DictionaryObject(
@@ -61,7 +62,7 @@ def pdf(
     return stream.getvalue()
 
 
-def _table(rows: Sequence[Sequence[str]], top: int = 600) -> str:
+def _table(rows: Sequence[Sequence[str]], below: str, top: int = 600) -> str:
     """Operators that draw a ruled table with cells 120 wide and 20 high, and a line of text below."""
     if not rows:
         return ""
@@ -71,7 +72,7 @@ def _table(rows: Sequence[Sequence[str]], top: int = 600) -> str:
         for row, texts in enumerate(rows)
         for column, text in enumerate(texts)
     ]
-    return "".join([*cells, f"BT /F1 12 Tf 40 {top - 20 * len(rows) - 30} Td (Below the table.) Tj ET"])
+    return "".join([*cells, f"BT /F1 12 Tf 40 {top - 20 * len(rows) - 30} Td ({below}) Tj ET"])
 
 
 def word(*, title: str = "") -> bytes:

@@ -8,11 +8,12 @@ import pptx
 import pytest
 
 from meta_agent_rag.grounding.support.tables import lines
+from meta_agent_rag.ingestion.chunkers import ChunkingOptions, prepared
 from meta_agent_rag.ingestion.content.grid import Cell, grid_rows
-from meta_agent_rag.ingestion.content.tables import row_text, table_blocks
+from meta_agent_rag.ingestion.content.tables import continued, row_text, table_blocks
 from meta_agent_rag.ingestion.parsers import File
 from meta_agent_rag.ingestion.reading import read_document
-from tests.files import opendocument, workbook
+from tests.files import opendocument, pdf, workbook
 
 SALES = [["Town", "Sales", ""], ["", "2020", "2021"], ["Aber", "5", "6"], ["Brun", "7", "8"], ["", "9", "10"]]
 MERGED = ((0, 0, 1, 0), (0, 1, 0, 2), (3, 0, 4, 0))
@@ -134,3 +135,40 @@ def test_the_title_above_a_header_is_repeated_with_it() -> None:
     assert len(blocks) > 2
     assert all(block.startswith("Sales of boats\nTown | Boats\nTown ") for block in blocks)
     assert list(table_blocks(["One line.", "Another."])) == ["One line.\nAnother."]
+
+
+PLANTS = [["Plant", "Colour", "Boats"], *([f"P{n}", f"colour{n}", str(100 + n)] for n in range(70))]
+
+
+def test_a_table_that_continues_on_the_next_page_keeps_its_header() -> None:
+    split = {0: PLANTS[:26], 1: PLANTS[26:52], 2: [PLANTS[0], *PLANTS[52:]]}
+    document = read_document(File(name="a.pdf", content=pdf([["Plants."], [], []], tables=split, below="")))
+    tables = [block.text for block in document.blocks if "|" in block.text]
+    rows = [row for table in tables for row in table.split("\n")]
+    assert {table.split("\n")[0] for table in tables} == {"Plant | Colour | Boats"}
+    assert [row for row in rows if not row.startswith("Plant ")] == [" | ".join(row) for row in PLANTS[1:]]
+
+
+def test_only_the_same_table_is_continued() -> None:
+    before = ["Plant | t", "Quay | 5"]
+    assert continued(before, ["Harbour | 7"]) == ["Plant | t", "Harbour | 7"]
+    assert continued(before, ["Harbour | "]) == ["Plant | t", "Harbour | "]
+    for other in (["Plant | t", "Harbour | 7"], ["Town | people", "Aber | 9"], ["Harbour | 7 | 8"], ["Harbour"]):
+        assert continued(before, other) == other
+
+
+@pytest.mark.parametrize("chunker", ["characters", "sentence"])
+def test_no_passage_begins_within_a_table(chunker: str) -> None:
+    book = workbook({"Plants": PLANTS})
+    cut = prepared(ChunkingOptions(chunker=chunker, token_limit=256)).cut
+    for words in ("", "The plants of the north are many. " * 9):
+        page = (
+            f"<p>{words}</p><table>{''.join(f'<tr><td>{a}<td>{b}<td>{c}' for a, b, c in PLANTS)}</table><p>End of it."
+        )
+        for name, content in (("a.xlsx", book), ("a.html", page.encode())):
+            passages = list(cut(read_document(File(name=name, content=content)), "d"))
+            assert len(passages) >= 2
+            for passage in passages:
+                start = passage.text.partition(" | ")[0]
+                assert start == "Plant" or start.startswith("The plants") or "|" not in passage.text
+                assert passage.text.count("Plant | ") >= min(1, passage.text.count("| colour"))

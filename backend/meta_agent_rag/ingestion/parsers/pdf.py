@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..content.pdf_tables import Part, PdfTables, may_hold_tables
 from ..content.running_heads import running_heads
-from ..content.tables import table_blocks
+from ..content.tables import continued, table_blocks
 from ..document import Block, Document, Refused
 from ..text import one_line
 from . import LONGEST_TITLE, File, Parser
@@ -123,12 +123,17 @@ class _Reading:
 def _blocks(pages: Mapping[int, Sequence[Part]], sections: Mapping[int, str]) -> Iterator[Block]:
     """Paragraphs and tables, without running heads and page numbers."""
     lines = [[line for part in parts for line in part.lines] for parts in pages.values()]
+    last: Sequence[str] = ()  # the rows of the table with which the text ends so far
     for (number, parts), heads in zip(pages.items(), running_heads(lines), strict=True):
         place = 0
+        above = last
         for part in parts:
             kept = [line for at, line in enumerate(part.lines, start=place) if at not in heads]
             place += len(part.lines)
-            for text in (*_paragraphs(kept), *table_blocks(part.rows)):
+            rows = continued(above, part.rows) if above and part.rows else part.rows
+            if rows or any(map(str.strip, kept)):
+                above, last = (), rows
+            for text in (*_paragraphs(kept), *table_blocks(rows)):
                 yield Block(text=text, section=sections.get(number), page=number)
 
 
