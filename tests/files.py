@@ -33,23 +33,33 @@ def pdf(
     password: str | None = None,
     tables: Mapping[int, Sequence[Sequence[str]]] | None = None,
     below: str = "Below the table.",
+    sizes: Mapping[str, int] | None = None,
 ) -> bytes:
-    """A PDF with these lines on each page; `outline` maps headings to 0-based pages, `tables` pages to ruled tables."""
+    """A PDF with these lines on each page; `outline` maps headings to 0-based pages, `tables` pages to ruled tables.
+
+    Lines have 12 points, or those of `sizes`; a negative size means bold.
+    """
     writer = PdfWriter()
     font = DictionaryObject({
         NameObject("/Type"): NameObject("/Font"),
         NameObject("/Subtype"): NameObject("/Type1"),
         NameObject("/BaseFont"): NameObject("/Helvetica"),
     })  # fmt: skip
+    bold = DictionaryObject(font)
+    bold[NameObject("/BaseFont")] = NameObject("/Helvetica-Bold")
     for number, lines in enumerate(pages):
         page = writer.add_blank_page(width=600, height=800)
-        shown = "".join(f"({line}) Tj 0 -14 Td " for line in lines)
+        types = [(sizes or {}).get(line, 12) for line in lines]
+        shown = "".join(
+            f"/{'F1' if size > 0 else 'F2'} {abs(size)} Tf ({line}) Tj 0 -{14 if size <= 12 else 2 * size} Td "
+            for line, size in zip(lines, types, strict=True)
+        )
         content = DecodedStreamObject()
         drawn = _table((tables or {}).get(number, ()), below)
-        content.set_data(f"BT /F1 12 Tf 40 760 Td {shown}ET {drawn}".encode("latin-1"))
+        content.set_data(f"BT 40 760 Td {shown}ET {drawn}".encode("latin-1"))
         page[NameObject("/Contents")] = writer._add_object(content)  # a stream must be a separate object
         page[NameObject("/Resources")] = DictionaryObject(
-            {NameObject("/Font"): DictionaryObject({NameObject("/F1"): font})}
+            {NameObject("/Font"): DictionaryObject({NameObject("/F1"): font, NameObject("/F2"): bold})}
         )
     if title is not None:
         writer.add_metadata({"/Title": title})

@@ -5,8 +5,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from .headings import Letters, Line, line_in
 from .tables import row_text
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _LEAST_CELLS = 2
 class Part:
     """A stretch of a page: lines of text, or the rows of a table."""
 
-    lines: tuple[str, ...] = ()
+    lines: tuple[Line, ...] = ()
     rows: tuple[str, ...] = ()
 
 
@@ -87,6 +88,11 @@ def _within(thing: dict[str, float], box: tuple[float, float, float, float]) -> 
 
 def _text(page: "Page", box: tuple[float, float, float, float]) -> Iterator[Part]:
     if box[3] - box[1] > 1:
-        text = page.crop(box).extract_text()
-        if text.strip():
-            yield Part(lines=tuple(text.split("\n")))
+        lines = page.crop(box).extract_text_lines(return_chars=True)
+        if lines:
+            yield Part(lines=tuple(map(_line, lines)))
+
+
+def _line(found: dict[str, Any]) -> Line:
+    letters = [Letters(text=char["text"], size=char["size"], font=char["fontname"]) for char in found["chars"]]
+    return line_in(" ".join(found["text"].split()), letters)
