@@ -34,10 +34,12 @@ def pdf(
     tables: Mapping[int, Sequence[Sequence[str]]] | None = None,
     below: str = "Below the table.",
     sizes: Mapping[str, int] | None = None,
+    rules: str = "grid",
 ) -> bytes:
-    """A PDF with these lines on each page; `outline` maps headings to 0-based pages, `tables` pages to ruled tables.
+    """A PDF with these lines on each page; `outline` maps headings to 0-based pages, `tables` pages to tables.
 
-    Lines have 12 points, or those of `sizes`; a negative size means bold.
+    `rules` around the cells of tables: `grid`, `horizontal` or `none`. Lines have 12 points, or those of `sizes`; a
+    negative size means bold.
     """
     writer = PdfWriter()
     font = DictionaryObject({
@@ -55,7 +57,7 @@ def pdf(
             for line, size in zip(lines, types, strict=True)
         )
         content = DecodedStreamObject()
-        drawn = _table((tables or {}).get(number, ()), below)
+        drawn = _table((tables or {}).get(number, ()), below, rules)
         content.set_data(f"BT 40 760 Td {shown}ET {drawn}".encode("latin-1"))
         page[NameObject("/Contents")] = writer._add_object(content)  # a stream must be a separate object
         page[NameObject("/Resources")] = DictionaryObject(
@@ -72,12 +74,13 @@ def pdf(
     return stream.getvalue()
 
 
-def _table(rows: Sequence[Sequence[str]], below: str, top: int = 600) -> str:
-    """Operators that draw a ruled table with cells 120 wide and 20 high, and a line of text below."""
+def _table(rows: Sequence[Sequence[str]], below: str, rules: str, top: int = 600) -> str:
+    """Operators that draw a table with cells 120 wide and 20 high, and a line of text below."""
     if not rows:
         return ""
+    shapes = {"grid": "120 20 re S ", "horizontal": "120 0.5 re f ", "none": "m "}
     cells = [
-        f"{40 + 120 * column} {top - 20 * (row + 1)} 120 20 re S "
+        f"{40 + 120 * column} {top - 20 * (row + 1)} {shapes[rules]}"
         f"BT /F1 10 Tf {44 + 120 * column} {top - 14 - 20 * row} Td ({text}) Tj ET "
         for row, texts in enumerate(rows)
         for column, text in enumerate(texts)

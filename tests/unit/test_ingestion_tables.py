@@ -172,3 +172,32 @@ def test_no_passage_begins_within_a_table(chunker: str) -> None:
                 start = passage.text.partition(" | ")[0]
                 assert start == "Plant" or start.startswith("The plants") or "|" not in passage.text
                 assert passage.text.count("Plant | ") >= min(1, passage.text.count("| colour"))
+
+
+HARBOURS = [["Harbour", "Boats", "Depth (m)"], ["Nord", "14", "7.5"], ["Sued", "", "6.1"], ["West Kai", "9", "12.0"]]
+
+
+@pytest.mark.parametrize("rules", ["horizontal", "none"])
+def test_a_pdf_table_without_vertical_rules_keeps_its_cells(rules: str) -> None:
+    found = texts("a.pdf", pdf([["The harbours of the north:"]], tables={0: HARBOURS}, rules=rules))
+    assert found == [
+        "The harbours of the north:",
+        "Harbour | Boats | Depth (m)\nNord | 14 | 7.5\nSued |  | 6.1\nWest Kai | 9 | 12.0",
+        "Below the table.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [["1 Introduction", "3"], ["2 Methods", "9"], ["3 Results", "14"], ["4 Discussion", "21"]],
+        [["Contents", "Page"], ["Boats ......", "3"], ["Harbours ......", "9"], ["Index ......", "14"]],
+        [["Harbour Board", "Tel. 01234 567"], ["12 Quay Street", "Fax 01234 568"], ["Nordhafen 12345", "a@b.example"]],
+        [["The mole was begun in", "In 1914 there were 22"], ["1901 and finished by", "boats, of which 9 were"],
+         ["the town in 1904, for", "lost in the storm of"], ["it had no 14 metres.", "1916, as was the mole."]],
+        [["Yes", "No"], ["Perhaps 1", "Never 2"], ["Often 3", "Seldom 4"], ["2 more", "3 more"]],
+    ],
+    ids=["contents", "contents with leaders", "address", "two columns", "words"],
+)  # fmt: skip
+def test_other_text_in_columns_is_not_a_table(rows: list[list[str]]) -> None:
+    assert all("|" not in text for text in texts("a.pdf", pdf([["Words."]], tables={0: rows}, rules="none")))

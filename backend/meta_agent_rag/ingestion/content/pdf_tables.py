@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from .aligned import aligned_tables
 from .headings import Letters, Line, line_in
 from .tables import row_text
 
@@ -59,6 +60,8 @@ def may_hold_tables(streams: Sequence[bytes]) -> bool:
 
 def _parts(page: "Page") -> Iterator[Part]:
     found = [(table.bbox, rows) for table in page.find_tables() if (rows := _rows(table.extract()))]
+    if not found:
+        found = [(box, list(map(row_text, cells))) for box, cells in aligned_tables(page.extract_words())]
     if not found:
         return
     found.sort(key=lambda one: (one[0][1], one[0][0]))

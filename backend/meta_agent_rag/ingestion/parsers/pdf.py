@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..content.aligned import may_be_aligned
 from ..content.headings import Headings, Letters, Line, lines_of
 from ..content.pdf_tables import Part, PdfTables, may_hold_tables
 from ..content.running_heads import running_heads
@@ -110,7 +111,8 @@ class _Reading:
             streams.append(stream.get_data())
             if sum(map(len, streams)) > _MOST_CONTENT:
                 raise Refused("limit", "it is a drawing of more than 2 MB")
-        if self._left and may_hold_tables(streams):
+        lines = tuple(_lines(page))
+        if self._left and (may_hold_tables(streams) or may_be_aligned([line.text for line in lines])):
             self._left -= 1
             try:
                 if found := self._tables.parts(number - 1):
@@ -119,7 +121,7 @@ class _Reading:
                 raise
             except Exception:  # noqa: BLE001 # a table that is not recognised is read as text
                 _LOG.debug("The tables of page %d are read as text.", number, exc_info=True)
-        return [Part(lines=tuple(_lines(page)))]
+        return [Part(lines=lines)]
 
 
 def _lines(page: "PageObject") -> Iterator[Line]:
