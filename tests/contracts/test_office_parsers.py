@@ -77,14 +77,40 @@ def test_alternating_and_per_chapter_heads_are_removed() -> None:
     ]
 
 
+def test_one_repeat_is_enough_in_a_file_of_two_pages() -> None:
+    body = [["Grippers hold.", "Springs give way."], ["Motors turn.", "Sensors feel."]]
+    head, foot = "Grippers Quarterly - DRAFT", "Page {} of 2"
+    pages = [[head, *lines, "End of part", foot.format(number)] for number, lines in enumerate(body, start=1)]
+    pages[1][3] = "Other end"
+    assert read("a.pdf", pdf(pages)).text == (
+        "Grippers hold. Springs give way. End of part\n\nMotors turn. Sensors feel. Other end"
+    )
+
+
+@pytest.mark.parametrize("foot_first", [True, False])
+def test_heads_are_compared_with_both_edges_and_across_joined_lines(*, foot_first: bool) -> None:
+    # pdfplumber reads the page with the table from top to bottom, pypdf the others in the order of drawing
+    pages = []
+    for number in range(1, 5):
+        body = [f"Town {chr(64 + number)} grew.", f"So did its port {chr(64 + number)}."]
+        edge = ["The Harbour Board", f"Page {number}"]
+        pages.append([*edge, *body] if foot_first else [*body, *edge])
+    pages[3] = ["Town D grew.", "So did its port D.", "The Harbour Board Page 4"]
+    text = read("a.pdf", pdf(pages)).text
+    assert "Page" not in text
+    assert "Board" not in text
+    assert text.count("grew.") == 4
+
+
 @pytest.mark.parametrize(
     "pages",
     [
+        [["Roll on, sea!", "A.", "B.", "C.", "D."], ["Roll on, sea!", "E.", "F.", "G.", "H."]],
         [["The same words."], ["The same words."], ["The same words."]],
         [["In 1901 it grew.", "A."], ["In 1907 it grew.", "B."], ["In 1908 it grew.", "C."]],
         [["Preface", "A."], ["Preface", "B."]],
     ],
-    ids=["nothing else is there", "numbers that do not grow with the pages", "two pages"],
+    ids=["refrain", "nothing else is there", "numbers that do not grow with the pages", "two pages"],
 )
 def test_lines_that_are_not_running_heads_are_kept(pages: list[list[str]]) -> None:
     document = read("a.pdf", pdf(pages))

@@ -213,6 +213,29 @@ def test_a_document_is_listed_shown_removed_and_ingested_again(docs: Path) -> No
     assert again == listed
 
 
+def test_documents_are_shown_and_removed_by_title_or_file_name(
+    docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (docs / "more").mkdir()
+    (docs / "more" / "a.pdf").write_bytes(pdf([["Ash falls as rain does."]], title="Ash"))
+    marag("ingest", str(docs), "--corpus", "notes")
+    monkeypatch.chdir(tmp_path)
+    for name in ("clouds", "B.md", "clo"):
+        assert "title: Clouds" in marag("documents", "show", name, "--corpus", "notes").stdout
+    several = marag("documents", "drop", "a.pdf", "--corpus", "notes", "--yes")
+    assert several.exit_code == 2
+    assert str(docs / "a.pdf") in several.stderr
+    assert str(docs / "more" / "a.pdf") in several.stderr
+    missed = marag("documents", "drop", "clo", "--corpus", "notes", "--yes")
+    assert (missed.exit_code, missed.stdout) == (
+        0, "The corpus 'notes' has no document 'clo'; nothing to remove (did you mean 'b.md'?).\n",
+    )  # fmt: skip
+    assert "did you mean 'b.md'?" in marag("documents", "show", "cloudz", "--corpus", "notes").stderr
+    dropped = marag("documents", "drop", "b.md", "--corpus", "notes", "--yes")
+    assert dropped.stdout == f"Removed {str(docs / 'b.md')!r} with 1 passage.\n"
+    assert len(json.loads(marag("documents", "list", "--corpus", "notes", "--json").stdout)) == 3
+
+
 @pytest.mark.slow
 def test_a_broken_pipe_is_silent(docs: Path) -> None:
     (docs / "many.jsonl").write_bytes(

@@ -22,7 +22,7 @@ from meta_agent_rag.conversation.transcript import in_short
 from meta_agent_rag.conversation.turn import Turn
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
-from meta_agent_rag.retrieval.corpus.naming import addressed, documents_named
+from meta_agent_rag.retrieval.corpus.naming import addressed, document_named, documents_named, suggestion
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import settings_in
 
@@ -61,6 +61,16 @@ def test_documents_are_found_by_title_or_file_name(name: str, place: int) -> Non
 def test_an_unknown_or_ambiguous_name_is_reported(name: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         documents_named(DOCUMENTS, [name])
+
+
+def test_a_full_name_is_required_to_remove_a_document_and_a_similar_one_is_suggested() -> None:
+    assert document_named(DOCUMENTS, "TIDES.MD") is DOCUMENTS[0]
+    assert document_named(DOCUMENTS, "tides of") is None
+    with pytest.raises(InputError, match=r"/notes/north winds\.v2\.pdf \(.*\), /notes/winds_old\.txt .*; give the id"):
+        document_named(DOCUMENTS, "winds")
+    for name in ("tides of", "tydes.md", "elsewhere/tides.md"):
+        assert suggestion(DOCUMENTS, name) == "did you mean 'tides.md'?"
+    assert suggestion(DOCUMENTS, "volcanoes") == suggestion(DOCUMENTS, "_") == ""
 
 
 def test_a_string_instead_of_a_list_is_rejected() -> None:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from ...retrieval.corpus.catalogue import DocumentRecord
 
 Corpus = Annotated[str, typer.Option("--corpus", metavar="NAME", help="The corpus.")]
-Document = Annotated[str, typer.Argument(metavar="DOCUMENT", help="Its id, or the path of its file.")]
+Document = Annotated[
+    str, typer.Argument(metavar="DOCUMENT", help="Its id, title or file name, or the path of its file.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -44,12 +46,13 @@ def show(
 ) -> None:
     """Show a document: title, type, pages, passages, source and the hash of its content."""
     from ...retrieval.corpus.corpus import read_documents
+    from ...retrieval.corpus.naming import begun_with, suggestion
 
-    found = _named(read_documents(settings_of(set_).marag_data_dir, corpus), document)
+    known = read_documents(settings_of(set_).marag_data_dir, corpus)
+    found = _named(known, document) or begun_with(known, document)
     if found is None:
-        raise InputError(
-            f"The corpus {corpus!r} has no document {document!r}; see `marag documents list --corpus {corpus}`."
-        )
+        advice = suggestion(known, document) or f"see `marag documents list --corpus {corpus}`."
+        raise InputError(f"The corpus {corpus!r} has no document {document!r}; {advice}")
     if json_:
         print_json(asdict(found))
         return
@@ -69,9 +72,11 @@ def drop(
 ) -> None:
     """Remove a document from a corpus; its file is kept. A document that does not exist is not an error."""
     from ...retrieval.corpus.corpus import read_documents, remove_documents
+    from ...retrieval.corpus.naming import suggestion
 
     settings = settings_of(set_)
-    found = _named(read_documents(settings.marag_data_dir, corpus), document)
+    known = read_documents(settings.marag_data_dir, corpus)
+    found = _named(known, document)
     if found is not None:
         if not yes:
             question = f"Remove {found.source!r} with {counted(found.passages, 'passage')}?"
@@ -80,15 +85,19 @@ def drop(
     if json_:
         print_json({"dropped": None if found is None else asdict(found)})
     elif found is None:
-        say(f"The corpus {corpus!r} has no document {document!r}; nothing to remove.")
+        meant = suggestion(known, document)
+        say(f"The corpus {corpus!r} has no document {document!r}; nothing to remove{f' ({meant})' if meant else ''}.")
     else:
         say(f"Removed {found.source!r} with {counted(found.passages, 'passage')}.")
 
 
 def _named(documents: "Sequence[DocumentRecord]", wanted: str) -> "DocumentRecord | None":
+    """The document with this id or path, else the one with this title or file name in full."""
     from pathlib import Path
 
     from ...ingestion.sources import source_name
+    from ...retrieval.corpus.naming import document_named
 
     names = {wanted, source_name(Path(wanted).resolve())}
-    return next((document for document in documents if names & {document.id, document.source}), None)
+    exact = (document for document in documents if names & {document.id, document.source})
+    return next(exact, None) or document_named(documents, wanted)

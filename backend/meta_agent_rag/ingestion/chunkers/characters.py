@@ -5,11 +5,13 @@ last `overlap` characters of the previous one, from the first sentence or word t
 """
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from ...errors import SettingsError
 from ...retrieval.passage import Passage
+from ..content.tables import is_table
 from ..document import Document
 from . import Chunker, Chunking, ChunkingOptions
 from .layout import Layout, runs
@@ -31,21 +33,41 @@ def cut(document: Document, doc_id: str, *, characters: int, overlap: int) -> It
     sizes = [0 if block.text == block.section else len(block.text) for block in blocks]  # a lone heading has no size
     for run in runs([block.section for block in blocks], sizes, _SHORTEST_SECTION):
         start, end = layout.block_span(run[0])[0], layout.block_span(run[-1])[1]
-        for span in spans(layout.text, start, end, characters, overlap):
+        tables = [layout.block_span(index) for index in run if is_table(blocks[index].text)]
+        for span in spans(layout.text, start, end, characters, overlap, tables=tables):
             yield layout.passage(*span)
 
 
-def spans(text: str, start: int, end: int, most: int, overlap: int = 0) -> Iterator[tuple[int, int]]:
-    """Stretches of `text[start:end]`, each at most `most` long, that together cover everything but white space."""
+def spans(
+    text: str, start: int, end: int, most: int, overlap: int = 0, *, tables: Sequence[tuple[int, int]] = ()
+) -> Iterator[tuple[int, int]]:
+    """Stretches of `text[start:end]`, each at most `most` long, that together cover everything but white space.
+
+    None begins within one of the `tables`, whose rows need their header, unless the table is too long itself.
+    """
     end = start + len(text[start:end].rstrip())
     start = _skip_blanks(text, start, end)
     while start < end:
-        stop = cut_point(text, start, end, most)
+        stop = _before_table(start, cut_point(text, start, end, most), tables)
         yield start, start + len(text[start:stop].rstrip())
         if stop >= end:
             return
-        start = _next_start(text, start, stop, overlap)
+        following = _next_start(text, start, stop, overlap)
+        start = stop if _within(following, stop, tables) else following
         start = _skip_blanks(text, start, end)
+
+
+def _before_table(start: int, stop: int, tables: Sequence[tuple[int, int]]) -> int:
+    """The place to stop, moved before a table that it would divide, if enough is left before it."""
+    place = bisect_left(tables, (stop, 0)) - 1
+    divided = place >= 0 and tables[place][0] < stop < tables[place][1]
+    return tables[place][0] if divided and tables[place][0] - start >= _SHORTEST_SECTION else stop
+
+
+def _within(start: int, stop: int, tables: Sequence[tuple[int, int]]) -> bool:
+    """Does a table begin before `start` and end after it?"""
+    place = bisect_left(tables, (stop, 0)) - 1
+    return place >= 0 and tables[place][0] < start < tables[place][1]
 
 
 def cut_point(text: str, start: int, end: int, most: int) -> int:

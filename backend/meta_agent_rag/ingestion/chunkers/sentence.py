@@ -2,7 +2,8 @@
 
 A passage contains at most `limit` tokens and, if the text allows it, at least half as many; a fifth of
 it, in whole sentences, is repeated at the beginning of the next. A sentence is split only if it
-is longer than a passage. Sentences count from 0 throughout the document.
+is longer than a passage. Sentences count from 0 throughout the document; a table, or a part of one with its header,
+counts as one.
 """
 
 import re
@@ -14,6 +15,7 @@ from typing import NamedTuple
 
 from ...retrieval.passage import Passage
 from ...text.segmenter import segmenter
+from ..content.tables import is_table
 from ..document import Document
 from ..token_counting import Count, token_counter
 from . import Chunker, Chunking, ChunkingOptions
@@ -47,7 +49,9 @@ def cut(document: Document, doc_id: str, *, count: Count, limit: int) -> Iterato
     sections: list[str | None] = []
     sentence = 0
     for index, block in enumerate(document.blocks):
-        for start, end in _sentences(layout.text, *layout.block_span(index)):
+        span = layout.block_span(index)
+        whole = is_table(block.text) and sizes.of(block.text) <= sizes.room  # its rows need their header
+        for start, end in [span] if whole else _sentences(layout.text, *span):
             parts = list(sizes.parts(layout.text, start, end, sentence))
             units.extend(parts)
             sections.extend([block.section] * len(parts))

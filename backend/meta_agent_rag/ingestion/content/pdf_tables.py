@@ -5,8 +5,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from .aligned import aligned_tables
+from .headings import Letters, Line, line_in
 from .tables import row_text
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ _LEAST_CELLS = 2
 class Part:
     """A stretch of a page: lines of text, or the rows of a table."""
 
-    lines: tuple[str, ...] = ()
+    lines: tuple[Line, ...] = ()
     rows: tuple[str, ...] = ()
 
 
@@ -59,6 +61,8 @@ def may_hold_tables(streams: Sequence[bytes]) -> bool:
 def _parts(page: "Page") -> Iterator[Part]:
     found = [(table.bbox, rows) for table in page.find_tables() if (rows := _rows(table.extract()))]
     if not found:
+        found = [(box, list(map(row_text, cells))) for box, cells in aligned_tables(page.extract_words())]
+    if not found:
         return
     found.sort(key=lambda one: (one[0][1], one[0][0]))
     boxes = [box for box, _ in found]
@@ -87,6 +91,11 @@ def _within(thing: dict[str, float], box: tuple[float, float, float, float]) -> 
 
 def _text(page: "Page", box: tuple[float, float, float, float]) -> Iterator[Part]:
     if box[3] - box[1] > 1:
-        text = page.crop(box).extract_text()
-        if text.strip():
-            yield Part(lines=tuple(text.split("\n")))
+        lines = page.crop(box).extract_text_lines(return_chars=True)
+        if lines:
+            yield Part(lines=tuple(map(_line, lines)))
+
+
+def _line(found: dict[str, Any]) -> Line:
+    letters = [Letters(text=char["text"], size=char["size"], font=char["fontname"]) for char in found["chars"]]
+    return line_in(" ".join(found["text"].split()), letters)

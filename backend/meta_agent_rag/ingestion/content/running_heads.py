@@ -2,41 +2,69 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 _EDGE = 2
 """The number of lines at the top and at the bottom of a page that may be running heads."""
 _NEIGHBOURS = 4
 """The number of pages compared on either side; heads change by chapter, and differ on left and right pages."""
 _LEAST_REPEATED = 2
+_LEAST_LINES = 5
+"""Of two pages, both must have as many lines for a line without a number to be a running head."""
+_LONGEST_HEAD = 120
+_SENTENCE_END = (".", "!", "?", ":", ";", ",")
 _NUMBER = re.compile(r"\d+")
 
 
-def running_heads(pages: Sequence[Sequence[str]]) -> list[frozenset[int]]:
-    """The indexes of each page's lines that two of the four pages on either side repeat.
+@dataclass(frozen=True, kw_only=True)
+class _Edges:
+    """The keys of the lines at both edges of a page, by place, and all with which lines of other pages are compared."""
 
-    A line repeats another at the same edge if it is equal, or if its numbers grow with the pages: "Page 3 of 10" on
-    the third page, "Page 4 of 10" on the fourth. If a document would be left without lines, all are kept.
+    lines: dict[int, frozenset[str]]
+    all: frozenset[str]
+    counted: int
+
+
+def running_heads(pages: Sequence[Sequence[str]]) -> list[frozenset[int]]:
+    """The indexes of each page's lines that two of the four pages on either side repeat at either edge.
+
+    A line repeats another if it is equal, or if its numbers grow with the pages: "Page 3 of 10" on the third page,
+    "Page 4 of 10" on the fourth. The edge does not matter, because some pages are read in the order in which they were
+    drawn; nor does it matter whether two lines of one page are one line of another. Of two pages, one repeat is
+    enough, unless it could be a refrain. If a document would be left without lines, all are kept.
     """
-    edges = [[_edge(page, number, top=top) for top in (True, False)] for number, page in enumerate(pages)]
-    found = [
-        frozenset(place for side in (0, 1) for place in _repeated(edges, number, side)) for number in range(len(pages))
-    ]
+    edges = [_edges(page, number) for number, page in enumerate(pages)]
+    found = [frozenset(_repeated(pages, edges, number)) for number in range(len(pages))]
     rest = (line for page, heads in zip(pages, found, strict=True) for at, line in enumerate(page) if at not in heads)
     return found if any(line.strip() for line in rest) else [frozenset()] * len(pages)
 
 
-def _edge(page: Sequence[str], number: int, *, top: bool) -> dict[int, frozenset[str]]:
+def _edges(page: Sequence[str], number: int) -> _Edges:
     places = [place for place, line in enumerate(page) if line.strip()]
-    chosen = places[:_EDGE] if top else places[-_EDGE:]
-    return {place: frozenset(_keys(page[place], number)) for place in chosen}
+    sides = (places[:_EDGE], places[-_EDGE:])
+    lines = {place: frozenset(_keys(page[place], number)) for side in sides for place in side}
+    pairs = [pair for side in sides for first, second in pairwise(side) for pair in ((first, second), (second, first))]
+    joined = [_keys(f"{page[first]} {page[second]}", number) for first, second in pairs]
+    return _Edges(
+        lines=lines, all=frozenset().union(*lines.values(), *(frozenset(keys) for keys in joined)), counted=len(places)
+    )
 
 
-def _repeated(edges: Sequence[Sequence[dict[int, frozenset[str]]]], number: int, side: int) -> Iterator[int]:
+def _repeated(pages: Sequence[Sequence[str]], edges: Sequence[_Edges], number: int) -> Iterator[int]:
     near = [*edges[max(0, number - _NEIGHBOURS) : number], *edges[number + 1 : number + _NEIGHBOURS + 1]]
-    for place, keys in edges[number][side].items():
-        repeats = sum(any(keys & other for other in page[side].values()) for page in near)
-        if repeats >= _LEAST_REPEATED:
+    for place, keys in edges[number].lines.items():
+        repeats = sum(not keys.isdisjoint(other.all) for other in near)
+        if repeats >= _LEAST_REPEATED or (repeats and len(pages) == 2 and _is_head(pages[number][place], keys, edges)):
             yield place
+
+
+def _is_head(line: str, keys: frozenset[str], edges: Sequence[_Edges]) -> bool:
+    """Is a line that is at the edges of both pages of a document a running head, rather than a refrain?"""
+    words = " ".join(line.casefold().split())
+    numbered = any(all(key in page.all for page in edges) for key in keys if key != words)
+    long_enough = min(page.counted for page in edges) >= _LEAST_LINES
+    return len(words) <= _LONGEST_HEAD and (numbered or (long_enough and not words.endswith(_SENTENCE_END)))
 
 
 def _keys(line: str, page: int) -> Iterator[str]:

@@ -3,10 +3,12 @@
 import io
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..content import archive
-from ..content.tables import row_text, table_blocks
+from ..content.grid import Cell, grid_rows
+from ..content.tables import table_blocks
 from ..document import Block, Document, Refused
 from ..text import one_line
 from . import File, Parser
@@ -23,6 +25,9 @@ _DEFAULT_TITLE = "Word Document"
 """python-docx's default title for a file without one."""
 _HEADING = re.compile(r"(?:heading|title)\b", re.I)
 _CONTAINERS = {f"{_WORD}{name}" for name in ("sdt", "sdtContent", "customXml", "ins", "smartTag")}
+_MOST_INDENT = 100
+"""The most columns that a row leaves out at its beginning."""
+_MOST_DIGITS = 6
 _BREAKS = {f"{_WORD}tab": " ", f"{_WORD}br": "\n", f"{_WORD}cr": "\n", f"{_WORD}noBreakHyphen": "-"}
 
 
@@ -64,8 +69,7 @@ def _blocks(document: "WordDocument") -> Iterator[Block]:
     section: str | None = None
     for element in _inside(document.element.body, "p", "tbl"):
         if element.tag == f"{_WORD}tbl":
-            rows = (row_text(map(_text, _inside(row, "tc"))) for row in _inside(element, "tr"))
-            yield from (Block(text=text, section=section) for text in table_blocks(rows))
+            yield from (Block(text=text, section=section) for text in table_blocks(grid_rows(_rows(element))))
             continue
         text = _text(element).strip()
         if text and _is_heading(element, headings):
@@ -73,6 +77,34 @@ def _blocks(document: "WordDocument") -> Iterator[Block]:
             yield Block(text=section, section=section)
         elif text:
             yield Block(text=text, section=section)
+
+
+def _rows(table: Any) -> list[list[Cell]]:
+    """The cells of each row; one that continues the cell above is counted among the rows that this one spans."""
+    rows: list[list[Cell]] = []
+    owners: dict[int, tuple[list[Cell], int]] = {}  # the last cell of each column: its row, and its place there
+    for row in _inside(table, "tr"):
+        indent = _number(row, "trPr", "gridBefore", default=0)
+        cells = [Cell("") for _ in range(min(indent, _MOST_INDENT))]
+        column = len(cells)
+        for element in _inside(row, "tc"):
+            across = _number(element, "tcPr", "gridSpan", default=1)
+            merge = element.find(f"{_WORD}tcPr/{_WORD}vMerge")
+            if merge is not None and merge.get(f"{_WORD}val") != "restart" and column in owners:
+                owner, place = owners[column]
+                owner[place] = replace(owner[place], down=owner[place].down + 1)
+            else:
+                owners[column] = (cells, len(cells))
+                cells.append(Cell(_text(element), across))
+            column += across
+        rows.append(cells)
+    return rows
+
+
+def _number(element: Any, *path: str, default: int) -> int:
+    found = element.find("/".join(f"{_WORD}{name}" for name in path))
+    stated = "" if found is None else found.get(f"{_WORD}val") or ""
+    return int(stated) if stated.isascii() and stated.isdigit() and len(stated) < _MOST_DIGITS else default
 
 
 def _inside(parent: Any, *names: str) -> Iterator[Any]:

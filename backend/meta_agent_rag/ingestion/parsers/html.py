@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..content.tables import row_text, table_blocks
+from ..content.grid import Cell, grid_rows
+from ..content.tables import table_blocks
 from ..document import Block, Document, Refused
 from ..text import decoded
 from . import File, Parser
@@ -28,6 +29,7 @@ _DROPPED = {
     "select", "button",
 }  # fmt: skip
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
+_SPAN = re.compile(r"[0-9]{1,5}")
 _HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 _BLOCKS = {
     "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog", "div", "dl",
@@ -95,8 +97,8 @@ class _Reading:
     section: str | None = None
     tables: int = 0
     preformatted: int = 0
-    rows: list[str] = field(default_factory=list)
-    cells: list[str] = field(default_factory=list)
+    rows: list[list[Cell]] = field(default_factory=list)
+    cells: list[Cell] = field(default_factory=list)
 
     def enter(self, element: "Tag") -> Iterator[Block]:
         """Handle the start of an element."""
@@ -111,12 +113,14 @@ class _Reading:
         """Handle the end of an element."""
         outermost = self.tables == 1
         if outermost and element.name in {"td", "th"}:
-            self.cells.append(self._taken())
+            self.cells.append(Cell(self._taken(), _span(element, "colspan"), _span(element, "rowspan")))
         elif outermost and element.name == "tr":
             self._end_row()
+        elif outermost and element.name == "caption":
+            yield Block(text=self._taken(), section=self.section)
         elif outermost and element.name == "table":
             self._end_row()
-            yield from (Block(text=text, section=self.section) for text in table_blocks(self.rows))
+            yield from (Block(text=text, section=self.section) for text in table_blocks(grid_rows(self.rows)))
             self.rows = []
         elif element.name in _HEADINGS and not self.tables:
             heading = self._taken()
@@ -141,12 +145,19 @@ class _Reading:
             yield from self.flush()
 
     def _end_row(self) -> None:
-        self.rows.append(row_text([*self.cells, self._taken()] if "".join(self.pieces).strip() else self.cells))
+        loose = [Cell(self._taken())] if "".join(self.pieces).strip() else []
+        self.rows.append([*self.cells, *loose])
         self.cells = []
 
     def _taken(self) -> str:
         text, self.pieces = "".join(self.pieces), []
         return text.strip("\n") if self.preformatted else " ".join(text.split())
+
+
+def _span(cell: "Tag", name: str) -> int:
+    """The number of rows or columns that a cell spans, as stated by an attribute."""
+    stated = str(cell.attrs.get(name, "")).strip()
+    return int(stated) if _SPAN.fullmatch(stated) else 1
 
 
 def _is_dropped(element: "Tag") -> bool:

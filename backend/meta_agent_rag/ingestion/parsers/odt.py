@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..content import archive
-from ..content.tables import row_text, table_blocks
+from ..content.grid import Cell, grid_rows
+from ..content.tables import table_blocks
 from ..document import Block, Document
 from ..text import one_line
 from . import File, Parser
@@ -17,6 +18,8 @@ _CHARACTERS = {3, 4}
 """Node types of text and CDATA."""
 _MOST_REPEATED = 100
 """The most repetitions of a row or cell that are expanded; spreadsheets fill a sheet to its end in this way."""
+
+_MOST_DIGITS = 10
 
 
 def _recognises(file: File) -> bool:
@@ -46,22 +49,29 @@ def _blocks(root: Any) -> Iterator[Block]:
         elif name == "text:p":
             yield Block(text=_text(node).strip(), section=section)
         elif name == "table:table":
-            yield from (Block(text=text, section=section) for text in table_blocks(_rows(node)))
+            yield from (Block(text=text, section=section) for text in table_blocks(grid_rows(_rows(node))))
         elif name not in _SKIPPED:
             waiting.extend(reversed(node.childNodes))
 
 
-def _rows(table: Any) -> Iterator[str]:
+def _rows(table: Any) -> Iterator[list[Cell]]:
+    """The cells of each row; those that are covered by merged cells have another name."""
     for row in _named(table, "table:table-row"):
-        cells: list[str] = []
+        cells: list[Cell] = []
         for cell in _named(row, "table:table-cell"):
-            cells += [_text(cell)] * _repeated(cell, "numbercolumnsrepeated")
-        yield from [row_text(cells)] * _repeated(row, "numberrowsrepeated")
+            text, across, down = _text(cell), _number(cell, "numbercolumnsspanned"), _number(cell, "numberrowsspanned")
+            cells += [Cell(text, across, down) for _ in range(_repeated(cell, "numbercolumnsrepeated"))]
+        for _ in range(_repeated(row, "numberrowsrepeated")):
+            yield [Cell(cell.text, cell.across, cell.down) for cell in cells]
 
 
 def _repeated(element: Any, name: str) -> int:
+    return min(_number(element, name), _MOST_REPEATED)
+
+
+def _number(element: Any, name: str) -> int:
     stated = str(element.getAttribute(name) or "1")
-    return min(int(stated), _MOST_REPEATED) if stated.isascii() and stated.isdigit() else 1
+    return int(stated) if stated.isascii() and stated.isdigit() and len(stated) < _MOST_DIGITS else 1
 
 
 def _named(root: Any, name: str) -> Iterator[Any]:

@@ -2,13 +2,16 @@
 
 import io
 import logging
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..content.aligned import may_be_aligned
+from ..content.headings import Headings, Letters, Line, lines_of
 from ..content.pdf_tables import Part, PdfTables, may_hold_tables
 from ..content.running_heads import running_heads
-from ..content.tables import table_blocks
+from ..content.tables import continued, table_blocks
 from ..document import Block, Document, Refused
 from ..text import one_line
 from . import LONGEST_TITLE, File, Parser
@@ -108,7 +111,8 @@ class _Reading:
             streams.append(stream.get_data())
             if sum(map(len, streams)) > _MOST_CONTENT:
                 raise Refused("limit", "it is a drawing of more than 2 MB")
-        if self._left and may_hold_tables(streams):
+        lines = tuple(_lines(page))
+        if self._left and (may_hold_tables(streams) or may_be_aligned([line.text for line in lines])):
             self._left -= 1
             try:
                 if found := self._tables.parts(number - 1):
@@ -117,19 +121,48 @@ class _Reading:
                 raise
             except Exception:  # noqa: BLE001 # a table that is not recognised is read as text
                 _LOG.debug("The tables of page %d are read as text.", number, exc_info=True)
-        return [Part(lines=tuple(page.extract_text().split("\n")))]
+        return [Part(lines=lines)]
+
+
+def _lines(page: "PageObject") -> Iterator[Line]:
+    """The lines of a page as pypdf reads them."""
+    pieces: list[Letters] = []
+
+    def visit(
+        text: str, outer: Sequence[float], inner: Sequence[float], font: Mapping[str, Any] | None, size: float
+    ) -> None:
+        scale = math.hypot(*inner[2:4]) * math.hypot(*outer[2:4])
+        pieces.append(Letters(text=text, size=abs(size) * scale, font=str((font or {}).get("/BaseFont", ""))))
+
+    text = page.extract_text(visitor_text=visit)
+    lines = list(lines_of(pieces))
+    if "\n".join(line.text for line in lines) == text:
+        return iter(lines)
+    return (Line(text=line) for line in text.split("\n"))
 
 
 def _blocks(pages: Mapping[int, Sequence[Part]], sections: Mapping[int, str]) -> Iterator[Block]:
     """Paragraphs and tables, without running heads and page numbers."""
-    lines = [[line for part in parts for line in part.lines] for parts in pages.values()]
+    lines = [[line.text for part in parts for line in part.lines] for parts in pages.values()]
+    headings = Headings(line for parts in pages.values() for part in parts for line in part.lines)
+    section: str | None = None
+    last: Sequence[str] = ()  # the rows of the table with which the text ends so far
     for (number, parts), heads in zip(pages.items(), running_heads(lines), strict=True):
         place = 0
+        above = last
         for part in parts:
             kept = [line for at, line in enumerate(part.lines, start=place) if at not in heads]
             place += len(part.lines)
-            for text in (*_paragraphs(kept), *table_blocks(part.rows)):
-                yield Block(text=text, section=sections.get(number), page=number)
+            rows = continued(above, part.rows) if above and part.rows else part.rows
+            if rows or any(line.text.strip() for line in kept):
+                above, last = (), rows
+            for is_heading, run in headings.split(kept):
+                texts = [_joined([line.translate(_LIGATURES) for line in run])] if is_heading else _paragraphs(run)
+                for text in texts:
+                    section = text if is_heading else section
+                    yield Block(text=text, section=sections.get(number) if sections else section, page=number)
+            for text in table_blocks(rows):
+                yield Block(text=text, section=sections.get(number) if sections else section, page=number)
 
 
 def _content_streams(page: "PageObject") -> Iterator[Any]:

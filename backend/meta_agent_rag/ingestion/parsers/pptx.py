@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..content import archive
-from ..content.tables import row_text, table_blocks
+from ..content.grid import Cell, grid_rows
+from ..content.tables import table_blocks
 from ..document import Block, Document
 from ..text import one_line
 from . import File, Parser
@@ -45,8 +46,7 @@ def _slide(slide: "Slide", number: int) -> Iterator[Block]:
         if heading is not None and shape.shape_id == heading.shape_id:
             continue
         if getattr(shape, "has_table", False):
-            rows = (row_text(cell.text for cell in row.cells) for row in shape.table.rows)
-            texts = list(table_blocks(rows))
+            texts = list(table_blocks(grid_rows(map(_cells, shape.table.rows))))
         else:
             texts = [shape.text_frame.text] if shape.has_text_frame else []
         yield from (Block(text=text, section=section or None, page=number) for text in texts if text.strip())
@@ -54,6 +54,11 @@ def _slide(slide: "Slide", number: int) -> Iterator[Block]:
         notes = slide.notes_slide.notes_text_frame.text
         if notes.strip():
             yield Block(text=notes, section=section or None, page=number)
+
+
+def _cells(row: Any) -> list[Cell]:
+    """The cells of a row that are not covered by merged cells."""
+    return [Cell(cell.text, cell.span_width, cell.span_height) for cell in row.cells if not cell.is_spanned]
 
 
 def _shapes(shapes: Any) -> Iterator[Any]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
 from pathlib import PurePath
 
 from ...errors import InputError
@@ -10,6 +11,9 @@ from .catalogue import DocumentRecord
 _MENTION = re.compile(r"(?<!\S)@(?:\"([^\"\n]+)\"|([\w][\w.-]*))")
 _PARTS = re.compile(r"[^\w]+|_")
 _MOST_LISTED = 8
+_MOST_MEANT = 3
+_CLOSE = 0.7
+"""The similarity from which a name is suggested for a misspelt one."""
 
 
 def documents_named(documents: Sequence[DocumentRecord], names: Iterable[str]) -> frozenset[str]:
@@ -50,17 +54,52 @@ def without_mentions(message: str) -> str:
     return " ".join(_MENTION.sub(" ", message).split()) if _MENTION.search(message) else message
 
 
-def _one(documents: Sequence[DocumentRecord], name: str) -> DocumentRecord:
+def document_named(documents: Sequence[DocumentRecord], name: str) -> DocumentRecord | None:
+    """The document with this title or file name in full, ignoring case. Raises `InputError` if it names several."""
+    found = _whole(documents, name)
+    if len(found) > 1:
+        raise InputError(
+            f"Several documents are named {name!r}: {_sources(found)}; give the id or the path of one of them."
+        )
+    return found[0] if found else None
+
+
+def suggestion(documents: Sequence[DocumentRecord], name: str) -> str:
+    """`did you mean 'a.pdf' or 'b.pdf'?` for a name that names no document; empty if none is similar."""
     wanted = _plain(name)
-    known = [(document, set(_names(document))) for document in documents]
-    whole = [document for document, names in known if wanted in names]
-    begun = [document for document, names in known if wanted and any(own.startswith(wanted) for own in names)]
-    found = whole or begun
-    if len(found) == 1:
-        return found[0]
-    if found:
+    known = {own: document for document in reversed(documents) for own in _names(document) if own}
+    begun = [own for own in known if wanted and (own.startswith(wanted) or wanted.endswith(f" {own}"))]
+    near = [*begun, *get_close_matches(wanted, known, n=_MOST_MEANT, cutoff=_CLOSE)]
+    meant = dict.fromkeys(PurePath(known[own].source).name or known[own].title for own in near)
+    return f"did you mean {' or '.join(map(repr, list(meant)[:_MOST_MEANT]))}?" if meant else ""
+
+
+def begun_with(documents: Sequence[DocumentRecord], name: str) -> DocumentRecord | None:
+    """The document whose title or file name begins so. Raises `InputError` if it could be several."""
+    wanted = _plain(name)
+    found = [document for document in documents if wanted and any(own.startswith(wanted) for own in _names(document))]
+    if len(found) > 1:
         raise InputError(f"Several documents are named {name!r}: {_listed(found)}; give more of the name.")
-    raise InputError(f"No document is named {name!r}; choose from: {_listed(documents)}.")
+    return found[0] if found else None
+
+
+def _one(documents: Sequence[DocumentRecord], name: str) -> DocumentRecord:
+    whole = _whole(documents, name)
+    found = begun_with(whole or documents, name)
+    if found is None:
+        raise InputError(f"No document is named {name!r}; choose from: {_listed(documents)}.")
+    return found
+
+
+def _whole(documents: Sequence[DocumentRecord], name: str) -> list[DocumentRecord]:
+    wanted = _plain(name)
+    return [document for document in documents if wanted and wanted in set(_names(document))]
+
+
+def _sources(documents: Sequence[DocumentRecord]) -> str:
+    more = len(documents) - _MOST_LISTED
+    shown = [f"{document.source} ({document.id})" for document in documents[:_MOST_LISTED]]
+    return ", ".join([*shown, *([f"and {more} more"] if more > 0 else [])])
 
 
 def _names(document: DocumentRecord) -> Iterator[str]:

@@ -1,0 +1,203 @@
+"""Tables of all formats: merged cells, captions, empty cells and repeated headers."""
+
+import io
+
+import docx
+import openpyxl
+import pptx
+import pytest
+
+from meta_agent_rag.grounding.support.tables import lines
+from meta_agent_rag.ingestion.chunkers import ChunkingOptions, prepared
+from meta_agent_rag.ingestion.content.grid import Cell, grid_rows
+from meta_agent_rag.ingestion.content.tables import continued, row_text, table_blocks
+from meta_agent_rag.ingestion.parsers import File
+from meta_agent_rag.ingestion.reading import read_document
+from tests.files import opendocument, pdf, workbook
+
+SALES = [["Town", "Sales", ""], ["", "2020", "2021"], ["Aber", "5", "6"], ["Brun", "7", "8"], ["", "9", "10"]]
+MERGED = ((0, 0, 1, 0), (0, 1, 0, 2), (3, 0, 4, 0))
+"""First row and column, last row and column."""
+SPREAD = "Town | Sales 2020 | Sales 2021\nAber | 5 | 6\nBrun | 7 | 8\nBrun | 9 | 10"
+HTML = """<table><caption>Boats</caption><tr><th rowspan=2>Town<th colspan=2>Sales<tr><th>2020<th>2021
+<tr><td>Aber<td>5<td>6<tr><td rowspan=2>Brun<td>7<td>8<tr><td>9<td>10</table>"""
+
+
+def texts(name: str, content: bytes) -> list[str]:
+    return [block.text for block in read_document(File(name=name, content=content)).blocks]
+
+
+def word() -> bytes:
+    document, stream = docx.Document(), io.BytesIO()
+    table = document.add_table(rows=5, cols=3)
+    for row, cells in enumerate(SALES):
+        for column, text in enumerate(cells):
+            table.cell(row, column).text = text
+    for top, left, bottom, right in MERGED:
+        merged = table.cell(top, left).merge(table.cell(bottom, right))
+        merged.text = SALES[top][left]
+    document.save(stream)
+    return stream.getvalue()
+
+
+def presentation() -> bytes:
+    shown, stream, size = pptx.Presentation(), io.BytesIO(), pptx.util.Inches(1)
+    table = shown.slides.add_slide(shown.slide_layouts[6]).shapes.add_table(5, 3, size, size, size, size).table
+    for row, cells in enumerate(SALES):
+        for column, text in enumerate(cells):
+            table.cell(row, column).text = text
+    for top, left, bottom, right in MERGED:
+        table.cell(top, left).merge(table.cell(bottom, right))
+    shown.save(stream)
+    return stream.getvalue()
+
+
+def spreadsheet() -> bytes:
+    book, stream = openpyxl.Workbook(), io.BytesIO()
+    sheet = book.worksheets[0]
+    for cells in SALES:
+        sheet.append([text or None for text in cells])
+    for top, left, bottom, right in MERGED:
+        sheet.merge_cells(None, top + 1, left + 1, bottom + 1, right + 1)
+    book.save(stream)
+    return stream.getvalue()
+
+
+def open_text() -> bytes:
+    covered, rows = "<table:covered-table-cell/>", []
+    spans = {
+        (
+            top,
+            left,
+        ): f' table:number-rows-spanned="{bottom - top + 1}" table:number-columns-spanned="{right - left + 1}"'
+        for top, left, bottom, right in MERGED
+    }
+    for row, cells in enumerate(SALES):
+        inner = [
+            f"<table:table-cell{spans.get((row, column), '')}><text:p>{text}</text:p></table:table-cell>"
+            if text
+            else covered
+            for column, text in enumerate(cells)
+        ]
+        rows.append(f"<table:table-row>{''.join(inner)}</table:table-row>")
+    return opendocument(f"<table:table>{''.join(rows)}</table:table>")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.html", HTML.encode()), ("a.docx", word()), ("a.pptx", presentation()), ("a.xlsx", spreadsheet()),
+        ("a.odt", open_text()),
+    ],
+)  # fmt: skip
+def test_merged_cells_stand_in_every_place_that_they_span(name: str, content: bytes) -> None:
+    assert texts(name, content)[-1] == SPREAD
+
+
+def test_a_caption_is_a_block_of_its_own() -> None:
+    assert texts("a.html", HTML.encode()) == ["Boats", SPREAD]
+
+
+def test_absurd_spans_are_limited() -> None:
+    cell = '<td colspan="99999" rowspan="99999">x</td>'
+    (text,) = texts("a.html", f"<table>{f'<tr>{cell * 3}</tr>' * 300}</table>".encode())[:1]
+    assert text.startswith("x | x | x")
+    rows = grid_rows([[Cell("x", 10**9, 10**9)] for _ in range(9_000)])
+    assert sum(map(len, rows)) < 9_000 * 300
+    assert grid_rows([[Cell("a", 10**9, 10**9)], [Cell("b")]]) == ["a", "a | b"]
+
+
+def test_long_texts_are_not_repeated_and_a_heading_within_a_table_stands_once() -> None:
+    rows = [[Cell("x" * 300, 1, 2), Cell("1")], [Cell("2")], [Cell("North", 2)]]
+    assert grid_rows(rows) == [f"{'x' * 300} | 1", "|  | 2", "North |  |"]
+
+
+def test_the_second_row_is_joined_with_a_header_only_if_it_names_columns() -> None:
+    assert grid_rows([[Cell("Town"), Cell("Contact", 2)], [Cell("Aber"), Cell("Ann"), Cell("Bo")]]) == [
+        "Town | Contact | Contact", "Aber | Ann | Bo",
+    ]  # fmt: skip
+    assert grid_rows([[Cell("Total", 2), Cell("7")], [Cell("3"), Cell("4"), Cell("7")]])[1] == "3 | 4 | 7"
+
+
+def test_empty_cells_at_the_edges_are_kept() -> None:
+    rows = [["Town", "2020", "2021"], ["Aber", "5", ""], ["", "", "6"]]
+    text = "\n".join(map(row_text, rows))
+    assert text == "Town | 2020 | 2021\nAber | 5 |  |\n|  |  | 6"
+    assert [line.text for line in lines(text)][1:] == ["Town = Aber; 2020 = 5", "2021 = 6"]
+    assert texts("a.xlsx", workbook({"Sheet": [["Town", "2020", "2021"], ["Aber", 5], ["Brun", 7, 8]]})) == [
+        "Town | 2020 | 2021\nAber | 5 |  |\nBrun | 7 | 8"
+    ]
+
+
+def test_the_title_above_a_header_is_repeated_with_it() -> None:
+    rows = ["Sales of boats", "Town | Boats", *(f"Town {number} | {number}" for number in range(90))]
+    blocks = list(table_blocks(rows))
+    assert len(blocks) > 2
+    assert all(block.startswith("Sales of boats\nTown | Boats\nTown ") for block in blocks)
+    assert list(table_blocks(["One line.", "Another."])) == ["One line.\nAnother."]
+
+
+PLANTS = [["Plant", "Colour", "Boats"], *([f"P{n}", f"colour{n}", str(100 + n)] for n in range(70))]
+
+
+def test_a_table_that_continues_on_the_next_page_keeps_its_header() -> None:
+    split = {0: PLANTS[:26], 1: PLANTS[26:52], 2: [PLANTS[0], *PLANTS[52:]]}
+    document = read_document(File(name="a.pdf", content=pdf([["Plants."], [], []], tables=split, below="")))
+    tables = [block.text for block in document.blocks if "|" in block.text]
+    rows = [row for table in tables for row in table.split("\n")]
+    assert {table.split("\n")[0] for table in tables} == {"Plant | Colour | Boats"}
+    assert [row for row in rows if not row.startswith("Plant ")] == [" | ".join(row) for row in PLANTS[1:]]
+
+
+def test_only_the_same_table_is_continued() -> None:
+    before = ["Plant | t", "Quay | 5"]
+    assert continued(before, ["Harbour | 7"]) == ["Plant | t", "Harbour | 7"]
+    assert continued(before, ["Harbour | "]) == ["Plant | t", "Harbour | "]
+    for other in (["Plant | t", "Harbour | 7"], ["Town | people", "Aber | 9"], ["Harbour | 7 | 8"], ["Harbour"]):
+        assert continued(before, other) == other
+
+
+@pytest.mark.parametrize("chunker", ["characters", "sentence"])
+def test_no_passage_begins_within_a_table(chunker: str) -> None:
+    book = workbook({"Plants": PLANTS})
+    cut = prepared(ChunkingOptions(chunker=chunker, token_limit=256)).cut
+    for words in ("", "The plants of the north are many. " * 9):
+        page = (
+            f"<p>{words}</p><table>{''.join(f'<tr><td>{a}<td>{b}<td>{c}' for a, b, c in PLANTS)}</table><p>End of it."
+        )
+        for name, content in (("a.xlsx", book), ("a.html", page.encode())):
+            passages = list(cut(read_document(File(name=name, content=content)), "d"))
+            assert len(passages) >= 2
+            for passage in passages:
+                start = passage.text.partition(" | ")[0]
+                assert start == "Plant" or start.startswith("The plants") or "|" not in passage.text
+                assert passage.text.count("Plant | ") >= min(1, passage.text.count("| colour"))
+
+
+HARBOURS = [["Harbour", "Boats", "Depth (m)"], ["Nord", "14", "7.5"], ["Sued", "", "6.1"], ["West Kai", "9", "12.0"]]
+
+
+@pytest.mark.parametrize("rules", ["horizontal", "none"])
+def test_a_pdf_table_without_vertical_rules_keeps_its_cells(rules: str) -> None:
+    found = texts("a.pdf", pdf([["The harbours of the north:"]], tables={0: HARBOURS}, rules=rules))
+    assert found == [
+        "The harbours of the north:",
+        "Harbour | Boats | Depth (m)\nNord | 14 | 7.5\nSued |  | 6.1\nWest Kai | 9 | 12.0",
+        "Below the table.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [["1 Introduction", "3"], ["2 Methods", "9"], ["3 Results", "14"], ["4 Discussion", "21"]],
+        [["Contents", "Page"], ["Boats ......", "3"], ["Harbours ......", "9"], ["Index ......", "14"]],
+        [["Harbour Board", "Tel. 01234 567"], ["12 Quay Street", "Fax 01234 568"], ["Nordhafen 12345", "a@b.example"]],
+        [["The mole was begun in", "In 1914 there were 22"], ["1901 and finished by", "boats, of which 9 were"],
+         ["the town in 1904, for", "lost in the storm of"], ["it had no 14 metres.", "1916, as was the mole."]],
+        [["Yes", "No"], ["Perhaps 1", "Never 2"], ["Often 3", "Seldom 4"], ["2 more", "3 more"]],
+    ],
+    ids=["contents", "contents with leaders", "address", "two columns", "words"],
+)  # fmt: skip
+def test_other_text_in_columns_is_not_a_table(rows: list[list[str]]) -> None:
+    assert all("|" not in text for text in texts("a.pdf", pdf([["Words."]], tables={0: rows}, rules="none")))
