@@ -25,6 +25,7 @@ from ..settings import Settings
 from .answers import reply_phrase
 from .companion import Companion, GroundedReply
 from .history import History
+from .intent import read_intent
 from .own_files import check_files, files_of
 from .sessions import Said, Sessions, Stored, open_sessions
 from .socratic.coach import Coach, CoachReply
@@ -82,7 +83,8 @@ class Study:
         """
         before = self.history, self.sources
         text, documents = addressed(message, await self.documents() if "@" in message else ())
-        turn = await self.conversation.reply(text, documents=documents)
+        wants_documents = read_intent(message).intent == "documents"
+        turn = await self.conversation.reply(message if wants_documents else text, documents=documents)
         self.calls.extend(turn.calls)
         if isinstance(turn.reply, GroundedReply):
             self.calls.extend(turn.reply.grounded.calls)
@@ -281,6 +283,7 @@ async def open_study(
                 socratic=held,
                 teacher=companion.as_teacher(),
                 coach=coach,
+                list_documents=partial(asyncio.to_thread, retriever.corpus.catalogue.documents),
             ),
             sessions=sessions,
             sources=stored.sources if stored is not None else (),

@@ -32,12 +32,22 @@ def addressed(message: str, documents: Sequence[DocumentRecord]) -> tuple[str, f
 
     Addresses such as `a@b.example` are left unchanged. Raises the errors of `documents_named`.
     """
-    names = [quoted or plain.rstrip(".") for quoted, plain in _MENTION.findall(message)]
+    names = mentions(message)
     if not names:
         if message.strip() == "@":
             raise InputError("Write a document's name after @, as in @handbook, and then the question.")
         return message, frozenset()
-    return " ".join(_MENTION.sub(" ", message).split()), documents_named(documents, names)
+    return " ".join(without_mentions(message).split()), documents_named(documents, names)
+
+
+def without_mentions(message: str) -> str:
+    """A message without its `@name`s, whether or not documents have these names."""
+    return _MENTION.sub(" ", message)
+
+
+def mentions(message: str) -> list[str]:
+    """The names after @ in a message, in order, without quotation marks."""
+    return [quoted or plain.rstrip(".") for quoted, plain in _MENTION.findall(message)]
 
 
 def _one(documents: Sequence[DocumentRecord], name: str) -> DocumentRecord:
