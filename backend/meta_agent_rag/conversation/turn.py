@@ -35,12 +35,14 @@ class TurnReply:
     """An answerer's result: the text to show, and the bare answer.
 
     `kind` marks the exchange in the history if the mode does not; a reply that is not `remembered` is a notice.
+    `topic` is the coach's: the chosen one, else the nearest one, else that of the conversation so far.
     """
 
     text: str
     short_answer: str = ""
     kind: str = ""
     remembered: bool = True
+    topic: str = ""
 
 
 class Answerer(Protocol):
@@ -210,6 +212,7 @@ class Conversation:
             standalone=standalone,
             mode=answer.kind or socratic.mode,
             short_answer=answer.short_answer,
+            topic=answer.topic,
         )
         within = bounded(longer, self.limits)
         self.history = within.history

@@ -95,7 +95,7 @@ async def _replied(task: _Task, before: History | None) -> Result:
         reply = await _coached(task, history)
         if reply.remembered:
             exchange = {"question": asked.question, "answer": reply.text, "standalone": asked.question}
-            await _remember(task.service, record, **exchange, mode=reply.kind)
+            await _remember(task.service, record, **exchange, mode=reply.kind, topic=reply.topic)
         return reply
     if record.corpus is not None:
         served(task.service, record.corpus)  # an unknown corpus is an error for any message
