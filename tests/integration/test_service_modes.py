@@ -116,3 +116,13 @@ async def test_custom_coach_replies_are_used_over_http(tmp_path: Path) -> None:
     (own / "replies.yaml").write_text("thanks: Any time.\n", "utf-8")
     async with running(tmp_path, f"COACH_DIR={own}", model=ScriptedModel(SCRIPT)) as service:
         assert (await service.ask(question="Thanks!")).json()["answer"] == "Any time."
+
+
+async def test_small_talk_to_the_coach_costs_no_call_over_http(tmp_path: Path) -> None:
+    model = ScriptedModel({**SCRIPT, "coach": reply(COUNTER_QUESTION)})
+    async with running(tmp_path, "SCOPE_THRESHOLD=-1", model=model) as service:
+        await service.ask(mode="coach", session="one")
+        calls = len(model.requests)
+        thanked = (await service.ask(question="Thanks!", mode="coach", session="one")).json()
+        assert (thanked["answer"], thanked["stop_reason"]) == ("You are welcome.", "pleasantry")
+        assert len(model.requests) == calls

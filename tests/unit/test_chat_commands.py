@@ -39,6 +39,10 @@ async def shell(folder: Path, **model: str) -> AsyncIterator[Shell]:
         yield Shell(study=study, settings=load(), load=load, screen=Screen())
 
 
+async def declined(question: str) -> bool:
+    return "1 question" not in question
+
+
 def test_every_command_is_described_and_has_a_unique_name() -> None:
     names = [command.name for command in COMMANDS]
     wanted = {
@@ -91,7 +95,10 @@ async def test_commands_report_what_they_did(tmp_path: Path, capsys: pytest.Capt
         assert await run_command(talk, " /QUIT ") == Leave()
         assert isinstance(await run_command(talk, "/claims strict"), Reopen)
         talk.study.conversation.history = history_of("In Oslo.")
+        talk.confirmed = declined
         await run_command(talk, "/reset")
+        assert talk.study.history.turns == 1
+        await run_command(talk, "/reset --yes")
         assert talk.study.history.is_empty
     shown = capsys.readouterr().out
     for part in (

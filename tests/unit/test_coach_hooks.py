@@ -43,7 +43,7 @@ def cases(hook: str, *names: str) -> Sequence[Any]:
 class DistantScope:
     """A scope that every message is far from."""
 
-    async def score(self, message: str, topic: str = "") -> ScopeScore | None:
+    async def score(self, message: str, topic: str = "", *, asked: str = "") -> ScopeScore | None:
         return ScopeScore(topic=topic or "sundials", score=0.04, threshold=0.15)
 
 

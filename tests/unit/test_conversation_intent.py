@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,6 +37,11 @@ CONTENT = sorted({word for text in QUESTIONS for word in words(text)} - POLITE_W
         ("Can I ask you something?", "may_i"),
         ("Sorry, my bad", "apology"),
         ("very good", "praise"),
+        ("Cool, that helps", "praise"),
+        ("\U0001f44d", "acknowledgement"),
+        ("\U0001f64f\U0001f3fd !", "thanks"),
+        ("\U0001f914", "emoji"),
+        (":-)", "acknowledgement"),
         ("OK.", "acknowledgement"),
         ("that\u2019s all", "farewell"),
     ],
@@ -110,7 +116,7 @@ def test_off_topic_requests_are_recognised(message: str, kind: str) -> None:
         "What did the council discuss?",
         "help me understand the treaty",
         "",
-        "\U0001f44d",
+        "\U0001f4c41?",
         "thanks " * 300,
         "thanks" + " " * 3000 + "who built the tower?",
     ],
@@ -184,6 +190,10 @@ def test_forgotten_turns_are_not_invented() -> None:
         ("谢谢", "thanks", "不客气。"),
         ("Спасибо большое", "thanks", "Пожалуйста."),
         ("Au revoir", "farewell", "Au revoir."),
+        ("Tack så mycket", "thanks", "Varsågod."),
+        ("شكرا", "thanks", "عفوا."),
+        ("धन्यवाद", "thanks", "आपका स्वागत है।"),
+        ("kiitos", "thanks", "Ole hyvä."),
         ("Wie geht es Ihnen?", "how_are_you", "Danke, gut. Was möchten Sie aus den Dokumenten wissen?"),
     ],
 )
@@ -204,3 +214,26 @@ def test_small_talk_is_recognised_in_other_languages(message: str, kind: str, re
 )
 def test_a_question_in_another_language_is_a_question(message: str) -> None:
     assert read_intent(message) == QUESTION
+
+
+REQUESTS: dict[str, list[str]] = yaml.safe_load(
+    (Path(__file__).parents[1] / "coaching" / "requests.yaml").read_text("utf-8")
+)
+
+
+@pytest.mark.parametrize("kind", ["list", "overview"])
+def test_requests_for_the_documents_are_recognised(kind: str) -> None:
+    read = {message: read_intent(message) for message in REQUESTS[kind]}
+    missed = [message for message, one in read.items() if (one.intent, one.kind) != ("documents", kind)]
+    assert len(missed) <= 0.1 * len(read), missed
+
+
+def test_small_talk_in_unlisted_wordings_is_recognised_and_questions_are_not() -> None:
+    missed = [message for message in REQUESTS["pleasantry"] if read_intent(message).intent != "pleasantry"]
+    assert len(missed) <= 0.3 * len(REQUESTS["pleasantry"]), missed
+    assert [message for message in REQUESTS["question"] if read_intent(message) != QUESTION] == []
+
+
+def test_an_overview_is_of_all_documents_or_of_those_named() -> None:
+    assert read_intent("Give me an overview of all documents").every
+    assert not read_intent("Fasse @tide zusammen").every

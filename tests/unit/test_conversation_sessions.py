@@ -215,7 +215,7 @@ async def test_conversations_of_version_0_1_are_migrated(tmp_path: Path, caplog:
             assert await sessions.unused_since(datetime(2026, 10, 3, tzinfo=UTC)) == ["talk"]
             assert await sessions.unused_since(datetime(2026, 10, 2, tzinfo=UTC)) == []
     assert ForeignObject.alive == before
-    assert rows(tmp_path, "SELECT name FROM sqlite_master WHERE type = 'table'") == [("sessions",), ("transcripts",)]
+    assert rows(tmp_path, "SELECT name FROM sqlite_master WHERE type = 'table'") == [("sessions",), ("spoken",)]
     said = "2 conversations of an earlier version cannot be read."
     assert [record.getMessage() for record in caplog.records].count(said) == 1
 
@@ -323,14 +323,15 @@ async def test_a_study_resumes_where_it_stopped(tmp_path: Path) -> None:
         assert third.sources == ()
 
 
-async def test_failed_turns_and_turns_without_documents_are_not_stored(tmp_path: Path) -> None:
+async def test_failed_turns_are_not_stored_and_small_talk_only_in_the_transcript(tmp_path: Path) -> None:
     model = ScriptedModel({"write": RefusedError("busy")})
     async with study(tmp_path, model) as talk:
         with pytest.raises(MetaRagError, match="busy"):
             await talk.reply("Where was Mira Holt born?")
+        assert await talk.sessions.load("talk") is None
         await talk.reply("Thanks!")
         assert talk.history == History()
-        assert await talk.sessions.load("talk") is None
+        assert [(one.turn, one.question) for one in await talk.said()] == [(0, "Thanks!")]
 
 
 @pytest.mark.slow

@@ -1,7 +1,9 @@
 """What a study session stores, whatever interrupts a turn."""
 
 import asyncio
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +12,10 @@ import pytest
 from meta_agent_rag.conversation.history import History
 from meta_agent_rag.conversation.sessions import Said, Sessions, Stored, open_sessions
 from meta_agent_rag.conversation.study import open_study, session_name
+from meta_agent_rag.conversation.transcript import as_markdown
+from meta_agent_rag.conversation.turn import LONGEST_MESSAGE
 from meta_agent_rag.errors import InputError, StorageError
+from meta_agent_rag.service.schemas import QUESTION_CHARACTERS
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import settings_in
 
@@ -25,9 +30,14 @@ class PausingSessions(Sessions):
     begun: asyncio.Event
 
     async def change(
-        self, name: str, change: Callable[[Stored | None], Stored], said: Said | None = None
+        self,
+        name: str,
+        change: Callable[[Stored | None], Stored],
+        said: Said | None = None,
+        *,
+        remembered: bool = True,
     ) -> tuple[Stored | None, Stored]:
-        done = await super().change(name, change, said)
+        done = await super().change(name, change, said, remembered=remembered)
         self.begun.set()
         await asyncio.sleep(0.2)
         return done
@@ -118,3 +128,38 @@ async def test_new_chats_about_different_corpora_cannot_share_a_session(tmp_path
 async def test_the_default_session_exists_for_the_longest_corpus_name(tmp_path: Path) -> None:
     async with open_sessions(tmp_path) as sessions:
         assert await sessions.load(session_name(None, "a" * 64)) is None
+
+
+async def test_the_saved_conversation_contains_small_talk_in_order_with_modes(tmp_path: Path) -> None:
+    async with open_study(settings_in(tmp_path, *HASHED), transport=ScriptedModel({})) as study:
+        messages = ["Hello", "Who designed the Pennant Bridge?", "Thanks!", "Which documents do you have?"]
+        for message in messages:
+            await study.reply(message)
+        await study.hold(mode="teacher")
+        await study.reply("Who built the mill?")
+        assert [(one.turn, one.mode) for one in await study.said()] == [
+            (0, ""),
+            (1, ""),
+            (0, ""),
+            (0, ""),
+            (2, "teacher"),
+        ]
+        text = as_markdown(study.name, study.corpus, study.history, await study.said(), study.sources)
+        headings = [line for line in text.splitlines() if line[:4] in {f"## {number}" for number in range(1, 10)}]
+        assert headings[0] == "## 1. Hello (plain)"
+        assert headings[4] == "## 5. Who built the mill? (teacher)"
+        assert "Documents:\n- " in text
+        with pytest.raises(InputError, match="The message has 1001 characters; use at most 1000"):
+            await study.reply("a" * 1001)
+
+
+async def test_transcripts_of_an_earlier_version_are_imported(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "sessions.sqlite")) as connection, connection:
+        connection.execute("CREATE TABLE transcripts (name, turn, question, answer, sources)")
+        connection.execute("INSERT INTO transcripts VALUES ('x', 2, 'q', 'a', '[]')")
+    async with open_sessions(tmp_path) as sessions:
+        assert [(one.turn, one.question, one.mode) for one in await sessions.said("x")] == [(2, "q", "")]
+
+
+def test_a_message_is_limited_like_a_question_to_the_service() -> None:
+    assert LONGEST_MESSAGE == QUESTION_CHARACTERS

@@ -1,17 +1,50 @@
 """Replies to messages that need no document: phrases from YAML, and the history."""
 
+from collections.abc import Sequence
 from string import Template
 
 from ..discovery import named
+from ..retrieval.corpus.catalogue import DocumentRecord
+from ..text.names import words
+from .documents import document_lines
 from .history import Exchange, History
 from .intent import Interpretation
 from .own_files import folder_in_use, rows_of
+from .words import conversation_words, phrase_at
+
+_COURTESIES = frozenset({"farewell", "thanks", "how_are_you", "greeting"})
 
 
 def reply_phrase(key: str, **values: object) -> str:
     """The phrase of that key, filled with values. Raises `UnknownNameError`."""
     text = named("phrase", key, rows_of("replies", folder_in_use()))
     return Template(text.strip()).safe_substitute({name: str(value) for name, value in values.items()})
+
+
+def answer_about_documents(reading: Interpretation, documents: Sequence[DocumentRecord]) -> str:
+    """A list of the documents; for an overview, also where to ask for one."""
+    listed = [reading.reply, *document_lines(documents)] if documents else [reply_phrase("documents_none")]
+    note = "overview_elsewhere" if reading.kind == "overview" else "documents_mention"
+    return "\n\n".join(["\n".join(listed), reply_phrase(note)])
+
+
+def answered_before_the_coach(reading: Interpretation, message: str, history: History) -> bool:
+    """Is a message in coaching not for the coach: about the conversation or the list of documents, or small talk?
+
+    "Help" and "who are you" are addressed to the coach. After the coach's question, a pleasantry that could be the
+    learner's answer ("yes, thanks", "good") is one.
+    """
+    if reading.intent == "conversation":
+        return reading.kind != "capabilities"
+    if reading.intent == "documents":
+        return reading.kind == "list"
+    if reading.intent != "pleasantry":
+        return False
+    if not (history.exchanges and history.exchanges[-1].is_coaching):
+        return True
+    said, known = words(message), conversation_words()
+    may_answer = any(phrase_at(said, place, known.answers) for place in range(len(said)))
+    return bool(reading.kinds & _COURTESIES) and not may_answer
 
 
 def answer_without_documents(reading: Interpretation, history: History) -> str:

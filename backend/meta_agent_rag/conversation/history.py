@@ -29,7 +29,8 @@ class Exchange:
 
     `question` is in the user's own words, `standalone` its self-contained form, `turn` counts
     the questions of the conversation from 1. `mode` says who answered: `teacher`, `coach`, `hint` if the coach
-    broke a deadlock, empty for the plain companion. `short_answer` is the bare answer, if there was one.
+    broke a deadlock, empty for the plain companion. `short_answer` is the bare answer, if there was one. `topic`
+    is that of the coach's reply, if known.
     """
 
     question: str
@@ -38,6 +39,7 @@ class Exchange:
     turn: NonNegativeInt
     mode: str = ""
     short_answer: str = ""
+    topic: str = ""
 
     @property
     def is_coaching(self) -> bool:
@@ -63,12 +65,17 @@ class History:
         return not self.summary and not self.exchanges
 
     @property
+    def topic(self) -> str:
+        """The latest topic of the coach's replies; empty if none is known."""
+        return next((exchange.topic for exchange in reversed(self.exchanges) if exchange.topic), "")
+
+    @property
     def text(self) -> str:
         """Everything remembered, for word look-ups."""
         return "\n".join([self.summary, *(part for exchange in self.exchanges for part in _said(exchange))])
 
     def with_exchange(
-        self, *, question: str, answer: str, standalone: str, mode: str = "", short_answer: str = ""
+        self, *, question: str, answer: str, standalone: str, mode: str = "", short_answer: str = "", topic: str = ""
     ) -> "History":
         """The history plus one exchange, its texts cut to `LONGEST_TEXT`."""
         exchange = Exchange(
@@ -78,6 +85,7 @@ class History:
             turn=self.turns + 1,
             mode=mode,
             short_answer=clipped(encodable(short_answer), LONGEST_TEXT),
+            topic=encodable(topic),
         )
         return self.continued(exchange)
 

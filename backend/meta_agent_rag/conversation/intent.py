@@ -6,19 +6,24 @@ leaving a question unanswered costs more than a search that finds nothing.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+import regex
+
 from ..text.names import words
+from .documents import read_document_request
 from .words import Patterns, Pleasantry, Words, conversation_words, phrase_at, without_courtesy
 
-Intent: TypeAlias = Literal["question", "pleasantry", "off_topic", "conversation"]
+Intent: TypeAlias = Literal["question", "pleasantry", "off_topic", "conversation", "documents"]
 
 _LONGEST = 40
 """The most words; a longer message is a question for the documents."""
 
 _LONGEST_TEXT = 2000
 
+_EMOJI = regex.compile(r"[\p{Extended_Pictographic}\p{Emoji_Modifier}\p{Regional_Indicator}\u200d\ufe0f\s!.]+")
+_SMILEY = re.compile(r"\s*(?:[:;=]-?[)DPp]+|\^_?\^|<3)\s*")
 _SENTENCE_BREAK = re.compile(r"[.!?;]+\s+")
 
 
@@ -26,12 +31,16 @@ _SENTENCE_BREAK = re.compile(r"[.!?;]+\s+")
 class Interpretation:
     """What a message wants; `kind` identifies the phrase that answers it, and is empty for a question.
 
-    `reply` is the phrase itself for small talk in a language other than English.
+    `reply` is the phrase itself for small talk in a language other than English, or what introduces a list of
+    documents. `kinds` are those of all pleasantries in the message. For the intent `documents`, `kind` is `list` or
+    `overview`, and `every` says that an overview is of all documents.
     """
 
     intent: Intent
     kind: str = ""
     reply: str = ""
+    kinds: frozenset[str] = field(default=frozenset(), compare=False)
+    every: bool = False
 
 
 QUESTION = Interpretation(intent="question")
@@ -45,12 +54,21 @@ def read_intent(message: str) -> Interpretation:
     >>> read_intent("What have we discussed?").kind, read_intent("Write me a poem about the sea.").intent
     ('discussed', 'off_topic')
     """
+    known = conversation_words()
+    if len(message) <= _LONGEST_TEXT and (kind := _emoji(message, known)):
+        return Interpretation(intent="pleasantry", kind=kind, kinds=frozenset({kind}))
     said = words(message) if len(message) <= _LONGEST_TEXT else []
     if not said or len(said) > _LONGEST:
         return QUESTION
-    known = conversation_words()
-    if found := _pleasantry(said, message, known):
-        return Interpretation(intent="pleasantry", kind=found.kind, reply=found.reply)
+    if found := _pleasantries(said, message, known):
+        kinds = frozenset(each.kind for each in found)
+        return Interpretation(intent="pleasantry", kind=found[0].kind, reply=found[0].reply, kinds=kinds)
+    if wanted := read_document_request(message):
+        return Interpretation(intent="documents", kind=wanted.kind, reply=wanted.reply, every=wanted.every)
+    return _other_request(said, message, known)
+
+
+def _other_request(said: Sequence[str], message: str, known: Words) -> Interpretation:
     for text in dict.fromkeys((" ".join(said), " ".join(said[without_courtesy(said)]))):
         if kind := _kind(text, known.about_conversation):
             return Interpretation(intent="conversation", kind=kind)
@@ -59,8 +77,17 @@ def read_intent(message: str) -> Interpretation:
     return QUESTION
 
 
-def _pleasantry(said: Sequence[str], message: str, known: Words) -> Pleasantry | None:
-    """The pleasantry of a message that consists only of pleasantries and fillers; of several, the first by kind."""
+def _emoji(message: str, known: Words) -> str:
+    """The kind of a message of emoji alone; empty for any other."""
+    if _SMILEY.fullmatch(message):
+        return "acknowledgement"
+    if not message.strip(" \n!.") or not _EMOJI.fullmatch(message):
+        return ""
+    return next((kind for kind, signs in known.emoji for sign in message if sign in signs), "emoji")
+
+
+def _pleasantries(said: Sequence[str], message: str, known: Words) -> list[Pleasantry]:
+    """The pleasantries of a message that consists only of them and fillers, ordered by kind; else an empty list."""
     found: list[Pleasantry] = []
     place = 0
     while place < len(said):
@@ -70,13 +97,13 @@ def _pleasantry(said: Sequence[str], message: str, known: Words) -> Pleasantry |
         if size:
             found.append(longest)
         elif not filler:
-            return None
+            return []
         place += size or filler
     begins_with_one = any(phrase_at(said, 0, each.phrases) for each in known.pleasantries)
     asked = message.rstrip().endswith(("?", "\uff1f")) or (said[0] in known.asking and not begins_with_one)
     if asked and not all(each.may_ask for each in found):
-        return None
-    return next((each for each in known.pleasantries if each in found), None)
+        return []
+    return [each for each in known.pleasantries if each in found]
 
 
 def _kind(text: str, patterns: Patterns) -> str:
@@ -92,4 +119,4 @@ def _off_topic(text: str, message: str, known: Words) -> str:
 
 def _sentences_that_want_something(message: str, known: Words) -> int:
     pieces = [(piece, words(piece)) for piece in _SENTENCE_BREAK.split(message)]
-    return len([said for piece, said in pieces if said and not _pleasantry(said, piece, known)])
+    return len([said for piece, said in pieces if said and not _pleasantries(said, piece, known)])

@@ -27,8 +27,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,71}")
 """As long as `default-` and the longest name of a corpus."""
 _TABLE = "CREATE TABLE IF NOT EXISTS sessions (name TEXT PRIMARY KEY, saved TEXT NOT NULL, stored TEXT NOT NULL)"
 _TRANSCRIPT = (
-    "CREATE TABLE IF NOT EXISTS transcripts (name TEXT NOT NULL, turn INTEGER NOT NULL, question TEXT NOT NULL, "
-    "answer TEXT NOT NULL, sources TEXT NOT NULL, PRIMARY KEY (name, turn)) WITHOUT ROWID"
+    "CREATE TABLE IF NOT EXISTS spoken (name TEXT NOT NULL, place INTEGER NOT NULL, turn INTEGER NOT NULL, "
+    "mode TEXT NOT NULL, question TEXT NOT NULL, answer TEXT NOT NULL, sources TEXT NOT NULL, "
+    "PRIMARY KEY (name, place)) WITHOUT ROWID"
 )
 _BUSY_SECONDS = 5.0
 
@@ -61,12 +62,16 @@ _STORED = TypeAdapter(Stored)
 
 @dataclass(frozen=True, kw_only=True)
 class Said:
-    """A question and its answer as shown, with the cited places, one per line."""
+    """A message and its answer as shown, with the cited places, one per line.
+
+    `turn` is 0 for one that is not remembered, such as small talk. `mode` is as in `Exchange`.
+    """
 
     question: str
     answer: str
     sources: tuple[str, ...] = ()
     turn: int = 0
+    mode: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,11 +101,17 @@ class Sessions:
         await self._run(lambda connection: _save(connection, name, stored))
 
     async def change(
-        self, name: str, change: Callable[[Stored | None], Stored], said: Said | None = None
+        self,
+        name: str,
+        change: Callable[[Stored | None], Stored],
+        said: Said | None = None,
+        *,
+        remembered: bool = True,
     ) -> tuple[Stored | None, Stored]:
         """Replace a conversation with the result of `change`, in one transaction; returns both.
 
-        `said` is added to the transcript as the latest turn. Raises the same errors as `load`.
+        `said` is added to the transcript, as the latest turn unless it is not remembered. Raises the same errors as
+        `load`.
         """
         _check(name)
 
@@ -110,7 +121,7 @@ class Sessions:
             after = change(before)
             _save(connection, name, after)
             if said is not None:
-                _write_down(connection, name, replace(said, turn=after.history.turns))
+                _write_down(connection, name, replace(said, turn=after.history.turns) if remembered else said)
             return before, after
 
         return await self._run(changed)
@@ -121,8 +132,8 @@ class Sessions:
         def taken(connection: sqlite3.Connection) -> None:
             undo = "UPDATE sessions SET stored = ? WHERE name = ? AND stored = ?"
             if connection.execute(undo, (before.as_json(), name, latest.as_json())).rowcount:
-                forget = "DELETE FROM transcripts WHERE name = ? AND turn > ?"
-                connection.execute(forget, (name, before.history.turns))
+                forget = "DELETE FROM spoken WHERE name = ? AND place = (SELECT max(place) FROM spoken WHERE name = ?)"
+                connection.execute(forget, (name, name))
 
         await self._run(taken)
 
@@ -155,24 +166,24 @@ class Sessions:
                 raise unknown_session(name)
             if connection.execute("SELECT 1 FROM sessions WHERE name = ?", (new,)).fetchone() is not None:
                 raise InputError(f"A session {new!r} already exists; choose another name, or delete it first.")
-            connection.execute("DELETE FROM transcripts WHERE name = ?", (new,))
+            connection.execute("DELETE FROM spoken WHERE name = ?", (new,))
             connection.execute("UPDATE sessions SET name = ? WHERE name = ?", (new, name))
-            connection.execute("UPDATE transcripts SET name = ? WHERE name = ?", (new, name))
+            connection.execute("UPDATE spoken SET name = ? WHERE name = ?", (new, name))
 
         await self._run(renamed)
 
     async def said(self, name: str) -> tuple[Said, ...]:
         """The transcript of a conversation; it lacks turns that predate the introduction of transcripts."""
-        statement = "SELECT turn, question, answer, sources FROM transcripts WHERE name = ? ORDER BY turn"
+        statement = "SELECT turn, mode, question, answer, sources FROM spoken WHERE name = ? ORDER BY place"
         rows = await self._run(lambda connection: connection.execute(statement, (name,)).fetchall())
         return tuple(
-            Said(turn=turn, question=question, answer=answer, sources=tuple(json.loads(sources)))
-            for turn, question, answer, sources in rows
+            Said(turn=turn, mode=mode, question=question, answer=answer, sources=tuple(json.loads(sources)))
+            for turn, mode, question, answer, sources in rows
         )
 
     async def forget(self, name: str) -> None:
         """Delete the transcript of a conversation."""
-        await self._select("DELETE FROM transcripts WHERE name = ?", name)
+        await self._select("DELETE FROM spoken WHERE name = ?", name)
 
     async def _select(self, statement: str, *values: str) -> list[str]:
         return await self._run(lambda connection: [row[0] for row in connection.execute(statement, values)])
@@ -209,8 +220,22 @@ async def open_sessions(data_dir: Path) -> AsyncIterator[Sessions]:
 def _prepare(connection: sqlite3.Connection) -> None:
     connection.execute(_TABLE)
     connection.execute(_TRANSCRIPT)
-    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'checkpoints'").fetchone() is not None:
+    if _has_table(connection, "transcripts"):
+        _import_transcripts(connection)
+    if _has_table(connection, "checkpoints"):
         _import_checkpoints(connection)
+
+
+def _has_table(connection: sqlite3.Connection, name: str) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone() is not None
+
+
+def _import_transcripts(connection: sqlite3.Connection) -> None:
+    """Import the transcripts of earlier versions, which contain remembered turns only and no modes."""
+    connection.execute(
+        "INSERT OR IGNORE INTO spoken SELECT name, turn, turn, '', question, answer, sources FROM transcripts"
+    )
+    connection.execute("DROP TABLE transcripts")
 
 
 def _import_checkpoints(connection: sqlite3.Connection) -> None:
@@ -267,8 +292,9 @@ def _save(connection: sqlite3.Connection, name: str, stored: Stored) -> None:
 
 def _write_down(connection: sqlite3.Connection, name: str, said: Said) -> None:
     texts = map(encodable, (said.question, said.answer))
-    row = (name, said.turn, *texts, json.dumps(said.sources, ensure_ascii=False))
-    connection.execute("INSERT OR REPLACE INTO transcripts VALUES (?, ?, ?, ?, ?)", row)
+    row = (name, name, said.turn, said.mode, *texts, json.dumps(said.sources, ensure_ascii=False))
+    place = "(SELECT ifnull(max(place), 0) + 1 FROM spoken WHERE name = ?)"
+    connection.execute(f"INSERT INTO spoken VALUES (?, {place}, ?, ?, ?, ?, ?)", row)
 
 
 def _check(name: str) -> None:

@@ -25,6 +25,7 @@ from ..settings import Settings
 from .answers import reply_phrase
 from .companion import Companion, GroundedReply
 from .history import History
+from .intent import read_intent
 from .own_files import check_files, files_of
 from .sessions import Said, Sessions, Stored, open_sessions
 from .socratic.coach import Coach, CoachReply
@@ -80,18 +81,19 @@ class Study:
 
         Raises the errors of `Conversation.reply`, and `InputError` for a name that no document has.
         """
-        before = self.history, self.sources
+        before, mode = (self.history, self.sources), self.socratic.mode
         text, documents = addressed(message, await self.documents() if "@" in message else ())
-        turn = await self.conversation.reply(text, documents=documents)
+        wants_documents = read_intent(message).intent == "documents"
+        turn = await self.conversation.reply(message if wants_documents else text, documents=documents)
         self.calls.extend(turn.calls)
         if isinstance(turn.reply, GroundedReply):
             self.calls.extend(turn.reply.grounded.calls)
             self.sources = tuple(plain_citation(citation) for citation in turn.reply.grounded.citations)
         if isinstance(turn.reply, CoachReply):
             self.calls.extend(turn.reply.calls)
-        if self.history is not before[0]:
-            places = tuple(source_lines(source)[0] for source in self.sources) if turn.rewritten is not None else ()
-            await self._keep_or_forget(Said(question=message, answer=turn.reply.text, sources=places), *before)
+        places = tuple(source_lines(source)[0] for source in self.sources) if turn.rewritten is not None else ()
+        said = Said(question=message, answer=turn.reply.text, sources=places, mode=turn.reply.kind or mode)
+        await self._keep_or_forget(said, *before)
         return turn
 
     async def documents(self) -> tuple[DocumentRecord, ...]:
@@ -172,7 +174,9 @@ class Study:
     async def _keep(self, said: Said | None = None) -> None:
         """Store the conversation, and continue with the turns that another process has added to it."""
         ours = self._stored()
-        change = asyncio.ensure_future(self.sessions.change(self.name, partial(self._joined, ours), said))
+        remembered = ours.history.turns > self._known.turns
+        joined = partial(self._joined, ours)
+        change = asyncio.ensure_future(self.sessions.change(self.name, joined, said, remembered=remembered))
         try:
             _, now = await asyncio.shield(change)
         except asyncio.CancelledError:
@@ -281,6 +285,7 @@ async def open_study(
                 socratic=held,
                 teacher=companion.as_teacher(),
                 coach=coach,
+                list_documents=partial(asyncio.to_thread, retriever.corpus.catalogue.documents),
             ),
             sessions=sessions,
             sources=stored.sources if stored is not None else (),

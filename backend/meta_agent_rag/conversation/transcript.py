@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..wording import printable
-from .history import History
+from .history import COACH, HINT, History
 from .sessions import Said
 from .socratic.coach import CoachTrace
 
@@ -33,18 +33,24 @@ def as_markdown(
 ) -> str:
     """The whole conversation, with the places that its answers cite, and the citations of the last one in full.
 
-    `said` is its transcript; turns missing from it (from an earlier version) are taken from the memory.
+    `said` is its transcript; turns missing from it (from an earlier version) are taken from the memory. The
+    exchanges are numbered in order, small talk and notices included.
     """
-    parts = [f"# Conversation {name}", f"Corpus: {corpus}"]
-    known = {one.turn: one for one in said}
-    older = [exchange for exchange in history.exchanges if exchange.turn not in known]
-    first = min([*known, *(exchange.turn for exchange in older)], default=1)
+    known = {one.turn for one in said}
+    older = [
+        Said(turn=one.turn, question=one.question, answer=one.answer, mode=one.mode)
+        for one in history.exchanges
+        if one.turn not in known
+    ]
+    every = [*older, *said]
+    modes = {_mode(one) for one in every}
+    parts = [f"# Conversation {name}", f"Corpus: {corpus}", *(f"Mode: {mode}" for mode in modes if len(modes) == 1)]
+    first = min((one.turn for one in every if one.turn), default=1)
     if history.summary and first > 1:
         parts += ["## Summary of earlier turns", printable(history.summary)]
-    known |= {one.turn: Said(turn=one.turn, question=one.question, answer=one.answer) for one in older}
-    for turn in sorted(known):
-        one = known[turn]
-        parts += [f"## {turn}. {_one_line(one.question)}", printable(one.answer)]
+    for number, one in enumerate(every, start=first):
+        mode = f" ({_mode(one)})" if len(modes) > 1 else ""
+        parts += [f"## {number}. {_one_line(one.question)}{mode}", printable(one.answer)]
         if one.sources:
             parts.append(f"Sources: {printable('; '.join(one.sources))}")
     if sources:
@@ -52,6 +58,10 @@ def as_markdown(
         places = enumerate(map(source_lines, sources), start=1)
         parts.append("\n".join(f"{number}. {place}\n   > {snippet}" for number, (place, snippet) in places))
     return "\n\n".join(parts) + "\n"
+
+
+def _mode(said: Said) -> str:
+    return {"": "plain", HINT: COACH}.get(said.mode, said.mode)
 
 
 def _pages(source: Mapping[str, Any]) -> str:

@@ -1,16 +1,18 @@
 """Handles one message at a time: what it wants, what it refers to, who answers it, and what is remembered."""
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from ..errors import InputError
 from ..llm.client import LanguageModel, ModelSession
 from ..llm.ledger import LedgerRow
+from ..retrieval.corpus.catalogue import DocumentRecord
 from ..settings import Settings
-from .answers import answer_without_documents, reply_phrase
+from .answers import answer_about_documents, answer_without_documents, answered_before_the_coach, reply_phrase
 from .history import History, conversation
-from .intent import Interpretation, read_intent
+from .intent import read_intent
 from .memories import Limits, Memory, memory_named
 from .memory import Settled, bounded, settled, summarize
 from .own_files import files_of
@@ -21,17 +23,26 @@ METHOD = "conversation"
 """The names of the rewriter's and summarizer's calls in ledger rows."""
 
 
+LONGEST_MESSAGE = 1000
+"""The most characters of a message, as of a question to the service."""
+
+ListDocuments: TypeAlias = Callable[[], Awaitable[Sequence[DocumentRecord]]]
+"""Returns the documents of the corpus."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class TurnReply:
     """An answerer's result: the text to show, and the bare answer.
 
     `kind` marks the exchange in the history if the mode does not; a reply that is not `remembered` is a notice.
+    `topic` is the coach's: the chosen one, else the nearest one, else that of the conversation so far.
     """
 
     text: str
     short_answer: str = ""
     kind: str = ""
     remembered: bool = True
+    topic: str = ""
 
 
 class Answerer(Protocol):
@@ -76,7 +87,8 @@ class Conversation:
     """A conversation with its history; turns run one at a time.
 
     `socratic` may be set between any two turns. In the mode `teacher` the `teacher` replaces the answerer,
-    in the mode `coach` the `coach`; if that one is missing, the answerer answers.
+    in the mode `coach` the `coach`; if that one is missing, the answerer answers. `list_documents` is for requests for
+    the documents themselves; if it is missing, these are questions.
 
     `history` is only assigned as a whole: when a question was answered, and when a fold is done. A
     turn or a fold that fails or is cancelled before that leaves it unchanged.
@@ -90,6 +102,7 @@ class Conversation:
     socratic: Socratic = PLAIN
     teacher: Answerer | None = None
     coach: Questioner | None = None
+    list_documents: ListDocuments | None = None
     _busy: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
     @classmethod
@@ -102,6 +115,7 @@ class Conversation:
         socratic: Socratic = PLAIN,
         teacher: Answerer | None = None,
         coach: Questioner | None = None,
+        list_documents: ListDocuments | None = None,
     ) -> "Conversation":
         """A conversation as the model's settings describe it, new or with an earlier history.
 
@@ -118,6 +132,7 @@ class Conversation:
             socratic=socratic,
             teacher=teacher,
             coach=coach,
+            list_documents=list_documents,
         )
 
     async def say(self, message: str, *, deadline: float | None = None) -> Turn:
@@ -132,8 +147,8 @@ class Conversation:
         """Answer one message; only questions for the documents are remembered.
 
         `documents` limit the answer to these ids; the coach keeps to its topic instead. `deadline` is a
-        `time.monotonic` timestamp for the rewriter. Raises `InputError` for a message that is empty or not valid
-        Unicode, and the errors of the answerer and of `rewriter.rewritten`.
+        `time.monotonic` timestamp for the rewriter. Raises `InputError` for a message that is empty, too long or not
+        valid Unicode, and the errors of the answerer and of `rewriter.rewritten`.
         """
         text = _checked(message)
         async with self._busy:
@@ -142,9 +157,12 @@ class Conversation:
 
     async def _answered(self, text: str, deadline: float | None, documents: frozenset[str]) -> Turn:
         reading, socratic = read_intent(text), self.socratic  # it may change during the turn
-        if self.coach is not None and socratic.mode == "coach" and not _asks_about_the_talk(reading):
-            return await self._coached(self.coach, text, socratic, deadline)
-        if reading.intent != "question":
+        coach = self.coach if socratic.mode == "coach" else None
+        if coach is not None and not answered_before_the_coach(reading, text, self.history):
+            return await self._coached(coach, text, socratic, deadline)
+        if reading.intent == "documents" and self.list_documents is not None:
+            return Turn(reply=TurnReply(text=answer_about_documents(reading, await self.list_documents())))
+        if reading.intent not in {"question", "documents"}:
             answer = TurnReply(text=answer_without_documents(reading, self.history))
             return Turn(reply=answer)
         session = self._session(deadline)
@@ -194,6 +212,7 @@ class Conversation:
             standalone=standalone,
             mode=answer.kind or socratic.mode,
             short_answer=answer.short_answer,
+            topic=answer.topic,
         )
         within = bounded(longer, self.limits)
         self.history = within.history
@@ -203,15 +222,12 @@ class Conversation:
         return self.model.session(f"turn {self.history.turns + 1}", method=METHOD, deadline=deadline)
 
 
-def _asks_about_the_talk(reading: Interpretation) -> bool:
-    """Is the question about the conversation? In coaching, "Help" and "who are you" are addressed to the coach."""
-    return reading.intent == "conversation" and reading.kind != "capabilities"
-
-
 def _checked(message: str) -> str:
     text = message.strip()
     if not text:
         raise InputError("The message is empty; write a question.")
+    if len(text) > LONGEST_MESSAGE:
+        raise InputError(f"The message has {len(text)} characters; use at most {LONGEST_MESSAGE}.")
     if not text.isascii() and text.encode("utf-8", "ignore").decode("utf-8") != text:
         raise InputError("The message is not valid Unicode; check the terminal's encoding and type it again.")
     return text

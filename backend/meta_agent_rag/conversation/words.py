@@ -36,6 +36,8 @@ class Words:
     """All words that the rules of the conversation compare a message with; see the comments in the file."""
 
     pleasantries: tuple[Pleasantry, ...]
+    emoji: tuple[tuple[str, str], ...]
+    answers: frozenset[Phrase]
     fillers: frozenset[Phrase]
     courtesies: frozenset[Phrase]
     endings: frozenset[Phrase]
@@ -66,6 +68,8 @@ def conversation_words() -> Words:
     rows, abroad = _rows("words.yaml"), _rows("small_talk.yaml")
     return Words(
         pleasantries=tuple(_pleasantries(rows["pleasantries"], abroad)),
+        emoji=tuple(rows["emoji"].items()),
+        answers=_phrases(rows["answers"]),
         fillers=_phrases(rows["fillers"]) | _phrases(abroad["fillers"]),
         courtesies=_phrases(rows["courtesies"]) | _phrases(abroad["courtesies"]),
         endings=_phrases(rows["endings"]) | _phrases(abroad["courtesies"]),

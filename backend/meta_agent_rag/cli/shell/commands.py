@@ -261,6 +261,13 @@ async def _cost(shell: Shell, argument: str) -> NextAction:
 
 async def _reset(shell: Shell, argument: str) -> NextAction:
     forgotten = shell.study.history.turns
+    if argument not in {"", "--yes"}:
+        raise InputError(f"Unknown value {argument!r} for /reset; write /reset, or /reset --yes to skip the question.")
+    if forgotten and not argument and shell.confirmed is not None:
+        question = f"Delete this conversation with {counted(forgotten, 'question')} and the answers?"
+        if not await shell.confirmed(question):
+            shell.screen.line("Nothing was deleted.")
+            return None
     await shell.study.reset()
     shell.last = shell.coached = None
     shell.screen.line(f"Forgotten: {counted(forgotten, 'question')} and the answers.")
@@ -339,7 +346,7 @@ COMMANDS: tuple[Command, ...] = (
         values=_provider_names,
     ),
     Command(name="cost", meaning="calls, tokens and dollars of this session", run=_cost),
-    Command(name="reset", meaning="forget the conversation", run=_reset),
+    Command(name="reset", argument="[--yes]", meaning="forget the conversation", run=_reset),
     Command(name="save", argument="FILE", meaning="write the whole conversation to a new Markdown file", run=_save),
     Command(name="quit", meaning="leave; so does Ctrl+D", run=_quit),
 )

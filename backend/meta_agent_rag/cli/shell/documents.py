@@ -2,52 +2,46 @@
 
 import re
 import shlex
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from ...conversation.answers import reply_phrase
+from ...conversation.documents import document_lines
+from ...conversation.intent import read_intent
 from ...conversation.study import Study
 from ...errors import InputError
-from ...wording import counted
-from ..shared.command import plain
+from ...retrieval.corpus.naming import mentions, without_mentions
+from ...text.names import words
 from .state import NextAction, Shell
 
 if TYPE_CHECKING:
     from ...overviews.overview import Work
 
-SHOWN = 40
-"""The number of documents that `/documents` lists."""
-
-_MENTION = re.compile(r"(?<!\S)@(\"[^\"\n]+\"|[\w][\w.-]*)")
-_FILLERS = {"please", "the", "document", "documents", "file", "files", "and", "with", "to", "me", "for"}
-_VERBS = {"summarise": "summarise", "summarize": "summarise", "compare": "compare"}
+_COMPARE = re.compile(r"(please )?compare( the)?( documents?| files?)?( (and|with|to))?( the)?( documents?| files?)?")
 
 
 def as_command(message: str) -> str | None:
-    """The command equivalent to a message such as `Summarise @tides` or `Compare @tides and @winds`.
+    """The command for a message that wants whole documents, such as `Summarise @tides` or `Compare @tides and @winds`.
 
-    `None` if a message says anything else or names no document; it is then a question.
+    `None` if a message says anything else; it is then a question, or a request for the list of documents.
 
-    >>> as_command("Please compare @tides with @winds.")
-    '/compare tides winds'
+    >>> as_command("Please compare @tides with @winds."), as_command("Give me an overview of all documents")
+    ('/compare tides winds', '/summarise all')
     """
-    names = [name.rstrip(".") for name in _MENTION.findall(message)]
-    words = [word for word in re.findall(r"\w+", _MENTION.sub(" ", message).casefold()) if word not in _FILLERS]
-    if not names or len(words) != 1 or words[0] not in _VERBS:
+    names = [f'"{name}"' if " " in name else name for name in mentions(message)]
+    if names and _COMPARE.fullmatch(" ".join(words(without_mentions(message)))):
+        return " ".join(["/compare", *names])
+    reading = read_intent(message)
+    if reading.intent != "documents" or reading.kind != "overview":
         return None
-    return " ".join([f"/{_VERBS[words[0]]}", *names])
+    return " ".join(["/summarise", *(names or (["all"] if reading.every else []))])
 
 
 async def show_documents(shell: Shell, argument: str) -> NextAction:
     """`/documents`."""
     documents = await shell.study.documents()
-    for document in documents[:SHOWN]:
-        pages = f", {counted(document.pages, 'page')}" if document.pages else ""
-        file = PurePath(document.source).name
-        facts = f"{file}; {document.kind}{pages}, {counted(document.passages, 'passage')}"
-        shell.screen.markup(f"- {plain(document.title)} [dim]({plain(facts)})[/]")
-    if len(documents) > SHOWN:
-        shell.screen.line(f"and {len(documents) - SHOWN} more")
-    shell.screen.note('To ask about one of them, put @NAME or @"LONGER NAME" before the question.')
+    for line in document_lines(documents):
+        shell.screen.line(line)
+    shell.screen.note(reply_phrase("documents_mention"))
     return None
 
 

@@ -57,6 +57,7 @@ async def converse(
         stack.enter_context(files_of(settings.coach_dir))
         shell = Shell(study=study, settings=settings, load=load, screen=screen)
         talk = _Talk(shell=shell, lines=_lines(settings, screen), interrupts=Interrupts(), debug=debug)
+        shell.confirmed = talk.confirmed if sys.stdin.isatty() else None
         screen.line(_greeting(shell))
         if mode is not None or level is not None:
             screen.line(await study.hold(mode="coach" if chosen is None else chosen, level=level))
@@ -98,6 +99,14 @@ class _Talk:
                 return Leave()
             if line.strip() and (wish := await self._served(line)) is not None:
                 return wish
+
+    async def confirmed(self, question: str) -> bool:
+        """Does the user answer a question with yes? Ctrl+C and the end of the input mean no."""
+        self.shell.screen.line(f"{question} [y/N]")
+        try:
+            return (await self.lines.next()).strip().casefold() in {"y", "yes"}
+        except (LineCleared, EOFError):
+            return False
 
     async def reopen(self, stack: AsyncExitStack, wish: Reopen) -> None:
         """Continue with changed settings or, if these do not work, with the old ones."""

@@ -1,6 +1,6 @@
 """The state of the shell's loop and commands, and the actions that a command may request from the loop."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -15,13 +15,18 @@ Load: TypeAlias = Callable[..., Settings]
 """Reloads the settings of this session, with changes as keyword arguments."""
 
 
+Confirm: TypeAlias = Callable[[str], Awaitable[bool]]
+"""Asks a question of yes or no."""
+
+
 @dataclass(kw_only=True)
 class Shell:
     """A session at a terminal.
 
     `changes` are the settings changed during the session, `last` is this process's last answer from documents,
     `coached` the coach's last reply if it came after that, `rows` all calls so far, including those of
-    stopped and failed turns and of studies closed since.
+    stopped and failed turns and of studies closed since. `confirmed` asks the user a question of yes or no; it is
+    `None` if nobody can be asked.
     """
 
     study: Study
@@ -32,6 +37,7 @@ class Shell:
     last: GroundedAnswer | None = None
     coached: CoachReply | None = None
     rows: list[LedgerRow] = field(default_factory=list)
+    confirmed: Confirm | None = None
 
     def __post_init__(self) -> None:
         self.take(self.study)

@@ -93,13 +93,9 @@ class CoachTrace:
 
 @dataclass(frozen=True, kw_only=True)
 class CoachReply(TurnReply):
-    """A reply of the coach; `acknowledged` if it says that the learner's answer was right.
-
-    `topic` is the chosen one, else the nearest one, if the message was compared.
-    """
+    """A reply of the coach; `acknowledged` if it says that the learner's answer was right."""
 
     acknowledged: bool = False
-    topic: str = ""
     trace: CoachTrace
     calls: tuple[LedgerRow, ...] = ()
 
@@ -180,7 +176,7 @@ class Coach:
                 text=refusal,
                 remembered=False,
                 kind=COACH,
-                topic=_topic(socratic, rulings),
+                topic=_topic(socratic, rulings, history),
                 trace=CoachTrace(outcome="out_of_scope", rulings=rulings),
             )
         emergency = next((ruling.emergency for _, ruling in rulings if ruling.emergency), "")
@@ -199,7 +195,7 @@ class Coach:
             text=text,
             kind=HINT if emergency and outcome != "template" else COACH,
             acknowledged=attempts[-1].finding.acknowledged and outcome != "template",
-            topic=_topic(socratic, rulings),
+            topic=_topic(socratic, rulings, history),
             trace=trace,
             calls=tuple(session.rows),
         )
@@ -303,8 +299,8 @@ def _answers(attempts: Sequence[Attempt]) -> list[str]:
     return [attempt.answer for attempt in attempts if attempt.answer]
 
 
-def _topic(socratic: Socratic, rulings: Sequence[tuple[str, Ruling]]) -> str:
-    return socratic.topic or next((ruling.topic for _, ruling in rulings if ruling.topic), "")
+def _topic(socratic: Socratic, rulings: Sequence[tuple[str, Ruling]], history: History) -> str:
+    return socratic.topic or next((ruling.topic for _, ruling in rulings if ruling.topic), history.topic)
 
 
 def _mended(text: str, task: _Task) -> tuple[str, Outcome]:

@@ -24,8 +24,11 @@ class ScopeScore:
 class Scope(Protocol):
     """Represents the subject."""
 
-    async def score(self, message: str, topic: str = "") -> ScopeScore | None:
-        """The nearest topic, or the chosen one, with its score; `None` if there is nothing to compare with."""
+    async def score(self, message: str, topic: str = "", *, asked: str = "") -> ScopeScore | None:
+        """The nearest topic, or the chosen one, with its score; `None` if there is nothing to compare with.
+
+        A reply to the question `asked` is also compared with that question, and has its own threshold.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,6 +25,7 @@ class CoachWords:
     safe: Phrases
     surrender: Phrases
     bare: Phrases
+    decisive: Phrases
     polite: Phrases
     adverbs: Phrases
     openings: Phrases

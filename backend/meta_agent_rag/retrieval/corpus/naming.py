@@ -40,7 +40,7 @@ def addressed(
     Addresses such as `a@b.example` are left unchanged. Raises the errors of `documents_named`.
     """
     allowed = documents_named(documents, among)
-    names = [quoted or plain.rstrip(".") for quoted, plain in _MENTION.findall(message)]
+    names = mentions(message)
     if not names:
         if message.strip() == "@":
             raise InputError("Write a document's name after @, as in @handbook, and then the question.")
@@ -52,6 +52,11 @@ def addressed(
 def without_mentions(message: str) -> str:
     """A message without its `@name`s, whether or not documents have these names."""
     return " ".join(_MENTION.sub(" ", message).split()) if _MENTION.search(message) else message
+
+
+def mentions(message: str) -> list[str]:
+    """The names after @ in a message, in order, without quotation marks."""
+    return [quoted or plain.rstrip(".") for quoted, plain in _MENTION.findall(message)]
 
 
 def document_named(documents: Sequence[DocumentRecord], name: str) -> DocumentRecord | None:

@@ -10,7 +10,7 @@ from typing import Any
 from ...agent.context import Task
 from ...agent.engine import Engine, OnStep
 from ...agent.grounded import Checks, GroundedAnswer, checked
-from ...conversation.answers import answer_without_documents
+from ...conversation.answers import answer_about_documents, answer_without_documents, answered_before_the_coach
 from ...conversation.history import HINT, History, conversation
 from ...conversation.intent import read_intent
 from ...conversation.memory import bounded
@@ -22,6 +22,7 @@ from ...grounding.styles import chosen
 from ...ingestion.chunkers.characters import spans
 from ...llm.ledger import total
 from ...prompts import prompt
+from ...retrieval.corpus.catalogue import DocumentRecord
 from ...retrieval.corpus.naming import addressed
 from ...retrieval.hybrid import HybridRetriever, Retrieval, Retriever
 from ...retrieval.limited import limited
@@ -91,17 +92,21 @@ async def _replied(task: _Task, before: History | None) -> Result:
     history = await _before(task.service, record) if before is None else before
     if record.corpus is not None:
         served(task.service, record.corpus)  # an unknown corpus is an error for any message
-    message, documents = await _addressed(task)
-    if asked.mode == "coach":
+    reading = read_intent(asked.question)
+    if asked.mode == "coach" and not answered_before_the_coach(reading, asked.question, history):
+        message, _ = await _addressed(task)
         reply = await _coached(task, message, history)
         if reply.remembered:
             exchange = {"question": message, "answer": reply.text, "standalone": message}
-            await _remember(task.service, record, **exchange, mode=reply.kind)
+            await _remember(task.service, record, **exchange, mode=reply.kind, topic=reply.topic)
         return reply
-    reading = read_intent(message)
-    if reading.intent != "question":
+    if reading.intent == "documents" and (known := await _documents(task.service, record)):
+        with files_of(task.service.settings.coach_dir):
+            return SmallTalk(text=answer_about_documents(reading, known), intent=reading.intent)
+    if reading.intent not in {"question", "documents"}:
         with files_of(task.service.settings.coach_dir):
             return SmallTalk(text=answer_without_documents(reading, history), intent=reading.intent)
+    message, documents = await _addressed(task)
     question, result = await _answered(task, message, documents, history)
     await _remember(
         task.service,
@@ -176,6 +181,12 @@ async def _before(service: Service, record: RequestRecord) -> History:
     if record.session is None or record.client is None:
         return History()
     return await service.sessions.before(record.client.id, record.session, record.corpus or CONTEXT)
+
+
+async def _documents(service: Service, record: RequestRecord) -> tuple[DocumentRecord, ...]:
+    """The documents of the corpus; none for a supplied text."""
+    over = None if record.corpus is None else served(service, record.corpus)
+    return await asyncio.to_thread(over.corpus.catalogue.documents) if isinstance(over, HybridRetriever) else ()
 
 
 async def _addressed(task: _Task) -> tuple[str, frozenset[str]]:

@@ -14,7 +14,7 @@ _LONGEST = 200
 
 _LONGEST_TAIL = 12
 _LONGEST_SURRENDER = 80
-"""The most characters of a plain text that is judged by meaning."""
+"""The most characters of a plain text that is judged by meaning, or by one decisive phrase."""
 _DIGIT = re.compile(r"\d")
 _QUESTION = re.compile(r"[?\uff1f]")
 _MEANING = re.compile(r"[^\W_]")
@@ -76,6 +76,8 @@ def gives_up(message: str) -> bool:
         return True
     if _QUESTION.search(message) or holds(text, known.attempts):
         return False
+    if len(text) <= _LONGEST_SURRENDER and not _DIGIT.search(text) and holds(text, known.decisive):
+        return True
     return _gives_up_on_something(message)
 
 

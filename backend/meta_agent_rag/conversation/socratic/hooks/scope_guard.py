@@ -2,12 +2,13 @@
 
 import re
 from dataclasses import dataclass
+from functools import partial
 
 from ....text.normalise import typed
 from ...answers import reply_phrase
-from ..hook import IncomingMessage, Ruling
+from ..hook import IncomingMessage, Ruling, ScopeScore
 from ..phrases import coach_words, is_word_at
-from ..wording import length
+from ..wording import last_question, length
 from .deadlock_breaker import gives_up
 
 SHORT = 30
@@ -28,14 +29,28 @@ class ScopeGuard:
         """See `PreHook`. The score is reported on a rejection."""
         if incoming.scope is None or incoming.in_emergency or _belongs_to_the_dialogue(incoming):
             return Ruling()
-        nearest = await incoming.scope.score(incoming.message, incoming.topic)
+        asked = last_question(incoming.pending.answer) if incoming.pending is not None else ""
+        score = partial(incoming.scope.score, incoming.message, asked=asked)
+        nearest = await score(incoming.topic)
         if nearest is None:
             return Ruling()
-        shown, threshold = f"{nearest.score:.2f}", nearest.threshold
-        if nearest.score >= threshold:
-            return Ruling(detail=f"{nearest.topic}: {shown}", score=nearest.score, topic=nearest.topic)
-        refusal = reply_phrase("out_of_scope", score=shown, threshold=f"{threshold:.2f}", topic=nearest.topic)
-        return Ruling(refusal=refusal, detail=f"{nearest.topic}: {shown}", score=nearest.score, topic=nearest.topic)
+        if nearest.score >= nearest.threshold:
+            return Ruling(detail=_detail(nearest), score=nearest.score, topic=nearest.topic)
+        anywhere = await score() if incoming.topic else None
+        covered = anywhere is not None and anywhere.score >= anywhere.threshold
+        found = nearest if anywhere is None else anywhere
+        refusal = reply_phrase(
+            "out_of_topic" if covered else "out_of_scope",
+            score=f"{found.score:.2f}",
+            threshold=f"{found.threshold:.2f}",
+            topic=found.topic,
+            **({"chosen": incoming.topic} if covered else {}),
+        )
+        return Ruling(refusal=refusal, detail=_detail(found), score=found.score, topic=found.topic)
+
+
+def _detail(score: ScopeScore) -> str:
+    return f"{score.topic}: {score.score:.2f}"
 
 
 def _belongs_to_the_dialogue(incoming: IncomingMessage) -> bool:
