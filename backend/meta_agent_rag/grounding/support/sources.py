@@ -106,5 +106,6 @@ def _sentences(text: str, language: str) -> Iterator[Sentence]:
         for sentence in [line.text] if line.label else sentences(line.text, language):
             end = line.end if line.label else min(position + len(sentence), line.end)
             if sentence.strip():
-                yield Sentence(statement=read(sentence.strip(), language, line.label), start=position, end=end)
+                statement = read(sentence.strip(), language, line.label, in_table=line.in_table)
+                yield Sentence(statement=statement, start=position, end=end)
             position = end
