@@ -171,7 +171,7 @@ def rendered(style: str, citation: Citation) -> str:
         return f"[{citation.name}, p.{citation.pages}]" if citation.pages else f"[{citation.name}]"
     page = f" (Page {citation.pages})" if citation.pages else ""
     place = citation.name if citation.section in {None, citation.name} else f"{citation.name}, {citation.section}"
-    return f'[Source: {place}{page} - "{citation.snippet}"]'
+    return f'[Source: {place}{page} - "{" ".join(citation.snippet.split())}"]'
 
 
 async def ask_all(settings: Settings, encoder: AsyncEncoder) -> list[tuple[Asked, GroundedAnswer]]:
