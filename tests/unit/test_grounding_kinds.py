@@ -137,6 +137,12 @@ def test_an_answer_of_another_kind_does_not_fit(question: str, short_answer: str
         ("How much of the roof was lost?", "all of it", "All of the roof was lost."),
         ("How much does a ticket cost?", "half price", "Pupils pay half."),
         ("How tall is she?", "6 feet", "She is 6 feet tall."),
+        ("How fast was it?", "24 km/h", "It averaged 24 kilometres an hour."),
+        ("Wie hoch ist die Miete?", "12 Euro", "Die Miete beträgt 12 Euro."),
+        ("Chi guida l'azienda?", "Eleanor Vance", "Dal 1° luglio la guida è passata a Eleanor Vance."),
+        ("Who was chosen?", "Ada Lind", "The choice fell on Ada Lind."),
+        ("Quand se joue la pièce et combien coûte une place ?", "14 euros", "Elle coûte 14 euros."),
+        ("Hoeveel uur les krijg je?", "10 uur", "Alle lessen samen duren 10 uur."),
     ],
 )
 def test_an_answer_of_the_kind_fits(question: str, short_answer: str, claim: str) -> None:

@@ -27,7 +27,7 @@ Asked: TypeAlias = Literal[
 
 
 def asked_for(question: str, language: str) -> Asked | None:
-    """What the question asks for; `None` if its wording does not say, or allows several things.
+    """What the question asks for; `None` if its wording does not say, or asks for several things.
 
     >>> asked_for("Who built the mill?", "en"), asked_for("Wie lange dauert der Kurs?", "de")
     ('person', 'spell')
@@ -35,13 +35,26 @@ def asked_for(question: str, language: str) -> Asked | None:
     True
     """
     plain = " ".join(question.lower().replace("\u2019", "'").split()).lstrip("\u00bf\u00a1\"'( ")
+    found = _kind(plain, language)
+    joined = map(str, _rows()["joined"].get(language, ()))
+    parts = re.split(rf"[\s,;]+(?:{'|'.join(joined) or '$'})\s+", plain)
+    return None if any(_kind(part, language) for part in parts[1:]) else found
+
+
+def _kind(plain: str, language: str) -> Asked | None:
     return next((kind for kind, pattern in _patterns(language) if pattern.search(plain)), None)
 
 
 @cache
 def before_a_place(language: str) -> frozenset[str]:
-    """Prepositions that make a name a place, and a date a point in time."""
+    """Prepositions that make a name a place."""
     return frozenset(map(str, _rows()["places"].get(language, ())))
+
+
+@cache
+def before_a_date(language: str) -> frozenset[str]:
+    """Words that make a date a point in time."""
+    return frozenset(map(str, _rows()["times"].get(language, ())))
 
 
 @cache

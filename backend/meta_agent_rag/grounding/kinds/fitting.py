@@ -14,7 +14,7 @@ from ...text.names import words
 from ..answer_kind import is_among_the_two, kind_asked, of_kind
 from ..relevance import asked_about
 from ..support.statement import Item, Statement, read
-from .asked import Asked, amounts, asked_for, before_a_place, year_words
+from .asked import Asked, amounts, asked_for, before_a_date, before_a_place, year_words
 
 _HABITUAL = re.compile(r"when\s+(?:is|are|do|does)\b", re.IGNORECASE)
 _MAY_I = re.compile(r"(?:may|can|could|must|shall|should|will|would|am|do|need)\s+(?:i|we)\b", re.IGNORECASE)
@@ -25,7 +25,7 @@ _OTHER_KINDS: dict[Asked, frozenset[str]] = {
     "long": frozenset({"mass", "speed", "heat", "money"}),
     "distance": frozenset({"mass", "speed", "heat", "money"}),
     "weight": frozenset({"length", "time", "speed", "heat", "money"}),
-    "speed": frozenset({"length", "mass", "heat", "money"}),
+    "speed": frozenset({"mass", "heat", "money"}),
     "price": frozenset({"length", "mass", "speed", "heat"}),
     "amount": frozenset(),
     "number": frozenset(),
@@ -34,6 +34,8 @@ _OTHER_KINDS: dict[Asked, frozenset[str]] = {
 }
 _MAY_BE_A_DATE = frozenset({"time", "age"})
 _MAY_BE_A_PERIOD = frozenset({"spell", "long"})
+_MAY_BE_HOURS = frozenset({"number", "amount"})
+"""In Dutch "10 uur" is a time of day and a number of hours."""
 _NEEDS_A_FIGURE = frozenset({"distance", "weight", "speed", "price", "amount"})
 
 
@@ -133,7 +135,8 @@ def _is_measured(asked: Asked, short: Statement, said: Sequence[Statement], lang
     figures = _figures(short)
     if figures:
         used = [own for one in said for own in _figures(one) if any(own.same_as(item) for item in figures)]
-        return any(_is_fitting(asked, item, language) for item in used or figures)
+        measured = [item for item in figures if item.figure is not None and item.figure.unit]
+        return any(_is_fitting(asked, item, language) for item in (used or figures) + measured)
     if not amounts().isdisjoint(words(short.text)) or asked == "time":
         return True
     found = [item for one in said for item in _figures(one)]
@@ -156,7 +159,7 @@ def _is_fitting(asked: Asked, item: Item, language: str) -> bool:
     figure = item.figure
     assert figure is not None
     if figure.unit == CLOCK:
-        return asked in _MAY_BE_A_DATE | _MAY_BE_A_PERIOD
+        return asked in _MAY_BE_A_DATE | _MAY_BE_A_PERIOD | _MAY_BE_HOURS
     if _is_point_in_time(item, language):
         return asked in _MAY_BE_A_DATE
     if figure.is_date:
@@ -166,7 +169,7 @@ def _is_fitting(asked: Asked, item: Item, language: str) -> bool:
 
 def _is_point_in_time(item: Item, language: str) -> bool:
     """Is it a date with "in" or "on" before it?"""
-    return item.figure is not None and item.figure.date is not None and item.before in before_a_place(language)
+    return item.figure is not None and item.figure.date is not None and item.before in before_a_date(language)
 
 
 def _measures(unit: str) -> str:
