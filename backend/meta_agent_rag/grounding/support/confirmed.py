@@ -83,7 +83,7 @@ def _judged(
     told = [figure for one in grounds.sentences for figure in page_figures(one)]
     pages = [figure for figure in page_figures(claim) if not stands_in(figure, told)]
     placed, elsewhere = on_the_page_of(pages, named, sources)
-    known = frozenset(one.written for one in (*follows, *placed))
+    known = frozenset([*(one.written for one in follows), *(one.written for one in placed)])
     grounds = replace(grounds, follows=known, prompted=prompted)
     found = fault(grounds) or (f"the words are not on page {elsewhere[0].written}" if elsewhere else None)
     held = [one for one in sources if any(is_verbatim(part, [one.passage.searchable()]) for part in named)]
