@@ -15,6 +15,7 @@ from meta_agent_rag.journal import Journal
 from meta_agent_rag.llm.ledger import LedgerRow
 from meta_agent_rag.llm.transport import Reply, Request
 from meta_agent_rag.retrieval.hybrid import Retrieval
+from meta_agent_rag.retrieval.passage import to_fields
 from meta_agent_rag.retrieval.vectors import FloatVector
 
 from .player import Player
@@ -71,7 +72,7 @@ class Recorder:
         for one in outcome.found:
             if one.passage.id not in self._passages:
                 self._passages.add(one.passage.id)
-                self._write({"passage": asdict(one.passage)})
+                self._write({"passage": to_fields(one.passage)})
         self._write({"retrieval": {**vars(search), **retrieval_content(outcome)}})
 
     def play_vector(self, encoder: str, kind: str, text: str) -> None:

@@ -26,7 +26,7 @@ import numpy as np
 from meta_agent_rag.datasets import Paragraph, Question
 from meta_agent_rag.errors import DataFileError
 from meta_agent_rag.retrieval.hybrid import Retrieval
-from meta_agent_rag.retrieval.passage import Found, Passage
+from meta_agent_rag.retrieval.passage import Found, Passage, from_fields
 from meta_agent_rag.retrieval.screening.guardrails import Dropped
 from meta_agent_rag.retrieval.vectors import FloatVector
 
@@ -124,8 +124,7 @@ def retrieval_from(content: Mapping[str, Any], passages: Mapping[str, Passage]) 
 
 def passage_from(content: Mapping[str, Any]) -> Passage:
     """A passage from its line."""
-    span = content["span"]
-    return Passage(**{**content, "span": None if span is None else (span[0], span[1])})
+    return from_fields(content)
 
 
 def vector_text(vector: FloatVector) -> str:

@@ -21,6 +21,7 @@ from tests.stores import EMBEDDED, KNOWN, NAMES, STRANGERS, Handle, Stores
 ADA = Passage(
     id="ada", doc_id="d1", title="Ada Lovelace", text="She wrote the first published program.",
     section="Life", start_page=1, end_page=2, start_sentence=0, end_sentence=3, span=(10, 48),
+    page_breaks=((10, 2),),
 )  # fmt: skip
 BABBAGE = Passage(id="babbage", doc_id="d1", title="Charles Babbage", text="He designed the analytical engine.")
 HOPPER = Passage(id="hopper", doc_id="d2", title="", text="Grace Hopper wrote a compiler in 1952.")

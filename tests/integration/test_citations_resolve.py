@@ -156,9 +156,7 @@ def assert_in_place(citation: Citation, asked: Case, folder: Path, sources: dict
     if asked.page is None:
         assert citation.pages is None
         return
-    assert citation.page is not None
-    assert citation.last_page is not None
-    assert citation.page <= asked.page <= citation.last_page
+    assert (citation.page, citation.last_page) == (asked.page, asked.page)
     shown = PdfReader(file).pages[asked.page - 1].extract_text()
     assert asked.sentence in " ".join(shown.split())
 
@@ -171,7 +169,7 @@ def rendered(style: str, citation: Citation) -> str:
         return f"[{citation.name}, p.{citation.pages}]" if citation.pages else f"[{citation.name}]"
     page = f" (Page {citation.pages})" if citation.pages else ""
     place = citation.name if citation.section in {None, citation.name} else f"{citation.name}, {citation.section}"
-    return f'[Source: {place}{page} - "{citation.snippet}"]'
+    return f'[Source: {place}{page} - "{" ".join(citation.snippet.split())}"]'
 
 
 async def ask_all(settings: Settings, encoder: AsyncEncoder) -> list[tuple[Case, GroundedAnswer]]:

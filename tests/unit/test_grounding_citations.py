@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from meta_agent_rag.cli.ask import source_line
 from meta_agent_rag.errors import UnknownNameError
 from meta_agent_rag.grounding.citation import Citation
 from meta_agent_rag.grounding.citations import Cited, cite
@@ -138,6 +139,34 @@ def test_a_passage_over_two_pages_cites_both() -> None:
     assert cite("So [1].", [over], [], chosen("page")).text == "So [doc-over, p.3-4]."
     assert cite("So [1].", [over], [], chosen("title")).text == "So [doc-over]."
     assert cite("So [1].", [over], [], chosen("source")).text == f'So [Source: doc-over (Page 3-4) - "{ROAD}"].'
+
+
+COUNCIL = "Empty heading\n\nCouncil\n\nOn 5 May the\ncouncil met."
+
+
+def test_an_excerpt_is_written_in_one_line_without_the_headings_before_it() -> None:
+    over = found("over", COUNCIL, "Minutes", (2, 3), "Empty\n heading")
+    cited = cite("The council met [1].", [over], [], chosen("source"))
+    assert cited.text == ('The council met [Source: Minutes, Empty heading (Page 2-3) - "On 5 May the council met."].')
+    (citation,) = cited.citations
+    assert citation.snippet == "On 5 May the\ncouncil met."
+    assert source_line(citation) == "Minutes, Empty heading, p.2-3: On 5 May the council met."
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted", "shown"),
+    [
+        ("Rules\n\nNo dogs.\n\nOpen daily.", "Open daily.", "Open daily."),
+        ("Rules\n\nNo dogs. Open daily.", "Open daily.", "No dogs. Open daily."),
+        ("Rules\n\nNo dogs.", "Rules\n\nNo dogs.", "No dogs."),
+        ("No cats.\n\nNo dogs.", "No cats.\n\nNo dogs.", "No cats.\n\nNo dogs."),
+        ("Rules", "Rules", "Rules"),
+        ("Rules\n\n", "Rules\n\n", "Rules"),
+    ],
+)
+def test_an_excerpt_begins_in_the_paragraph_of_its_sentence(text: str, wanted: str, shown: str) -> None:
+    start = text.index(wanted)
+    assert text[slice(*excerpt(text, start, start + len(wanted)))] == shown
 
 
 def test_styles_are_discovered() -> None:

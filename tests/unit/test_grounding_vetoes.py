@@ -269,6 +269,40 @@ def test_a_column_of_a_table_may_be_summed_and_its_rows_counted() -> None:
     assert number.steps == "North, South, East: 3"
 
 
+MILLS = "| Mill | Wheels | Power (kW) |\n|---|---|---|\n| Bren | 3 | 4.2 |\n| Port Sellan | 1 | 2.0 |"
+KEEPERS = "| Keeper | From | Left |\n|---|---|---|\n| Ada Bode | 1901 | 1910 |"
+
+
+@pytest.mark.parametrize(
+    ("table", "claim", "seen"),
+    [
+        (MILLS, "The mill of Bren has 2 wheels.", "Tide Mills"),
+        (MILLS, "The mill of Bren has two wheels.", "Tide Mills"),
+        (MILLS, "The mill of Port Sellan has 2 wheels.", "Tide Mills"),
+        (MILLS, "The mill of Bren has 4 wheels.", "Tide Mills"),
+        (MILLS.replace("|", "\t"), "The mill of Bren has 2 wheels.", "Tide Mills"),
+        (KEEPERS, "The lighthouse had 2 keepers.", "The Lighthouse"),
+        (KEEPERS, "The lighthouse had 3 keepers.", "The Lighthouse"),
+        ("Keeper | From\nAda Bode | 1901", "The lighthouse had 2 keepers.", "The Lighthouse"),
+        (KEEPERS.replace("Keeper | From | Left", "Keeper | From"), "The lighthouse had 2 keepers.", "The Lighthouse"),
+    ],
+)
+def test_the_cells_of_a_row_and_the_headers_are_not_counted(table: str, claim: str, seen: str) -> None:
+    passage = Found(passage=Passage(id="1", doc_id="1", title=seen, text=table), score=1.0)
+    (support,) = supports(claims(f"{claim[:-1]} [1]."), [passage], question="How many are there?")
+    assert (support.supported, support.derived) == (False, ())
+
+
+def test_a_list_within_a_cell_is_counted_if_a_critic_agrees() -> None:
+    (row,) = [
+        read(line.text, "en", line.label) for line in lines("Mill | Grain\nBren | rye, oats and wheat") if line.label
+    ]
+    claim = read("The mill of Bren ground 3 kinds of grain.", "en")
+    (kinds,) = derived(claim, [row], vouched=Vouched(question=read("", "en"), passage=()))
+    assert kinds.steps == "rye; oats; wheat: 3"
+    assert derived(claim, [row]) == ()
+
+
 def test_a_time_without_years_is_that_of_a_common_year() -> None:
     named = read("Motor B was taken out on 17 February and returned on 3 March.", "en")
     (found,) = derived(read("It was gone for 14 days.", "en"), [named])

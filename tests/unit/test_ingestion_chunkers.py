@@ -95,6 +95,11 @@ def test_passages_stay_within_a_section_and_have_pages() -> None:
         ("Danube", 1, 2), ("Rhine", 3, 3),
     ]  # fmt: skip
     assert passages[1].text.startswith("Rhine\n\n")
+    ((place, page),) = passages[0].page_breaks
+    assert (page, passages[0].text[place:]) == (2, PROSE.strip())
+    assert passages[1].page_breaks == ()
+    parts = by_characters(text, 200, 20)
+    assert all(bool(one.page_breaks) == (one.start_page != one.end_page) for one in parts)
     assert all(passage.title == "Rivers" and passage.doc_id == "d" for passage in passages)
 
 

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from ..errors import DataFileError
 from ..grounding.abstention import Reason, is_abstention, refusal
-from ..grounding.answer_kind import answers_in_kind, kind_asked
+from ..grounding.answer_kind import kind_asked
 from ..grounding.citation import Citation
 from ..grounding.citations import cite, removed_marks
 from ..grounding.claims import Claim
 from ..grounding.confidence import Confidence, confidence
+from ..grounding.kinds.fitting import answers_in_kind
 from ..grounding.leakage import leaks, phrases_with
 from ..grounding.links import without_links
 from ..grounding.marking import marked
@@ -187,7 +188,7 @@ async def _checked(
         cited,
         calibrated=round_.p_correct is not None,
     )
-    unsure = sure.coverage < checks.settings.confidence_floor
+    unsure = sure.floored < checks.settings.confidence_floor
     unknown = unknown_names(answer.question, [found.passage for found in passages])
     reason = (
         "unsupported"
@@ -254,8 +255,8 @@ def _fault(
         return "off_question"
     if not any(found.supported for found in judged.support) or not check.gives(short, judged):
         return "unsupported"
-    said = " ".join(claim.text for claim in check.claims)
-    in_kind = is_abstention(short) or answers_in_kind(answer.question, short, said)
+    said = [claim.text for claim, found in zip(check.claims, judged.support, strict=True) if found.supported]
+    in_kind = is_abstention(short) or answers_in_kind(answer.question, short, said, answers=judged.answers)
     if not in_kind or not check.is_connected(judged):
         return "off_question"
     if unknown:

@@ -15,6 +15,7 @@ from .shared.screen import Screen
 if TYPE_CHECKING:
     from ..agent.engine import Answer
     from ..agent.grounded import GroundedAnswer
+    from ..grounding.citation import Citation
     from ..llm.ledger import Totals
 
 
@@ -94,11 +95,17 @@ def _show_grounded(result: "GroundedAnswer") -> None:
     screen = console()
     screen.print(plain(result.text))
     for citation in result.citations:
-        where = ", ".join(part for part in (citation.name, citation.section, citation.pages) if part)
-        screen.print(f"  [dim]{plain(where)}: {plain(citation.snippet)}[/]")
+        screen.print(f"  [dim]{plain(source_line(citation))}[/]")
     if result.confidence is not None:
         screen.print(f"[dim]confidence {result.confidence.level} ({result.confidence.score:.2f})[/]")
     _show_spending(result.answer, result.totals)
+
+
+def source_line(citation: "Citation") -> str:
+    """The place and the snippet of a citation in one line."""
+    pages = citation.pages and f"p.{citation.pages}"
+    where = ", ".join(part for part in (citation.name, citation.section, pages) if part)
+    return " ".join(f"{where}: {citation.snippet}".split())
 
 
 def _grounded_as_json(result: "GroundedAnswer") -> dict[str, Any]:

@@ -45,8 +45,6 @@ _DATE = re.compile(
     r"|^what(?:\s+(?:is|was)|'s)\s+(?:the\s+|[^?]*'s\s+)?(?:date\s+of\s+(?:birth|death)\b|birthday(?=\s*\?|\s+of\b))",
     re.IGNORECASE,
 )
-_HABITUAL = re.compile(r"when\s+(?:is|are|do|does)\b", re.IGNORECASE)
-_MAY_I = re.compile(r"(?:may|can|could|must|shall|should|will|would|am|do|need)\s+(?:i|we)\b", re.IGNORECASE)
 _NUMBER = re.compile(r"\bhow\s+(?:many|old|tall)\b", re.IGNORECASE)
 _OPEN = re.compile(r"\b(?:who|whom|whose|what|which|where|when|how|why)\b", re.IGNORECASE)
 _WHO_OR_WHERE = re.compile(
@@ -94,30 +92,13 @@ def of_kind(question: str, short_answer: str) -> bool | None:
     return not _bare_figure(said) if _WHO_OR_WHERE.match(question.strip()) else None
 
 
-def answers_in_kind(question: str, short_answer: str, answer: str) -> bool:
-    """Is the short answer, or else the whole answer, of the kind that the question asks for, as far as wording tells?
+def is_among_the_two(question: str, short_answer: str) -> bool:
+    """Is every word of the answer in the question, or is the word before its last "or" in the answer, or half of those
+    after it?
 
-    A yes-or-no question may be answered by a sentence that contains neither word, "When does it open?" by "daily". If
-    two things are named, the short answer must be one of them, not a third that begins like it.
-
-    >>> answers_in_kind("In which year did it open?", "springs", "It uses springs.")
-    False
-    >>> answers_in_kind("May I pour what is left over down the drain?", "no", "No.")
-    True
-    >>> answers_in_kind("Which film is older, Salt Road or Tide?", "The Salt Mine", "The Salt Mine is older.")
+    >>> is_among_the_two("Which film is older, Salt Road or Tide?", "The Salt Mine")
     False
     """
-    kind = kind_asked(question)
-    if kind == "verdict" or _HABITUAL.match(question.strip()) or (kind is None and _MAY_I.match(question.strip())):
-        return True
-    if kind == "choice" and not _is_among_the_two(question, short_answer):
-        return False
-    return of_kind(question, short_answer) is not False or of_kind(question, answer) is True
-
-
-def _is_among_the_two(question: str, short_answer: str) -> bool:
-    """Is every word of the answer in the question, or is the word before its last "or" in the answer, or half of those
-    after it?"""
     held, asked = set(words(short_answer)) - _ARTICLES, words(question)
     last = len(asked) - 1 - asked[::-1].index("or") if "or" in asked else 0
     after = set(asked[last + 1 :]) - _ARTICLES

@@ -17,8 +17,8 @@ class Scores:
 class Citation:
     """A place in a document that an answer refers to.
 
-    `page` is where the passage begins and `last_page` where it ends, both `None` if there are no pages; the page of
-    a line within a passage is unknown. `span` is the (start, end), in characters of the document's text, of the
+    `page` is where the quoted stretch begins and `last_page` where it ends: of the whole passage if its page breaks are
+    unknown, `None` if there are no pages. `span` is the (start, end), in characters of the document's text, of the
     quoted stretch, or of the whole passage if nothing was quoted; `None` if unknown. `snippet` occurs verbatim in
     the passage's text: 30 to 50 words around the quote, or around the sentences that share most words with
     the claim.

@@ -99,12 +99,13 @@ def _citation(found: Found, claim: str, quotes: Sequence[str]) -> Citation:
     passage = found.passage
     start, end, quoted = _stretch(passage.text, claim, quotes)
     first, last = excerpt(passage.text, start, end)
+    page, last_page = passage.pages(start, end) or (None, None)
     return Citation(
         doc_id=passage.doc_id,
         passage_id=passage.id,
         title=passage.title,
-        page=passage.start_page,
-        last_page=passage.end_page,
+        page=page,
+        last_page=last_page,
         section=passage.section,
         span=_within_document(passage, start, end) if quoted else passage.span,
         snippet=passage.text[first:last],

@@ -116,15 +116,19 @@ SHORTEST = 30
 LONGEST = 50
 """The number of words in an excerpt, if the text is long enough."""
 _WORD = re.compile(r"\S+")
+_BLANK_LINE = re.compile(r"\n[^\S\n]*\n\s*")
+_LONGEST_HEADING = 12
 _SENTENCE_END = re.compile(r"[.!?][\"')\]\u2019\u201d]*$")
 
 
 def excerpt(text: str, start: int, end: int) -> tuple[int, int]:
-    """(start, end) of an excerpt of 30 to 50 words around `text[start:end]`; fewer only if the text has fewer.
+    """(start, end) of an excerpt of 30 to 50 words around `text[start:end]`; fewer if no more follow its heading.
 
-    A longer stretch is cut at its end. A shorter one is extended by the words that follow, then by those before it; a
-    sentence that ends within the 50 words is not broken off.
+    A longer stretch is cut at its end. A shorter one is extended by the words that follow, then by those before it in
+    its paragraph; a sentence that ends within the 50 words is not broken off.
     """
+    start = _behind_headings(text, start, end)
+    paragraph = max((match.end() for match in _BLANK_LINE.finditer(text, 0, start + 1)), default=0)
     words = [match.span() for match in _WORD.finditer(text)]
     if not words:
         return 0, 0
@@ -132,7 +136,18 @@ def excerpt(text: str, start: int, end: int) -> tuple[int, int]:
     last = next((index for index in range(len(words) - 1, first, -1) if words[index][0] < end), first)
     last = min(last, first + LONGEST - 1)
     last = max(last, min(first + SHORTEST, len(words)) - 1)
-    first = min(first, max(0, last - SHORTEST + 1))
+    earliest = next((index for index, (begin, _) in enumerate(words) if begin >= paragraph), first)
+    first = min(first, max(earliest, last - SHORTEST + 1))
     closing = range(last, min(first + LONGEST, len(words)))
     last = next((index for index in closing if _SENTENCE_END.search(text, *words[index])), last)
     return words[first][0], words[last][1]
+
+
+def _behind_headings(text: str, start: int, end: int) -> int:
+    """The place in `text[start:end]` after the short paragraphs at its beginning that do not end like a sentence."""
+    for match in _BLANK_LINE.finditer(text, start, end):
+        words = text[start : match.start()].split()
+        if match.end() >= end or len(words) > _LONGEST_HEADING or (words and _SENTENCE_END.search(words[-1])):
+            break
+        start = match.end()
+    return start

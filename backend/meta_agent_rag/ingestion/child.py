@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ..retrieval.passage import Passage
+from ..retrieval.passage import Passage, to_fields
 from .chunkers import Chunking, ChunkingOptions, prepared
 from .document import Document, PassageRow, Refused
 from .parsers import File
@@ -82,7 +82,7 @@ def read_file(request: ReadRequest, job: Job, chunking: Chunking) -> Iterator[di
     passages = 0
     for passage in _passages(document, request.doc_id, chunking):
         passages += 1
-        yield {"passage": asdict(passage)}
+        yield {"passage": to_fields(passage)}
     yield _ending(document, digest, passages)
 
 
@@ -121,7 +121,7 @@ def _streamed(rows: Generator[PassageRow, None, Document], hashed: Hashed) -> It
             yield _ending(end.value, hashed.hexdigest(), passages)
             return
         passages += 1
-        yield {"passage": vars(_passage(row))}
+        yield {"passage": to_fields(_passage(row))}
 
 
 def _ending(document: Document, digest: str, passages: int) -> dict[str, Any]:

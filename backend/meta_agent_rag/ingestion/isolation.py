@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SettingsError
-from ..retrieval.passage import Passage
+from ..retrieval.passage import Passage, from_fields
 from .child import READY, Job, ReadRequest, shares
 from .document import REFUSAL_KINDS, Refused
 from .spool import collected
@@ -195,7 +195,7 @@ def _collected(answers: Iterator[dict[str, Any]]) -> ReadFile:
     def passages() -> Iterator[Passage]:
         for part in answers:
             if "passage" in part:
-                yield _passage(part["passage"])
+                yield from_fields(part["passage"])
             elif "document" in part:
                 document.update(part["document"])
                 return
@@ -208,11 +208,6 @@ def _collected(answers: Iterator[dict[str, Any]]) -> ReadFile:
         return _reading(document, found)
     except (KeyError, TypeError, ValueError) as error:
         raise _RubbishError from error
-
-
-def _passage(fields: dict[str, Any]) -> Passage:
-    span = fields.pop("span")
-    return Passage(**fields, span=None if span is None else (int(span[0]), int(span[1])))
 
 
 def _reading(fields: dict[str, Any], passages: Collection[Passage]) -> ReadFile:

@@ -2,9 +2,10 @@
 
 import hashlib
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..datasets import Paragraph
@@ -15,7 +16,8 @@ class Passage:
     """A piece of a document, small enough to read and to cite.
 
     Pages count from 1 and sentences from 0; `span` is the (start, end) in characters of the
-    document's text. They are `None` if the source does not have them.
+    document's text. They are `None` if the source does not have them. `page_breaks` are the places in `text` at
+    which another page begins, with its number: none if the text is on one page, or if they are unknown.
     """
 
     id: str
@@ -28,6 +30,7 @@ class Passage:
     start_sentence: int | None = None
     end_sentence: int | None = None
     span: tuple[int, int] | None = None
+    page_breaks: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def of(cls, title: str, text: str) -> "Passage":
@@ -38,6 +41,36 @@ class Passage:
     def searchable(self) -> str:
         """Title and text as they are indexed: the title often contains the words that the text lacks."""
         return f"{self.title}\n{self.text}" if self.title else self.text
+
+    def pages(self, start: int, end: int) -> tuple[int, int] | None:
+        """The first and last page of `text[start:end]`; those of the whole passage if its page breaks are unknown.
+
+        >>> over = Passage(id="1", doc_id="1", title="", text="One. Two.", start_page=2, page_breaks=((5, 3),))
+        >>> over.pages(0, 4), over.pages(5, 9), over.pages(0, 9)
+        ((2, 2), (3, 3), (2, 3))
+        """
+        if self.start_page is None:
+            return None
+        if not self.page_breaks:
+            return self.start_page, self.end_page or self.start_page
+        numbers = (self.start_page, *(page for _, page in self.page_breaks))
+        places = [place for place, _ in self.page_breaks]
+        return numbers[bisect_right(places, start)], numbers[bisect_right(places, max(start, end - 1))]
+
+
+def to_fields(passage: Passage) -> dict[str, Any]:
+    """The passage as plain values; one without page breaks is written as before there were any."""
+    fields = asdict(passage)
+    if not passage.page_breaks:
+        del fields["page_breaks"]
+    return fields
+
+
+def from_fields(fields: Mapping[str, Any]) -> Passage:
+    """The passage of `to_fields`, also if it was JSON in between. Raises `TypeError` for other fields."""
+    span, breaks = fields["span"], fields.get("page_breaks", ())
+    pairs = tuple((int(place), int(page)) for place, page in breaks)
+    return Passage(**{**fields, "span": None if span is None else (int(span[0]), int(span[1])), "page_breaks": pairs})
 
 
 @dataclass(frozen=True, kw_only=True)

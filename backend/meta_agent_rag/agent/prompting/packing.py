@@ -5,9 +5,11 @@ passage alone hardly change what a model obeys (Hines et al. 2024, "Defending Ag
 With Spotlighting", who call it datamarking).
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from ...prompts.fencing import attribute, fenced
 from ...prompts.tokens import estimate_tokens
@@ -17,6 +19,8 @@ from ..state import Packing
 
 MARK = "\u00a6"
 """Starts each sentence of a marked passage; `grounded.yaml` and `coach_evidence.yaml` explain it to the model."""
+_PAGE = re.compile(r"<(?=\s*/?\s*page\b)", re.IGNORECASE)
+_NEW_PAGE = re.compile(r"</?page\b[^<>]*>", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,8 +69,10 @@ def pack(evidence: Sequence[Found], budget: int, *, marked: bool = False) -> Pac
 
 
 def without_marks(text: str) -> str:
-    """A text that a model copied from marked sentences."""
-    return " ".join(text.replace(MARK, " ").split()) if MARK in text else text
+    """A text that a model copied from marked sentences, across a page break or not."""
+    if MARK not in text and not _NEW_PAGE.search(text):
+        return text
+    return " ".join(_NEW_PAGE.sub(" ", text.replace(MARK, " ")).split())
 
 
 def _that_fits(passage: Passage, number: int, budget: int, marked: bool) -> tuple[str, str]:
@@ -87,8 +93,19 @@ def _that_fits(passage: Passage, number: int, budget: int, marked: bool) -> tupl
 def _block(passage: Passage, number: int, text: str, marked: bool) -> str:
     title = f' title="{attribute(passage.title)}"' if passage.title else ""
     section = f' section="{attribute(passage.section)}"' if passage.section and passage.section != passage.title else ""
-    shown = fenced(_marked(text) if marked else text)
+    shown = "".join(_pieces(passage, text, marked))
     return f'<passage n="{number}"{title}{section}{_pages(passage)}>{shown}</passage>'
+
+
+def _pieces(passage: Passage, text: str, marked: bool) -> Iterator[str]:
+    """The text of a passage as shown, with a tag where another page begins."""
+    breaks = [(place, page) for place, page in passage.page_breaks if place < len(text)]
+    places = [place for place, _ in breaks]
+    for number, (start, end) in enumerate(pairwise((0, *places, len(text)))):
+        piece = text[start:end]
+        shown = fenced(_marked(piece) if marked else piece)
+        yield f'<page n="{breaks[number - 1][1]}"/>' if number else ""
+        yield _PAGE.sub("&lt;", shown) if breaks else shown
 
 
 def _pages(passage: Passage) -> str:

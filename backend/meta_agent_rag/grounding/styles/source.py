@@ -7,7 +7,7 @@ def _written(citation: Citation) -> str:
     section = " ".join((citation.section or "").split())
     place = citation.name if section in {"", citation.name} else f"{citation.name}, {section}"
     page = "" if citation.pages is None else f" (Page {citation.pages})"
-    return f'[Source: {place}{page} - "{citation.snippet}"]'
+    return f'[Source: {place}{page} - "{" ".join(citation.snippet.split())}"]'
 
 
 STYLE = Style(

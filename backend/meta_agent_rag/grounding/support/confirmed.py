@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...text.figures.arithmetic import calculations
+from ...text.figures.figure import stands_in
 from ..quotes import copied_sentence, is_verbatim
 from ..vetoes import fault
 from .deriving.derived import Vouched, derived
 from .grounds import Grounds, share_held
+from .pages import on_the_page_of, page_figures
 from .sources import Source
 from .statement import Item, Statement, read
 from .verdict import Support
@@ -78,8 +80,12 @@ def _judged(
     grounds = _grounds(claim, named, sources, vouched.question)
     follows = derived(claim, grounds.named, vouched=replace(vouched, passage=grounds.passage))
     prompted = tuple(one for source in beside for one in (source.title, *source.statements))
-    grounds = replace(grounds, follows=frozenset(one.written for one in follows), prompted=prompted)
-    found = fault(grounds)
+    told = [figure for one in grounds.sentences for figure in page_figures(one)]
+    pages = [figure for figure in page_figures(claim) if not stands_in(figure, told)]
+    placed, elsewhere = on_the_page_of(pages, named, sources)
+    known = frozenset([*(one.written for one in follows), *(one.written for one in placed)])
+    grounds = replace(grounds, follows=known, prompted=prompted)
+    found = fault(grounds) or (f"the words are not on page {elsewhere[0].written}" if elsewhere else None)
     held = [one for one in sources if any(is_verbatim(part, [one.passage.searchable()]) for part in named)]
     return replace(
         support,

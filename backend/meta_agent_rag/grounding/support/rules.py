@@ -23,7 +23,7 @@ from ..vetoes import fault
 from .deriving.derived import Derived, derived, may_follow
 from .grounds import NEARLY, Grounds, share_held
 from .neighbours import neighbours
-from .pages import on_its_page
+from .pages import is_a_page, names_other_pages, on_its_page, page_figures
 from .sources import Source, read_sources
 from .statement import Item, Statement, read
 from .verdict import Standing, Support
@@ -148,6 +148,8 @@ def _held_against(
         return replace(support, score=1.0, standing="likely", supported=True)
     unheld = [item for item in claim.items if not _held(item, sentences, titles) and not _light(item, claim)]
     follows = derived(claim, sentences, called_for=True) if any(item.figure for item in unheld) else ()
+    if source.passage.start_page is not None and names_other_pages(claim, sentences):
+        return support
     unknown = [item for item in unheld if not _explained(item, follows, claim, beside)]
     foreign = any(sentence.language != claim.language for sentence in sentences)
     if unknown or foreign or (len(sentences) > 1 and not follows):
@@ -222,11 +224,13 @@ def _missing(
     statements = [statement for source in sources for statement in (*source.statements, source.title)]
     figures = [figure for statement in statements for figure in statement.figures]
     follows = {one.written for one in derived(claim, statements)}
+    pages = page_figures(claim)
     same_language = all(statement.language == claim.language for source in sources for statement in source.statements)
     found = []
     for item in claim.items:
         if item.figure is not None:
             known = stands_in(item.figure, figures) or item.figure.written in follows
+            known = known or (item.figure in pages and is_a_page(item.figure, sources))
             lacks = not known and not may_follow(item.figure, claim, statements, question)
         else:
             # in German every noun is capitalised

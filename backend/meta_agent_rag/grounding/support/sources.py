@@ -84,6 +84,11 @@ class Source:
         start, end = found
         return tuple(one.statement for one in self.sentences if one.start < end and start < one.end)
 
+    def pages_of(self, words: str) -> tuple[int, int] | None:
+        """The pages on which the words stand verbatim; `None` if the passage does not contain them or has no pages."""
+        found = place(words, self.passage.text)
+        return None if found is None else self.passage.pages(*found)
+
 
 def _ends(text: str, at: int) -> bool:
     """Does a sentence certainly end before this place, or the text begin there?"""
@@ -106,5 +111,6 @@ def _sentences(text: str, language: str) -> Iterator[Sentence]:
         for sentence in [line.text] if line.label else sentences(line.text, language):
             end = line.end if line.label else min(position + len(sentence), line.end)
             if sentence.strip():
-                yield Sentence(statement=read(sentence.strip(), language, line.label), start=position, end=end)
+                statement = read(sentence.strip(), language, line.label, in_table=line.in_table)
+                yield Sentence(statement=statement, start=position, end=end)
             position = end

@@ -70,7 +70,10 @@ class Item:
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """A parsed sentence; `text` has its number words in digits, `label` is the first cell of a table's row."""
+    """A parsed sentence; `text` has its number words in digits, `label` is the first cell of a table's row.
+
+    `in_table` is also true of a header, which has no label.
+    """
 
     text: str
     language: str
@@ -79,6 +82,7 @@ class Statement:
     negations: int
     implicit: bool
     label: str = ""
+    in_table: bool = False
 
     @property
     def grammar(self) -> Grammar:
@@ -166,7 +170,7 @@ class Statement:
 
 
 @lru_cache(maxsize=2048)
-def read(text: str, language: str = "", label: str = "") -> Statement:
+def read(text: str, language: str = "", label: str = "", *, in_table: bool = False) -> Statement:
     """Parse a sentence; its language is guessed unless it is given. An initial yes or no is removed."""
     code = language or language_of(text)
     opener = _OPENER.match(text)
@@ -185,6 +189,7 @@ def read(text: str, language: str = "", label: str = "") -> Statement:
         negations=sum(word in known.negations for word in lower),
         implicit=any(word.stem in known.implicit for word in words),
         label=label,
+        in_table=in_table or bool(label),
     )
 
 

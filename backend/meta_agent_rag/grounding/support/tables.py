@@ -12,12 +12,16 @@ _LEAST_CELLS = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """A line of a text, at `text[start:end]`; a row of a table has its cells, with headers if there are any."""
+    """A line of a text, at `text[start:end]`; a row of a table has its cells, with headers if there are any.
+
+    Only rows below a header have a `label`, the first cell.
+    """
 
     text: str
     start: int
     end: int
     label: str = ""
+    in_table: bool = False
 
 
 def lines(text: str) -> Iterator[Line]:
@@ -36,9 +40,10 @@ def lines(text: str) -> Iterator[Line]:
             yield Line(text=line, start=start, end=end)
         elif header is None or len(cells) != len(header):
             header = cells
-            yield Line(text="; ".join(cells), start=start, end=end)
+            yield Line(text="; ".join(cells), start=start, end=end, in_table=True)
         elif not _RULE.fullmatch(line):
-            yield Line(text=_written_out(header, cells), start=start, end=end, label=cells[0])
+            text = _written_out(header, cells)
+            yield Line(text=text, start=start, end=end, label=cells[0], in_table=True)
         start = end
 
 

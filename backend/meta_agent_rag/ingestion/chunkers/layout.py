@@ -10,6 +10,7 @@ import hashlib
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from ...retrieval.passage import Passage
 from ..document import BETWEEN_BLOCKS, Document
@@ -53,7 +54,15 @@ class Layout:
             start_sentence=sentences[0],
             end_sentence=sentences[1],
             span=(start, end),
+            page_breaks=tuple(self._page_breaks(blocks, start)),
         )
+
+    def _page_breaks(self, blocks: range, start: int) -> Iterator[tuple[int, int]]:
+        """Where another page begins, from the start of the passage, and its number."""
+        for before, index in pairwise(blocks):
+            page = self.document.blocks[index].page
+            if page is not None and page != self.document.blocks[before].page:
+                yield self._starts[index] - start, page
 
     def _id(self, text: str) -> str:
         """The id of a text; repeated texts are distinguished by a count, so that an edit elsewhere changes no id."""

@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import asdict
 from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
-from ..passage import Passage
+from ..passage import Passage, from_fields, to_fields
 
 T = TypeVar("T")
 _DECIMALS = 5
@@ -25,15 +24,13 @@ class Row(NamedTuple):
 
 def to_record(passage: Passage) -> str:
     """The passage as one line of ASCII JSON, in which even a NUL or a lone surrogate is harmless."""
-    return json.dumps(asdict(passage), separators=(",", ":"))
+    return json.dumps(to_fields(passage), separators=(",", ":"))
 
 
 @lru_cache(maxsize=4096)
 def from_record(record: str) -> Passage:
     """The passage that `to_record` wrote; cached, because many searches return the same ones."""
-    fields = json.loads(record)
-    span = fields.pop("span")
-    return Passage(**fields, span=None if span is None else (span[0], span[1]))
+    return from_fields(json.loads(record))
 
 
 def to_key(passage_id: str) -> str:

@@ -19,17 +19,17 @@ def counted(
 ) -> str:
     """The entries of a list, or the labels of the rows of `table`, that are as many; empty if there is none.
 
-    With `freely`, the entries may be of any length.
+    With `freely`, the entries may be of any length, or a list within one cell. A row itself, or a header, is no list.
     """
     wanted = int(figure.number)
     if wanted != figure.number or not 2 <= wanted <= _MOST_COUNTED:
         return ""
     if wanted == len(table):
         return f"{', '.join(row.label for row in table)}: {wanted}"
-    for stretch in (one for statement in named if freely for one in _stretches(statement.text)):
+    for stretch in (one for statement in named if freely for one in _stretches_or_cells(statement)):
         if len(entries := [entry for entry in _LIST_BREAK.split(stretch) if _says_something(entry)]) == wanted:
             return f"{'; '.join(entries)}: {wanted}"
-    for statement in named:
+    for statement in (one for one in named if not one.in_table):
         for amounts in _amounts(statement):
             if sum(amounts) == wanted:
                 return f"{' + '.join(map(str, amounts))} = {wanted}"
@@ -51,6 +51,12 @@ def _says_something(entry: str) -> bool:
 def _stretches(text: str) -> list[str]:
     """The parts of a text between the signs that no list extends over."""
     return [stretch.strip() for stretch in re.split(r"[:.!?\n|](?=\s|$)", text)]
+
+
+def _stretches_or_cells(statement: Statement) -> list[str]:
+    if not statement.in_table:
+        return _stretches(statement.text)
+    return [value for _, equals, value in (cell.partition(" = ") for cell in statement.text.split("; ")) if equals]
 
 
 def _amounts(statement: Statement) -> Iterator[list[int]]:
