@@ -126,7 +126,7 @@ class Settings(ModelSettings):
     )
     confidence_floor: UnitFloat = Field(
         0.5,
-        description="Lowest retrieval score of a grounded answer; uncalibrated, of 0.6 x retrieval + 0.4 x generation.",
+        description="A grounded answer is refused as not covered if 0.6 x retrieval + 0.4 x generation is lower.",
     )
     leakage_dir: Path | None = Field(
         None, description="A folder with CORPUS.yaml files: phrases that show an answer going beyond that corpus."

@@ -1,22 +1,12 @@
 """Confidence and its levels."""
 
-from dataclasses import replace
 from math import inf, nan
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.agent.engine import open_engine
-from meta_agent_rag.agent.grounded import Checks, checked
 from meta_agent_rag.grounding.confidence import confidence, level
-from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
-from meta_agent_rag.testing import ScriptedModel
-from tests.loop import QUESTION, settings_in
-
-from .test_agent_grounded import PASSAGES, FixedRetriever, answering
 
 NUMBERS = st.one_of(st.floats(), st.floats(min_value=0, max_value=1))
 
@@ -69,32 +59,3 @@ def test_a_calibrated_probability_is_the_score(chance: float, name: str) -> None
 
 def test_without_a_probability_none_is_shown() -> None:
     assert confidence([0.9], None, [1], calibrated=True) == confidence([0.9], None, [1])
-
-
-@pytest.mark.parametrize(
-    ("dense", "generation", "calibrated", "floored"),
-    [(0.1, 0.2, True, 0.6), (0.1, 0.2, False, 0.44), (0.9, 0.2, True, 0.9), (0.9, None, True, 0.86)],
-)
-def test_the_floor_applies_to_retrieval_if_calibrated(
-    dense: float, generation: float | None, calibrated: bool, floored: float
-) -> None:
-    assert confidence([dense], generation, [1], calibrated=calibrated).floored == pytest.approx(floored)
-
-
-@pytest.mark.parametrize(
-    ("p_correct", "floor", "refused"), [(0.1, 0.5, None), (0.1, 0.7, "not_covered"), (0.1, 0, None)]
-)
-async def test_a_supported_answer_is_not_withheld_for_a_low_probability(
-    tmp_path: Path, p_correct: float, floor: float, refused: str | None
-) -> None:
-    settings = settings_in(tmp_path, f"CONFIDENCE_FLOOR={floor}")
-    encoder = AsyncEncoder(HashEncoder())
-    retrieved = (await FixedRetriever(dense=0.2).retrieve([QUESTION], k=3)).found
-    async with open_engine(settings, transport=ScriptedModel(answering()), monitor_encoder=encoder) as engine:
-        answer = await engine.answer(QUESTION, evidence=PASSAGES, grounded=True)
-        rounds = tuple(replace(round_, p_correct=p_correct) for round_ in answer.rounds)
-        doubted = replace(answer, rounds=rounds, evidence=retrieved)
-        reply = await checked(engine, doubted, Checks.of(settings, "films"))
-    assert reply.refused == refused
-    assert reply.confidence is not None
-    assert (reply.confidence.level, reply.confidence.calibrated) == ("low", True)

@@ -188,7 +188,7 @@ async def _checked(
         cited,
         calibrated=round_.p_correct is not None,
     )
-    unsure = sure.floored < checks.settings.confidence_floor
+    unsure = sure.coverage < checks.settings.confidence_floor
     unknown = unknown_names(answer.question, [found.passage for found in passages])
     reason = (
         "unsupported"

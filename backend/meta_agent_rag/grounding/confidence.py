@@ -36,14 +36,6 @@ class Confidence:
     coverage: float
     calibrated: bool = False
 
-    @property
-    def floored(self) -> float:
-        """What CONFIDENCE_FLOOR applies to: the retrieval alone if the score is a probability, else the coverage.
-
-        An answer that the passages support is not withheld for a low probability: its level says how low it is.
-        """
-        return self.retrieval if self.calibrated else self.coverage
-
 
 def confidence(
     scores: Sequence[float], generation: float | None, cited: Sequence[int] = (), *, calibrated: bool = False
