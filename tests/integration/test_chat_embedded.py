@@ -81,6 +81,6 @@ def test_twenty_turns_with_the_embedded_model(tmp_path: Path) -> None:
         assert "3 questions so far" in screen.text
         screen.say("/history", "3. Who built Stag Skerry Light?")  # 18
         screen.say("What was my last question?", "Who built Stag Skerry Light?")  # 19
-        screen.say("/reset", "Forgotten: 3 questions")  # 20
+        screen.say("/reset --yes", "Forgotten: 3 questions")  # 20
         screen.press(CTRL_D)
         assert screen.until_end() == 0

@@ -1,4 +1,4 @@
-"""The evidence suffices, memory does not: answer strictly from the passages."""
+"""The evidence suffices, memory does not: answer strictly from the references."""
 
 from ...grounding.short_answer import same_answer
 from ..facts.findings import Finding, Findings

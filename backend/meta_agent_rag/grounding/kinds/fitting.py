@@ -70,7 +70,8 @@ def _is_of_kind(question: str, short_answer: str, said: str) -> bool:
 def _says_what_was_asked(question: str, claims: Sequence[str]) -> bool:
     """Does a claim that is more than a yes say anything of what the question says of its subject, or the opposite?
 
-    A question that says it with names alone ("Is Ada from Oslo?") is not judged.
+    A question that says it with names alone ("Is Ada from Oslo?") is not judged, nor are several claims, which are
+    compared ("designed by the same engineer").
     """
     said = [one for claim in claims if len((one := read(claim)).items) > 1]
     items = asked_about(question)
@@ -78,7 +79,8 @@ def _says_what_was_asked(question: str, claims: Sequence[str]) -> bool:
         (n for n, item in enumerate(items) if not item.is_name or item.clause != items[0].clause), len(items)
     )
     rest = items[max(subject, 1) :]
-    return not said or all(item.is_value for item in rest) or any(_says(one, item) for one in said for item in rest)
+    judged = len(said) == 1 and not all(item.is_value for item in rest)
+    return not judged or any(_says(said[0], item) for item in rest)
 
 
 def _says(statement: Statement, item: Item) -> bool:
