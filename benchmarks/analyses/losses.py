@@ -15,7 +15,8 @@ _LISTED = 50
 
 def is_right(scored: Mapping[str, Any]) -> bool:
     """Is a row or a round right, by its F1, or by EM if it has no F1?"""
-    return (scored.get("f1", scored["em"]) or 0.0) >= RIGHT
+    score = scored.get("f1")
+    return float(scored["em"] if score is None else score) >= RIGHT
 
 
 def rule(row: Row) -> str:

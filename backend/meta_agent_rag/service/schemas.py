@@ -89,7 +89,12 @@ _ONE_SOURCE: list[JsonValue] = [
                     "options": {"properties": {"documents": {"type": "null"}}},
                 },
             },
-            {"properties": {"options": {"properties": {"level": {"type": "null"}, "topic": {"type": "null"}}}}},
+            {
+                "properties": {
+                    "mode": {"enum": ["grounded", "teacher"]},
+                    "options": {"properties": {"level": {"type": "null"}, "topic": {"type": "null"}}},
+                }
+            },
         ]
     },
 ]
