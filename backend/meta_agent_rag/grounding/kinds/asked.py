@@ -23,7 +23,7 @@ Asked: TypeAlias = Literal[
     "age",
     "height",
 ]
-"""`spell` is a period of time, `long` a period or a length; `named` is a place or a name."""
+"""`spell` is a period of time, `long` a period or a length; `named` is a place."""
 
 
 def asked_for(question: str, language: str) -> Asked | None:
@@ -55,6 +55,33 @@ def before_a_place(language: str) -> frozenset[str]:
 def before_a_date(language: str) -> frozenset[str]:
     """Words that make a date a point in time."""
     return frozenset(map(str, _rows()["times"].get(language, ())))
+
+
+def is_conditional(text: str, language: str) -> bool:
+    """Does the text have a word for a condition?
+
+    >>> is_conditional("until the core reaches 63 °C", "en"), is_conditional("12 °C", "en")
+    (True, False)
+    """
+    return _has(text, "conditions", language)
+
+
+def is_state(text: str, language: str) -> bool:
+    """Does the text have a word that makes a measure a point in time, as in "at 90 °C"?"""
+    return _has(text, "states", language)
+
+
+def _has(text: str, part: str, language: str) -> bool:
+    pattern = _words_of(part, language)
+    return pattern is not None and pattern.search(text.lower().replace("\u2019", "'")) is not None
+
+
+@cache
+def _words_of(part: str, language: str) -> re.Pattern[str] | None:
+    written = [str(word) for word in _rows()[part].get(language, ())]
+    either = "|".join(map(re.escape, written))
+    edge = "" if language == "ja" else r"\b"
+    return re.compile(f"{edge}(?:{either}){edge}") if written else None
 
 
 @cache
