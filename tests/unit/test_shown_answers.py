@@ -31,7 +31,7 @@ RIGHT_SHOWN = 56 / 60
 """The goal is 57 of 60; one of the sets has 56."""
 WRONG_SHOWN = 2 / 120
 SLY_SHOWN = 0.46
-"""The share of wrong answers shown if the critic rejects only the control claim; measured: 785 of 1,738."""
+"""The share of wrong answers shown if the critic rejects only the control claim; measured: 784 of 1,738."""
 
 
 def cases_of(file: str, *, right: bool) -> Sequence[Case]:
