@@ -263,8 +263,8 @@ def test_an_overview_is_of_all_documents_or_of_those_named() -> None:
         "Vilka källor finns?",
         "Ile jest źródeł?",
         "Какие источники есть?",
-        "どんな文献がありますか？",
-        "有哪些文献？",
+        "どんな文献がありますか",
+        "有哪些文献",
         "어떤 자료가 있나요?",
         "De quoi parle-t-il ?",
     ],
@@ -285,8 +285,8 @@ def test_a_question_about_books_sources_or_a_library_is_one_for_the_documents(me
         "Welche Quellen hast du?",
         "Quelles sources as-tu ?",
         "¿Qué fuentes tienes?",
-        "你有哪些资料？",
-        "Какие у тебя есть источники?",
+        "你有哪些资料",
+        "Назови свои источники",
     ],
 )
 def test_what_the_program_has_is_a_list_of_documents(message: str) -> None:
