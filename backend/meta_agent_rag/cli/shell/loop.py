@@ -18,6 +18,7 @@ from ...conversation.transcript import in_short
 from ...errors import MetaRagError
 from ...exporting import exporting
 from ...grounding.confidence import Confidence
+from ...retrieval.corpus.naming import unmarked
 from ...retrieval.corpus.sample import SAMPLE
 from ...settings import Settings
 from ...wording import counted
@@ -133,7 +134,7 @@ class _Talk:
         try:
             if is_command(line):
                 return await self._harmless(run_command(self.shell, line))
-            if self.shell.study.socratic.mode != "coach" and (whole := as_command(line)) is not None:
+            if self.shell.study.socratic.mode != "coach" and (whole := await self._understood(line)) is not None:
                 return await self._harmless(run_command(self.shell, whole))
             await self._turn(line)
         except Stopped:
@@ -141,6 +142,10 @@ class _Talk:
         except MetaRagError as error:
             self._complain(error)
         return None
+
+    async def _understood(self, line: str) -> str | None:
+        known = await self.shell.study.documents() if "@" in line else ()
+        return as_command(unmarked(line, known))
 
     async def _turn(self, message: str) -> None:
         shell, started = self.shell, time.perf_counter()
