@@ -153,7 +153,8 @@ class Conversation:
 
         `documents` limit the answer to these ids; the coach keeps to its topic instead. `reading` is what the message
         wants, if the caller knows it. `deadline` is a `time.monotonic` timestamp for the rewriter.
-        Raises `InputError` for a message that is empty, too long or not valid Unicode, and the errors of the answerer and of `rewriter.rewritten`.
+        Raises `InputError` for a message that is empty, too long or not valid Unicode, and
+        the errors of the answerer and of `rewriter.rewritten`.
         """
         text = _checked(message)
         async with self._busy:
