@@ -25,7 +25,7 @@ from ...wording import counted
 from ..shared.rounds import small_model_hint, spending
 from ..shared.screen import Screen
 from .commands import COMMANDS, is_command, mode_called, models_of, run_command
-from .documents import as_command
+from .documents import as_command, run_understood
 from .interrupts import Interrupts, Stopped
 from .lines import LineCleared, Lines, PlainLines, PromptedLines
 from .state import Leave, Load, NextAction, Reopen, Shell
@@ -135,7 +135,7 @@ class _Talk:
             if is_command(line):
                 return await self._harmless(run_command(self.shell, line))
             if self.shell.study.socratic.mode != "coach" and (whole := await self._understood(line)) is not None:
-                return await self._harmless(run_command(self.shell, whole))
+                return await self._harmless(run_understood(self.shell, whole))
             await self._turn(line)
         except Stopped:
             self.shell.screen.line(STOPPED)
