@@ -126,16 +126,49 @@ async def test_a_question_can_name_its_documents(tmp_path: Path) -> None:
         assert await searched(f'@"Birth" {QUESTION}', options={"documents": ["film", "birth"]}) == (QUESTION, {"birth"})
         assert await searched(QUESTION, options={"documents": ["film"]}) == (QUESTION, {"film"})
         for question, options, status, words in (
-            ("@moon Who?", {}, 404, f"No document is named 'moon'; choose from: Birth, Film. GET {LIST} lists all"),
+            ("@brith Who?", {}, 404, f"No document is named 'brith'; did you mean 'Birth'? GET {LIST} lists all"),
+            ('@"Moon" Who?', {}, 404, r"No document is named 'Moon'; choose from: Birth, Film."),
             ("@birth Who?", {"documents": ["film"]}, 404, "No document is named 'birth'; choose from: Film"),
             ("@birth", {}, 422, "write a question after it"),
             ("@", {}, 422, "write a document's name after it"),
         ):
             refused = await service.ask(question=question, options=options)
             assert (refused.status_code, words in refused.text) == (status, True), refused.text
-        for question, status in ((f"@birth {QUESTION}", 200), (f"@moon {QUESTION}", 404)):
+        for question, status in ((f"@birth {QUESTION}", 200), (f"@brith {QUESTION}", 404)):
             chat = {"model": "films", "messages": [{"role": "user", "content": question}]}
             told = await service.client.post("/v1/chat/completions", json=chat)
             assert told.status_code == status, told.text
         prompt = service.model.asked("write")[-1].messages[-1].content
         assert (BIRTH_SENTENCE in prompt, FILM_SENTENCE in prompt, "@birth" in prompt) == (True, False, False)
+
+
+async def test_a_word_with_a_sign_that_names_no_document_stays_in_the_question(tmp_path: Path) -> None:
+    question = "What does the @Override annotation do?"
+    async with serving(tmp_path) as (service, _):
+        told = await service.ask(question=question)
+        assert (told.status_code, told.json()["stop_reason"] == "documents") == (200, False), told.text
+        assert question in service.model.asked("write")[-1].messages[-1].content
+        about = await service.ask(question="What is @Override about?")
+        assert (about.status_code, about.json()["stop_reason"] == "documents") == (200, False), about.text
+        messages = [
+            {"role": "user", "content": question},
+            {"role": "assistant", "content": "It marks a method."},
+            {"role": "user", "content": question},
+        ]
+        chat = await service.client.post("/v1/chat/completions", json={"model": "films", "messages": messages})
+        assert chat.status_code == 200, chat.text
+
+
+async def test_a_list_and_an_overview_are_limited_to_the_documents_named(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (service, _):
+        for question, options, names in (
+            ("Which documents do you have?", {}, ["Birth", "Film"]),
+            ("Which documents do you have?", {"documents": ["film"]}, ["Film"]),
+            ("Give me an overview of all documents", {"documents": ["birth"]}, ["Birth"]),
+            ("Summarise @film", {}, ["Film"]),
+        ):
+            told = await service.ask(question=question, options=options)
+            assert (told.status_code, told.json()["stop_reason"]) == (200, "documents"), told.text
+            assert [name for name in ("Birth", "Film") if f"- {name} (" in told.json()["answer"]] == names
+            unknown = await service.ask(question=question, options={"documents": ["moon"]})
+            assert (unknown.status_code, code_of(unknown)) == (404, "unknown_document")

@@ -22,7 +22,14 @@ from meta_agent_rag.conversation.transcript import in_short
 from meta_agent_rag.conversation.turn import Turn
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
-from meta_agent_rag.retrieval.corpus.naming import addressed, document_named, documents_named, suggestion
+from meta_agent_rag.retrieval.corpus.naming import (
+    addressed,
+    document_named,
+    documents_named,
+    suggestion,
+    unmarked,
+    without_mentions,
+)
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import settings_in
 
@@ -86,10 +93,30 @@ def test_a_string_instead_of_a_list_is_rejected() -> None:
         ("@tides @winds_old What reaches Quell?", "What reaches Quell?", {0, 2}),
         ("Write to a@tides.example, please", "Write to a@tides.example, please", set()),
         ("Who is @ home?", "Who is @ home?", set()),
+        ("What does the @Override annotation do?", "What does the @Override annotation do?", set()),
+        ("@tides What does  @Override do?", "What does @Override do?", {0}),
     ],
 )
 def test_documents_named_in_a_message_are_recognised(message: str, text: str, found: set[int]) -> None:
     assert addressed(message, DOCUMENTS) == (text, frozenset(DOCUMENTS[place].id for place in found))
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("@tydes How high?", r"No document is named 'tydes'; did you mean 'tides\.md'\?"),
+        ('@"Override" How high?', "No document is named 'Override'; choose from"),
+        ("@winds How high?", "Several documents are named 'winds'"),
+    ],
+)
+def test_a_misspelt_quoted_or_ambiguous_name_in_a_message_is_an_error(message: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        addressed(message, DOCUMENTS)
+
+
+def test_a_word_with_a_sign_that_names_no_document_is_a_word() -> None:
+    assert unmarked("What is @Override about, @tides?", DOCUMENTS) == "What is Override about, @tides?"
+    assert without_mentions("Is @Override in @tides?", DOCUMENTS) == "Is @Override in ?"
 
 
 def test_a_lone_sign_is_not_a_question() -> None:
@@ -142,8 +169,12 @@ async def test_a_question_is_limited_to_the_documents_it_names(folder: Path) -> 
     found = [{one.passage.title for one in grounded(turn).answer.evidence} for turn in turns]
     assert found == [{"Tides", "Winds"}, {"Tides"}, {"Winds"}]
     assert study.conversation.history.exchanges[1].question == question
-    with pytest.raises(InputError, match=r"No document is named 'waves'; choose from: tides\.md, winds\.md"):
-        await talk(folder, f"@waves {question}", session="limited")
+    with pytest.raises(InputError, match=r"No document is named 'tydes'; did you mean 'tides\.md'"):
+        await talk(folder, f"@tydes {question}", session="limited")
+    _, (plain,) = await talk(folder, "What is @Override about?", session="plain")
+    grounded(plain)
+    _, (listed,) = await talk(folder, "Summarise @winds", session="plain")
+    assert ("winds.md" in listed.reply.text, "tides.md" in listed.reply.text) == (True, False)
 
 
 async def test_one_question_can_be_limited_to_documents(folder: Path) -> None:

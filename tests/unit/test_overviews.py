@@ -16,7 +16,7 @@ from meta_agent_rag.asking import compare, summarise
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.cli.shared.screen import Screen
 from meta_agent_rag.cli.shell.commands import run_command
-from meta_agent_rag.cli.shell.documents import as_command
+from meta_agent_rag.cli.shell.documents import as_command, run_understood
 from meta_agent_rag.cli.shell.state import Shell
 from meta_agent_rag.conversation.study import open_study
 from meta_agent_rag.errors import AuthenticationError, InputError, RefusedError
@@ -277,6 +277,29 @@ async def test_the_chat_summarises_and_remembers_but_not_in_coach_mode(
         await study.hold(mode="coach")
         with pytest.raises(InputError, match="The coach does not summarise or compare"):
             await run_command(shell, "/summarise all")
+
+
+async def test_a_paid_summary_of_several_documents_understood_from_words_asks_first(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings, questions = over(folder, "CLAIM_CHECK=rules"), []
+    model = ScriptedModel({"overview": section_reply})
+
+    async def declined(question: str) -> bool:
+        questions.append(question)
+        return False
+
+    async with open_study(settings, corpus="coast", session="asked", transport=model) as study:
+        shell = Shell(study=study, settings=settings, load=lambda **_: settings, screen=Screen(), confirmed=declined)
+        command = as_command("Give me an overview of all documents")
+        assert command == "/summarise all"
+        await run_understood(shell, command)
+        assert (questions, study.calls, study.history.turns) == (["Continue?"], [], 0)
+        assert "No call was made." in capsys.readouterr().out
+        await run_understood(shell, "/summarise tides")
+        await run_understood(shell, "/compare tides winds")
+        await run_command(shell, "/summarise all")
+        assert (questions, study.history.turns) == (["Continue?"], 3)
 
 
 @pytest.mark.parametrize(

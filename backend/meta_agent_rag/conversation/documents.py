@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import yaml
 
 from ..retrieval.corpus.catalogue import DocumentRecord
-from ..retrieval.corpus.naming import without_mentions
+from ..retrieval.corpus.naming import mentions, without_mentions
 from ..text.names import words
 from ..wording import counted, printable
 from .words import without_courtesy
@@ -23,6 +23,8 @@ LISTED = 40
 """The most documents in a list."""
 
 _LONGEST = 25
+_EVERY, _THIS = "every", "this"
+"""The names of groups, with a number each."""
 _ENTRY = re.compile(r"[A-Z]{3,}")
 _PART = re.compile(r"[A-Z]{3,}|[()|?*]|[^()|?*A-Z]+")
 
@@ -55,7 +57,7 @@ def read_document_request(message: str) -> DocumentRequest | None:
     ('list', 'overview')
     >>> read_document_request("Which documents did the court request?")
     """
-    said = words(without_mentions(message))
+    said, named = words(without_mentions(message)), bool(mentions(message))
     if not said or len(said) > _LONGEST:
         return None
     for part in dict.fromkeys((tuple(said), tuple(said[without_courtesy(said)]))):
@@ -63,9 +65,11 @@ def read_document_request(message: str) -> DocumentRequest | None:
         for language in _languages():
             if any(pattern.fullmatch(text) for pattern in language.list):
                 return DocumentRequest(kind="list", reply=language.reply)
-            if found := next(filter(None, (pattern.fullmatch(text) for pattern in language.overview)), None):
-                every = any(found.groupdict().values())
-                return DocumentRequest(kind="overview", reply=language.reply, every=every)
+            for found in filter(None, (pattern.fullmatch(text) for pattern in language.overview)):
+                which = {name for name, part in found.groupdict().items() if part}
+                if which or named or not found.groupdict():
+                    every = any(name.startswith(_EVERY) for name in which)
+                    return DocumentRequest(kind="overview", reply=language.reply, every=every)
     return None
 
 
@@ -106,8 +110,8 @@ def _built(text: str, row: Mapping[str, Any], numbers: Iterator[int]) -> str:
     built = ""
     for part in _PART.findall(text):
         if part == "WHICH":
-            every, this = (_built(row[name], row, numbers) for name in ("all", "this"))
-            built += f"(?:(?P<every{next(numbers)}>{every})|{this})"
+            this, every = (_built(row[name], row, numbers) for name in ("this", "all"))
+            built += f"(?:(?P<{_THIS}{next(numbers)}>{this})|(?P<{_EVERY}{next(numbers)}>{every}))"
         elif _ENTRY.fullmatch(part):
             built += f"(?:{_built(row[part.lower()], row, numbers)})"
         elif part in "()|?*":

@@ -18,7 +18,7 @@ from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.corpus.catalogue import DocumentRecord
 from ..retrieval.corpus.editing import Progress
-from ..retrieval.corpus.naming import addressed
+from ..retrieval.corpus.naming import addressed, unmarked
 from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.opening import open_retriever
 from ..settings import Settings
@@ -79,12 +79,15 @@ class Study:
     async def reply(self, message: str) -> Turn:
         """Answer one message and store the conversation; `@name` in it limits the answer to a document.
 
-        Raises the errors of `Conversation.reply`, and `InputError` for a name that no document has.
+        Raises the errors of `Conversation.reply` and `naming.addressed`.
         """
         before, mode = (self.history, self.sources), self.socratic.mode
-        text, documents = addressed(message, await self.documents() if "@" in message else ())
-        wants_documents = read_intent(message).intent == "documents"
-        turn = await self.conversation.reply(message if wants_documents else text, documents=documents)
+        known = await self.documents() if "@" in message else ()
+        text, documents = addressed(message, known)
+        reading = read_intent(unmarked(message, known))
+        if reading.intent != "documents":
+            reading = read_intent(unmarked(text, known))
+        turn = await self.conversation.reply(text, reading=reading, documents=documents)
         self.calls.extend(turn.calls)
         if isinstance(turn.reply, GroundedReply):
             self.calls.extend(turn.reply.grounded.calls)

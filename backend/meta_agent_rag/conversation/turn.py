@@ -12,7 +12,7 @@ from ..retrieval.corpus.catalogue import DocumentRecord
 from ..settings import Settings
 from .answers import answer_about_documents, answer_without_documents, answered_before_the_coach, reply_phrase
 from .history import History, conversation
-from .intent import read_intent
+from .intent import Interpretation, read_intent
 from .memories import Limits, Memory, memory_named
 from .memory import Settled, bounded, settled, summarize
 from .own_files import files_of
@@ -142,26 +142,35 @@ class Conversation:
         return replace(turn, notes=(*turn.notes, *notes), calls=(*turn.calls, *calls))
 
     async def reply(
-        self, message: str, *, deadline: float | None = None, documents: frozenset[str] = frozenset()
+        self,
+        message: str,
+        *,
+        reading: Interpretation | None = None,
+        deadline: float | None = None,
+        documents: frozenset[str] = frozenset(),
     ) -> Turn:
         """Answer one message; only questions for the documents are remembered.
 
-        `documents` limit the answer to these ids; the coach keeps to its topic instead. `deadline` is a
-        `time.monotonic` timestamp for the rewriter. Raises `InputError` for a message that is empty, too long or not
-        valid Unicode, and the errors of the answerer and of `rewriter.rewritten`.
+        `documents` limit the answer to these ids; the coach keeps to its topic instead. `reading` is what the message
+        wants, if the caller knows it. `deadline` is a `time.monotonic` timestamp for the rewriter.
+        Raises `InputError` for a message that is empty, too long or not valid Unicode, and
+        the errors of the answerer and of `rewriter.rewritten`.
         """
         text = _checked(message)
         async with self._busy:
             with files_of(self.model.settings.coach_dir):
-                return await self._answered(text, deadline, documents)
+                return await self._answered(text, reading or read_intent(text), deadline, documents)
 
-    async def _answered(self, text: str, deadline: float | None, documents: frozenset[str]) -> Turn:
-        reading, socratic = read_intent(text), self.socratic  # it may change during the turn
+    async def _answered(
+        self, text: str, reading: Interpretation, deadline: float | None, documents: frozenset[str]
+    ) -> Turn:
+        socratic = self.socratic  # it may change during the turn
         coach = self.coach if socratic.mode == "coach" else None
         if coach is not None and not answered_before_the_coach(reading, text, self.history):
             return await self._coached(coach, text, socratic, deadline)
         if reading.intent == "documents" and self.list_documents is not None:
-            return Turn(reply=TurnReply(text=answer_about_documents(reading, await self.list_documents())))
+            known = [one for one in await self.list_documents() if not documents or one.id in documents]
+            return Turn(reply=TurnReply(text=answer_about_documents(reading, known)))
         if reading.intent not in {"question", "documents"}:
             answer = TurnReply(text=answer_without_documents(reading, self.history))
             return Turn(reply=answer)

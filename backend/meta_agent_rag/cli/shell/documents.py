@@ -36,6 +36,12 @@ def as_command(message: str) -> str | None:
     return " ".join(["/summarise", *(names or (["all"] if reading.every else []))])
 
 
+async def run_understood(shell: Shell, command: str) -> NextAction:
+    """Run a command of `as_command`; at a terminal, a paid summary of several documents asks first."""
+    name, _, argument = command.partition(" ")
+    return await (compare(shell, argument) if name == "/compare" else _summarised(shell, argument, asks=True))
+
+
 async def show_documents(shell: Shell, argument: str) -> NextAction:
     """`/documents`."""
     documents = await shell.study.documents()
@@ -47,12 +53,20 @@ async def show_documents(shell: Shell, argument: str) -> NextAction:
 
 async def summarise(shell: Shell, argument: str) -> NextAction:
     """`/summarise`."""
+    return await _summarised(shell, argument, asks=False)
+
+
+async def _summarised(shell: Shell, argument: str, *, asks: bool) -> NextAction:
     from ...overviews.overview import prepared
     from ...overviews.writing import summary_text
 
     study = _open_to_all(shell)
     work = await prepared(study.conversation.model, study.library, _names(argument))
     shell.screen.note(f"{work.estimate}. Ctrl+C stops it.")
+    asks = asks and len(work.documents) > 1 and not work.estimate.free
+    if asks and shell.confirmed is not None and not await shell.confirmed("Continue?"):
+        shell.screen.line("No call was made.")
+        return None
     with shell.screen.working():
         summary = await work.done(shell.screen.progress("Reading section"))
     await _shown(shell, f"Summarise {_titles(work)}", summary_text(summary))

@@ -18,13 +18,14 @@ from ...conversation.transcript import in_short
 from ...errors import MetaRagError
 from ...exporting import exporting
 from ...grounding.confidence import Confidence
+from ...retrieval.corpus.naming import unmarked
 from ...retrieval.corpus.sample import SAMPLE
 from ...settings import Settings
 from ...wording import counted
 from ..shared.rounds import small_model_hint, spending
 from ..shared.screen import Screen
 from .commands import COMMANDS, is_command, mode_called, models_of, run_command
-from .documents import as_command
+from .documents import as_command, run_understood
 from .interrupts import Interrupts, Stopped
 from .lines import LineCleared, Lines, PlainLines, PromptedLines
 from .state import Leave, Load, NextAction, Reopen, Shell
@@ -133,14 +134,18 @@ class _Talk:
         try:
             if is_command(line):
                 return await self._harmless(run_command(self.shell, line))
-            if self.shell.study.socratic.mode != "coach" and (whole := as_command(line)) is not None:
-                return await self._harmless(run_command(self.shell, whole))
+            if self.shell.study.socratic.mode != "coach" and (whole := await self._understood(line)) is not None:
+                return await self._harmless(run_understood(self.shell, whole))
             await self._turn(line)
         except Stopped:
             self.shell.screen.line(STOPPED)
         except MetaRagError as error:
             self._complain(error)
         return None
+
+    async def _understood(self, line: str) -> str | None:
+        known = await self.shell.study.documents() if "@" in line else ()
+        return as_command(unmarked(line, known))
 
     async def _turn(self, message: str) -> None:
         shell, started = self.shell, time.perf_counter()

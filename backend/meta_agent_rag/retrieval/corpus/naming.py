@@ -37,26 +37,48 @@ def addressed(
     """A message without its `@name`s and `@"longer names"`, and the ids of the documents that they name.
 
     Without any, these are the ids of the documents named in `among`, to which `@name`s are limited; empty for all.
-    Addresses such as `a@b.example` are left unchanged. Raises the errors of `documents_named`.
+    Addresses such as `a@b.example` are left unchanged, and so is an unquoted `@word` unlike any document's name.
+    Raises the errors of `documents_named`.
     """
     allowed = documents_named(documents, among)
-    names = mentions(message)
+    names = [quoted or plain for quoted, plain in _named(message) if quoted or _may_name(documents, plain)]
     if not names:
         if message.strip() == "@":
             raise InputError("Write a document's name after @, as in @handbook, and then the question.")
         return message, allowed
     known = [document for document in documents if not allowed or document.id in allowed]
-    return without_mentions(message), documents_named(known, names)
+    return without_mentions(message, documents), documents_named(known, names)
 
 
-def without_mentions(message: str) -> str:
-    """A message without its `@name`s, whether or not documents have these names."""
-    return " ".join(_MENTION.sub(" ", message).split()) if _MENTION.search(message) else message
+def without_mentions(message: str, documents: Sequence[DocumentRecord] | None = None) -> str:
+    """A message without its `@name`s: those that may name one of the documents, or all if these are not given."""
+    if not _MENTION.search(message):
+        return message
+    kept = _MENTION.sub(lambda found: " " if documents is None or _names_one(documents, found) else found[0], message)
+    return message if kept == message else " ".join(kept.split())
+
+
+def unmarked(message: str, documents: Sequence[DocumentRecord]) -> str:
+    """A message in which `@word`s that name no document are words without the sign."""
+    return _MENTION.sub(lambda found: found[0] if _names_one(documents, found) else found[0][1:], message)
 
 
 def mentions(message: str) -> list[str]:
     """The names after @ in a message, in order, without quotation marks."""
-    return [quoted or plain.rstrip(".") for quoted, plain in _MENTION.findall(message)]
+    return [quoted or plain for quoted, plain in _named(message)]
+
+
+def _named(message: str) -> list[tuple[str, str]]:
+    return [(quoted, plain.rstrip(".")) for quoted, plain in _MENTION.findall(message)]
+
+
+def _names_one(documents: Sequence[DocumentRecord], mention: re.Match[str]) -> bool:
+    return bool(mention[1]) or _may_name(documents, mention[2].rstrip("."))
+
+
+def _may_name(documents: Sequence[DocumentRecord], name: str) -> bool:
+    """Is this the name of a document or of several, the beginning of one, or a misspelt one?"""
+    return bool(_whole(documents, name) or suggestion(documents, name))
 
 
 def document_named(documents: Sequence[DocumentRecord], name: str) -> DocumentRecord | None:
@@ -92,8 +114,12 @@ def _one(documents: Sequence[DocumentRecord], name: str) -> DocumentRecord:
     whole = _whole(documents, name)
     found = begun_with(whole or documents, name)
     if found is None:
-        raise InputError(f"No document is named {name!r}; choose from: {_listed(documents)}.")
+        raise InputError(f"No document is named {name!r}; {_choice(documents, name)}")
     return found
+
+
+def _choice(documents: Sequence[DocumentRecord], name: str) -> str:
+    return suggestion(documents, name) or f"choose from: {_listed(documents)}."
 
 
 def _whole(documents: Sequence[DocumentRecord], name: str) -> list[DocumentRecord]:

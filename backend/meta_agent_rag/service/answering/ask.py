@@ -23,7 +23,7 @@ from ...ingestion.chunkers.characters import spans
 from ...llm.ledger import total
 from ...prompts import prompt
 from ...retrieval.corpus.catalogue import DocumentRecord
-from ...retrieval.corpus.naming import addressed
+from ...retrieval.corpus.naming import addressed, unmarked
 from ...retrieval.hybrid import HybridRetriever, Retrieval, Retriever
 from ...retrieval.limited import limited
 from ...retrieval.passage import Passage, passage_id
@@ -92,21 +92,26 @@ async def _replied(task: _Task, before: History | None) -> Result:
     history = await _before(task.service, record) if before is None else before
     if record.corpus is not None:
         served(task.service, record.corpus)  # an unknown corpus is an error for any message
-    reading = read_intent(asked.question)
+    known = await _known(task)
+    reading = read_intent(unmarked(asked.question, known) if "@" in asked.question else asked.question)
     if asked.mode == "coach" and not answered_before_the_coach(reading, asked.question, history):
-        message, _ = await _addressed(task)
+        message, _ = _addressed(task, known)
         reply = await _coached(task, message, history)
         if reply.remembered:
             exchange = {"question": message, "answer": reply.text, "standalone": message}
             await _remember(task.service, record, **exchange, mode=reply.kind, topic=reply.topic)
         return reply
-    if reading.intent == "documents" and (known := await _documents(task.service, record)):
+    if reading.intent == "documents" and record.corpus is not None:
+        known = known or await documents_of(task.service, record.corpus)
+    if reading.intent == "documents" and known:
+        _, only = _addressed(task, known)
+        listed = [one for one in known if not only or one.id in only]
         with files_of(task.service.settings.coach_dir):
-            return SmallTalk(text=answer_about_documents(reading, known), intent=reading.intent)
+            return SmallTalk(text=answer_about_documents(reading, listed), intent=reading.intent)
     if reading.intent not in {"question", "documents"}:
         with files_of(task.service.settings.coach_dir):
             return SmallTalk(text=answer_without_documents(reading, history), intent=reading.intent)
-    message, documents = await _addressed(task)
+    message, documents = _addressed(task, known)
     question, result = await _answered(task, message, documents, history)
     await _remember(
         task.service,
@@ -183,13 +188,21 @@ async def _before(service: Service, record: RequestRecord) -> History:
     return await service.sessions.before(record.client.id, record.session, record.corpus or CONTEXT)
 
 
-async def _documents(service: Service, record: RequestRecord) -> tuple[DocumentRecord, ...]:
-    """The documents of the corpus; none for a supplied text."""
-    over = None if record.corpus is None else served(service, record.corpus)
+async def _known(task: _Task) -> tuple[DocumentRecord, ...]:
+    """The documents of the corpus, if the request may name some."""
+    corpus, names = task.record.corpus, task.asked.options.documents
+    if corpus is None or not (names or "@" in task.asked.question):
+        return ()
+    return await documents_of(task.service, corpus)
+
+
+async def documents_of(service: Service, corpus: str) -> tuple[DocumentRecord, ...]:
+    """The documents of a served corpus. Raises `RequestError` for another one."""
+    over = served(service, corpus)
     return await asyncio.to_thread(over.corpus.catalogue.documents) if isinstance(over, HybridRetriever) else ()
 
 
-async def _addressed(task: _Task) -> tuple[str, frozenset[str]]:
+def _addressed(task: _Task, known: Sequence[DocumentRecord]) -> tuple[str, frozenset[str]]:
     """The question without its `@name`s, and the ids of the documents to which it is limited, none for all.
 
     `@name` limits it further than the option `documents`. Raises `RequestError` for an unknown document.
@@ -198,8 +211,6 @@ async def _addressed(task: _Task) -> tuple[str, frozenset[str]]:
     names = asked.options.documents or ()
     if corpus is None or not (names or "@" in asked.question):
         return asked.question, frozenset()
-    over = served(task.service, corpus)
-    known = await asyncio.to_thread(over.corpus.catalogue.documents) if isinstance(over, HybridRetriever) else ()
     if asked.question == "@":
         raise RequestError(422, "invalid_request", "The question is only '@'; write a document's name after it.")
     try:

@@ -2,14 +2,15 @@
 
 import json
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 from ...conversation.history import History
 from ...errors import RequestError
 from ...llm.ledger import total
+from ...retrieval.corpus.catalogue import DocumentRecord
 from ...retrieval.corpus.naming import without_mentions
-from ..answering.ask import ask
+from ..answering.ask import ask, documents_of
 from ..answering.stream import sentences
 from ..gate import Visit
 from ..opening import Service
@@ -46,17 +47,23 @@ async def complete(chat: ChatRequest, visit: Visit) -> ChatCompletion:
         words = f"The last message has {len(question)} characters; use 1 to {QUESTION_CHARACTERS}."
         raise _refused("messages", words)
     asked = AskRequest(question=question, corpus=chat.model)
-    response = await ask(visit.service, asked, visit.record, history=history_of(chat.messages[:-1]))
+    response = await ask(visit.service, asked, visit.record, history=await _history(chat, visit.service))
     return _completion(chat.model, response, visit)
 
 
-def history_of(messages: list[ChatMessage]) -> History:
-    """The earlier questions with their answers; unanswered ones are left out."""
+async def _history(chat: ChatRequest, service: Service) -> History:
+    earlier = chat.messages[:-1]
+    mentioned = chat.model in service.retrievers and any("@" in message.text() for message in earlier)
+    return history_of(earlier, await documents_of(service, chat.model) if mentioned else ())
+
+
+def history_of(messages: list[ChatMessage], documents: Sequence[DocumentRecord] = ()) -> History:
+    """The earlier questions with their answers, without names of documents; unanswered ones are left out."""
     history, question = History(), ""
     for message in messages:
         text = message.text().strip()
         if message.role == "user":
-            question = without_mentions(text)
+            question = without_mentions(text, documents)
         elif message.role == "assistant" and question and text:
             history = history.with_exchange(question=question, answer=text, standalone=question)
             question = ""
