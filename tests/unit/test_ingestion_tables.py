@@ -157,6 +157,13 @@ def test_only_the_same_table_is_continued() -> None:
         assert continued(before, other) == other
 
 
+def test_a_table_of_words_on_the_next_page_does_not_get_the_header_of_the_one_before() -> None:
+    crew = [["Name", "Role"], ["Ann Lee", "Captain"], ["Bo Ray", "Cook"]]
+    towns = [["City", "Country"], ["Paris", "France"], ["Rome", "Italy"]]
+    found = texts("a.pdf", pdf([["The crew."], []], tables={0: crew, 1: towns}, below=""))
+    assert found[1:] == ["\n".join(map(row_text, crew)), "\n".join(map(row_text, towns))]
+
+
 @pytest.mark.parametrize("chunker", ["characters", "sentence"])
 def test_no_passage_begins_within_a_table(chunker: str) -> None:
     book = workbook({"Plants": PLANTS})
