@@ -11,7 +11,7 @@ from meta_agent_rag.grounding.support.tables import lines
 from meta_agent_rag.ingestion.chunkers import ChunkingOptions, prepared
 from meta_agent_rag.ingestion.content.grid import Cell, grid_rows
 from meta_agent_rag.ingestion.content.tables import continued, row_text, table_blocks
-from meta_agent_rag.ingestion.parsers import File
+from meta_agent_rag.ingestion.parsers import File, html
 from meta_agent_rag.ingestion.reading import read_document
 from tests.files import opendocument, pdf, workbook
 
@@ -96,6 +96,11 @@ def test_merged_cells_stand_in_every_place_that_they_span(name: str, content: by
 
 def test_a_caption_is_a_block_of_its_own() -> None:
     assert texts("a.html", HTML.encode()) == ["Boats", SPREAD]
+
+
+def test_an_empty_caption_or_heading_is_no_block() -> None:
+    page = b"<h1> </h1><table><caption></caption><tr><td>a<td>b<tr><td>1<td>2</table>"
+    assert [block.text for block in html.PARSER.parse(File(name="a.html", content=page)).blocks] == ["a | b\n1 | 2"]
 
 
 def test_absurd_spans_are_limited() -> None:

@@ -117,7 +117,8 @@ class _Reading:
         elif outermost and element.name == "tr":
             self._end_row()
         elif outermost and element.name == "caption":
-            yield Block(text=self._taken(), section=self.section)
+            if text := self._taken():
+                yield Block(text=text, section=self.section)
         elif outermost and element.name == "table":
             self._end_row()
             yield from (Block(text=text, section=self.section) for text in table_blocks(grid_rows(self.rows)))
@@ -125,7 +126,8 @@ class _Reading:
         elif element.name in _HEADINGS and not self.tables:
             heading = self._taken()
             self.section = heading or self.section
-            yield Block(text=heading, section=self.section)
+            if heading:
+                yield Block(text=heading, section=self.section)
         elif element.name in _BLOCKS:
             yield from self._break()
         self.tables -= element.name == "table"
