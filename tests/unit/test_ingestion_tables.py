@@ -1,6 +1,7 @@
 """Tables of all formats: merged cells, captions, empty cells and repeated headers."""
 
 import io
+import time
 
 import docx
 import openpyxl
@@ -9,6 +10,7 @@ import pytest
 
 from meta_agent_rag.grounding.support.tables import lines
 from meta_agent_rag.ingestion.chunkers import ChunkingOptions, prepared
+from meta_agent_rag.ingestion.content.aligned import may_be_aligned
 from meta_agent_rag.ingestion.content.grid import Cell, grid_rows
 from meta_agent_rag.ingestion.content.tables import continued, row_text, table_blocks
 from meta_agent_rag.ingestion.parsers import File, html
@@ -197,6 +199,20 @@ def test_a_pdf_table_without_vertical_rules_keeps_its_cells(rules: str) -> None:
         "Harbour | Boats | Depth (m)\nNord | 14 | 7.5\nSued |  | 6.1\nWest Kai | 9 | 12.0",
         "Below the table.",
     ]
+
+
+@pytest.mark.parametrize("line", ["1" * 500_000 + " a", "123 " * 100_000 + "a", "1" * 60_000])
+def test_long_lines_of_digits_are_read_at_once(line: str) -> None:
+    started = time.perf_counter()
+    assert not may_be_aligned([line] * 5)
+    assert time.perf_counter() - started < 1
+
+
+@pytest.mark.parametrize(
+    "number", ["7", "12 345", "1 234 567 t", "-5.2 %", "\u20ac 12,50", "1990\u20131995", "n/a", "123456"]
+)
+def test_cells_with_a_number_are_recognised(number: str) -> None:
+    assert may_be_aligned([number] * 4)
 
 
 @pytest.mark.parametrize(

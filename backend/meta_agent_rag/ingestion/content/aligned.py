@@ -23,7 +23,7 @@ _NUMERIC = 0.7
 _LONGEST_CELL = 60
 _LONG_TEXT = 30
 _NUMBER = re.compile(
-    r"[^\w\s]{0,2}\s?\d[\d.,:/\u2009\u2013\u00b1+-]*(?:\s?\d{3})*\s?[%\w\u00b0\u00b5/]{0,6}[)*]?|[-\u2013\u2014]|n/?a",
+    r"[^\w\s]{0,2}\s?\d[\d.,:/\u2009\u2013\u00b1+-]*(?:\s\d{3})*\s?[%\w\u00b0\u00b5/]{0,6}[)*]?|[-\u2013\u2014]|n/?a",
     re.I,
 )
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
@@ -61,10 +61,12 @@ def may_be_aligned(lines: Sequence[str]) -> bool:
 
 
 def _is_numeric(line: str) -> bool:
+    if len(line) > _LONGEST_LINE:
+        return False
     tokens = _TOKEN.findall(line)
     numbers = sum(token[0].isdigit() or token[-1].isdigit() for token in tokens)
     inner = len(tokens) > 1 and any(token[-1:].isdigit() or token[:1].isdigit() for token in tokens[1:])
-    return inner and len(line) <= _LONGEST_LINE and numbers >= _LEAST_SHARE * len(tokens)
+    return inner and numbers >= _LEAST_SHARE * len(tokens)
 
 
 def aligned_tables(words: Sequence[dict[str, Any]]) -> Iterator[tuple[Box, list[list[str]]]]:
@@ -162,4 +164,4 @@ def _is_table(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _is_number(text: str) -> bool:
-    return _NUMBER.fullmatch(text) is not None
+    return len(text) <= _LONGEST_CELL and _NUMBER.fullmatch(text) is not None
