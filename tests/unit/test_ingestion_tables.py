@@ -2,6 +2,7 @@
 
 import io
 import time
+from dataclasses import replace
 
 import docx
 import openpyxl
@@ -12,6 +13,8 @@ from meta_agent_rag.grounding.support.tables import lines
 from meta_agent_rag.ingestion.chunkers import ChunkingOptions, prepared
 from meta_agent_rag.ingestion.content.aligned import may_be_aligned
 from meta_agent_rag.ingestion.content.grid import Cell, grid_rows
+from meta_agent_rag.ingestion.content.headings import Line
+from meta_agent_rag.ingestion.content.pdf_tables import Part, PdfTables
 from meta_agent_rag.ingestion.content.tables import continued, row_text, table_blocks
 from meta_agent_rag.ingestion.parsers import File, html
 from meta_agent_rag.ingestion.reading import read_document
@@ -204,7 +207,7 @@ def test_a_pdf_table_without_vertical_rules_keeps_its_cells(rules: str) -> None:
 @pytest.mark.parametrize("line", ["1" * 500_000 + " a", "123 " * 100_000 + "a", "1" * 60_000])
 def test_long_lines_of_digits_are_read_at_once(line: str) -> None:
     started = time.perf_counter()
-    assert not may_be_aligned([line] * 5)
+    assert not may_be_aligned([Line(text=line)] * 5)
     assert time.perf_counter() - started < 1
 
 
@@ -212,7 +215,32 @@ def test_long_lines_of_digits_are_read_at_once(line: str) -> None:
     "number", ["7", "12 345", "1 234 567 t", "-5.2 %", "\u20ac 12,50", "1990\u20131995", "n/a", "123456"]
 )
 def test_cells_with_a_number_are_recognised(number: str) -> None:
-    assert may_be_aligned([number] * 4)
+    assert may_be_aligned([Line(text=number)] * 4)
+
+
+def test_pages_of_running_text_with_numbers_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def parts(self: PdfTables, number: int) -> list[Part]:
+        raise AssertionError(number)
+
+    prose = [f"the 12 roads near {1800 + n} towers and {n} stones of the old harbour" for n in range(9)]
+    monkeypatch.setattr(PdfTables, "parts", parts)
+    noted: list[str] = []
+    monkeypatch.setattr("meta_agent_rag.ingestion.parsers.pdf._LOG.debug", lambda *_, **__: noted.append("read again"))
+    assert texts("a.pdf", pdf([prose]))
+    assert not noted
+    assert texts("a.pdf", pdf([prose], tables={0: HARBOURS}, rules="none"))
+    assert noted
+
+
+def test_running_text_with_numbers_is_not_taken_for_a_table() -> None:
+    prose = [f"In {1900 + n} the {n} old towers and 12 roads of the harbour stood" for n in range(9)]
+    assert not may_be_aligned([Line(text=line) for line in prose])
+    rows = [f"Town of Aber {n * 7} 12" for n in range(4)]
+    for lines_read in (rows, [*prose, *rows]):
+        assert may_be_aligned([Line(text=line) for line in lines_read])
+    wordy = [Line(text=f"Town of Aber {n} had boats {n}", spaced=True) for n in range(2)]
+    assert may_be_aligned(wordy)
+    assert not may_be_aligned([replace(line, spaced=False) for line in wordy])
 
 
 @pytest.mark.parametrize(
