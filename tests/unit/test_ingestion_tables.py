@@ -222,7 +222,7 @@ def test_pages_of_running_text_with_numbers_are_read_once(monkeypatch: pytest.Mo
     def parts(self: PdfTables, number: int) -> list[Part]:
         raise AssertionError(number)
 
-    prose = [f"the 12 roads near {1800 + n} towers and {n} stones of the old harbour" for n in range(9)]
+    prose = [f"the 12 roads near {1800 + n} towers and {n} stones of the harbour" for n in range(9)]
     monkeypatch.setattr(PdfTables, "parts", parts)
     noted: list[str] = []
     monkeypatch.setattr("meta_agent_rag.ingestion.parsers.pdf._LOG.debug", lambda *_, **__: noted.append("read again"))
