@@ -129,6 +129,18 @@ def test_the_second_row_is_joined_with_a_header_only_if_it_names_columns() -> No
     assert grid_rows([[Cell("Total", 2), Cell("7")], [Cell("3"), Cell("4"), Cell("7")]])[1] == "3 | 4 | 7"
 
 
+def test_a_cell_merged_over_many_rows_stands_in_all_of_them() -> None:
+    book, stream = openpyxl.Workbook(), io.BytesIO()
+    sheet = book.worksheets[0]
+    sheet.append(["Berth", "Harbour"])
+    for number in range(1_500):
+        sheet.append([f"B{number}", None if number else "Nord"])
+    sheet.merge_cells("B2:B1600")
+    book.save(stream)
+    rows = [row for text in texts("a.xlsx", stream.getvalue()) for row in text.split("\n")]
+    assert [row for row in rows if row != "Berth | Harbour"] == [f"B{number} | Nord" for number in range(1_500)]
+
+
 def test_empty_cells_at_the_edges_are_kept() -> None:
     rows = [["Town", "2020", "2021"], ["Aber", "5", ""], ["", "", "6"]]
     text = "\n".join(map(row_text, rows))
