@@ -129,6 +129,27 @@ def test_the_second_row_is_joined_with_a_header_only_if_it_names_columns() -> No
     assert grid_rows([[Cell("Total", 2), Cell("7")], [Cell("3"), Cell("4"), Cell("7")]])[1] == "3 | 4 | 7"
 
 
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [
+        ("<th colspan=2>Monday<th colspan=2>Tuesday", "<tr><td>Maths<td>Art<td>Music<td>Sport"),
+        ("<th>Name<th colspan=2>Address", "<tr><td><td>Main<td>Oslo"),
+    ],
+)
+def test_data_below_merged_cells_is_not_joined_with_them(head: str, body: str) -> None:
+    (text,) = texts("a.html", f"<table><tr>{head}{body}<tr><td>Latin<td>Greek<td>Chess</table>".encode())
+    header, *others = text.split("\n")
+    assert len(others) == 2
+    assert not any(name in header for name in ("Maths", "Main"))
+
+
+def test_rows_of_header_cells_are_joined() -> None:
+    head = "<tr><th colspan=2>Monday<th colspan=2>Tuesday<tr><th>Early<th>Late<th>Early<th>Late"
+    assert texts("a.html", f"<table>{head}<tr><td>a<td>b<td>c<td>d</table>".encode()) == [
+        "Monday Early | Monday Late | Tuesday Early | Tuesday Late\na | b | c | d"
+    ]
+
+
 def test_a_cell_merged_over_many_rows_stands_in_all_of_them() -> None:
     book, stream = openpyxl.Workbook(), io.BytesIO()
     sheet = book.worksheets[0]

@@ -113,7 +113,8 @@ class _Reading:
         """Handle the end of an element."""
         outermost = self.tables == 1
         if outermost and element.name in {"td", "th"}:
-            self.cells.append(Cell(self._taken(), _span(element, "colspan"), _span(element, "rowspan")))
+            across, down = _span(element, "colspan"), _span(element, "rowspan")
+            self.cells.append(Cell(self._taken(), across, down, element.name == "th"))
         elif outermost and element.name == "tr":
             self._end_row()
         elif outermost and element.name == "caption":
