@@ -1,6 +1,8 @@
 """Tables of all formats: merged cells, captions, empty cells and repeated headers."""
 
 import io
+import time
+from dataclasses import replace
 
 import docx
 import openpyxl
@@ -9,9 +11,12 @@ import pytest
 
 from meta_agent_rag.grounding.support.tables import lines
 from meta_agent_rag.ingestion.chunkers import ChunkingOptions, prepared
+from meta_agent_rag.ingestion.content.aligned import may_be_aligned
 from meta_agent_rag.ingestion.content.grid import Cell, grid_rows
+from meta_agent_rag.ingestion.content.headings import Line
+from meta_agent_rag.ingestion.content.pdf_tables import Part, PdfTables
 from meta_agent_rag.ingestion.content.tables import continued, row_text, table_blocks
-from meta_agent_rag.ingestion.parsers import File
+from meta_agent_rag.ingestion.parsers import File, html
 from meta_agent_rag.ingestion.reading import read_document
 from tests.files import opendocument, pdf, workbook
 
@@ -98,6 +103,11 @@ def test_a_caption_is_a_block_of_its_own() -> None:
     assert texts("a.html", HTML.encode()) == ["Boats", SPREAD]
 
 
+def test_an_empty_caption_or_heading_is_no_block() -> None:
+    page = b"<h1> </h1><table><caption></caption><tr><td>a<td>b<tr><td>1<td>2</table>"
+    assert [block.text for block in html.PARSER.parse(File(name="a.html", content=page)).blocks] == ["a | b\n1 | 2"]
+
+
 def test_absurd_spans_are_limited() -> None:
     cell = '<td colspan="99999" rowspan="99999">x</td>'
     (text,) = texts("a.html", f"<table>{f'<tr>{cell * 3}</tr>' * 300}</table>".encode())[:1]
@@ -117,6 +127,39 @@ def test_the_second_row_is_joined_with_a_header_only_if_it_names_columns() -> No
         "Town | Contact | Contact", "Aber | Ann | Bo",
     ]  # fmt: skip
     assert grid_rows([[Cell("Total", 2), Cell("7")], [Cell("3"), Cell("4"), Cell("7")]])[1] == "3 | 4 | 7"
+
+
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [
+        ("<th colspan=2>Monday<th colspan=2>Tuesday", "<tr><td>Maths<td>Art<td>Music<td>Sport"),
+        ("<th>Name<th colspan=2>Address", "<tr><td><td>Main<td>Oslo"),
+    ],
+)
+def test_data_below_merged_cells_is_not_joined_with_them(head: str, body: str) -> None:
+    (text,) = texts("a.html", f"<table><tr>{head}{body}<tr><td>Latin<td>Greek<td>Chess</table>".encode())
+    header, *others = text.split("\n")
+    assert len(others) == 2
+    assert not any(name in header for name in ("Maths", "Main"))
+
+
+def test_rows_of_header_cells_are_joined() -> None:
+    head = "<tr><th colspan=2>Monday<th colspan=2>Tuesday<tr><th>Early<th>Late<th>Early<th>Late"
+    assert texts("a.html", f"<table>{head}<tr><td>a<td>b<td>c<td>d</table>".encode()) == [
+        "Monday Early | Monday Late | Tuesday Early | Tuesday Late\na | b | c | d"
+    ]
+
+
+def test_a_cell_merged_over_many_rows_stands_in_all_of_them() -> None:
+    book, stream = openpyxl.Workbook(), io.BytesIO()
+    sheet = book.worksheets[0]
+    sheet.append(["Berth", "Harbour"])
+    for number in range(1_500):
+        sheet.append([f"B{number}", None if number else "Nord"])
+    sheet.merge_cells("B2:B1600")
+    book.save(stream)
+    rows = [row for text in texts("a.xlsx", stream.getvalue()) for row in text.split("\n")]
+    assert [row for row in rows if row != "Berth | Harbour"] == [f"B{number} | Nord" for number in range(1_500)]
 
 
 def test_empty_cells_at_the_edges_are_kept() -> None:
@@ -157,6 +200,13 @@ def test_only_the_same_table_is_continued() -> None:
         assert continued(before, other) == other
 
 
+def test_a_table_of_words_on_the_next_page_does_not_get_the_header_of_the_one_before() -> None:
+    crew = [["Name", "Role"], ["Ann Lee", "Captain"], ["Bo Ray", "Cook"]]
+    towns = [["City", "Country"], ["Paris", "France"], ["Rome", "Italy"]]
+    found = texts("a.pdf", pdf([["The crew."], []], tables={0: crew, 1: towns}, below=""))
+    assert found[1:] == ["\n".join(map(row_text, crew)), "\n".join(map(row_text, towns))]
+
+
 @pytest.mark.parametrize("chunker", ["characters", "sentence"])
 def test_no_passage_begins_within_a_table(chunker: str) -> None:
     book = workbook({"Plants": PLANTS})
@@ -185,6 +235,45 @@ def test_a_pdf_table_without_vertical_rules_keeps_its_cells(rules: str) -> None:
         "Harbour | Boats | Depth (m)\nNord | 14 | 7.5\nSued |  | 6.1\nWest Kai | 9 | 12.0",
         "Below the table.",
     ]
+
+
+@pytest.mark.parametrize("line", ["1" * 9_000 + " abc defghijk", "123 " * 4_000 + "abc defghijk", "1" * 60_000])
+def test_long_lines_of_digits_are_read_at_once(line: str) -> None:
+    started = time.perf_counter()
+    assert not may_be_aligned([Line(text=line)] * 5)
+    assert time.perf_counter() - started < 1
+
+
+@pytest.mark.parametrize(
+    "number", ["7", "12 345", "1 234 567 t", "-5.2 %", "\u20ac 12,50", "1990\u20131995", "n/a", "123456"]
+)
+def test_cells_with_a_number_are_recognised(number: str) -> None:
+    assert may_be_aligned([Line(text=number)] * 4)
+
+
+def test_pages_of_running_text_with_numbers_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def parts(self: PdfTables, number: int) -> list[Part]:
+        raise AssertionError(number)
+
+    prose = [f"the 12 roads near {1800 + n} towers and {n} stones of the harbour" for n in range(9)]
+    monkeypatch.setattr(PdfTables, "parts", parts)
+    noted: list[str] = []
+    monkeypatch.setattr("meta_agent_rag.ingestion.parsers.pdf._LOG.debug", lambda *_, **__: noted.append("read again"))
+    assert texts("a.pdf", pdf([prose]))
+    assert not noted
+    assert texts("a.pdf", pdf([prose], tables={0: HARBOURS}, rules="none"))
+    assert noted
+
+
+def test_running_text_with_numbers_is_not_taken_for_a_table() -> None:
+    prose = [f"In {1900 + n} the {n} old towers and 12 roads of the harbour stood" for n in range(9)]
+    assert not may_be_aligned([Line(text=line) for line in prose])
+    rows = [f"Town of Aber {n * 7} 12" for n in range(4)]
+    for lines_read in (rows, [*prose, *rows]):
+        assert may_be_aligned([Line(text=line) for line in lines_read])
+    wordy = [Line(text=f"Town of Aber {n} had boats {n}", spaced=True) for n in range(2)]
+    assert may_be_aligned(wordy)
+    assert not may_be_aligned([replace(line, spaced=False) for line in wordy])
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from itertools import pairwise
 from statistics import median
 from typing import Any, TypeAlias
 
+from .headings import Line
+
 _GAP = 1.0
 """The least space between two cells, in heights of the letters; between words of justified text it is below 0.8."""
 _LEADING = 3.0
@@ -23,13 +25,19 @@ _NUMERIC = 0.7
 _LONGEST_CELL = 60
 _LONG_TEXT = 30
 _NUMBER = re.compile(
-    r"[^\w\s]{0,2}\s?\d[\d.,:/\u2009\u2013\u00b1+-]*(?:\s?\d{3})*\s?[%\w\u00b0\u00b5/]{0,6}[)*]?|[-\u2013\u2014]|n/?a",
+    r"[^\w\s]{0,2}\s?\d[\d.,:/\u2009\u2013\u00b1+-]*(?:\s\d{3})*\s?[%\w\u00b0\u00b5/]{0,6}[)*]?|[-\u2013\u2014]|n/?a",
     re.I,
 )
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 _LEADERS = re.compile(r"\.\s?\.\s?\.\s?\.")
 _TOKEN = re.compile(r"\S+")
 _LEAST_SHARE = 0.25
+_MOST_OF_PROSE = 0.5
+"""The share of numbers among a line's words from which it is not running text, however long it is."""
+_SHORT = 0.7
+"""The length, as a share of the page's usual line, up to which a line is not running text."""
+_LEAST_USUAL = 60
+"""The least length of a usual line of running text; on a page with nothing but a table, no line is short otherwise."""
 _LEAST_ALONE = 4
 _LONGEST_LINE = 100
 
@@ -50,21 +58,33 @@ class _Row:
     bottom: float
 
 
-def may_be_aligned(lines: Sequence[str]) -> bool:
+def may_be_aligned(lines: Sequence[Line]) -> bool:
     """Are there lines with as many numbers as in a table? Decides whether a page is read again, with places of words.
 
-    These are two consecutive lines of words and numbers, or several of numbers alone: cells may be drawn one by one.
+    These are two consecutive lines of words and numbers with wide gaps, three of which no gaps are known but which
+    are not like running text, or several of numbers alone: cells may be drawn one by one.
     """
-    filled = [line.strip() for line in lines if line.strip()]
-    alone = sum(map(_is_number, filled))
-    return alone >= _LEAST_ALONE or any(first and second for first, second in pairwise(map(_is_numeric, filled)))
+    filled = [line for line in lines if line.text.strip()]
+    alone = sum(_is_number(line.text.strip()) for line in filled)
+    if alone >= _LEAST_ALONE:
+        return True
+    usual = sorted([_LEAST_USUAL, *(len(line.text) for line in filled)])[3 * len(filled) // 4]
+    short = _SHORT * max(usual, _LEAST_USUAL)
+    shares = [_numbers(line.text) for line in filled]
+    spaced = [line.spaced and share >= _LEAST_SHARE for line, share in zip(filled, shares, strict=True)]
+    unlike = [
+        share >= (_LEAST_SHARE if line.spaced or len(line.text) < short else _MOST_OF_PROSE)
+        for line, share in zip(filled, shares, strict=True)
+    ]
+    return any(map(all, pairwise(spaced))) or any(map(all, zip(unlike, unlike[1:], unlike[2:], strict=False)))
 
 
-def _is_numeric(line: str) -> bool:
-    tokens = _TOKEN.findall(line)
-    numbers = sum(token[0].isdigit() or token[-1].isdigit() for token in tokens)
-    inner = len(tokens) > 1 and any(token[-1:].isdigit() or token[:1].isdigit() for token in tokens[1:])
-    return inner and len(line) <= _LONGEST_LINE and numbers >= _LEAST_SHARE * len(tokens)
+def _numbers(line: str) -> float:
+    """The share of a line's words that are numbers; 0 if it is long, or if only its first word is one."""
+    if len(line) > _LONGEST_LINE:
+        return 0.0
+    numbers = [token[0].isdigit() or token[-1].isdigit() for token in _TOKEN.findall(line)]
+    return sum(numbers) / len(numbers) if any(numbers[1:]) else 0.0
 
 
 def aligned_tables(words: Sequence[dict[str, Any]]) -> Iterator[tuple[Box, list[list[str]]]]:
@@ -162,4 +182,4 @@ def _is_table(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _is_number(text: str) -> bool:
-    return _NUMBER.fullmatch(text) is not None
+    return len(text) <= _LONGEST_CELL and _NUMBER.fullmatch(text) is not None

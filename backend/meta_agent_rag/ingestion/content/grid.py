@@ -22,11 +22,15 @@ _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """A cell and the number of columns and rows that it spans; two cells with the same text are different."""
+    """A cell and the number of columns and rows that it spans; two cells with the same text are different.
+
+    `named`: the file says that it is a header.
+    """
 
     text: str
     across: int = 1
     down: int = 1
+    named: bool = False
 
 
 Row = Mapping[int, Cell]
@@ -37,7 +41,8 @@ def grid_rows(rows: Iterable[Sequence[Cell]]) -> list[str]:
     """The rows of a table as text, without rows and columns in which no cell begins.
 
     A row has the cells that begin in it, without the places that cells further up or left cover, as in HTML. If a
-    cell of the first row spans columns, its name is joined with the names below it.
+    cell of the first row spans columns, its name is joined with the names below it, provided that these are headers: a
+    cell beside it spans both rows, or the file says so.
 
     >>> towns = [Cell("A"), Cell("5"), Cell("6")]
     >>> grid_rows([[Cell("Town", 1, 2), Cell("Sales", 2)], [Cell("2020"), Cell("2021")], towns])
@@ -96,12 +101,16 @@ def _header(grid: Sequence[Row]) -> int:
         return 0
     reach = min(max(cell.down for cell in grid[0].values()), _MOST_HEADERS)
     beside = [column for column in grid[0] if column not in wide]
+    first = set(grid[0].values())
     heads = 1
     for row in grid[1 : max(reach, 2)]:
+        spanning = [row[column] is grid[0][column] for column in beside if column in row]
         blank = all(
             row[column] is grid[0][column] or not row[column].text.strip() for column in beside if column in row
         )
-        if not blank or not all(column in row and _is_name(row[column].text.strip()) for column in wide):
+        is_header = any(spanning) or all(cell.named for cell in set(row.values()) - first)
+        named = all(column in row and _is_name(row[column].text.strip()) for column in wide)
+        if not (blank and is_header and named):
             break
         heads += 1
     return heads

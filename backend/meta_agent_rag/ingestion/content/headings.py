@@ -3,8 +3,8 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import dataclass, replace
+from itertools import groupby, pairwise
 
 _LARGER = 1.15
 _MOST_LINES = 3
@@ -15,6 +15,9 @@ _MOST_HEADINGS = 0.3
 """The share of a document's text in larger type from which this is no sign of a heading, as on a poster."""
 _UNIFORM = 0.9
 _LEAST_BODY_LINE = 25
+_WIDEST_LETTER = 0.65
+"""The width of letters on average, in heights of the type; no common typeface has wider ones."""
+_GAP = 1.0
 _BOLD = re.compile(r"bold|black|heavy|demi|-medi|cmbx", re.I)
 _NO_HEADING = re.compile(r"[.,;:]$|@|://|\.{3}|^[a-z]|^[\u2022\u2013*-]\s")
 _ENDS = (".", "!", "?", ":", '"', "\u201d", ")")
@@ -22,20 +25,25 @@ _ENDS = (".", "!", "?", ":", '"', "\u201d", ")")
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """A line of text with the size of its letters in points (0: unknown), and whether they are bold."""
+    """A line of text with the size of its letters in points (0: unknown), and whether they are bold.
+
+    `spaced`: it has a gap that is wider than one between words, as between cells.
+    """
 
     text: str
     size: float = 0.0
     bold: bool = False
+    spaced: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Letters:
-    """A piece of text in one font."""
+    """A piece of text in one font; `left` is where it begins, if known."""
 
     text: str
     size: float
     font: str
+    left: float | None = None
 
 
 def lines_of(pieces: Iterable[Letters]) -> Iterator[Line]:
@@ -43,15 +51,16 @@ def lines_of(pieces: Iterable[Letters]) -> Iterator[Line]:
     line: list[Letters] = []
     for piece in pieces:
         first, *others = piece.text.split("\n")
-        line.append(Letters(text=first, size=piece.size, font=piece.font))
+        line.append(replace(piece, text=first))
         for text in others:
             yield line_in("".join(part.text for part in line), line)
-            line = [Letters(text=text, size=piece.size, font=piece.font)]
+            line = [replace(piece, text=text, left=None)]
     yield line_in("".join(part.text for part in line), line)
 
 
 def line_in(text: str, pieces: Iterable[Letters]) -> Line:
     """A line in the type of its pieces: the smallest if there are several sizes."""
+    pieces = list(pieces)
     sizes: Counter[float] = Counter()
     bold = 0
     for piece in pieces:
@@ -64,6 +73,16 @@ def line_in(text: str, pieces: Iterable[Letters]) -> Line:
         text=text,
         size=size if held >= _UNIFORM * total else min(+sizes),
         bold=total > 0 and bold >= _UNIFORM * total,
+        spaced=_is_spaced(pieces),
+    )
+
+
+def _is_spaced(pieces: Iterable[Letters]) -> bool:
+    """Does a piece begin farther to the right than the one before can reach?"""
+    placed = [(piece.left, piece) for piece in pieces if piece.left is not None and piece.text.strip()]
+    return any(
+        second - first > (_GAP + _WIDEST_LETTER * len(piece.text.strip())) * piece.size
+        for (first, piece), (second, _) in pairwise(placed)
     )
 
 

@@ -56,8 +56,9 @@ def cells_of(row: str) -> list[str]:
 def continued(before: Sequence[str], rows: Sequence[str]) -> list[str]:
     """The rows of a table at the beginning of a page, with the header of the table that ends the page before.
 
-    They are unchanged if that is a different table: with other columns, or if the first row is a header of its own,
-    because it has a name where the rows above it have numbers.
+    They are unchanged if that may be a different table: with other columns, without a column of numbers, or if the
+    first row is a header of its own, because it has a name where the rows above it have numbers. A table of words may
+    be another one of the same form: a claim must not be read from the names of foreign columns.
 
     >>> continued(["Plant | t", "Quay | 5"], ["Harbour | 7"])
     ['Plant | t', 'Harbour | 7']
@@ -67,8 +68,7 @@ def continued(before: Sequence[str], rows: Sequence[str]) -> list[str]:
     if list(rows[: len(heads)]) == heads or len(first) != len(header) or len(header) == 1 or not earlier:
         return list(rows)
     numeric = [column for column, name in enumerate(header) if all(_is_number(row, column) for row in earlier)]
-    named = numeric and not any(_is_number(first, column) for column in numeric)
-    return list(rows) if named else [*heads, *rows]
+    return [*heads, *rows] if any(_is_number(first, column) for column in numeric) else list(rows)
 
 
 def _is_number(row: Sequence[str], column: int) -> bool:

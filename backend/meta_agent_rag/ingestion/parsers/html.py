@@ -113,11 +113,13 @@ class _Reading:
         """Handle the end of an element."""
         outermost = self.tables == 1
         if outermost and element.name in {"td", "th"}:
-            self.cells.append(Cell(self._taken(), _span(element, "colspan"), _span(element, "rowspan")))
+            across, down = _span(element, "colspan"), _span(element, "rowspan")
+            self.cells.append(Cell(self._taken(), across, down, element.name == "th"))
         elif outermost and element.name == "tr":
             self._end_row()
         elif outermost and element.name == "caption":
-            yield Block(text=self._taken(), section=self.section)
+            if text := self._taken():
+                yield Block(text=text, section=self.section)
         elif outermost and element.name == "table":
             self._end_row()
             yield from (Block(text=text, section=self.section) for text in table_blocks(grid_rows(self.rows)))
@@ -125,7 +127,8 @@ class _Reading:
         elif element.name in _HEADINGS and not self.tables:
             heading = self._taken()
             self.section = heading or self.section
-            yield Block(text=heading, section=self.section)
+            if heading:
+                yield Block(text=heading, section=self.section)
         elif element.name in _BLOCKS:
             yield from self._break()
         self.tables -= element.name == "table"

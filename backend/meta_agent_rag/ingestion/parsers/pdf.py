@@ -112,7 +112,7 @@ class _Reading:
             if sum(map(len, streams)) > _MOST_CONTENT:
                 raise Refused("limit", "it is a drawing of more than 2 MB")
         lines = tuple(_lines(page))
-        if self._left and (may_hold_tables(streams) or may_be_aligned([line.text for line in lines])):
+        if self._left and (may_hold_tables(streams) or may_be_aligned(lines)):
             self._left -= 1
             try:
                 if found := self._tables.parts(number - 1):
@@ -132,7 +132,9 @@ def _lines(page: "PageObject") -> Iterator[Line]:
         text: str, outer: Sequence[float], inner: Sequence[float], font: Mapping[str, Any] | None, size: float
     ) -> None:
         scale = math.hypot(*inner[2:4]) * math.hypot(*outer[2:4])
-        pieces.append(Letters(text=text, size=abs(size) * scale, font=str((font or {}).get("/BaseFont", ""))))
+        left = inner[4] * outer[0] + inner[5] * outer[2] + outer[4]
+        name = str((font or {}).get("/BaseFont", ""))
+        pieces.append(Letters(text=text, size=abs(size) * scale, font=name, left=left))
 
     text = page.extract_text(visitor_text=visit)
     lines = list(lines_of(pieces))

@@ -24,7 +24,6 @@ _MOST_CELLS = 5_000_000
 _MERGED = re.compile(rb"<(?:\w+:)?mergeCell\s[^>]{0,80}?ref=[\"']([A-Z]{1,3}[0-9]{1,7}:[A-Z]{1,3}[0-9]{1,7})[\"']")
 _LONGEST_TAG = 120
 _AT_ONCE = 1024 * 1024
-_MOST_ROWS_MERGED = 1_000
 _MOST_MERGED = 200_000
 """The most rows of merged cells of a sheet, each counted for itself, from which on cells are not spread."""
 _Range: TypeAlias = tuple[int, int, int, int]
@@ -65,7 +64,6 @@ class _Left:
 
 
 def _sheet(sheet: "ReadOnlyWorksheet", left: _Left) -> Iterator[Block]:
-    merged = _merged(sheet)
     rows: list[_Row] = []
     for number, cells in enumerate(sheet.iter_rows(values_only=True), start=1):
         left.take(max(len(cells), 1))
@@ -73,6 +71,7 @@ def _sheet(sheet: "ReadOnlyWorksheet", left: _Left) -> Iterator[Block]:
         while texts and not texts[-1].strip():
             texts.pop()  # columns that are empty to the right
         rows.append((number, texts))
+    merged = _merged(sheet, next((number for number, texts in reversed(rows) if texts), 0))
     for table in _tables(rows, merged):
         lines = _unmerged(table, merged) if any(number in merged for number, _ in table) else _padded(table)
         yield from (Block(text=text, section=sheet.title) for text in table_blocks(lines))
@@ -111,8 +110,8 @@ def _unmerged(table: Sequence[_Row], merged: Mapping[int, Sequence[_Range]]) -> 
     return grid_rows(rows)
 
 
-def _merged(sheet: "ReadOnlyWorksheet") -> Mapping[int, Sequence[_Range]]:
-    """The merged cells of a sheet, by each of their rows; openpyxl leaves them out when it reads row by row."""
+def _merged(sheet: "ReadOnlyWorksheet", count: int) -> Mapping[int, Sequence[_Range]]:
+    """The merged cells of a sheet's first `count` rows, by each of these rows; openpyxl leaves them out of rows."""
     from openpyxl.utils import range_boundaries
 
     found: dict[int, list[_Range]] = {}
@@ -123,8 +122,8 @@ def _merged(sheet: "ReadOnlyWorksheet") -> Mapping[int, Sequence[_Range]]:
             text, position = tail + part, 0
             for match in _MERGED.finditer(text):
                 first, top, last, bottom = range_boundaries(match[1].decode("ascii"))
-                bottom = min(bottom, top + _MOST_ROWS_MERGED - 1)
-                left -= bottom - top + 1
+                bottom = min(bottom, count)
+                left -= max(bottom - top + 1, 0)
                 for row in range(top, bottom + 1) if left >= 0 else ():
                     found.setdefault(row, []).append((top, first, bottom, min(last, first + MOST_PADDED - 1)))
                 position = match.end()
