@@ -22,6 +22,7 @@ from ..grounding.question_names import unknown_names
 from ..grounding.quotes import as_written
 from ..grounding.styles import Style, chosen
 from ..grounding.support.citing import recited, without_strays
+from ..grounding.support.pages import as_page
 from ..grounding.support.proposed import proposed
 from ..grounding.support.verdict import Support
 from ..llm.endpoints.stages import serving, stage
@@ -160,6 +161,7 @@ async def _checked(
     if not quotes:
         return _refused(answer, "invented_quotes")
     said, short = (without_links(part, texts) for part in (draft.answer, draft.short_answer))
+    said = as_page(answer.question, said)
     only_links = bool(draft.short_answer.strip() and not short.strip())
     removed = removed_marks(said, passages)
     recitation = recited(said, passages, quotes, question=answer.question)

@@ -4,12 +4,15 @@ from collections.abc import Sequence
 
 from ...text.figures import Figure
 from ...text.figures.figure import stands_in
+from ...text.names import words
 from .grounds import share_held
 from .sources import Source
 from .statement import Item, Statement
 from .words import page_words
 
 _MOSTLY = 0.5
+_FIRST_WORDS = 4
+"""Of a question that asks for a page: "on which page is ..."."""
 
 
 def on_its_page(claim: Statement, source: Source, question: Statement) -> bool:
@@ -35,6 +38,19 @@ def on_its_page(claim: Statement, source: Source, question: Statement) -> bool:
     held = [sum(one.statement.holds(item) for item in (*rest, *subject)) for one in told]
     most = [source.passage.pages(one.start, one.end) for one, many in zip(told, held, strict=True) if many == max(held)]
     return all(any(pages and pages[0] <= number <= pages[1] for pages in most) for number in numbers)
+
+
+def as_page(question: str, answer: str) -> str:
+    """A bare number that answers a question for a page, as a claim about one; any other answer as it is.
+
+    >>> as_page("Which page discusses passive compliance?", "3"), as_page("How many pages has it?", "3")
+    ('page 3', '3')
+    """
+    number = answer.strip().rstrip(".")
+    asked = words(question)
+    page = next((one for one in asked[:_FIRST_WORDS] if one in page_words()), None)
+    is_count = page is None or page.endswith("s") or not (number.isascii() and number.isdigit())
+    return answer if is_count else f"{page} {number}"
 
 
 def page_figures(claim: Statement) -> tuple[Figure, ...]:
