@@ -14,6 +14,7 @@ from ..agent.context import Task
 from ..agent.derivation.values import as_quantity, same_value
 from ..agent.engine import Engine, open_engine
 from ..agent.grounded import Checks
+from ..conversation.intent import read_intent
 from ..conversation.memories import Limits
 from ..conversation.own_files import check_files
 from ..errors import RequestError
@@ -188,6 +189,7 @@ async def _warmed(engine: Engine) -> None:
     await engine.monitor_encoder.queries(["Is everything there?"])
     await engine.run(Task(question="Is everything there?", evidence=(), grounded=True, method="service"))
     await asyncio.to_thread(injections, "Is everything there?")
+    await asyncio.to_thread(read_intent, "Is everything there?")
     await asyncio.to_thread(_compared)
 
 
