@@ -140,7 +140,7 @@ async def _searched(home: Path, asked: Sequence[Passage]) -> list[Any]:
 def _in_a_process(work: Any, home: Path, count: int) -> tuple[str, Any]:
     """The outcome: results (`found`), a refusal with a message (`said`), or an exception, a crash or a hang."""
     receiver, sender = _CONTEXT.Pipe(duplex=False)
-    process = _CONTEXT.Process(target=_told, args=(work, home, count, sender))
+    process = _CONTEXT.Process(target=_report_run, args=(work, home, count, sender))
     process.start()
     sender.close()
     try:
@@ -152,7 +152,7 @@ def _in_a_process(work: Any, home: Path, count: int) -> tuple[str, Any]:
     return outcome
 
 
-def _told(work: Any, home: Path, count: int, sender: Connection) -> None:
+def _report_run(work: Any, home: Path, count: int, sender: Connection) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     logging.disable()
     try:

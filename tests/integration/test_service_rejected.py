@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.service.audit.reading import latest
-from meta_agent_rag.service.audit.rows import from_journal, told
+from meta_agent_rag.service.audit.rows import from_journal, refusal_note
 from meta_agent_rag.service.storage.database import open_database
 from tests.loop import settings_in
 from tests.service import running
@@ -48,5 +48,5 @@ async def test_no_value_of_a_rejected_body_is_stored(tmp_path: Path) -> None:
 
 def test_values_stored_by_earlier_versions_are_neither_shown_nor_moved() -> None:
     row = {"error": "invalid_request", "message": "RequestValidationError: [{'input': 'sk-LEAK'}]"}
-    assert told(row) is None
+    assert refusal_note(row) is None
     assert from_journal({**row, "at": "2026-01-01T00:00:00+00:00"})["message"] is None

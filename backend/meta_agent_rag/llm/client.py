@@ -58,7 +58,7 @@ class LanguageModel:
     unusable: dict[tuple[str, str], list[str]] | None = None
     _gates: dict[str, asyncio.Semaphore] = field(default_factory=dict)
     _under_way: dict[str, KeyLock] = field(default_factory=dict)
-    _told: set[tuple[str, str]] = field(default_factory=set)
+    _warned: set[tuple[str, str]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         check_stages(self.settings)
@@ -324,7 +324,7 @@ class ModelSession:
                 on_text=self.on_text,
             )
             error = None
-            warn_of_cut(call, outcome, owner._told)
+            warn_of_cut(call, outcome, owner._warned)
             if owner.cache is not None:
                 # before the ledger row: a kill between the two must not cause the call to be paid twice
                 owner.cache.put(call.row.request, outcome, call.row.at)

@@ -206,11 +206,11 @@ async def _forgotten(settings: "Settings", client: str, yes: bool) -> dict[str, 
 
 
 def _line(row: "Mapping[str, Any]") -> str:
-    from ...service.audit.rows import told
+    from ...service.audit.rows import refusal_note
 
     cost = "" if row["cost_usd"] is None else f", {row['cost_usd']:.6f} USD"
     outcome = row["error"] or row["refused"] or row["short_answer"] or "answered"
-    if (message := told(row)) is not None:
+    if (message := refusal_note(row)) is not None:
         outcome = f"{outcome}: {printable(message)}"
     mode = row.get("mode") or "-"  # older archives have none
     who = f"{row['at'][:19]}  {row['status']}  {mode:8}  {row['client_name']}"

@@ -80,8 +80,8 @@ def _judged(
     grounds = _grounds(claim, named, sources, vouched.question)
     follows = derived(claim, grounds.named, vouched=replace(vouched, passage=grounds.passage))
     prompted = tuple(one for source in beside for one in (source.title, *source.statements))
-    told = [figure for one in grounds.sentences for figure in page_figures(one)]
-    pages = [figure for figure in page_figures(claim) if not stands_in(figure, told)]
+    given = [figure for one in grounds.sentences for figure in page_figures(one)]
+    pages = [figure for figure in page_figures(claim) if not stands_in(figure, given)]
     placed, elsewhere = on_the_page_of(pages, named, sources)
     known = frozenset([*(one.written for one in follows), *(one.written for one in placed)])
     grounds = replace(grounds, follows=known, prompted=prompted)

@@ -29,14 +29,16 @@ def on_its_page(claim: Statement, source: Source, question: Statement) -> bool:
     rest = [item for item in claim.items if item.figure not in page_figures(claim) and not _is_page_word(item)]
     subject = tuple(item for item in question.items if not _is_page_word(item))
     if rest:
-        told = [one for one in source.sentences if _speaks_of(rest, one.statement, source, question)]
+        matching = [one for one in source.sentences if _speaks_of(rest, one.statement, source, question)]
     else:  # "Page 41." places the question's subject there
         beside = (source.title, source.heading)
-        told = [one for one in source.sentences if share_held(subject, (one.statement, *beside)) >= _MOSTLY]
+        matching = [one for one in source.sentences if share_held(subject, (one.statement, *beside)) >= _MOSTLY]
     if not source.passage.page_breaks:
-        return bool(told)
-    held = [sum(one.statement.holds(item) for item in (*rest, *subject)) for one in told]
-    most = [source.passage.pages(one.start, one.end) for one, many in zip(told, held, strict=True) if many == max(held)]
+        return bool(matching)
+    held = [sum(one.statement.holds(item) for item in (*rest, *subject)) for one in matching]
+    most = [
+        source.passage.pages(one.start, one.end) for one, many in zip(matching, held, strict=True) if many == max(held)
+    ]
     return all(any(pages and pages[0] <= number <= pages[1] for pages in most) for number in numbers)
 
 
@@ -80,8 +82,8 @@ def is_a_page(figure: Figure, sources: Sequence[Source]) -> bool:
 
 def names_other_pages(claim: Statement, sentences: Sequence[Statement]) -> bool:
     """Does the claim give the number of a page that none of the sentences gives as one?"""
-    told = [figure for one in sentences for figure in page_figures(one)]
-    return any(not stands_in(figure, told) for figure in page_figures(claim))
+    given = [figure for one in sentences for figure in page_figures(one)]
+    return any(not stands_in(figure, given) for figure in page_figures(claim))
 
 
 def _speaks_of(rest: list[Item], sentence: Statement, source: Source, question: Statement) -> bool:

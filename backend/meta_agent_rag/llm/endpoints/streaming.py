@@ -85,14 +85,14 @@ async def gathered(chunks: AsyncIterable[object], on_text: Callable[[str], None]
             raise ValueError("not a chunk of a chat completion") from fault
         for piece in pieces:
             text += piece
-            _told(on_text, text)
+            _notify(on_text, text)
     if finish_reason is None:
         raise ValueError("the stream ended before the reply did")
     choice = {"message": {"content": text}, "finish_reason": finish_reason, "logprobs": {"content": tokens}}
     return {"choices": [choice], "usage": usage}
 
 
-def _told(on_text: Callable[[str], object], text: str) -> None:
+def _notify(on_text: Callable[[str], object], text: str) -> None:
     try:
         on_text(text)
     except Exception as error:

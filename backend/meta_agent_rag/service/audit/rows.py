@@ -77,7 +77,7 @@ def from_journal(row: Row) -> dict[str, Any]:
     return {**kept, "at": datetime.fromisoformat(row["at"]).astimezone(UTC)}
 
 
-def told(row: Row) -> str | None:
+def refusal_note(row: Row) -> str | None:
     """What the operator needs to know about a refusal: why the provider refused, or which field was invalid."""
     message = row["message"]
     if row["error"] == "invalid_request" and message is not None:
