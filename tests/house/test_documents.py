@@ -71,16 +71,6 @@ def test_links_between_documents_resolve(path: Path) -> None:
         assert (path.parent / target).exists(), f"{path.name} links to {target}"
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.glob("docs/**/*.md")), ids=lambda path: path.name)
-def test_no_page_is_too_long(path: Path) -> None:
-    text = re.sub(r"<!-- (\w+)\b[^>]*-->.*?<!-- /\1 -->", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert len(text.split()) <= 1500 or is_reference(path), "split the page by topic"
-
-
-def is_reference(path: Path) -> bool:
-    return path.parent.name == "reference" or path.name == "benchmarks-reference.md"
-
-
 def test_commands_in_the_documents_exist() -> None:
     documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
     words = {match for path in documents for match in re.findall(r"marag ([a-z]+)", path.read_text(encoding="utf-8"))}

@@ -5,7 +5,6 @@ import importlib
 import re
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -54,9 +53,6 @@ LAYERS = (
 """The import rule: a layer may import its own parts and those of earlier layers in this list."""
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 TESTING_IMPORTS = {"errors", "settings", "telemetry", "journal", "discovery", "llm", "prompts", "retrieval", "testing"}
-MODULES_IN_A_FOLDER = 15
-CROWDED: dict[str, int] = {}
-"""Folders that still exceed the limit, and how many modules each may hold until it is split."""
 
 HEAVY = (
     "aiohttp",
@@ -206,29 +202,6 @@ def test_every_module_can_be_imported(path: Path) -> None:
     assert importlib.import_module(name.removesuffix(".__init__"))
 
 
-def test_no_file_is_too_long() -> None:
-    long = {shown(path): count for path in ALL_CODE if (count := len(path.read_bytes().splitlines())) > 400}
-    assert not long, "split them by topic"
-
-
-def _is_extension(path: Path) -> bool:
-    return (
-        re.search(r"^(?:METHOD|ANALYSIS|DEFICIT|OPERATOR|ROUTE|DATASET) = ", path.read_text("utf-8"), re.M) is not None
-    )
-
-
-def test_no_folder_is_crowded() -> None:
-    # adding an extension is adding a file, so they do not count
-    modules = [path for path in CODE if path.stem not in {"__init__", "__main__"} and not _is_extension(path)]
-    counts = Counter(path.parent for path in modules)
-    most = {PACKAGE / name: count for name, count in CROWDED.items()}
-    crowded = {
-        shown(folder): count for folder, count in counts.items() if count > most.get(folder, MODULES_IN_A_FOLDER)
-    }
-    assert not crowded, f"at most {MODULES_IN_A_FOLDER} modules: group them by topic"
-    assert all(counts[folder] > MODULES_IN_A_FOLDER for folder in most), "no longer crowded: remove it from CROWDED"
-
-
 def test_the_environment_is_read_in_one_place() -> None:
     forbidden = {"environ", "environb", "getenv", "getenvb", "putenv", "load_dotenv"}
     exempt = {PACKAGE / name for name in ENVIRONMENT_EXEMPT} | {PACKAGE / "settings.py"}
@@ -333,11 +306,6 @@ def test_no_prompt_text_is_in_python_code() -> None:
 def test_every_package_has_an_init() -> None:
     folders = {path.parent for path in CODE}
     assert not [shown(folder) for folder in folders if not (folder / "__init__.py").is_file()]
-
-
-def test_no_catch_all_modules() -> None:
-    names = {path.stem for path in CODE} | {path.parent.name for path in CODE}
-    assert not names & {"utils", "util", "helpers", "misc", "common", "legacy"}
 
 
 def truths(value: object, *, listed: bool = False) -> Iterator[bool]:
