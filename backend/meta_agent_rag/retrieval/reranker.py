@@ -45,7 +45,8 @@ class Reranker:
         scores = np.asarray(self._scorer(query, texts), dtype=np.float64)
         if scores.shape != (len(texts),):
             raise SettingsError(
-                f"The reranker {self.name!r} returns {scores.shape[-1]} scores per pair; set RERANKER to a cross-encoder."
+                f"The reranker {self.name!r} returns {scores.shape[-1]} scores per pair; set RERANKER to a "
+                "cross-encoder with one, or unset it."
             )
         return [float(score) for score in scores]
 

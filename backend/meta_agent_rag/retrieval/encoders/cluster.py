@@ -1,7 +1,6 @@
 """Passages are encoded by the machines of a Ray cluster; questions, which are few, locally."""
 
 import logging
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -81,8 +80,6 @@ def join(wanted: str) -> int:
     Raises `MissingExtraError`, naming the feature `wanted`, without the extra `ray`.
     """
     require("ray", wanted)
-    # otherwise, Ray would copy the working folder to every node, and start `uv run` there if it started this process
-    os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     import ray
 
     if not ray.is_initialized():

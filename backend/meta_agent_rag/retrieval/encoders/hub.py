@@ -1,7 +1,6 @@
 """Encoders and rerankers of the Hugging Face hub: on onnxruntime with fastembed, or on torch."""
 
 import logging
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -131,7 +130,6 @@ class TorchEncoder:
 
     @cached_property
     def _model(self) -> "SentenceTransformer":
-        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
         from sentence_transformers import SentenceTransformer
 
         _quiet_transformers()
