@@ -11,8 +11,7 @@ from typing import Literal, TypeAlias, get_args
 
 from .errors import MetaRagError
 from .llm.providers import EMBEDDED, Endpoint, choose_provider
-from .setting_types import Tier
-from .settings import Settings
+from .settings import Settings, Tier
 from .wording import counted
 
 _LISTING_SECONDS = 10.0

@@ -22,8 +22,7 @@ from meta_agent_rag.conversation.study import open_study
 from meta_agent_rag.conversation.transcript import as_markdown, source_lines
 from meta_agent_rag.errors import InputError, MetaRagError, SettingsError
 from meta_agent_rag.retrieval.screening.guardrails import Dropped
-from meta_agent_rag.setting_roles import ModelRoles
-from meta_agent_rag.settings import Settings
+from meta_agent_rag.settings import ModelRoles, Settings
 from meta_agent_rag.testing import ScriptedModel
 from tests.talk import history_of
 

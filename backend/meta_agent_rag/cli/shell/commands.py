@@ -232,7 +232,7 @@ def provider_changes(shell: Shell, name: str) -> dict[str, object]:
     another one, and its key is not sent there.
     """
     from ...llm.providers import COMPATIBLE, choose_provider
-    from ...setting_roles import ModelRoles
+    from ...settings import ModelRoles
 
     own = shell.load()
     changes = {"llm_base_url": None, "flash_model": None, "pro_model": None, "model_roles": ModelRoles()}
