@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..conversation.history import History
+from ..chat.history import History
 from .conversations.moments import Moment
 from .conversations.trail import Message
 

@@ -14,9 +14,9 @@ from ..agent.context import Task
 from ..agent.derivation.values import as_quantity, same_value
 from ..agent.engine import Engine, open_engine
 from ..agent.grounded import Checks
-from ..conversation.intent import read_intent
-from ..conversation.memories import Limits
-from ..conversation.own_files import check_files
+from ..chat.intent import read_intent
+from ..chat.memories import Limits
+from ..chat.own_files import check_files
 from ..errors import RequestError
 from ..grounding.claims import claims
 from ..grounding.support.rules import supports
