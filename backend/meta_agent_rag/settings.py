@@ -3,15 +3,17 @@
 Precedence: command line (`--set NAME=VALUE`) > environment > `.env` > default.
 """
 
+import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from dotenv import dotenv_values
 from platformdirs import user_data_path
-from pydantic import Field, PositiveFloat, PositiveInt, SecretStr, ValidationError
+from pydantic import Field, PositiveFloat, PositiveInt, PrivateAttr, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
@@ -27,7 +29,16 @@ from .setting_types import Device, Key, LoopParts, Names, Tier, UnitFloat, Url
 
 __all__ = ["Settings", "Tier", "UnitFloat", "child_environment", "described", "lent_environment"]
 
+_LOG = logging.getLogger(__name__)
 _WORKING_FOLDER_ENV = Path(".env")
+_CODE_FOLDERS = ("deficits_dir", "operators_dir", "routes_dir", "methods_dir", "datasets_dir")
+"""Folders whose Python files are run; a `.env` that happens to lie in the working folder cannot name them."""
+_KEY_OF_ADDRESS = {
+    "llm_base_url": "llm_api_key",
+    "qdrant_url": "qdrant_api_key",
+    "elasticsearch_url": "elasticsearch_api_key",
+}
+"""The key that is sent to an address. An address from `.env` only gets a key from `.env`."""
 
 
 class Settings(ModelSettings):
@@ -175,6 +186,9 @@ class Settings(ModelSettings):
     blend_floor: UnitFloat = Field(
         0.60, description="Blended score below which a passage counts as irrelevant; only with FUSION=blend."
     )
+    screening: bool = Field(
+        True, description="Leave passages out of answers that read like orders to a language model, and report them."
+    )
     links: bool = Field(True, description="Look for the next hop along titles that a retrieved passage mentions.")
     reranker: str | None = Field(
         None, description="A cross-encoder (folder or hub name) that reorders the best candidates; default: none."
@@ -311,6 +325,8 @@ class Settings(ModelSettings):
         description="Corpora, cache and ledger; default: the platform's user data folder.",
     )
 
+    _roles_from_file: bool = PrivateAttr(False)
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -320,20 +336,36 @@ class Settings(ModelSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Apply the documented precedence; report former and misspelt names."""
+        """Apply the documented precedence, and what a `.env` file may not do; report misspelt names."""
         for source in (env_settings, dotenv_settings):
             if isinstance(source, EnvSettingsSource):
                 say_former(source.env_vars)
         if isinstance(dotenv_settings, DotEnvSettingsSource):
             warn_of_slips(dotenv_settings.env_vars, {*cls.model_fields, *FORMER})
+        if isinstance(dotenv_settings, DotEnvSettingsSource) and isinstance(env_settings, EnvSettingsSource):
+            given = set(init_settings()) | set(env_settings.env_vars)
+            env_settings.env_vars, dotenv_settings.env_vars = _trusted(
+                env_settings.env_vars, dotenv_settings.env_vars, given
+            )
         return init_settings, env_settings, dotenv_settings
 
-    def secret(self, variable: str) -> SecretStr | None:
-        """A key by the name of its variable: that of a setting, or any other in the environment and `.env`."""
-        if variable.lower() in type(self).model_fields:
+    def secret(self, variable: str, *, foreign: bool = False) -> SecretStr | None:
+        """A key by the name of its variable: that of a setting, or any other in the environment and `.env`.
+
+        A `foreign` one is named by MODEL_ROLES; if those come from `.env`, so must the key.
+        """
+        value = dotenv_values(_WORKING_FOLDER_ENV).get(variable)
+        if foreign and self._roles_from_file:
+            if not value and variable in os.environ:
+                _warn_once(
+                    f"MODEL_ROLES in .env names the key {variable}, which is not in .env and is not sent; set "
+                    "MODEL_ROLES in the environment or with --set."
+                )
+        elif variable.lower() in type(self).model_fields:
             key: SecretStr | None = getattr(self, variable.lower())
             return key
-        value = os.environ.get(variable) or dotenv_values(_WORKING_FOLDER_ENV).get(variable)
+        else:
+            value = os.environ.get(variable) or value
         return SecretStr(value.strip()) if value else None
 
     @classmethod
@@ -344,11 +376,38 @@ class Settings(ModelSettings):
         """
         values = {**_assigned(assignments), **overrides}
         try:
-            return cls(**values)  # type: ignore[arg-type]  # names and values are checked by pydantic
+            settings = cls(**values)  # type: ignore[arg-type]  # names and values are checked by pydantic
+            settings._roles_from_file = "model_roles" not in values and "MODEL_ROLES" not in map(str.upper, os.environ)
+            return settings
         except ValidationError as error:
             raise SettingsError(fault(error, cls.model_fields)) from None
         except UnicodeDecodeError:
             raise SettingsError("The file .env in this folder is not UTF-8 text; save it as UTF-8.") from None
+
+
+def _trusted(
+    environment: Mapping[str, str | None], file: Mapping[str, str | None], given: set[str]
+) -> tuple[dict[str, str | None], dict[str, str | None]]:
+    """The variables of the environment and of `.env`, without code folders of `.env` and keys that it would divert."""
+    own, found = dict(environment), dict(file)
+    for name in _CODE_FOLDERS:
+        if found.pop(name, None):
+            _warn_once(
+                f"{name.upper()} in .env is ignored, because its files would be run; set it in the environment or with "
+                "--set."
+            )
+    for address, key in _KEY_OF_ADDRESS.items():
+        if found.get(address) and address not in given and own.pop(key, None) and not found.get(key):
+            _warn_once(
+                f"{address.upper()} is set in .env, so {key.upper()} of the environment is not sent there; set both in "
+                "one place."
+            )
+    return own, found
+
+
+@cache  # warns once, although settings are read several times in a process
+def _warn_once(sentence: str) -> None:
+    _LOG.warning(sentence)
 
 
 def _assigned(assignments: Sequence[str]) -> dict[str, object]:

@@ -21,7 +21,7 @@ from meta_agent_rag.cli.shell.interrupts import Interrupts, Stopped
 from meta_agent_rag.cli.shell.loop import converse
 from meta_agent_rag.cli.shell.state import Leave, Reopen, Shell
 from meta_agent_rag.errors import InputError, MetaRagError, SettingsError
-from meta_agent_rag.retrieval.screening.guardrails import Dropped
+from meta_agent_rag.retrieval.screening import Dropped
 from meta_agent_rag.setting_roles import ModelRoles
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel

@@ -244,7 +244,7 @@ def _of_row(name: str, row: EndpointRow, settings: Settings) -> Endpoint:
         raise SettingsError(f"The endpoint {name!r} of MODEL_ROLES has no {lacking}; add it to its row.")
     # the provider's key is only sent to the provider's address
     variable = row.key or ((standard.key or "").upper() if base_url == standard.base_url else "")
-    key = settings.secret(variable) if variable else None
+    key = settings.secret(variable, foreign=row.key is not None) if variable else None
     return Endpoint(
         name=name,
         connection=f"{standard.name} {name}",

@@ -29,7 +29,6 @@ from ..retrieval.batching import AsyncEncoder
 from ..retrieval.hybrid import Retriever
 from ..retrieval.opening import open_encoder, open_retriever
 from ..retrieval.passage import Found, Passage
-from ..retrieval.screening.guardrails import injections
 from ..settings import Settings
 from .access.keys import Keys, open_keys
 from .access.limits import ConcurrencyLimit, RateLimits, open_limits
@@ -188,7 +187,6 @@ async def _warmed(engine: Engine) -> None:
     await asyncio.to_thread(import_module, "aiohttp")
     await engine.monitor_encoder.queries(["Is everything there?"])
     await engine.run(Task(question="Is everything there?", evidence=(), grounded=True, method="service"))
-    await asyncio.to_thread(injections, "Is everything there?")
     await asyncio.to_thread(read_intent, "Is everything there?")
     await asyncio.to_thread(_compared)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..chat.summaries.overview import Summary, Work
     from ..llm.ledger import LedgerRow
     from ..llm.transport import Reply, Request
-    from ..retrieval.screening.guardrails import Dropped
+    from ..retrieval.screening import Dropped
 
 SummaryStopReason: TypeAlias = Literal["dry_run", "complete", "incomplete", "deadline"]
 

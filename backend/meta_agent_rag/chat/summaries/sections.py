@@ -7,7 +7,7 @@ from itertools import islice
 from ...agent.prompting.packing import Packed, pack
 from ...retrieval.corpus.catalogue import DocumentRecord
 from ...retrieval.passage import Found, Passage
-from ...retrieval.screening.guardrails import screen
+from ...retrieval.screening import screen
 
 _NO_LIMIT = 1_000_000_000
 
