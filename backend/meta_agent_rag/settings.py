@@ -432,6 +432,9 @@ class Settings(ProviderKeys):
     blend_floor: UnitFloat = Field(
         0.60, description="Blended score below which a passage counts as irrelevant; only with FUSION=blend."
     )
+    screening: bool = Field(
+        True, description="Leave passages out of answers that read like orders to a language model, and report them."
+    )
     links: bool = Field(True, description="Look for the next hop along titles that a retrieved passage mentions.")
     reranker: str | None = Field(
         None, description="A cross-encoder (folder or hub name) that reorders the best candidates; default: none."
