@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from ..agent.prompting.packing import Packed, pack
-from ..retrieval.corpus.catalogue import DocumentRecord
-from ..retrieval.passage import Found, Passage
-from ..retrieval.screening import screen
+from ...agent.prompting.packing import Packed, pack
+from ...retrieval.corpus.catalogue import DocumentRecord
+from ...retrieval.passage import Found, Passage
+from ...retrieval.screening import screen
 
 _NO_LIMIT = 1_000_000_000
 

@@ -6,16 +6,16 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator
 
-from ..agent.prompting.packing import MARK
-from ..agent.prompting.replies import ReplyModel, Short
-from ..errors import InputError
-from ..llm.ledger import LedgerRow, Totals, total
-from ..llm.transport import Message
-from ..prompts import prompt
-from ..prompts.fencing import attribute, fenced
-from ..prompts.tokens import estimate_tokens, max_bytes
-from ..text.figures.figure import stands_in
-from ..text.figures.reading import figures, in_digits
+from ...agent.prompting.packing import MARK
+from ...agent.prompting.replies import ReplyModel, Short
+from ...errors import InputError
+from ...llm.ledger import LedgerRow, Totals, total
+from ...llm.transport import Message
+from ...prompts import prompt
+from ...prompts.fencing import attribute, fenced
+from ...prompts.tokens import estimate_tokens, max_bytes
+from ...text.figures.figure import stands_in
+from ...text.figures.reading import figures, in_digits
 from .estimate import Estimate, estimate
 from .overview import STAGE, OnSection, Overview, Summary, Work
 from .points import Point

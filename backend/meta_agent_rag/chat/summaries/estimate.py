@@ -6,13 +6,13 @@ from decimal import Decimal
 
 from pydantic import BaseModel
 
-from ..llm.call import new_request, unannounced_tokens
-from ..llm.client import LanguageModel, utc_now
-from ..llm.pricing import max_cost, priced_model
-from ..llm.structured import LONGEST_QUOTED_REPLY, MalformedReplyError, asked_again, json_schema
-from ..llm.transport import Message, Reply, Request
-from ..prompts.tokens import estimate_tokens
-from ..wording import FREE, counted
+from ...llm.call import new_request, unannounced_tokens
+from ...llm.client import LanguageModel, utc_now
+from ...llm.pricing import max_cost, priced_model
+from ...llm.structured import LONGEST_QUOTED_REPLY, MalformedReplyError, asked_again, json_schema
+from ...llm.transport import Message, Reply, Request
+from ...prompts.tokens import estimate_tokens
+from ...wording import FREE, counted
 
 _LONGEST_FAULT = MalformedReplyError("x" * 500)
 _LONGEST_REPLY = Reply(text="\U0001f600" * LONGEST_QUOTED_REPLY, usage=None)  # a character of four bytes

@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from ..errors import DeadlineError, InputError, ModelError, TooManyCallsError
-from ..grounding.citation import Citation
-from ..grounding.styles import Style, chosen
-from ..llm.client import LanguageModel, ModelSession
-from ..llm.ledger import LedgerRow, Totals, total
-from ..retrieval.corpus.catalogue import DocumentRecord
-from ..retrieval.corpus.naming import documents_named, require_list
-from ..retrieval.passage import Passage
+from ...errors import DeadlineError, InputError, ModelError, TooManyCallsError
+from ...grounding.citation import Citation
+from ...grounding.styles import Style, chosen
+from ...llm.client import LanguageModel, ModelSession
+from ...llm.ledger import LedgerRow, Totals, total
+from ...retrieval.corpus.catalogue import DocumentRecord
+from ...retrieval.corpus.naming import documents_named, require_list
+from ...retrieval.passage import Passage
 from .estimate import Estimate, estimate
 from .points import Point, PointsReply, kept_points, points_prompt
 from .sections import Divided, Section, divided

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..wording import printable
+from .coach.coach import CoachTrace
 from .history import COACH, HINT, History
-from .sessions import Said
-from .socratic.coach import CoachTrace
+from .store import Said
 
 
 def source_lines(source: Mapping[str, Any]) -> tuple[str, str]:
-    """A stored citation (see `conversation.study.plain_citation`): its place in one line, and its snippet."""
+    """A stored citation (see `chat.session.plain_citation`): its place in one line, and its snippet."""
     title = _one_line(source.get("title")) or _one_line(source.get("doc_id")) or "?"
     parts = [title, _pages(source), _section(source, title), _span(source)]
     return ", ".join(part for part in parts if part), _one_line(source.get("snippet"))

@@ -11,13 +11,13 @@ from ..llm.ledger import LedgerRow
 from ..retrieval.corpus.catalogue import DocumentRecord
 from ..settings import Settings
 from .answers import answer_about_documents, answer_without_documents, answered_before_the_coach, reply_phrase
+from .coach.mode import PLAIN, Socratic
 from .history import History, conversation
 from .intent import Interpretation, read_intent
 from .memories import Limits, Memory, memory_named
-from .memory import Settled, bounded, settled, summarize
+from .memory import CompactionResult, bounded, settled, summarize
 from .own_files import files_of
 from .rewriter import Rewritten, rewritten
-from .socratic.mode import PLAIN, Socratic
 
 METHOD = "conversation"
 """The names of the rewriter's and summarizer's calls in ledger rows."""
@@ -214,7 +214,7 @@ class Conversation:
         notes = self._remember(text, answer, text, socratic).notes if answer.remembered else ()
         return Turn(reply=answer, notes=notes)
 
-    def _remember(self, text: str, answer: TurnReply, standalone: str, socratic: Socratic) -> Settled:
+    def _remember(self, text: str, answer: TurnReply, standalone: str, socratic: Socratic) -> CompactionResult:
         longer = self.history.with_exchange(
             question=text,
             answer=answer.text.strip() or answer.short_answer,

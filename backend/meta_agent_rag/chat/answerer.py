@@ -9,7 +9,7 @@ from ..llm.transport import OnText
 from ..prompts import prompt
 from ..retrieval.hybrid import Retriever
 from ..retrieval.limited import limited
-from .turn import TurnReply
+from .conversation import TurnReply
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +20,7 @@ class GroundedReply(TurnReply):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Companion:
+class GroundedAnswerer:
     """The answerer of a conversation over one corpus; `on_step` is called as each node of the graph starts.
 
     `on_text` receives drafts while they are written, unchecked. `manner` tells the writer how to write.
@@ -33,7 +33,7 @@ class Companion:
     on_text: OnText | None = None
     manner: str = ""
 
-    def as_teacher(self) -> "Companion":
+    def as_teacher(self) -> "GroundedAnswerer":
         """The same companion, explaining to a learner in simple terms."""
         return replace(self, manner=prompt("teacher", self.engine.settings.prompts_dir).text())
 

@@ -17,8 +17,8 @@ from pydantic import TypeAdapter, ValidationError
 from ..errors import DataFileError, InputError, StorageError
 from ..text.normalise import encodable
 from ..wording import counted, first_fault
+from .coach.mode import PLAIN, Socratic
 from .history import History
-from .socratic.mode import PLAIN, Socratic
 
 Result = TypeVar("Result")
 _LOG = logging.getLogger(__name__)

@@ -20,10 +20,10 @@ from ..errors import PromptError
 from ..prompts import own_yaml, require_folder
 
 _BUILT_IN = {
-    "levels": "socratic/levels.yaml",
-    "words": "socratic/phrases.yaml",
-    "meanings": "socratic/meanings.yaml",
-    "generic": "socratic/generic.yaml",
+    "levels": "coach/levels.yaml",
+    "words": "coach/phrases.yaml",
+    "meanings": "coach/meanings.yaml",
+    "generic": "coach/generic.yaml",
     "replies": "phrases.yaml",
 }
 """The name of each file in COACH_DIR, and its place in the package."""

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from ..retrieval.corpus.catalogue import DocumentRecord
-from ..wording import counted
+from ...retrieval.corpus.catalogue import DocumentRecord
+from ...wording import counted
 from .comparison import Comparison
 from .overview import Overview, SectionPoints, Summary
 from .points import Point

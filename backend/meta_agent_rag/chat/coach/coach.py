@@ -16,9 +16,9 @@ from ...prompts import prompt
 from ...retrieval.hybrid import Retriever
 from ...retrieval.limited import limited
 from ...retrieval.passage import Found
+from ..conversation import TurnReply
 from ..history import COACH, HINT, Exchange, History
 from ..own_files import files_of
-from ..turn import TurnReply
 from .hook import CoachDraft, Hooks, IncomingMessage, RuleFinding, Ruling, Scope
 from .hooks import discover_hooks
 from .layers import Layer, coach_messages, system_layers

@@ -9,11 +9,11 @@ from typing import Any, cast
 
 from ..agent.engine import OnStep, open_engine
 from ..agent.grounded import Checks
+from ..chat.summaries.overview import Library
 from ..errors import InputError, MetaRagError
 from ..grounding.citation import Citation
 from ..llm.ledger import LedgerRow, Totals, total
 from ..llm.transport import OnText, Transport
-from ..overviews.overview import Library
 from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.corpus.catalogue import DocumentRecord
@@ -22,28 +22,28 @@ from ..retrieval.corpus.naming import addressed, unmarked
 from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.opening import open_retriever
 from ..settings import Settings
+from .answerer import GroundedAnswerer, GroundedReply
 from .answers import reply_phrase
-from .companion import Companion, GroundedReply
+from .coach.coach import Coach, CoachReply
+from .coach.hook import Scope
+from .coach.levels import levels
+from .coach.meanings import Meanings
+from .coach.mode import PLAIN, Mode, Socratic
+from .coach.scope import TopicScope
+from .coach.topics import Subject, Topic, subject_of, topic_named
+from .conversation import Conversation, Turn
 from .history import History
 from .intent import read_intent
 from .own_files import check_files, files_of
-from .sessions import Said, Sessions, Stored, open_sessions
-from .socratic.coach import Coach, CoachReply
-from .socratic.hook import Scope
-from .socratic.levels import levels
-from .socratic.meanings import Meanings
-from .socratic.mode import PLAIN, Mode, Socratic
-from .socratic.scope import TopicScope
-from .socratic.topics import Subject, Topic, subject_of, topic_named
+from .store import Said, Sessions, Stored, open_sessions
 from .transcript import source_lines
-from .turn import Conversation, Turn
 
 DEFAULT = "default"
 """The default session, one for each corpus: see `session_name`."""
 
 
 @dataclass(kw_only=True)
-class Study:
+class ChatSession:
     """A conversation that is stored after every turn; a turn that fails or is cancelled is not part of it.
 
     Several processes may continue the same conversation: each one's turns are added to those of the others.
@@ -239,7 +239,7 @@ def session_name(session: str | None, corpus: str | None) -> str:
 
 
 @asynccontextmanager
-async def open_study(
+async def open_chat(
     settings: Settings,
     *,
     corpus: str | None = None,
@@ -248,7 +248,7 @@ async def open_study(
     on_text: OnText | None = None,
     on_progress: Progress | None = None,
     transport: Transport | None = None,
-) -> AsyncIterator[Study]:
+) -> AsyncIterator[ChatSession]:
     """A study session, new or resumed, with everything that it needs opened and closed around it.
 
     `corpus` is that of the session if it has one, else `sample`. Raises a `MetaRagError` whose message
@@ -264,7 +264,9 @@ async def open_study(
         checks = Checks.of(settings, about)
         retriever = await stack.enter_async_context(open_retriever(settings, about, on_progress=on_progress))
         engine = await stack.enter_async_context(open_engine(settings, transport=transport))
-        companion = Companion(engine=engine, retriever=retriever, checks=checks, on_step=on_step, on_text=on_text)
+        companion = GroundedAnswerer(
+            engine=engine, retriever=retriever, checks=checks, on_step=on_step, on_text=on_text
+        )
         history = stored.history if stored is not None else None
         subject = await asyncio.to_thread(subject_of, settings.scope_topics, retriever.corpus.catalogue)
         held = stored.socratic if stored is not None else PLAIN
@@ -278,7 +280,7 @@ async def open_study(
             topics=subject.topics,
             meanings=Meanings(encoder=engine.monitor_encoder),
         )
-        yield Study(
+        yield ChatSession(
             name=name,
             corpus=about,
             conversation=Conversation.open(

@@ -18,26 +18,26 @@ Summarize: TypeAlias = Callable[[str, Sequence[Exchange]], Awaitable[str]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settled:
+class CompactionResult:
     """A history within its bounds, and notes for the user on how that was achieved."""
 
     history: History
     notes: tuple[str, ...] = ()
 
 
-def bounded(history: History, limits: Limits) -> Settled:
+def bounded(history: History, limits: Limits) -> CompactionResult:
     """The history with at most `limits.most` exchanges, a bound that is reached only if folding keeps failing.
 
     The oldest exchanges are dropped, and a note says so.
     """
     surplus = len(history.exchanges) - limits.most
     if surplus <= 0:
-        return Settled(history=history)
+        return CompactionResult(history=history)
     kept = replace(history, exchanges=history.exchanges[surplus:], dropped=history.dropped + surplus)
-    return Settled(history=kept, notes=(reply_phrase("forgotten", count=surplus),))
+    return CompactionResult(history=kept, notes=(reply_phrase("forgotten", count=surplus),))
 
 
-async def settled(history: History, *, memory: Memory, limits: Limits, summarize: Summarize) -> Settled:
+async def settled(history: History, *, memory: Memory, limits: Limits, summarize: Summarize) -> CompactionResult:
     """Partition the exchanges and fold those to be folded, in at most one call.
 
     If the call fails or returns no text, every exchange is kept, a note gives the reason, and the next
