@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .agent.context import Task
     from .agent.deficits import Deficit, discover_deficits
+    from .agent.deficits.deficit import Finding, Findings
     from .agent.derivation.values import as_quantity
     from .agent.engine import Answer, Engine, Step, open_engine
-    from .agent.facts.findings import Finding, Findings
     from .agent.graph import build_graph
     from .agent.state import Round, Signals
     from .asking import answer, grounded_answer
@@ -52,8 +52,8 @@ _HOMES = {
     "Answer": "agent.engine",
     "Deficit": "agent.deficits",
     "Engine": "agent.engine",
-    "Finding": "agent.facts.findings",
-    "Findings": "agent.facts.findings",
+    "Finding": "agent.deficits.deficit",
+    "Findings": "agent.deficits.deficit",
     "Ledger": "llm.ledger",
     "MetaRagError": "errors",
     "Passage": "retrieval.passage",

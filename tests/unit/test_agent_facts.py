@@ -10,13 +10,13 @@ import pytest
 
 from meta_agent_rag.agent.context import Task
 from meta_agent_rag.agent.deficits import discover_deficits
+from meta_agent_rag.agent.deficits.deficit import Findings
 from meta_agent_rag.agent.derivation import Chain, Derivation, Fact, Plan
 from meta_agent_rag.agent.engine import open_engine
-from meta_agent_rag.agent.facts.findings import Findings
-from meta_agent_rag.agent.facts.repair import draft_from_vote
-from meta_agent_rag.agent.prompting.packing import Packed
+from meta_agent_rag.agent.prompting import Packed
 from meta_agent_rag.agent.routes import DRAFT, Ballot, Vote
 from meta_agent_rag.agent.state import Draft, Packing, Round, Signals, State
+from meta_agent_rag.agent.write import draft_from_vote
 from meta_agent_rag.errors import BudgetError
 from meta_agent_rag.llm.transport import Reply, Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder

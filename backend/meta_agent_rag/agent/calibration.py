@@ -16,12 +16,12 @@ from typing import Annotated
 import yaml
 from pydantic import AfterValidator, BaseModel, Field, FiniteFloat, PositiveInt, ValidationError
 
-from ...errors import InputError, SettingsError
-from ...setting_types import UnitFloat
-from ...settings import Settings
-from ...text.normalise import normalised
-from ...wording import first_fault
-from ..state import Signals
+from ..errors import InputError, SettingsError
+from ..setting_types import UnitFloat
+from ..settings import Settings
+from ..text.normalise import normalised
+from ..wording import first_fault
+from .state import Signals
 
 _LOG = logging.getLogger(__name__)
 VERSION = 3
