@@ -9,8 +9,7 @@ import typer
 from ..extras import require
 from ..wording import counted
 from .shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run, settings_of
-from .shared.rounds import dropped_line, place, show_round, small_model_hint, spending
-from .shared.screen import Screen
+from .shared.display import Screen, dropped_line, place, show_round, small_model_hint, spending
 
 if TYPE_CHECKING:
     from ..agent.engine import Answer
@@ -96,6 +95,8 @@ def _show_grounded(result: "GroundedAnswer") -> None:
     screen.print(plain(result.text))
     for citation in result.citations:
         screen.print(f"  [dim]{plain(source_line(citation))}[/]")
+    for dropped in dict.fromkeys(one for one in result.answer.dropped if one.is_order):
+        screen.print(dropped_line(dropped))
     if result.confidence is not None:
         screen.print(f"[dim]confidence {result.confidence.level} ({result.confidence.score:.2f})[/]")
     _show_spending(result.answer, result.totals)

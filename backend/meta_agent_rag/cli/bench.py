@@ -5,8 +5,7 @@ from importlib.util import find_spec
 
 import typer
 
-from .shared.benchmark import benchmark_package
-from .shared.command import reporting
+from .shared.command import benchmark_package, reporting
 
 _COMMANDS = {
     "runner": "Run methods over a data set, and write a run folder.",
@@ -17,7 +16,6 @@ _COMMANDS = {
     "socratic": "Measure the coach's hooks on the sample course.",
     "grounded": "Measure what the checks on grounded answers withhold and let through.",
     "speed": "Measure the package itself.",
-    "injection": "Train and measure the detection of instructions hidden in passages.",
 }
 
 

@@ -23,7 +23,7 @@ ENGINES = ("ray",)
 
 
 def open_encoder(settings: Settings) -> AsyncEncoder:
-    """The encoder of passages, or, with a warning, the packaged one."""
+    """The encoder of passages, or, with a warning, its substitute."""
     return AsyncEncoder(_chosen(settings))
 
 
@@ -74,6 +74,7 @@ async def open_retriever(
             rrf_k=settings.rrf_k,
             fusion=settings.fusion,
             blend_floor=settings.blend_floor,
+            screening=settings.screening,
             links=settings.links,
             reranker=await asyncio.to_thread(load_reranker, settings),
             telemetry_content=settings.telemetry_content,
