@@ -9,14 +9,13 @@ import pytest
 import yaml
 
 from benchmarks.coaching.course import read_course
-from meta_agent_rag.conversation.history import History
-from meta_agent_rag.conversation.socratic.coach import CoachReply
-from meta_agent_rag.conversation.socratic.hook import ScopeScore
-from meta_agent_rag.conversation.socratic.hooks.deadlock_breaker import PRE_HOOK as DEADLOCK
-from meta_agent_rag.conversation.socratic.hooks.scope_guard import PRE_HOOK as SCOPE
-from meta_agent_rag.conversation.socratic.scope import TopicScope
+from meta_agent_rag.chat.coach.coach import CoachReply
+from meta_agent_rag.chat.coach.hook import ScopeScore
+from meta_agent_rag.chat.coach.hooks.deadlock_breaker import PRE_HOOK as DEADLOCK
+from meta_agent_rag.chat.coach.hooks.scope_guard import PRE_HOOK as SCOPE
+from meta_agent_rag.chat.coach.scope import TopicScope
+from meta_agent_rag.chat.history import History
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.encoders.hub import packaged_folder
 from meta_agent_rag.retrieval.encoders.loading import load_encoder
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
@@ -34,8 +33,6 @@ def table(name: str) -> Any:
 
 @cache
 def course_scope() -> TopicScope:
-    if packaged_folder() is None:
-        pytest.skip("no encoder is packaged")
     encoder = load_encoder(Settings.load(), "all-MiniLM-L6-v2").encoder
     return TopicScope(subject=read_course().subject(encoder), encoder=AsyncEncoder(encoder))
 

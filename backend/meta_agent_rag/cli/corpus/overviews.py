@@ -8,14 +8,25 @@ import typer
 
 from ...extras import require
 from ...wording import printable
-from ..shared.command import Assignments, Debug, Json, complain, console, print_json, reporting, run, say, settings_of
-from ..shared.managing import confirm
-from ..shared.rounds import spending
+from ..shared.command import (
+    Assignments,
+    Debug,
+    Json,
+    complain,
+    confirm,
+    console,
+    print_json,
+    reporting,
+    run,
+    say,
+    settings_of,
+)
+from ..shared.display import spending
 
 if TYPE_CHECKING:
+    from ...chat.summaries.estimate import Estimate
+    from ...chat.summaries.overview import OnSection
     from ...llm.ledger import Totals
-    from ...overviews.estimate import Estimate
-    from ...overviews.overview import OnSection
 
 Corpus = Annotated[str, typer.Option("--corpus", metavar="NAME", help="The corpus.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation before calls that cost money.")]
@@ -40,7 +51,7 @@ def summarise(
 ) -> None:
     """Summarise whole documents with one call per section; every point cites the sentence that supports it."""
     from ...asking import summarise as summary_of
-    from ...overviews.writing import summary_text
+    from ...chat.summaries.writing import summary_text
 
     require("grounding", "`marag summarise`")
     summary = run(
@@ -67,7 +78,7 @@ def compare(
 ) -> None:
     """Compare two documents: what both cover, point by point, and what only one covers."""
     from ...asking import compare as comparison_of
-    from ...overviews.writing import comparison_text
+    from ...chat.summaries.writing import comparison_text
 
     require("grounding", "`marag compare`")
     comparison = run(
