@@ -13,13 +13,13 @@ from packaging.markers import Marker
 from typer.core import TyperGroup
 
 from meta_agent_rag.agent.deficits import discover_deficits
-from meta_agent_rag.agent.deficits.registry import as_markdown
+from meta_agent_rag.agent.deficits.deficit import as_markdown
 from meta_agent_rag.agent.derivation.operator import discover_operators
 from meta_agent_rag.agent.graph import build_graph
 from meta_agent_rag.agent.routes.route import discover_routes
+from meta_agent_rag.cli.config import env_example
+from meta_agent_rag.cli.config import settings_with_choices as described
 from meta_agent_rag.cli.main import app
-from meta_agent_rag.cli.shared.choices import described
-from meta_agent_rag.cli.shared.env_example import env_example
 from meta_agent_rag.datasets import Dataset, discover
 from meta_agent_rag.settings import Settings
 

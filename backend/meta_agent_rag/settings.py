@@ -705,7 +705,7 @@ def lent_environment(values: Mapping[str, str]) -> Iterator[None]:
 def described() -> list[tuple[str, str, Any]]:
     """Every setting as (environment name, description, default), in the order of the class.
 
-    Users see `cli.shared.choices.described`, which adds the names that a registry offers.
+    Users see `cli.config.settings_with_choices`, which adds the names that a registry offers.
     """
     return [
         (name.upper(), field.description or "", None if field.default_factory else field.default)
