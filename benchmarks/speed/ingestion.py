@@ -46,9 +46,7 @@ def ingestion(
         print_json(result)
         return
     say(f"{documents} documents, killed {result['kills']} times while working:")
-    for index in ("dense", "lexical"):
-        row = ", ".join(f"{count} {what}" for what, count in result[index].items())
-        say(f"  {index}: {row}")
+    say(f"  {', '.join(f'{count} {what}' for what, count in result['compared'].items())}")
     say(f"  catalogue: {result['documents']} documents, as without kills: {result['same_documents']}")
 
 
@@ -70,7 +68,7 @@ def _measured(folder: Path, kills: int, documents: int, seed: int) -> dict[str, 
         "kills": struck,
         "documents": same["documents"],
         "same_documents": same["documents"] == wanted["documents"] and same["sources"] == wanted["sources"],
-        **{index: _compared(same[index], wanted["dense"]) for index in ("dense", "lexical")},
+        "compared": _compared(same["passages"], wanted["passages"]),
     }
 
 
@@ -107,7 +105,7 @@ def _quiet() -> dict[str, Any]:
 
 
 def _held(data: Path) -> dict[str, Any]:
-    """The passages of each index, (source, text), and the documents of the catalogue.
+    """The passages, (source, text), and the documents of the catalogue.
 
     A file that changes keeps its document's id, so ids differ with the history.
     """
@@ -120,10 +118,10 @@ def _held(data: Path) -> dict[str, Any]:
 
     async def scanned() -> dict[str, Counter[tuple[str, str]]]:
         async with open_corpus(settings, _CORPUS, _ENCODER, HashEncoder(64).dimension) as corpus:
-            return {
-                "dense": Counter([keyed(passage) async for passage in corpus.dense.scan()]),
-                "lexical": Counter([keyed(passage) async for passage in corpus.lexical.scan()]),
-            }
+            manifest = corpus.manifest
+            held = corpus.catalogue.passages_in(corpus.catalogue.rows().tolist())
+            assert len(held) == manifest.passages, "what is published is not what the catalogue holds"
+            return {"passages": Counter(keyed(passage) for passage in held.values())}
 
     sources = {(record.source, record.content_hash) for record in records}
     return {**asyncio.run(scanned()), "documents": len(records), "sources": sources}

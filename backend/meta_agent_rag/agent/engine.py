@@ -17,7 +17,7 @@ from ..llm.opening import open_language_model
 from ..llm.transport import OnText, Transport
 from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder
-from ..retrieval.hybrid import Retriever
+from ..retrieval.hybrid import Retriever, as_retriever
 from ..retrieval.passage import Found, Passage
 from ..retrieval.screening import Dropped, screen
 from ..retrieval.supplied import SuppliedRetriever
@@ -35,6 +35,7 @@ from .state import MethodStop, Round, State, StopReason
 from .voting import small_model_defaults
 
 if TYPE_CHECKING:
+    from langchain_core.retrievers import BaseRetriever
     from langgraph.graph.state import CompiledStateGraph
 
 
@@ -111,13 +112,14 @@ class Engine:
         question: str,
         *,
         evidence: Sequence[Passage] | None = None,
-        retriever: Retriever | None = None,
+        retriever: "Retriever | BaseRetriever | None" = None,
         grounded: bool = False,
         on_step: OnStep | None = None,
         on_text: OnText | None = None,
     ) -> Answer:
         """Answer a question over `evidence`, or over what `retriever` finds; see `run` and `Task` for the rest."""
-        task = Task(question=question, evidence=evidence, retriever=retriever, grounded=grounded, on_text=on_text)
+        own = None if retriever is None else as_retriever(retriever)
+        task = Task(question=question, evidence=evidence, retriever=own, grounded=grounded, on_text=on_text)
         return await self.run(task, on_step=on_step)
 
     async def run(self, task: Task, *, on_step: OnStep | None = None) -> Answer:
@@ -145,7 +147,7 @@ class Engine:
         model are removed before ranking.
         """
         require_question(task.question)
-        question, retriever = task.question.strip(), task.retriever
+        question, retriever = task.question.strip(), None if task.retriever is None else as_retriever(task.retriever)
         evidence: Sequence[Passage] | None = None if task.evidence is None else _passages(task.evidence)
         if evidence is None and retriever is None:
             raise InputError(

@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from ..errors import StorageError
-from ..retrieval.passage import Passage
-from ..retrieval.stores.rows import from_record, to_record
+from ..retrieval.passage import Passage, from_record, to_record
 
 IN_MEMORY = 4096
 """More passages than this are kept in a temporary file (in TMPDIR)."""

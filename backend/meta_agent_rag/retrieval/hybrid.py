@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import numpy as np
 
 from .. import telemetry
-from ..errors import MetaRagError, SearchDownError
+from ..errors import InputError, MetaRagError, SearchDownError
 from .batching import AsyncEncoder
 from .corpus.catalogue import Catalogue
 from .corpus.corpus import Corpus, View
@@ -29,7 +29,9 @@ _WIDER = 10
 _MOST_PLACED = 50
 """The most passages that a place named in a question puts first."""
 _PAGE = re.compile(r"\b(?:pages?|pp?\.)\s*(\d{1,5})\b", re.IGNORECASE)
-_HEADING = re.compile(r"\b(?:(chapter|part|appendix|annex)\s+([\dA-Z][\d.]*)|section\s+(\d+(?:\.\d+)*))\b", re.IGNORECASE)
+_HEADING = re.compile(
+    r"\b(?:(chapter|part|appendix|annex)\s+([\dA-Z][\d.]*)|section\s+(\d+(?:\.\d+)*))\b", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,6 +172,19 @@ class HybridRetriever:
         least = min(scores, default=0.0)
         behind = [replace(found, score=least - place) for place, found in enumerate(others, start=1)]
         return sorted(scored, key=lambda found: (-found.score, found.passage.id)) + behind
+
+
+def as_retriever(given: object) -> Retriever:
+    """An object that a caller passed as a retriever: ours, or LangChain's. Raises `InputError` if it is none."""
+    if callable(getattr(given, "retrieve", None)):
+        return given  # type: ignore[return-value]
+    if callable(getattr(given, "ainvoke", None)) and hasattr(given, "_get_relevant_documents"):
+        from .langchain import ForeignRetriever
+
+        return ForeignRetriever(inner=given)  # type: ignore[arg-type]
+    raise InputError(
+        f"{type(given).__name__} is no retriever; pass a LangChain BaseRetriever, or what open_retriever gives."
+    )
 
 
 def confidence(found: Found) -> float:

@@ -12,7 +12,7 @@ from pydantic import ConfigDict
 
 from ..errors import InputError
 from .fusion import best_of
-from .hybrid import Retrieval, Retriever
+from .hybrid import Retrieval
 from .passage import Found, Passage, passage_id
 from .screening import screen
 
@@ -79,17 +79,6 @@ class ForeignRetriever:
         )  # fmt: skip
 
 
-def as_retriever(given: object) -> Retriever:
-    """An object that a caller passed as a retriever. Raises `InputError` if it is none."""
-    if isinstance(given, BaseRetriever):
-        return ForeignRetriever(inner=given)
-    if callable(getattr(given, "retrieve", None)):
-        return given  # type: ignore[return-value]
-    raise InputError(
-        f"{type(given).__name__} is no retriever; pass a LangChain BaseRetriever, or what open_retriever gives."
-    )
-
-
 def _document(found: Found) -> Document:
     one = found.passage
     metadata = {
@@ -100,4 +89,6 @@ def _document(found: Found) -> Document:
         "page": one.start_page,
         "score": found.score,
     }
-    return Document(id=one.id, page_content=one.text, metadata={key: value for key, value in metadata.items() if value is not None})
+    return Document(
+        id=one.id, page_content=one.text, metadata={key: value for key, value in metadata.items() if value is not None}
+    )

@@ -186,13 +186,17 @@ class Catalogue:
         statement = "SELECT p.id, v.vector FROM passages p JOIN vectors v ON v.digest = p.digest WHERE p.id IN ({})"
         return {row[0]: np.frombuffer(row[1], dtype=np.float32) for row in self._among(statement, ids)}
 
-    def parts(self, rows: Rows) -> Iterator[Part]:
+    def everything(self, size: int) -> Iterator[tuple[list[Passage], FloatMatrix]]:
+        """All passages with their vectors, `size` at a time, in order."""
+        return ((part.passages, part.vectors) for part in self.parts(self.rows(), size))
+
+    def parts(self, rows: Rows, size: int = AT_ONCE) -> Iterator[Part]:
         """The passages in these rows with their vectors, some at a time, in order."""
         statement = (
             "SELECT p.row, p.record, v.vector FROM passages p JOIN vectors v ON v.digest = p.digest WHERE p.row IN ({})"
         )
-        for start in range(0, len(rows), AT_ONCE):
-            found = sorted(self._among(statement, rows[start : start + AT_ONCE].tolist()))
+        for start in range(0, len(rows), size):
+            found = sorted(self._among(statement, rows[start : start + size].tolist()))
             yield Part(
                 np.array([row for row, _, _ in found], dtype=np.int64),
                 [from_record(record) for _, record, _ in found],

@@ -90,8 +90,7 @@ class Corpus:
     async def _derived(self, error: DamagedIndexError) -> Manifest:
         _LOG.warning("%s It is derived again from the catalogue.", error)
         async with self._folder.locked():
-            anew = await publish(self._settings, self._folder, self.manifest, self._catalogue, anew=True)
-        return anew
+            return await publish(self._settings, self._folder, self.manifest, self._catalogue, anew=True)
 
     async def _stores(self, manifest: Manifest) -> View:
         dense, lexical, dense_place, lexical_place = stores_of(self._settings, self._folder, manifest)

@@ -123,14 +123,15 @@ async def edit_corpus(
 
     `on_progress(done, wanted)` counts encoded passages. With `rebuild` the corpus is built from
     scratch, and the earlier one is kept until the new one is complete; an interrupted rebuild continues. `shared`
-    means that the encoder also answers questions, and that another edit is waited for. Raises `CorpusError` if the
-    corpus was built with another encoder or chunker (without `rebuild`), is being edited elsewhere, or was not created by
-    this package. After an error, what was committed before it is published.
+    means that the encoder also answers questions, and that another edit is waited for. After an error, what was
+    committed before it is published. Raises `CorpusError` if the corpus was built with another encoder or chunker
+    (without `rebuild`), is being edited elsewhere, or was not created by this package.
     """
     folder = corpus_folder(settings.marag_data_dir, name)
     async with folder.locked(_PATIENCE_SHARED_SECONDS if shared else _PATIENCE_SECONDS):
         existing = await asyncio.to_thread(folder.read)
-        manifest = await _begun(settings, folder, existing, encoder, chunker, rebuild=rebuild)
+        fresh = await _new(settings, name, encoder, chunker)
+        manifest = await _begun(folder, existing, fresh, rebuild=rebuild)
         with closing(folder.catalogue(manifest)) as catalogue:
             editor = CorpusEditor(catalogue, encoder, on_progress, together=_TOGETHER_SHARED if shared else _TOGETHER)
             try:
@@ -192,11 +193,8 @@ async def ensure_corpus(
     return manifest
 
 
-async def _begun(
-    settings: Settings, folder: CorpusFolder, existing: Manifest | None, encoder: AsyncEncoder, chunker: str, *, rebuild: bool
-) -> Manifest:
+async def _begun(folder: CorpusFolder, existing: Manifest | None, fresh: Manifest, *, rebuild: bool) -> Manifest:
     """The manifest of the generation to edit, whose folder exists."""
-    fresh = await _new(settings, folder.name, encoder, chunker)
     if existing is not None and not rebuild:
         require_built_alike(existing, fresh)
         return existing

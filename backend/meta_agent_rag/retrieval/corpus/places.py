@@ -178,8 +178,9 @@ class CorpusFolder:
                     break
                 except Timeout:
                     if time.monotonic() > until:
-                        busy = f"The corpus {self.name!r} is being built or changed elsewhere; try again when that is done."
-                        raise CorpusError(busy) from None
+                        raise CorpusError(
+                            f"The corpus {self.name!r} is being built or changed elsewhere; try again when that is done."
+                        ) from None
                     await asyncio.sleep(_PAUSE_SECONDS)
         except OSError as error:
             raise CorpusError(f"{str(self.home)!r} cannot be written to; set MARAG_DATA_DIR. ({error})") from error

@@ -116,7 +116,7 @@ async def open_store(place: StorePlace) -> AsyncIterator[ElasticsearchStore]:
         with _translated(place):
             exists = await _exists(client, place)
         if not exists:
-            raise CorpusError(f"The index {place.name!r} is missing on the Elasticsearch server; ingest the corpus again.")
+            raise CorpusError(f"The index {place.name!r} is missing on the Elasticsearch server; ingest it again.")
         yield ElasticsearchStore(client, place)
 
 

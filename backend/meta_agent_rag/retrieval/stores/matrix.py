@@ -133,8 +133,7 @@ def _opened(folder: Path) -> tuple[Rows, FloatMatrix]:
 def _viewed(file: Path) -> "Index":
     from usearch.index import Index
 
-    graph = Index.restore(str(file), view=True)
+    graph = Index.restore(str(file), view=True, expansion_search=_EXPANSION)
     if graph is None:
         raise ValueError(f"{file.name} is no graph")
-    graph.expansion_search = _EXPANSION
     return graph

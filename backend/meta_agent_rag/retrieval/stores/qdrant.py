@@ -116,7 +116,7 @@ async def open_store(place: StorePlace, dimension: int) -> AsyncIterator[QdrantS
         with _translated(place):
             existing = await _existing_dimension(client, place)
         if existing is None:
-            raise CorpusError(f"The collection {place.name!r} is missing on the Qdrant server; ingest the corpus again.")
+            raise CorpusError(f"The collection {place.name!r} is missing on the Qdrant server; ingest it again.")
         if existing != dimension:
             raise CorpusError(
                 f"The collection {place.name!r} contains vectors of a different length; "

@@ -60,7 +60,7 @@ class WordStore:
             with self._reading():  # a millisecond or two: a thread would cost as much
                 found = self._searcher.search(query, limit, count=False).hits
                 rows = self._searcher.fast_field_values("row", [address for _, address in found])
-            return [Hit(score, int(row)) for (score, _), row in zip(found, rows, strict=True)]
+            return [Hit(score, int(row)) for (score, _), row in zip(found, rows, strict=True) if row is not None]
 
         return await best(fetch, k)
 

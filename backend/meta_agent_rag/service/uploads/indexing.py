@@ -12,8 +12,7 @@ from ...ingestion.pipeline import chunking_options, take_in
 from ...ingestion.report import FileOutcome
 from ...ingestion.sources import FoundFile, source_name
 from ...retrieval.corpus.catalogue import DocumentRecord
-from ...retrieval.corpus.editing import CorpusEditor
-from ...retrieval.corpus.live import edit_live
+from ...retrieval.corpus.editing import CorpusEditor, edit_corpus
 from ...retrieval.hybrid import HybridRetriever, Retriever
 from ...settings import Settings
 from .records import Upload, UploadFolder
@@ -85,7 +84,8 @@ class Indexing:
     ) -> tuple[ChunkingOptions, AbstractAsyncContextManager[CorpusEditor]]:
         options = await asyncio.to_thread(chunking_options, self.settings, retriever.encoder.name)
         chunker = prepared(options).name
-        return options, edit_live(self.settings, retriever.corpus, retriever.encoder, chunker=chunker)
+        name = retriever.corpus.manifest.name
+        return options, edit_corpus(self.settings, name, retriever.encoder, chunker=chunker, shared=True)
 
     def _unlink_original(self, corpus: str, source: str) -> None:
         """Files outside the folder of uploads belong to the operator and stay."""
