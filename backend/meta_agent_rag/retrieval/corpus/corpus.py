@@ -14,7 +14,17 @@ from ..passage import Found, Passage
 from ..stores.store import DenseStore, Hit, LexicalStore
 from ..vectors import FloatVector, Rows
 from .catalogue import Catalogue, DocumentRecord
-from .places import LOCATIONS, MANIFEST, CorpusFolder, Manifest, chosen_stores, corpus_folder, publish, stores_of
+from .places import (
+    LOCATIONS,
+    MANIFEST,
+    CorpusFolder,
+    Manifest,
+    chosen_stores,
+    corpus_folder,
+    publish,
+    require_whole,
+    stores_of,
+)
 from .sample import SAMPLE
 
 _LOG = logging.getLogger(__name__)
@@ -93,6 +103,7 @@ class Corpus:
             return await publish(self._settings, self._folder, self.manifest, self._catalogue, anew=True)
 
     async def _stores(self, manifest: Manifest) -> View:
+        require_whole(self._folder.index(manifest))
         dense, lexical, dense_place, lexical_place = stores_of(self._settings, self._folder, manifest)
         before = self._view
         if before is not None and dense.served and before.manifest.generation == manifest.generation:
@@ -223,6 +234,8 @@ async def copy_corpus(settings: Settings, name: str, to: str) -> Manifest:
     """
     target = named("location", to, LOCATIONS)
     folder = corpus_folder(settings.marag_data_dir, name)
+    if target == LOCATIONS["servers"] and not (settings.qdrant_url and settings.elasticsearch_url):
+        raise SettingsError(f"Set QDRANT_URL and ELASTICSEARCH_URL to copy the corpus {name!r} there.")
     await asyncio.to_thread(_existing, folder)
     async with folder.locked():
         manifest = await asyncio.to_thread(_existing, folder)

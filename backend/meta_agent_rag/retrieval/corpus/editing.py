@@ -9,6 +9,7 @@ all of it once the block ends.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager, closing
 from hashlib import sha256
@@ -72,6 +73,10 @@ class CorpusEditor:
             raise InputError(
                 f"The passage id {taken[0]!r} already belongs to the document {taken[1]!r}; choose another id."
             )
+        if len(passages) <= AT_ONCE:
+            ids = [passage.id for passage in passages]
+            if twice := next((id_ for id_, count in Counter(ids).items() if count > 1), None):
+                raise InputError(f"Two passages have the id {twice!r}; ids must be unique.")
         self._put[document.id] = (document, passages)
         if sum(len(held) for _, held in self._put.values()) >= AT_ONCE:
             await self.publish()
@@ -131,6 +136,8 @@ async def edit_corpus(
     async with folder.locked(_PATIENCE_SHARED_SECONDS if shared else _PATIENCE_SECONDS):
         existing = await asyncio.to_thread(folder.read)
         fresh = await _new(settings, name, encoder, chunker)
+        if existing is None:
+            await stores_of(settings, folder, fresh).drop()  # a server that does not respond says so now
         manifest = await _begun(folder, existing, fresh, rebuild=rebuild)
         with closing(folder.catalogue(manifest)) as catalogue:
             editor = CorpusEditor(catalogue, encoder, on_progress, together=_TOGETHER_SHARED if shared else _TOGETHER)

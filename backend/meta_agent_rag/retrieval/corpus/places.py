@@ -1,8 +1,8 @@
 """The places of a corpus: its folder, the manifest that points to its current state, and its stores.
 
-    <data>/corpora/<name>/manifest.json                what the corpus is, and which state is published
-                         /<generation>/catalogue.sqlite
-                         /<generation>/index-<edits>/   the derived files of one state, never changed once published
+    <data>/corpora/<name>/manifest.json      what the corpus is, and which state is published
+        <generation>/catalogue.sqlite        documents, passages, vectors
+        <generation>/index-<edits>-<store>/  the files derived for one state, never changed once it is published
 
 Publishing is writing the next `index-` folder and then replacing the manifest, by one rename. A reader keeps what it
 opened and looks at the manifest before each question. A killed writer leaves the manifest as it was; if its catalogue
@@ -10,6 +10,7 @@ was already ahead, the next one who opens the corpus derives the index again. A 
 """
 
 import asyncio
+import json
 import os
 import re
 import shutil
@@ -27,7 +28,7 @@ from filelock import FileLock, Timeout
 from pydantic import AwareDatetime, BaseModel, Field, NonNegativeInt, PositiveInt, ValidationError
 
 from ...discovery import named
-from ...errors import CorpusError, InputError, SettingsError, StorageError
+from ...errors import CorpusError, DamagedIndexError, InputError, SettingsError, StorageError
 from ...settings import Settings
 from ..stores import discover_stores
 from ..stores.store import CREATED_BY, Added, Changes, DenseBackend, LexicalBackend, StorePlace
@@ -35,7 +36,7 @@ from ..vectors import Rows
 from .catalogue import FILE_NAME, Catalogue
 
 MANIFEST = "manifest.json"
-_ROWS = "published.npy"
+_ROWS, _SIZES = "published.npy", "sizes.json"
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _PATIENCE_SECONDS = 3.0
 _PAUSE_SECONDS = 0.05
@@ -107,6 +108,8 @@ class CorpusFolder:
 
     def _is_remnant(self) -> bool:
         """Whether the folder holds only what an interrupted creation or removal left."""
+        if self.path.is_symlink() or not self.path.is_dir():
+            return False
         held = [one for one in self.path.iterdir() if one.name != f".{MANIFEST}"]
         return all(one.is_dir() and (one / MANIFEST).is_file() for one in held)
 
@@ -156,7 +159,7 @@ class CorpusFolder:
 
     def index(self, manifest: Manifest) -> Path:
         """The folder with the derived files of a state."""
-        return self.path / manifest.generation / f"index-{manifest.edits}"
+        return self.path / manifest.generation / f"index-{manifest.edits}-{manifest.dense_store}"
 
     def indexes(self, generation: str) -> Iterator[Path]:
         """The folders of all states of a generation that are there."""
@@ -178,9 +181,8 @@ class CorpusFolder:
                     break
                 except Timeout:
                     if time.monotonic() > until:
-                        raise CorpusError(
-                            f"The corpus {self.name!r} is being built or changed elsewhere; try again when that is done."
-                        ) from None
+                        busy = "is being built or changed elsewhere; try again when that is done."
+                        raise CorpusError(f"The corpus {self.name!r} {busy}") from None
                     await asyncio.sleep(_PAUSE_SECONDS)
         except OSError as error:
             raise CorpusError(f"{str(self.home)!r} cannot be written to; set MARAG_DATA_DIR. ({error})") from error
@@ -228,16 +230,19 @@ def chosen_stores(settings: Settings) -> StoreNames:
     addresses = (settings.qdrant_url, settings.elasticsearch_url)
     if any(addresses) and not all(addresses):
         raise SettingsError("Only one of QDRANT_URL and ELASTICSEARCH_URL is set; set both, or neither.")
-    default = LOCATIONS["servers" if all(addresses) else "embedded"]
     known = discover_stores()
-    dense = named("dense store", settings.dense_store or default.dense, known.dense)
-    lexical = named("lexical store", settings.lexical_store or default.lexical, known.lexical)
-    if dense.served != lexical.served:
+    stores = (
+        named("dense store", settings.dense_store, known.dense) if settings.dense_store else None,
+        named("lexical store", settings.lexical_store, known.lexical) if settings.lexical_store else None,
+    )
+    served = {store.served for store in stores if store is not None} or {all(addresses)}
+    if len(served) > 1:
         raise SettingsError(
-            f"DENSE_STORE is {dense.name!r} and LEXICAL_STORE is {lexical.name!r}, but one is "
+            f"DENSE_STORE is {settings.dense_store!r} and LEXICAL_STORE is {settings.lexical_store!r}, but one is "
             "on a server and the other in a folder; choose two of the same kind."
         )
-    return StoreNames(dense.name, lexical.name)
+    default = LOCATIONS["servers" if True in served else "embedded"]
+    return StoreNames(settings.dense_store or default.dense, settings.lexical_store or default.lexical)
 
 
 class OpenableStores(NamedTuple):
@@ -321,6 +326,7 @@ async def publish(
             await stores.drop()
         await stores.publish(now.dimension, Changes(removed=removed, added=added, parts=parts))
         np.save(target / _ROWS, rows)
+        _write_text(target / _SIZES, json.dumps(_sizes(target)))
         await asyncio.to_thread(folder.write, now)
     except OSError as error:
         shutil.rmtree(target, ignore_errors=True)
@@ -328,6 +334,22 @@ async def publish(
             f"{str(folder.path)!r} cannot be written ({error}); free disk space, or set MARAG_DATA_DIR to another disk."
         ) from error
     return now
+
+
+def require_whole(index: Path) -> None:
+    """Raise `DamagedIndexError` if a file of a published state is missing or has another size."""
+    try:
+        stated = json.loads((index / _SIZES).read_text(encoding="utf-8"))
+        torn = [name for name, size in stated.items() if (index / name).stat().st_size != size]
+    except (OSError, ValueError) as error:
+        raise DamagedIndexError(f"The index {str(index)!r} is incomplete: {error}.") from error
+    if torn:
+        raise DamagedIndexError(f"The index {str(index)!r} is damaged: {torn[0]!r} has another size.")
+
+
+def _sizes(index: Path) -> dict[str, int]:
+    files = (file for file in index.rglob("*") if file.is_file() and file.suffix != ".lock")
+    return {str(file.relative_to(index)): file.stat().st_size for file in files}
 
 
 def _published_rows(index: Path) -> Rows | None:
@@ -340,7 +362,7 @@ def _published_rows(index: Path) -> Rows | None:
 
 
 def _edits(index: Path) -> int:
-    return int(index.name.removeprefix("index-"))
+    return int(index.name.split("-")[1])
 
 
 def _write_text(file: Path, text: str) -> None:

@@ -76,33 +76,44 @@ class ElasticsearchStore:
 
 async def publish(place: StorePlace, changes: Changes) -> None:
     """Index and delete in bulk, retrying items that a busy server rejects, then refresh once."""
-    from elasticsearch.helpers import BulkIndexError, async_bulk
-
     async with _connected(place) as connected:
         client = connected.options(request_timeout=BATCH_SECONDS)
         with _translated(place):
             if not await _exists(client, place):
                 await client.indices.create(index=place.name, settings=_settings(), mappings=_mappings())
         for added in changes.parts():
-            actions = (
+            actions = [
                 {"_id": str(row), "title": encodable(passage.title), "text": encodable(passage.text)}
                 for row, passage in zip(added.rows.tolist(), added.passages, strict=True)
-            )
-            try:
-                with _translated(place):
-                    await async_bulk(
-                        client, actions, index=place.name, max_retries=5, initial_backoff=0.1, retry_on_status=_BUSY
-                    )
-            except BulkIndexError as error:
-                raise CorpusError(_complaint(place, error.errors)) from error
-        gone = [{"_op_type": "delete", "_id": str(row)} for row in changes.removed.tolist()]
+            ]
+            await _bulk(client, place, actions)
+        await _bulk(client, place, [{"_op_type": "delete", "_id": str(row)} for row in changes.removed.tolist()])
         with _translated(place):
-            if gone:  # deleting what is missing is not a fault
-                await async_bulk(client, gone, index=place.name, max_retries=5, raise_on_error=False)
             await client.indices.refresh(index=place.name)
 
 
-_BUSY = (429, 500, 502, 503, 504)
+async def _bulk(client: "AsyncElasticsearch", place: StorePlace, actions: list[dict[str, Any]]) -> None:
+    """Apply the actions; deleting what is missing is no failure. Raises `CorpusError` for the first other one."""
+    from elasticsearch.helpers import async_bulk
+
+    with _translated(place):
+        _, outcomes = await async_bulk(
+            client,
+            actions,
+            index=place.name,
+            max_retries=5,
+            initial_backoff=0.1,
+            retry_on_status=(429, 500, 502, 503, 504),
+            raise_on_error=False,
+        )
+    failed = [item["index"] for item in (outcomes if isinstance(outcomes, list) else []) if "index" in item]
+    if failed:
+        error = failed[0].get("error") or {}
+        reason = f"{error.get('type', 'error')}: {error.get('reason', failed[0].get('status'))}"
+        raise CorpusError(
+            f"Elasticsearch rejected {len(failed)} passage(s) of the index {place.name!r} ({reason[:300]}). "
+            "Fix that and try again."
+        )
 
 
 @asynccontextmanager
@@ -204,16 +215,6 @@ def _query(text: str, among: Rows | None) -> dict[str, Any] | None:
     if among is not None:
         query["filter"] = [{"ids": {"values": list(map(str, among.tolist()))}}]
     return {"bool": query}
-
-
-def _complaint(place: StorePlace, errors: list[dict[str, Any]]) -> str:
-    outcome = next(iter(errors[0].values()))
-    error = outcome.get("error") or {}
-    reason = f"{error.get('type', 'error')}: {error.get('reason', outcome.get('status'))}" if error else str(outcome)
-    return (
-        f"Elasticsearch rejected {len(errors)} passage(s) of the index {place.name!r} ({reason[:300]}). "
-        "Fix that and try again."
-    )
 
 
 @contextmanager
