@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..rows.summary import SCORES
+from ..rows.samples import SCORES
 from ..rows.survival import STAGES
 from ..tables import Cells, Table, number, with_interval
 
