@@ -29,7 +29,7 @@ from meta_agent_rag.errors import DataFileError
 from meta_agent_rag.llm.pricing import Tariff
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.passage import Found, Passage
-from meta_agent_rag.retrieval.screening.guardrails import Dropped
+from meta_agent_rag.retrieval.screening import Dropped
 from meta_agent_rag.retrieval.vectors import FloatVector
 
 from ..analyses.economy import newest_tariffs

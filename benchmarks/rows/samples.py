@@ -14,7 +14,7 @@ from meta_agent_rag.datasets import Question
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.llm.call import CUT
 from meta_agent_rag.llm.ledger import LedgerRow, Totals, lost_calls
-from meta_agent_rag.setting_types import UnitFloat
+from meta_agent_rag.settings import UnitFloat
 from meta_agent_rag.wording import first_fault
 
 from ..metrics import AnswerScore, SupportScore, joint, score_answer, score_supporting_facts

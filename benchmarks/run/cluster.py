@@ -24,8 +24,7 @@ from meta_agent_rag.discovery import named
 from meta_agent_rag.errors import CostLimitError, InputError, MetaRagError
 from meta_agent_rag.llm.providers import choose_provider
 from meta_agent_rag.retrieval.encoders.cluster import join
-from meta_agent_rag.setting_types import Key, Url
-from meta_agent_rag.settings import Settings, lent_environment
+from meta_agent_rag.settings import Key, Settings, Url, lent_environment
 
 from ..merge import merge_folders
 from .benchmarking import NoAnswerError, benchmark, with_corpus

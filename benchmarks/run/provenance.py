@@ -17,9 +17,7 @@ from meta_agent_rag.datasets import LoadedQuestions
 from meta_agent_rag.llm.embedded import embedded_model_file
 from meta_agent_rag.llm.providers import EMBEDDED, choose_provider, providers
 from meta_agent_rag.retrieval.encoders.loading import load_encoder
-from meta_agent_rag.setting_roles import ModelRoles
-from meta_agent_rag.setting_types import Key, Url
-from meta_agent_rag.settings import Settings
+from meta_agent_rag.settings import Key, ModelRoles, Settings, Url
 
 from .arms import arm_settings
 from .config import RunConfig

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from meta_agent_rag import setting_faults
+from meta_agent_rag import settings as settings_module
 from meta_agent_rag.cli.shared import choices
 from meta_agent_rag.cli.shared.env_example import env_example
 from meta_agent_rag.errors import SettingsError
@@ -150,7 +150,7 @@ def test_an_unknown_name_is_reported_without_its_value() -> None:
 def test_a_misspelt_line_is_reported_once_without_its_value(
     name: str, meant: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    setting_faults._warn.cache_clear()
+    settings_module._warn_once.cache_clear()
     dotenv(f"{name}={SECRET}\n")
     Settings.load()
     Settings.load()
@@ -169,7 +169,7 @@ def test_a_misspelt_line_is_reported_once_without_its_value(
     ],
 )
 def test_names_of_other_software_are_ignored(text: str, caplog: pytest.LogCaptureFixture) -> None:
-    setting_faults._warn.cache_clear()
+    settings_module._warn_once.cache_clear()
     dotenv(text)
     Settings.load()
     assert not caplog.records
@@ -195,29 +195,6 @@ def test_stage_tiers_are_parsed(text: str, tiers: dict[str, str]) -> None:
 def test_an_unknown_tier_is_rejected() -> None:
     with pytest.raises(SettingsError, match=r"^The setting STAGE_TIERS cannot be 'gold': .*'flash' or 'pro'\.$"):
         Settings.load(["STAGE_TIERS=evaluate=gold"])
-
-
-@pytest.mark.parametrize("source", ["--set", "environment", ".env"])
-def test_a_former_name_is_read_and_reported(
-    source: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    setting_faults.todays_name.cache_clear()
-    setting_faults._warn.cache_clear()
-    name = "METACOGNITIVE_CONVERGENCE_THRESHOLD"
-    if source == "environment":
-        monkeypatch.setenv(name, "0.7")
-    elif source == ".env":
-        dotenv(f"{name}=0.7\n")
-    for _ in range(2):
-        settings = Settings.load([f"{name}=0.7"] if source == "--set" else [])
-        assert settings.convergence_threshold == 0.7
-    (said,) = [record.getMessage() for record in caplog.records]
-    assert said == f"The setting {name} is now called CONVERGENCE_THRESHOLD; its value is used."
-    assert Settings.load(["CONVERGENCE_THRESHOLD=0.6"]).convergence_threshold == 0.6, (
-        "the current name takes precedence"
-    )
-    with pytest.raises(SettingsError, match="The setting CONVERGENCE_THRESHOLD cannot be '7'"):
-        Settings.load([f"{name}=7"])
 
 
 def test_settings_are_frozen() -> None:
@@ -287,3 +264,50 @@ def test_the_example_file_states_the_defaults(monkeypatch: pytest.MonkeyPatch) -
     assert uncommented.count("\nRRF_K=60\n") == 1
     dotenv(uncommented)
     assert Settings.load() == defaults
+
+
+@pytest.mark.parametrize("folder", ["DEFICITS_DIR", "OPERATORS_DIR", "ROUTES_DIR", "METHODS_DIR", "DATASETS_DIR"])
+def test_code_folders_are_not_taken_from_a_file(
+    folder: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings_module._warn_once.cache_clear()
+    dotenv(f"{folder}=./ops\nRRF_K=8\n")
+    read = Settings.load()
+    assert (getattr(read, folder.lower()), read.rrf_k) == (None, 8)
+    assert f"{folder} in .env is ignored" in caplog.text
+    monkeypatch.setenv(folder, "./mine")
+    assert getattr(Settings.load(), folder.lower()) == Path("mine")
+    assert getattr(Settings.load([f"{folder}=./other"]), folder.lower()) == Path("other")
+
+
+@pytest.mark.parametrize("address", ["LLM_BASE_URL", "QDRANT_URL", "ELASTICSEARCH_URL"])
+def test_an_address_of_a_file_gets_no_key_of_the_environment(
+    address: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings_module._warn_once.cache_clear()
+    key = settings_module._KEY_OF_ADDRESS[address.lower()]
+    monkeypatch.setenv(key.upper(), SECRET)
+    dotenv(f"{address}=http://elsewhere.example/v1\n")
+    assert getattr(Settings.load(), key) is None
+    assert f"{key.upper()} of the environment is not sent there" in caplog.text
+    assert SECRET not in caplog.text
+    assert getattr(Settings.load([f"{address}=http://127.0.0.1:9/v1"]), key).get_secret_value() == SECRET
+    dotenv(f"{address}=http://elsewhere.example/v1\n{key.upper()}=from-the-file\n")
+    assert getattr(Settings.load(), key).get_secret_value() == "from-the-file"
+    monkeypatch.setenv(address, "http://127.0.0.1:9/v1")
+    assert getattr(Settings.load(), key).get_secret_value() == SECRET
+
+
+def test_roles_of_a_file_get_keys_of_the_same_file_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = "endpoints: {e: {base_url: 'http://elsewhere.example/v1', model: m, key: AWS_SECRET_ACCESS_KEY}}\n"
+    Path("roles.yaml").write_text(f"{rows}roles: {{flash: e, pro: e}}\n", encoding="utf-8")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    dotenv("MODEL_ROLES=roles.yaml\n")
+    assert Settings.load().secret("AWS_SECRET_ACCESS_KEY", foreign=True) is None
+    trusted = Settings.load(["MODEL_ROLES=roles.yaml"]).secret("AWS_SECRET_ACCESS_KEY", foreign=True)
+    assert trusted is not None
+    assert trusted.get_secret_value() == SECRET
+    dotenv("MODEL_ROLES=roles.yaml\nAWS_SECRET_ACCESS_KEY=own\n")
+    own = Settings.load().secret("AWS_SECRET_ACCESS_KEY", foreign=True)
+    assert own is not None
+    assert own.get_secret_value() == "own"

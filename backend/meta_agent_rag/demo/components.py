@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..conversation.history import History
+from ..chat.history import History
+from ..errors import InputError
 from .conversations.moments import Moment
 from .conversations.trail import Message
 
@@ -22,6 +24,16 @@ def page() -> "gr.Blocks":
     context = get_blocks_context()
     assert context is not None
     return context.root_block
+
+
+def uploaded_files(paths: Sequence[str] | None) -> list[Path]:
+    """The files of an upload; raises `InputError` for a path outside Gradio's upload folder, whoever named it."""
+    from gradio.utils import get_upload_folder
+
+    folder, files = Path(get_upload_folder()).resolve(), [Path(path).resolve() for path in paths or ()]
+    if not all(file.is_relative_to(folder) for file in files):
+        raise InputError("Only files that were uploaded here can be read; upload the file again.")
+    return files
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,9 +12,7 @@ from pydantic import BaseModel, Field, SecretStr, ValidationError
 
 from ..discovery import named
 from ..errors import SettingsError, UnknownNameError
-from ..setting_roles import EndpointRow, JsonMode, ReplyLimit
-from ..setting_types import Tier
-from ..settings import Settings
+from ..settings import EndpointRow, JsonMode, ReplyLimit, Settings, Tier
 from ..wording import first_fault
 from .local.choice import own_model_file
 
@@ -244,7 +242,7 @@ def _of_row(name: str, row: EndpointRow, settings: Settings) -> Endpoint:
         raise SettingsError(f"The endpoint {name!r} of MODEL_ROLES has no {lacking}; add it to its row.")
     # the provider's key is only sent to the provider's address
     variable = row.key or ((standard.key or "").upper() if base_url == standard.base_url else "")
-    key = settings.secret(variable) if variable else None
+    key = settings.secret(variable, foreign=row.key is not None) if variable else None
     return Endpoint(
         name=name,
         connection=f"{standard.name} {name}",

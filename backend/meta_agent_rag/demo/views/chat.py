@@ -4,17 +4,16 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...agent.engine import Step
 from ...agent.grounded import Checks
-from ...conversation.companion import Companion
-from ...conversation.history import History
-from ...conversation.turn import Conversation
+from ...chat.answerer import GroundedAnswerer
+from ...chat.conversation import Conversation
+from ...chat.history import History
 from ...errors import MetaRagError
 from ...ingestion.parsers import known_suffixes
-from ..components import OwnDocuments, TalkParts, Updates, page
+from ..components import OwnDocuments, TalkParts, Updates, page, uploaded_files
 from ..conversations.html import kept, reading, sources, taken
 from ..conversations.moments import stoppable_moments
 from ..conversations.private_corpus import CORPUS, PrivateCorpus, corpora
@@ -116,16 +115,16 @@ class _Tab:
         self, uploads: Sequence[str] | None, private: PrivateCorpus | None, visitor: str
     ) -> AsyncIterator[Updates]:
         """Add the visitor's own files: the progress, then the result for each. Restarts the conversation."""
-        async for updates in self.streams.run(
-            visitor, self._adding([Path(upload) for upload in uploads or ()], private)
-        ):
+        async for updates in self.streams.run(visitor, self._adding(uploads, private)):
             if isinstance(updates, StreamStopped):
                 yield await self._idle(private)
             else:
                 private = updates.get(self.parts.private, private)
                 yield updates
 
-    async def _adding(self, paths: Sequence[Path], private: PrivateCorpus | None) -> AsyncGenerator[Updates, None]:
+    async def _adding(
+        self, uploads: Sequence[str] | None, private: PrivateCorpus | None
+    ) -> AsyncGenerator[Updates, None]:
         import gradio as gr
 
         parts = self.parts
@@ -136,6 +135,7 @@ class _Tab:
             parts.upload: gr.update(value=None, interactive=False),
         }
         try:
+            paths = uploaded_files(uploads)
             private = private or PrivateCorpus.below(
                 await self.workbench.folder(), self.workbench.settings, await self.workbench.encoder()
             )
@@ -189,7 +189,7 @@ class _Talker:
         own = self.private if self.corpus == CORPUS else None
         retriever = own or await self.workbench.retriever(self.corpus)
         checks = Checks.of(engine.settings, self.corpus)
-        companion = Companion(engine=engine, retriever=retriever, checks=checks, on_step=tell)
+        companion = GroundedAnswerer(engine=engine, retriever=retriever, checks=checks, on_step=tell)
         return Conversation.open(engine.model, companion, history)
 
 

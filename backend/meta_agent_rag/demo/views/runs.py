@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import MetaRagError
 from ...retrieval.passage import Found
 from ...settings import Settings
-from ..components import Parts, Updates, page
+from ..components import Parts, Updates, page, uploaded_files
 from ..loop.status import problem
 from ..runs.files import RECORDED, Row, Run, open_run, open_zip, run_names
 from ..runs.filter import SHOWN, Filter, answer_to, choices, counted, listed, methods
@@ -105,7 +105,7 @@ class _Tab:
 
     def uploaded(self, file: str) -> Updates:
         """Open a run from the visitor's own machine."""
-        return self._tried(lambda: open_zip(Path(file)), "", "")
+        return self._tried(lambda: open_zip(*uploaded_files([file])), "", "")
 
     def filtered(self, run: Run | None, *wanted: str) -> Updates:
         """The answers that match the filter, the first of them replayed."""
