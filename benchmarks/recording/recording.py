@@ -162,9 +162,10 @@ class Recording:
                 return self._vectors[name, kind, text]
         raise ReplayError(f"{self.path.name} contains no vector of {text!r} by {served!r}; record the run again.")
 
-    def seconds(self, question_id: str, method: str) -> float:
-        """How long the answer took when it was recorded."""
-        return float(self._answers.get((question_id, method), {}).get("latency_s", 0.0))
+    def times(self, question_id: str, method: str) -> dict[str, float]:
+        """How long the answer took and waited when it was recorded, as a row has it."""
+        kept = self._answers.get((question_id, method), {"latency_s": 0.0})
+        return {name: float(kept[name]) for name in ("latency_s", "waited_s") if name in kept}
 
     def _lacks(self, what: str) -> DataFileError:
         return DataFileError(f"{self.path.name} contains {what}; record the run again.")

@@ -32,7 +32,7 @@ def sample_row(
     answer: Answer,
     *,
     latency_s: float,
-    waited_s: float = 0.0,
+    waited_s: float | None = None,
     quotes: bool = True,
     scorer: Scorer = score_answer,
 ) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def sample_row(
 
 
 def failed_row(
-    question: Question, method: str, error: Exception, spent: Totals, *, latency_s: float, waited_s: float = 0.0
+    question: Question, method: str, error: Exception, spent: Totals, *, latency_s: float, waited_s: float | None = None
 ) -> dict[str, Any]:
     """The row of a question that could not be answered: counted and listed, with null instead of a score."""
     return {
@@ -142,10 +142,10 @@ def _round_row(round_: Round, question: Question, answer: Answer, scorer: Scorer
     }
 
 
-def _spent(totals: Totals, latency_s: float, waited_s: float) -> dict[str, Any]:
+def _spent(totals: Totals, latency_s: float, waited_s: float | None) -> dict[str, Any]:
     return {
         "latency_s": round(latency_s, 4),
-        "waited_s": round(waited_s, 4),
+        **({} if waited_s is None else {"waited_s": round(waited_s, 4)}),
         "timed": totals.cached_calls == 0,
         "llm_calls": totals.calls,
         "cached_calls": totals.cached_calls,

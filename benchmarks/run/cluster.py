@@ -105,7 +105,8 @@ def spread(
         complain(f"Model: {config.model_words}.")
     count = begun or min(len(plan.questions), shards or size)
     tasks = tasks_of(config, options, folder, count)
-    outcomes = carried_out(tasks, engine.carry_out if not say else _told(engine, count), config.settings.cost_limit_usd)
+    carry_out = _told(engine, count) if say else engine.carry_out
+    outcomes = carried_out(tasks, carry_out, config.settings.cost_limit_usd, _paid_usd)
     if failed := [outcome for outcome in outcomes if outcome.error]:
         raise _unfinished(failed, len(outcomes), folder, tasks)
     merged = merge_folders([outcome.folder or "" for outcome in outcomes], output_dir, plots=options.plots)
@@ -134,6 +135,7 @@ def carried_out(
     tasks: Sequence[ShardTask],
     carry_out: Callable[[Sequence[ShardTask]], Iterable[ShardOutcome]],
     limit_usd: float | None,
+    paid: Callable[[ShardTask], Decimal],
 ) -> list[ShardOutcome]:
     """Run all tasks, and resume those that stopped at their share of the limit while others left something over.
 
@@ -143,20 +145,23 @@ def carried_out(
     outcomes: dict[str, ShardOutcome] = {}
     open_, at_once = list(tasks), len(tasks)
     while open_ and at_once:
-        before = {task.shard: _paid_usd(task) for task in tasks}
-        shared = [_limited(task, before, limit_usd, at_once) for task in open_[:at_once]]
-        outcomes |= {one.shard: one for one in carry_out(shared)}
-        open_ = [replace(task, node=outcomes[task.shard].node) for task in open_ if outcomes[task.shard].at_limit]
-        if all(_paid_usd(task) == before[task.shard] for task in open_):
+        before = {task.shard: paid(task) for task in tasks}
+        chosen = open_[:at_once]
+        outcomes |= {
+            one.shard: one for one in carry_out([_limited(task, before, limit_usd, len(chosen)) for task in chosen])
+        }
+        rest = [replace(task, node=outcomes[task.shard].node) for task in open_ if outcomes[task.shard].at_limit]
+        if len(rest) == len(open_) and all(paid(task) == before[task.shard] for task in chosen):
             at_once = 1 if at_once > 1 else 0
+        open_ = rest
     return [outcomes[task.shard] for task in tasks]
 
 
-def _limited(task: ShardTask, paid: Mapping[str, Decimal], limit_usd: float | None, at_once: int) -> ShardTask:
+def _limited(task: ShardTask, paid: Mapping[str, Decimal], limit_usd: float | None, shared_by: int) -> ShardTask:
     if limit_usd is None:
         return task
     left = max(Decimal(str(limit_usd)) - sum(paid.values()), Decimal(0))
-    own = (paid[task.shard] + left / at_once).quantize(_UNIT, ROUND_DOWN)
+    own = (paid[task.shard] + left / shared_by).quantize(_UNIT, ROUND_DOWN)
     settings = task.config.settings.model_copy(update={"cost_limit_usd": float(own)})
     return replace(task, config=replace(task.config, settings=settings))
 

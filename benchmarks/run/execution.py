@@ -205,7 +205,7 @@ class _Run:
 
     def _times(self, question: Question, arm: Arm, started: float, calls: Sequence[LedgerRow]) -> dict[str, float]:
         if self.options.recording is not None:
-            return {"latency_s": self.options.recording.seconds(question.id, arm.name)}
+            return self.options.recording.times(question.id, arm.name)
         return {"latency_s": time.perf_counter() - started, "waited_s": waited_s(calls)}
 
     def _forget_unusable(self, question: Question, arm: Arm) -> None:

@@ -34,6 +34,7 @@ _FREE = (*OF_A_MACHINE, "cost_limit_usd", "llm_timeout_seconds", "llm_max_retrie
 _OF_THE_NODE = ("base_url", "key", "headers", "concurrency", "seconds")
 """The fields of an endpoint that differ between nodes or accounts and that no reply depends on."""
 _ROOT = Path(__file__).parents[2]
+_GIT_SECONDS = 10
 _CODE_FILES = ("--", "backend", "benchmarks", ":!benchmarks/results", "pyproject.toml", "uv.lock")
 
 
@@ -206,5 +207,5 @@ def _lock() -> str | None:
 
 
 def _git(*words: str) -> str:
-    done = subprocess.run(["git", *words], cwd=_ROOT, check=True, capture_output=True, timeout=10)
+    done = subprocess.run(["git", *words], cwd=_ROOT, check=True, capture_output=True, timeout=_GIT_SECONDS)
     return done.stdout.decode("utf-8", "backslashreplace").strip()
