@@ -200,7 +200,7 @@ def main(
 
     from .methods import named
     from .recording import Recorder, Recording
-    from .run.benchmarking import benchmark, say_results
+    from .run.benchmarking import benchmark, require_answers, say_results
     from .run.cluster import engine_named, spread
     from .run.config import RunConfig, RunOptions
     from .run.estimate import estimated
@@ -280,6 +280,7 @@ def main(
         visible = display_ in ("rich", "plain")
         merged, summary = spread(plan, options, chosen_engine, shards=shards, output_dir=output_dir, say=visible)
         say_results(plan.config, merged, summary, display_, pooled=plan.sample["pooled"])
+        require_answers(summary, [row for row in merged.rows().values() if row["error"] is not None])
     else:
         benchmark(plan, options, folder, output_dir, display_)
 

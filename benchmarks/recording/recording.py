@@ -157,7 +157,7 @@ class Recording:
     def play_vector(self, encoder: str, kind: str, text: str) -> FloatVector:
         """The text's vector by the encoder that served under this name; older records do not distinguish encoders."""
         served = self.run["encoders"].get(encoder, encoder)
-        for name in (served, None):
+        for name in (served, encoder, None):
             if (name, kind, text) in self._vectors:
                 return self._vectors[name, kind, text]
         raise ReplayError(f"{self.path.name} contains no vector of {text!r} by {served!r}; record the run again.")

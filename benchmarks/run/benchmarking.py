@@ -214,8 +214,12 @@ def _end(plan: RunPlan, folder: RunFolder, outcome: RunOutcome, summary: Mapping
             f"{len(failed)} of {wanted} answers failed; {folder.path / REPORT} lists them. "
             f"Retry them with: --resume {folder.path} --retry-failed"
         )
-    empty = [name for name, figures in summary["methods"].items() if not figures["answered"]]
-    if empty:
+    require_answers(summary, failed)
+
+
+def require_answers(summary: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) -> None:
+    """Raise `NoAnswerError` if a row of the table has no answer at all."""
+    if empty := [name for name, figures in summary["methods"].items() if not figures["answered"]]:
         first = next(row for row in failed if row["method"] == empty[0])
         raise NoAnswerError(f"{' and '.join(empty)} answered no question; the first failed with {first['error']}")
 

@@ -375,7 +375,7 @@ async def _encoder(name: str, config: RunConfig, options: RunOptions, *, warm: b
         await asyncio.to_thread(encoder.encode_queries, [_ANY_TEXT])  # loads it, unseen by the recorder
     if options.recorder is None:
         return AsyncEncoder(encoder)
-    return AsyncEncoder(TapedEncoder(name=encoder.name, tape=options.recorder, inner=encoder))
+    return AsyncEncoder(TapedEncoder(name=name, tape=options.recorder, inner=encoder))
 
 
 @asynccontextmanager

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from meta_agent_rag.agent.monitoring.calibration import calibration_in_force, refuse_fitted_questions
+from meta_agent_rag.agent.calibration import calibration_in_force, refuse_fitted_questions
 from meta_agent_rag.cli.shared.command import complain
 from meta_agent_rag.datasets import HubAccess, LoadedQuestions, Question, discover, load_questions
 from meta_agent_rag.errors import InputError

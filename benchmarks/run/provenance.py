@@ -23,7 +23,7 @@ from .arms import arm_settings
 from .config import RunConfig
 from .serving import embedded_model_of
 
-OF_A_MACHINE = ("marag_data_dir", "encoder_device", "encoder_batch")
+OF_A_MACHINE = ("marag_data_dir", "encoder_device")
 """Settings that belong to a machine, not to an experiment."""
 OWN_FILES = (
     *("prompts_dir", "deficits_dir", "operators_dir", "routes_dir", "methods_dir", "datasets_dir"),
