@@ -23,26 +23,8 @@ from .arms import arm_settings
 from .config import RunConfig
 from .serving import embedded_model_of
 
-<<<<<<< HEAD
 OF_A_MACHINE = ("marag_data_dir", "encoder_device")
 """Settings that belong to a machine, not to an experiment."""
-=======
-_ROOT = Path(__file__).parents[2]
-_GIT_SECONDS = 10
-_DIFF = (
-    "diff",
-    "HEAD",
-    "--no-ext-diff",
-    "--no-textconv",
-    "--no-color",
-    "--full-index",
-    "--src-prefix=a/",
-    "--dst-prefix=b/",
-)
-_CODE_FILES = ("--", "backend", "benchmarks", ":!benchmarks/results", "pyproject.toml", "uv.lock")
-_USUAL_RULES = tuple(field.default for field in fields(Deficit) if field.name in {"detect", "repair", "heuristic"})
-_OF_THIS_MACHINE = ("marag_data_dir", "cost_limit_usd", "encoder_device")
->>>>>>> main
 OWN_FILES = (
     *("prompts_dir", "deficits_dir", "operators_dir", "routes_dir", "methods_dir", "datasets_dir"),
     "monitor_calibration",
@@ -110,147 +92,12 @@ def _deficits(config: RunConfig) -> list[str]:
     return sorted({deficit.name for folder in folders for deficit in discover_deficits(folder)})
 
 
-<<<<<<< HEAD
 def own_files(settings: Settings) -> str | None:
     """A digest of the user's own files: prompts, deficits, methods, data sets, ...; `None` if there are none."""
     places = [place for name in OWN_FILES if (place := getattr(settings, name)) is not None]
     files = [file for place in places for file in (sorted(place.rglob("*")) if place.is_dir() else [place])]
     texts = [(file.name, file.read_bytes()) for file in files if file.is_file() and "__pycache__" not in file.parts]
     return hashlib.sha256(repr(texts).encode()).hexdigest()[:12] if texts else None
-=======
-def changed_files(run: Mapping[str, Any], settings: Settings) -> list[str]:
-    """Prompts and deficits of a record that have changed since, each with both digests."""
-    now = {kind: _digests(settings)[kind] for kind in ("prompts", "deficits")}
-    former = {one.name: _former_digest(one) for one in discover_deficits(settings.deficits_dir)}
-    return [
-        f"{name} {digest}, now {now[kind].get(name, 'gone')}"
-        for kind in now
-        for name, digest in run.get(kind, {}).items()
-        if digest not in {now[kind].get(name), former.get(name)}
-    ]
-
-
-def _digests(settings: Settings) -> dict[str, Any]:
-    return {
-        "deficits": {deficit.name: _digest(deficit) for deficit in discover_deficits(settings.deficits_dir)},
-        "calibration": _file_digest(settings.monitor_calibration),
-        "prompts": {
-            name: prompt(name, settings.prompts_dir, methods=settings.methods_dir).digest
-            for name in prompt_names(settings.methods_dir)
-        },
-    }
-
-
-def _file_digest(path: Path | None) -> str | None:
-    """First 12 hex digits of a file's SHA-256; `None` if the file is missing."""
-    return None if path is None or not path.is_file() else hashlib.sha256(path.read_bytes()).hexdigest()[:12]
-
-
-def _digest(deficit: Deficit) -> str:
-    """First 12 hex digits of the SHA-256 over a deficit's fields and the file of its rules: alike in every Python."""
-    data = (deficit.when, deficit.directive, deficit.answer_mode, deficit.retrieves, deficit.examples)
-    more = (deficit.priority, deficit.quadrant, deficit.last_resort, deficit.speaks)
-    rules = [rule for rule in (deficit.detect, deficit.repair, deficit.heuristic) if rule not in _USUAL_RULES]
-    written = {text: None for rule in rules if (text := _written(rule)) is not None}
-    given = [one for rule in rules for one in _given(rule)]
-    return hashlib.sha256(repr((*data, *more, *written, *given)).encode()).hexdigest()[:12]
-
-
-def _former_digest(deficit: Deficit) -> str:
-    """The digest in records of 2026, which holds in one version of Python and leaves out `detect`."""
-    shapes = (deficit.when, deficit.directive, deficit.answer_mode, deficit.retrieves, deficit.examples)
-    rule = getattr(deficit.heuristic, "__code__", None)
-    rest = (deficit.priority, deficit.quadrant, None if rule is None else _code(rule), *_given(deficit.heuristic))
-    return hashlib.sha256(repr((*shapes, *rest)).encode()).hexdigest()[:12]
-
-
-def _written(rule: object) -> str | None:
-    """The file that defines a rule, without comments on lines of their own; without a file, the rule's byte code."""
-    code = getattr(rule, "__code__", None)
-    if code is None:
-        return None
-    try:
-        text = Path(code.co_filename).read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        return repr(_code(code))
-    lines = (line.rstrip() for line in text.splitlines())
-    return "\n".join(line for line in lines if line and not line.lstrip().startswith("#"))
-
-
-def _given(rule: object) -> tuple[str, ...]:
-    """A rule's data besides its code: defaults, and values of the enclosing function."""
-    named = getattr(rule, "__kwdefaults__", None) or {}
-    cells = [cell.cell_contents for cell in getattr(rule, "__closure__", None) or ()]
-    values = (*(getattr(rule, "__defaults__", None) or ()), *(named[name] for name in sorted(named)), *cells)
-    data = (str, int, float, bool, tuple, frozenset)
-    return tuple(repr(_constant(value)) for value in values if isinstance(value, data))
-
-
-def _code(rule: CodeType) -> tuple[str, str, tuple[str, ...]]:
-    """Byte code, constants and names, without the addresses and the order of sets, which differ by process."""
-    constants = tuple(map(_constant, rule.co_consts))
-    return rule.co_code.hex(), repr(constants), rule.co_names
-
-
-def _constant(value: object) -> object:
-    if isinstance(value, CodeType):
-        return _code(value)
-    return sorted(map(repr, value)) if isinstance(value, frozenset) else value
-
-
-def experiment(config: RunConfig) -> dict[str, Any]:
-    """What a resumed run must have in common with its start."""
-    return {
-        "dataset": config.dataset,
-        "mode": config.mode,
-        "methods": list(config.methods),
-        "n": config.n,
-        "limit": config.limit,
-        "sample_ids": list(config.sample_ids),
-        "shard": config.shard,
-        "seed": config.seed,
-        "data_file": None if config.data_file is None else str(config.data_file.resolve()),
-        "aliases_file": None if config.aliases_file is None else str(config.aliases_file.resolve()),
-        "revision": config.revision,
-        "corpus": config.corpus,
-        "sweeps": list(config.sweeps),
-        "ablations": list(config.ablations),
-        "oracles": list(config.oracles),
-        "equals": list(config.equals),
-        "repeats": config.repeats,
-        "judge": config.judge,
-    }
-
-
-def as_begun(config: RunConfig, was: Mapping[str, Any]) -> RunConfig:
-    """The configuration with the experiment of an earlier run, as `experiment` described it."""
-    try:
-        return replace(
-            config,
-            dataset=was["dataset"],
-            mode=was["mode"],
-            methods=tuple(was["methods"]),
-            n=was["n"],
-            limit=was["limit"],
-            sample_ids=tuple(was["sample_ids"]),
-            shard=was.get("shard"),
-            seed=was["seed"],
-            data_file=config.data_file or (None if was["data_file"] is None else Path(was["data_file"])),
-            aliases_file=config.aliases_file or (None if was["aliases_file"] is None else Path(was["aliases_file"])),
-            revision=was.get("revision"),
-            corpus=was["corpus"],
-            sweeps=tuple(was["sweeps"]),
-            ablations=tuple(was["ablations"]),
-            oracles=tuple(was["oracles"]),
-            equals=tuple(was.get("equals", ())),
-            repeats=was["repeats"],
-            judge=was["judge"],
-        )
-    except (KeyError, TypeError) as error:
-        raise InputError(
-            f"The run's configuration lacks {error}: it was started by another version; start a new run."
-        ) from None
->>>>>>> main
 
 
 def recorded_run(described: Mapping[str, Any]) -> dict[str, Any]:
