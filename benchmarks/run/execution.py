@@ -28,6 +28,7 @@ from meta_agent_rag.retrieval.encoders.loading import load_encoder
 from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retriever
 from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.retrieval.supplied import SuppliedRetriever
+from meta_agent_rag.wording import counted
 
 from ..judge import Judge
 from ..methods import MethodTask
@@ -206,7 +207,8 @@ class _Run:
     def _times(self, question: Question, arm: Arm, started: float, calls: Sequence[LedgerRow]) -> dict[str, float]:
         if self.options.recording is not None:
             return self.options.recording.times(question.id, arm.name)
-        return {"latency_s": time.perf_counter() - started, "waited_s": waited_s(calls)}
+        seconds = time.perf_counter() - started
+        return {"latency_s": seconds, "waited_s": min(waited_s(calls), seconds)}  # the clock of calls may jump
 
     def _forget_unusable(self, question: Question, arm: Arm) -> None:
         """Drop malformed replies from the cache, now that a resumed run will not need them any more."""
@@ -218,7 +220,7 @@ class _Run:
         self.failures[arm.name] += 1
         if self.failures[arm.name] > self.most_failures:
             raise TooManyFailuresError(
-                f"{self.failures[arm.name]} answers of {arm.name!r} failed, more than --fail-on-error "
+                f"{counted(self.failures[arm.name], 'answer')} of {arm.name!r} failed, more than --fail-on-error "
                 f"{self.options.fail_on_error:g} allows; the last with {error}"
             )
 

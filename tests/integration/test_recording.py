@@ -28,7 +28,7 @@ def record(server: LoopbackServer, folder: Path, *words: str, retries: int = 0) 
     """Record a run; returns the record and the run folder."""
     kept = folder / "run.jsonl.gz"
     env = {**environment(server.base_url, folder / "data"), "LLM_MAX_RETRIES": str(retries)}
-    done = in_process([*words, "--record", str(kept)], env)
+    done = in_process([*words, "--record", str(kept), "--fail-on-error", "1"], env)
     assert done.exit_code == 0, done.output
     return kept, only_run(folder)
 
