@@ -15,7 +15,7 @@ from typing import Any
 
 from meta_agent_rag.agent.engine import Engine, open_engine
 from meta_agent_rag.agent.grounded import Checks, GroundedAnswer, checked
-from meta_agent_rag.llm.transport import Request
+from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retrieval, Retriever
@@ -144,7 +144,7 @@ async def obeying(*assignments: str) -> AsyncIterator[tuple[Engine, Checks]]:
     with TemporaryDirectory() as folder:
         settings = Settings.load([*fixed, f"MARAG_DATA_DIR={folder}", *assignments])
         encoder = AsyncEncoder(HashEncoder())
-        async with open_engine(settings, transport=obedient(sample()), monitor_encoder=encoder) as engine:
+        async with open_engine(settings, model=obedient(sample()), monitor_encoder=encoder) as engine:
             yield engine, Checks.of(settings, "supplied")
 
 

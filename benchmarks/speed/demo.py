@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pydantic import Field
 from meta_agent_rag.cli.shared.command import Json, print_json, reporting, say
-from meta_agent_rag.llm.transport import Reply, Request
+from meta_agent_rag.llm.messages import Reply, Request
 from meta_agent_rag.testing import ScriptedModel
 
 from ..tools.screenshots import SCRIPT, chromium, served
@@ -90,11 +91,10 @@ def _watched(page: "Page", model: "_Timed") -> list[float]:
     return waits
 
 
-@dataclass
 class _Timed(ScriptedModel):
     """`replied` is when each stage was first answered, in milliseconds since 1970, as in JavaScript."""
 
-    replied: dict[str, float] = field(default_factory=dict)
+    replied: dict[str, float] = Field(default_factory=dict)
 
     async def complete(self, request: Request) -> Reply:
         """See `ScriptedModel`."""

@@ -18,9 +18,9 @@ from pydantic import BaseModel, Field
 from meta_agent_rag.errors import ContextWindowError, SettingsError, UnreachableError
 from meta_agent_rag.llm.embedded import EmbeddedTransport
 from meta_agent_rag.llm.ledger import total
+from meta_agent_rag.llm.messages import Message, Request
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.llm.providers import choose_provider
-from meta_agent_rag.llm.transport import Message, Request
 from meta_agent_rag.settings import Settings
 
 pytest.importorskip("xllamacpp")
@@ -254,7 +254,7 @@ async def test_a_missing_model_file_is_reported(tmp_path: Path) -> None:
 SCRIPT = """
 import asyncio
 from pydantic import BaseModel
-from meta_agent_rag.llm.transport import Message
+from meta_agent_rag.llm.messages import Message
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.settings import Settings
 

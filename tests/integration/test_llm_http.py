@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from meta_agent_rag.llm.endpoints.http import HttpClient, HttpError, _proxy
 from pydantic import SecretStr
 
 from meta_agent_rag.errors import ModelError, RefusedError, SettingsError
-from meta_agent_rag.llm.endpoints.http import HttpClient, HttpError, _proxy
 from tests.loopback import ASK, SECRET, opened
 
 GIVEN = "given-in-a-header"

@@ -16,8 +16,8 @@ from meta_agent_rag.errors import (
 )
 from meta_agent_rag.llm.chat import ChatTransport
 from meta_agent_rag.llm.ledger import read_ledger, total
+from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.llm.providers import EMBEDDED, choose_provider, providers
-from meta_agent_rag.llm.transport import Request
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing.server import ServerReply, always
 from tests.loopback import ASK, GOOD, OFF_PEAK, SECRET, Answer, Serve, in_turn, opened

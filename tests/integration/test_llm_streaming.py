@@ -9,7 +9,7 @@ import pytest
 
 from meta_agent_rag.errors import LostConnectionError
 from meta_agent_rag.llm.client import LanguageModel
-from meta_agent_rag.llm.transport import Request, Sampling
+from meta_agent_rag.llm.messages import Request, Sampling
 from meta_agent_rag.testing.server import ServerReply, always
 from tests.loopback import ASK, Answer, Serve, in_turn, opened
 

@@ -6,8 +6,8 @@ import pytest
 
 from meta_agent_rag.llm.cache import ResponseCache, request_key
 from meta_agent_rag.llm.client import LanguageModel
+from meta_agent_rag.llm.messages import Message, Reply, Request
 from meta_agent_rag.llm.opening import open_language_model
-from meta_agent_rag.llm.transport import Message, Reply, Request
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing.server import LoopbackServer, ServerReply, always, loopback_server
 from tests.loopback import ASK, OFF_PEAK, Answer

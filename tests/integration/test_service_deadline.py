@@ -32,7 +32,6 @@ def slow_at(stage: str, seconds: float = 30.0) -> "_Hanging":
     return _Hanging(WRONG, stage=stage, slow=seconds)
 
 
-@dataclass
 class _Hanging(ScriptedModel):
     stage: str = ""
     slow: float = 30.0
@@ -192,7 +191,6 @@ async def test_hanging_calls_do_not_delay_responses_beyond_the_deadline(tmp_path
         assert len(await latest(service.service.audit.engine, 100)) == 16
 
 
-@dataclass
 class _SometimesHanging(ScriptedModel):
     hangs: Callable[[], bool] = bool
 

@@ -35,7 +35,7 @@ PLACE = {"title": "Tides", "doc_id": "tides", "section": "Spring", "page": 3, "l
 async def shell(folder: Path, **model: str) -> AsyncIterator[Shell]:
     """A session over the sample corpus, with a free encoder and model."""
     load = partial(Settings.load, [*FIXED, f"MARAG_DATA_DIR={folder}"], **model)
-    async with open_study(load(), transport=ScriptedModel({})) as study:
+    async with open_study(load(), model=ScriptedModel({})) as study:
         yield Shell(study=study, settings=load(), load=load, screen=Screen())
 
 
@@ -141,7 +141,7 @@ async def test_refusals_of_the_packaged_model_are_explained_once(
     provider: str, times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     load = partial(Settings.load, [*FIXED, f"MARAG_DATA_DIR={tmp_path}", f"LLM_PROVIDER={provider}"])
-    monkeypatch.setattr("meta_agent_rag.llm.endpoints.connections.OpenConnections._made", lambda *_: ScriptedModel({}))
+    monkeypatch.setattr("meta_agent_rag.llm.opening._given", lambda *_: {"": ScriptedModel({})})
     monkeypatch.setattr("sys.stdin", io.StringIO("Who designed the Pennant Bridge?\nWho built Stag Skerry Light?\n"))
     await converse(load, corpus=None, session=None)
     shown = capsys.readouterr().out

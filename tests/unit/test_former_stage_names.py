@@ -22,10 +22,10 @@ from meta_agent_rag.cli.main import app
 from meta_agent_rag.discovery import todays_stage
 from meta_agent_rag.llm.cache import request_key
 from meta_agent_rag.llm.client import LanguageModel
-from meta_agent_rag.llm.endpoints.stages import stage
+from meta_agent_rag.llm.messages import Message, Request, Sampling
 from meta_agent_rag.llm.providers import choose_provider
+from meta_agent_rag.llm.stages import stage
 from meta_agent_rag.llm.structured import json_schema
-from meta_agent_rag.llm.transport import Message, Request, Sampling
 from meta_agent_rag.prompts import check_prompts, prompt
 from meta_agent_rag.service.audit.reading import as_json
 from meta_agent_rag.service.storage.database import open_database

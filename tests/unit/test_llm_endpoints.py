@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-
-from meta_agent_rag.errors import SettingsError, UnknownNameError
 from meta_agent_rag.llm.endpoints.connections import OpenConnections
 from meta_agent_rag.llm.endpoints.identity import identity
-from meta_agent_rag.llm.endpoints.stages import ANSWER, check_stages, endpoints_in_use, serving, stage, stages
+
+from meta_agent_rag.errors import SettingsError, UnknownNameError
 from meta_agent_rag.llm.providers import Endpoint, choose_provider
+from meta_agent_rag.llm.stages import ANSWER, check_stages, endpoints_in_use, serving, stage, stages
 from meta_agent_rag.settings import Settings
 
 SECRET = "sk-0123456789-very-secret"

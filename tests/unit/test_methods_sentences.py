@@ -1,18 +1,18 @@
 """IRCoT and FLARE: reasoning written, and used for retrieval, one sentence at a time."""
 
 import math
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import Field
 
 from benchmarks.methods import flare, ircot
 from benchmarks.methods.flare import BETA, THETA, UNMEASURED, UNSPELT, masked, of_sentence, unsure
 from benchmarks.methods.inquiry import concludes, next_sentence
 from meta_agent_rag.errors import RefusedError
-from meta_agent_rag.llm.transport import Reply, Request
+from meta_agent_rag.llm.messages import Reply, Request
 from meta_agent_rag.prompts import phrase
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import QUESTION
@@ -32,11 +32,10 @@ def spelt(text: str, doubts: dict[str, float]) -> Tokens:
     return tuple((piece, math.log(doubts.get(piece.strip(), 0.99))) for piece in pieces)
 
 
-@dataclass
 class ModelWithProbabilities(ScriptedModel):
     """A scripted model with token probabilities: nearly certain, unless `doubts` says otherwise."""
 
-    doubts: dict[str, float] = field(default_factory=dict)
+    doubts: dict[str, float] = Field(default_factory=dict)
     refuses: bool = False
 
     async def complete(self, request: Request) -> Reply:

@@ -12,7 +12,8 @@ from ..agent.grounded import Checks
 from ..errors import InputError, MetaRagError
 from ..grounding.citation import Citation
 from ..llm.ledger import LedgerRow, Totals, total
-from ..llm.transport import OnText, Transport
+from ..llm.messages import OnText
+from ..llm.opening import Given
 from ..overviews.overview import Library
 from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder
@@ -247,7 +248,7 @@ async def open_study(
     on_step: OnStep | None = None,
     on_text: OnText | None = None,
     on_progress: Progress | None = None,
-    transport: Transport | None = None,
+    model: Given = None,
 ) -> AsyncIterator[Study]:
     """A study session, new or resumed, with everything that it needs opened and closed around it.
 
@@ -263,7 +264,7 @@ async def open_study(
         about = _corpus(name, corpus, stored)
         checks = Checks.of(settings, about)
         retriever = await stack.enter_async_context(open_retriever(settings, about, on_progress=on_progress))
-        engine = await stack.enter_async_context(open_engine(settings, transport=transport))
+        engine = await stack.enter_async_context(open_engine(settings, model=model))
         companion = Companion(engine=engine, retriever=retriever, checks=checks, on_step=on_step, on_text=on_text)
         history = stored.history if stored is not None else None
         subject = await asyncio.to_thread(subject_of, settings.scope_topics, retriever.corpus.catalogue)

@@ -10,7 +10,7 @@ from ..agent.prompting.packing import MARK
 from ..agent.prompting.replies import ReplyModel, Short
 from ..errors import InputError
 from ..llm.ledger import LedgerRow, Totals, total
-from ..llm.transport import Message
+from ..llm.messages import Message
 from ..prompts import prompt
 from ..prompts.fencing import attribute, fenced
 from ..prompts.tokens import estimate_tokens, max_bytes

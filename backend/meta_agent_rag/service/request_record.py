@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ..conversation.intent import Intent
     from ..conversation.socratic.coach import CoachReply
     from ..llm.ledger import LedgerRow
-    from ..llm.transport import Reply, Request
+    from ..llm.messages import Reply, Request
     from ..overviews.overview import Summary, Work
     from ..retrieval.screening.guardrails import Dropped
 

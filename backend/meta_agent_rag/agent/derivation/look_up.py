@@ -8,7 +8,7 @@ from ...errors import ModelError
 from ...grounding.abstention import is_abstention
 from ...grounding.answer_kind import kind_asked
 from ...grounding.short_answer import without_disambiguation
-from ...llm.transport import Reply
+from ...llm.messages import Reply
 from ...prompts import phrase
 from ...text.dates import date_texts
 from ..context import Context

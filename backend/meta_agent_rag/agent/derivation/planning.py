@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, create_model
 
 from ...errors import ModelError
 from ...llm.client import ModelSession
-from ...llm.transport import Message
+from ...llm.messages import Message
 from ...prompts import prompt
 from ...settings import Settings
 from ..prompting.replies import ReplyModel

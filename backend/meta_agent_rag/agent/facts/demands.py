@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from ...llm.endpoints.stages import serving, stage
 from ...llm.local.choice import own_model_file
 from ...llm.providers import choose_provider
+from ...llm.stages import serving, stage
 from ...settings import Settings
 
 _ROUTES = ("plain_pass", "chain_of_thought", "step_by_step", "chain_of_thought", "chain_of_thought")

@@ -5,7 +5,7 @@ New evidence is appended to the old, so a provider's prefix cache still covers w
 """
 
 from ...grounding.answer_kind import kind_asked
-from ...llm.transport import Message
+from ...llm.messages import Message
 from ...prompts import phrase, prompt
 from ...settings import Settings
 from ..context import Context

@@ -2,7 +2,7 @@
 
 from ...errors import ModelError
 from ...grounding.short_answer import without_disambiguation
-from ...llm.transport import Sampling
+from ...llm.messages import Sampling
 from ..context import Context
 from ..monitoring.signals import short_answer_logprob, with_logprobs
 from ..prompting.messages import task

@@ -13,7 +13,7 @@ from .command import complain, console, plain
 
 if TYPE_CHECKING:
     from ...agent.engine import Step
-    from ...llm.transport import Request
+    from ...llm.messages import Request
 
 WORD_SECONDS = 0.02
 ANSWER_SECONDS = 1.5

@@ -11,7 +11,7 @@ from ...agent.prompting.replies import ReplyModel
 from ...errors import BudgetError, ModelError, StructuredOutputError
 from ...llm.client import LanguageModel, ModelSession
 from ...llm.ledger import LedgerRow
-from ...llm.transport import Message
+from ...llm.messages import Message
 from ...prompts import prompt
 from ...retrieval.hybrid import Retriever
 from ...retrieval.limited import limited
