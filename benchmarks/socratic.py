@@ -13,9 +13,9 @@ from typing import Annotated, Any
 
 import typer
 
+from meta_agent_rag.chat.coach.hooks import discover_hooks
+from meta_agent_rag.chat.coach.scope import TopicScope
 from meta_agent_rag.cli.shared.command import Debug, Json, print_json, reporting, say
-from meta_agent_rag.conversation.socratic.hooks import discover_hooks
-from meta_agent_rag.conversation.socratic.scope import TopicScope
 from meta_agent_rag.datasets import load_questions
 from meta_agent_rag.llm.client import LanguageModel
 from meta_agent_rag.llm.opening import open_language_model

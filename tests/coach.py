@@ -5,11 +5,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from meta_agent_rag.conversation.history import History
-from meta_agent_rag.conversation.socratic.coach import Coach
-from meta_agent_rag.conversation.socratic.hook import Scope
-from meta_agent_rag.conversation.socratic.mode import Socratic
-from meta_agent_rag.conversation.turn import Conversation
+from meta_agent_rag.chat.coach.coach import Coach
+from meta_agent_rag.chat.coach.hook import Scope
+from meta_agent_rag.chat.coach.mode import Socratic
+from meta_agent_rag.chat.conversation import Conversation
+from meta_agent_rag.chat.history import History
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.passage import Found, Passage

@@ -13,7 +13,7 @@ from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.passage import Found, Passage
-from meta_agent_rag.retrieval.screening.guardrails import Dropped
+from meta_agent_rag.retrieval.screening import Dropped
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import Scripted, ScriptedModel
 

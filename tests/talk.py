@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from meta_agent_rag.conversation.history import Exchange, History
-from meta_agent_rag.conversation.turn import Answerer, Conversation, TurnReply
+from meta_agent_rag.chat.conversation import Answerer, Conversation, TurnReply
+from meta_agent_rag.chat.history import Exchange, History
 from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.testing import Scripted, ScriptedModel

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from .agent.engine import Answer, Engine, OnStep, open_engine, require_question
 from .agent.grounded import Checks, GroundedAnswer, checked
+from .chat.summaries.comparison import Comparison, compared, estimated
+from .chat.summaries.estimate import Estimate
+from .chat.summaries.overview import OnSection, Summary, prepared
 from .llm.messages import OnText
 from .llm.opening import Given, open_language_model
-from .overviews.comparison import Comparison, compared, estimated
-from .overviews.estimate import Estimate
-from .overviews.overview import OnSection, Summary, prepared
 from .retrieval.corpus.catalogue import DocumentRecord
 from .retrieval.corpus.corpus import open_catalogue, require_corpus
 from .retrieval.corpus.naming import addressed, documents_named

@@ -11,8 +11,7 @@ from typing import Literal, TypeAlias, get_args
 
 from .errors import MetaRagError, UnknownModelError
 from .llm.providers import EMBEDDED, Endpoint, choose_provider
-from .setting_types import Tier
-from .settings import Settings
+from .settings import Settings, Tier
 from .wording import counted
 
 _LISTING_SECONDS = 10.0
@@ -196,8 +195,8 @@ async def _deficits(settings: Settings) -> CheckResult:
 
 async def _documents(settings: Settings) -> CheckResult:
     """The components for reading, chunking, citing and remembering: names that are resolved only on use."""
-    from .conversation.memories import memory_named
-    from .conversation.own_files import check_files
+    from .chat.memories import memory_named
+    from .chat.own_files import check_files
     from .grounding.styles import chosen
     from .ingestion.chunkers import prepared
     from .ingestion.pipeline import chunking_options

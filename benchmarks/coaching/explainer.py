@@ -10,10 +10,10 @@ from typing import Any
 
 import yaml
 
-from meta_agent_rag.conversation.history import History
-from meta_agent_rag.conversation.socratic.coach import Coach, CoachReply
-from meta_agent_rag.conversation.socratic.hook import Hooks, Scope
-from meta_agent_rag.conversation.socratic.mode import Socratic
+from meta_agent_rag.chat.coach.coach import Coach, CoachReply
+from meta_agent_rag.chat.coach.hook import Hooks, Scope
+from meta_agent_rag.chat.coach.mode import Socratic
+from meta_agent_rag.chat.history import History
 from meta_agent_rag.llm.client import LanguageModel
 from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.llm.opening import open_language_model

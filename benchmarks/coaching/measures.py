@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from meta_agent_rag.conversation.socratic.coach import CoachReply, obeys
-from meta_agent_rag.conversation.socratic.hook import CoachDraft, Hooks, IncomingMessage, Scope
-from meta_agent_rag.conversation.socratic.hooks import discover_hooks
-from meta_agent_rag.conversation.socratic.levels import levels
+from meta_agent_rag.chat.coach.coach import CoachReply, obeys
+from meta_agent_rag.chat.coach.hook import CoachDraft, Hooks, IncomingMessage, Scope
+from meta_agent_rag.chat.coach.hooks import discover_hooks
+from meta_agent_rag.chat.coach.levels import levels
 from meta_agent_rag.retrieval.hybrid import Retriever
 
 from .explainer import Talk, asked_by_coach, data, explainer, repeating, scripted

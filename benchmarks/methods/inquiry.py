@@ -23,7 +23,7 @@ from meta_agent_rag.prompts import phrase
 from meta_agent_rag.prompts.tokens import estimate_tokens
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.passage import Found
-from meta_agent_rag.retrieval.screening.guardrails import Dropped
+from meta_agent_rag.retrieval.screening import Dropped
 from meta_agent_rag.text.normalise import normalised
 from meta_agent_rag.text.sentences import sentences
 

@@ -27,7 +27,7 @@ from meta_agent_rag.datasets import Paragraph, Question
 from meta_agent_rag.errors import DataFileError
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.passage import Found, Passage, from_fields
-from meta_agent_rag.retrieval.screening.guardrails import Dropped
+from meta_agent_rag.retrieval.screening import Dropped
 from meta_agent_rag.retrieval.vectors import FloatVector
 
 from .rows import without

@@ -19,9 +19,7 @@ from meta_agent_rag.llm.embedded import embedded_model_file
 from meta_agent_rag.llm.providers import EMBEDDED, choose_provider, providers
 from meta_agent_rag.prompts import prompt, prompt_names
 from meta_agent_rag.retrieval.encoders.loading import load_encoder
-from meta_agent_rag.setting_roles import ModelRoles
-from meta_agent_rag.setting_types import Url
-from meta_agent_rag.settings import Settings
+from meta_agent_rag.settings import ModelRoles, Settings, Url
 
 from .arms import arm_settings
 from .config import RunConfig

@@ -3,13 +3,12 @@
 import statistics
 import tempfile
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-
 from pydantic import Field
+
 from meta_agent_rag.cli.shared.command import Json, print_json, reporting, say
 from meta_agent_rag.llm.messages import Reply, Request
 from meta_agent_rag.testing import ScriptedModel

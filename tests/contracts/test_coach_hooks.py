@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.conversation.history import History
-from meta_agent_rag.conversation.socratic import hooks
-from meta_agent_rag.conversation.socratic.coach import obeys
-from meta_agent_rag.conversation.socratic.hook import (
+from meta_agent_rag.chat.coach import hooks
+from meta_agent_rag.chat.coach.coach import obeys
+from meta_agent_rag.chat.coach.hook import (
     CoachDraft,
     IncomingMessage,
     PostHook,
@@ -18,8 +17,9 @@ from meta_agent_rag.conversation.socratic.hook import (
     RuleFinding,
     Ruling,
 )
-from meta_agent_rag.conversation.socratic.hooks import discover_hooks, in_order
-from meta_agent_rag.conversation.socratic.levels import Level, levels
+from meta_agent_rag.chat.coach.hooks import discover_hooks, in_order
+from meta_agent_rag.chat.coach.levels import Level, levels
+from meta_agent_rag.chat.history import History
 from meta_agent_rag.errors import DuplicateNameError
 
 FOUND = discover_hooks()

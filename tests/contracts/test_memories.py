@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.conversation.memories import Limits, Memory, discover_memories, memory_named
+from meta_agent_rag.chat.memories import Limits, Memory, discover_memories, memory_named
 from meta_agent_rag.discovery import by_name
 from meta_agent_rag.errors import DuplicateNameError, UnknownNameError
 from tests.talk import history_of

@@ -14,7 +14,7 @@ from pypdf import PdfReader
 
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.grounded import Checks, GroundedAnswer
-from meta_agent_rag.conversation.companion import Companion
+from meta_agent_rag.chat.answerer import GroundedAnswerer
 from meta_agent_rag.grounding.citation import Citation
 from meta_agent_rag.ingestion.document import Document
 from meta_agent_rag.ingestion.parsers import File
@@ -126,13 +126,13 @@ def second_answer(request: Request) -> dict[str, object]:
 
 
 @asynccontextmanager
-async def companion(settings: Settings, encoder: AsyncEncoder) -> AsyncIterator[Companion]:
+async def companion(settings: Settings, encoder: AsyncEncoder) -> AsyncIterator[GroundedAnswerer]:
     model = ScriptedModel({"write": quoting, "second_answer": second_answer})
     async with (
         open_retriever(settings, CORPUS, encoder=encoder) as retriever,
         open_engine(settings, model=model, monitor_encoder=encoder) as engine,
     ):
-        yield Companion(engine=engine, retriever=retriever, checks=Checks.of(settings, CORPUS))
+        yield GroundedAnswerer(engine=engine, retriever=retriever, checks=Checks.of(settings, CORPUS))
 
 
 def document_in(file: Path) -> Document:

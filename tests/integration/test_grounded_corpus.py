@@ -12,7 +12,7 @@ import yaml
 
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.grounded import Checks, GroundedAnswer
-from meta_agent_rag.conversation.companion import Companion
+from meta_agent_rag.chat.answerer import GroundedAnswerer
 from meta_agent_rag.grounding.abstention import Reason, refusal
 from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
@@ -83,13 +83,13 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @asynccontextmanager
 async def asking(
     data: Path, encoder: AsyncEncoder, model: ScriptedModel, *assignments: str
-) -> AsyncIterator[Companion]:
+) -> AsyncIterator[GroundedAnswerer]:
     settings = settings_in(data, f"ENCODER={PACKAGED}", *assignments)
     async with (
         open_retriever(settings, SAMPLE, encoder=encoder) as retriever,
         open_engine(settings, model=model, monitor_encoder=encoder) as engine,
     ):
-        yield Companion(engine=engine, retriever=retriever, checks=Checks.of(settings, SAMPLE))
+        yield GroundedAnswerer(engine=engine, retriever=retriever, checks=Checks.of(settings, SAMPLE))
 
 
 # -- answers not in the documents

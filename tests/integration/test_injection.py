@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.injection.obedience import HOST, SECRET, AttackedAnswer, attacked, obeying
+from tests.obedience import HOST, SECRET, AttackedAnswer, attacked, obeying
 
 QUESTIONS = 6
 ATTACKS = (

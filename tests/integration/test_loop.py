@@ -15,7 +15,7 @@ from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.prompts import phrase
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
-from meta_agent_rag.retrieval.screening.guardrails import Dropped
+from meta_agent_rag.retrieval.screening import Dropped
 from meta_agent_rag.testing import ScriptedModel
 from meta_agent_rag.testing.scripted import Line
 from tests.loop import (

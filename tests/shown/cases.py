@@ -12,7 +12,7 @@ import yaml
 
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.grounded import Checks, GroundedAnswer
-from meta_agent_rag.conversation.companion import Companion
+from meta_agent_rag.chat.answerer import GroundedAnswerer
 from meta_agent_rag.grounding.quotes import is_verbatim
 from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
@@ -107,7 +107,7 @@ async def checking(folder: Path, critic: Critic, *assignments: str) -> AsyncIter
         async def check(one: Case) -> GroundedAnswer:
             nonlocal case
             case = one
-            companion = Companion(engine=engine, retriever=_Fixed(passages=one.passages), checks=checks)
+            companion = GroundedAnswerer(engine=engine, retriever=_Fixed(passages=one.passages), checks=checks)
             return (await companion(one.question, one.question)).grounded
 
         yield check

@@ -9,7 +9,7 @@ import pytest
 
 from meta_agent_rag.agent.engine import Step, open_engine
 from meta_agent_rag.agent.grounded import Checks, GroundedAnswer, checked
-from meta_agent_rag.conversation.companion import Companion
+from meta_agent_rag.chat.answerer import GroundedAnswerer
 from meta_agent_rag.errors import DataFileError, UnknownNameError
 from meta_agent_rag.grounding.abstention import REASONS, refusal
 from meta_agent_rag.retrieval.batching import AsyncEncoder
@@ -66,7 +66,7 @@ async def grounded(
     settings = settings_in(folder, *assignments)
     model = model or ScriptedModel(script)
     async with open_engine(settings, model=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
-        companion = Companion(
+        companion = GroundedAnswerer(
             engine=engine,
             retriever=retriever or FixedRetriever(),
             checks=Checks.of(settings, corpus),
@@ -393,7 +393,7 @@ async def test_only_the_writer_sees_the_conversation(tmp_path: Path) -> None:
     model = ScriptedModel(answering())
     settings = settings_in(tmp_path)
     async with open_engine(settings, model=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
-        companion = Companion(engine=engine, retriever=FixedRetriever(), checks=Checks.of(settings, "films"))
+        companion = GroundedAnswerer(engine=engine, retriever=FixedRetriever(), checks=Checks.of(settings, "films"))
         await companion("In German please", QUESTION, before="User: Where?\nAssistant: Oslo.")
     write, other = (request.messages[-1].content for request in model.requests)
     assert "<conversation>\nUser: Where?\nAssistant: Oslo.\n</conversation>" in write

@@ -7,7 +7,7 @@ import pytest
 from meta_agent_rag.agent.follow_up_queries import restates, still_open, unasked
 from meta_agent_rag.agent.state import Draft, Packing, Round
 from meta_agent_rag.prompts import phrase
-from meta_agent_rag.retrieval.screening.guardrails import Dropped
+from meta_agent_rag.retrieval.screening import Dropped
 from tests.loop import (
     BIRTH,
     BIRTH_SENTENCE,

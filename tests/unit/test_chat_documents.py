@@ -9,17 +9,17 @@ from typer.testing import CliRunner
 
 from meta_agent_rag.agent.grounded import GroundedAnswer
 from meta_agent_rag.asking import answer, grounded_answer
+from meta_agent_rag.chat.answerer import GroundedReply
+from meta_agent_rag.chat.conversation import Turn
+from meta_agent_rag.chat.history import History
+from meta_agent_rag.chat.session import ChatSession, open_chat
+from meta_agent_rag.chat.store import open_sessions
+from meta_agent_rag.chat.transcript import in_short
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.cli.shared.screen import Screen
 from meta_agent_rag.cli.shell.commands import run_command
 from meta_agent_rag.cli.shell.loop import _remembered
 from meta_agent_rag.cli.shell.state import Shell
-from meta_agent_rag.conversation.companion import GroundedReply
-from meta_agent_rag.conversation.history import History
-from meta_agent_rag.conversation.sessions import open_sessions
-from meta_agent_rag.conversation.study import Study, open_study
-from meta_agent_rag.conversation.transcript import in_short
-from meta_agent_rag.conversation.turn import Turn
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
 from meta_agent_rag.retrieval.corpus.naming import (
@@ -148,9 +148,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-async def talk(folder: Path, *messages: str, session: str, memory: str = "summary_buffer") -> tuple[Study, list[Turn]]:
+async def talk(
+    folder: Path, *messages: str, session: str, memory: str = "summary_buffer"
+) -> tuple[ChatSession, list[Turn]]:
     settings = settings_in(folder, *HASHED, f"MARAG_DATA_DIR={folder}", f"MEMORY={memory}")
-    async with open_study(settings, corpus="coast", session=session, model=ScriptedModel({})) as study:
+    async with open_chat(settings, corpus="coast", session=session, model=ScriptedModel({})) as study:
         turns = []
         for message in messages:
             turns.append(await study.reply(message))
@@ -201,7 +203,7 @@ async def test_the_whole_conversation_is_saved_regardless_of_memory(folder: Path
     assert study.history.is_empty
     assert _remembered(study) == "5 questions so far, none remembered in full"
     settings = settings_in(folder, *HASHED, f"MARAG_DATA_DIR={folder}", "MEMORY=none")
-    async with open_study(settings, corpus="coast", session="forgetful", model=ScriptedModel({})) as again:
+    async with open_chat(settings, corpus="coast", session="forgetful", model=ScriptedModel({})) as again:
         shell = Shell(study=again, settings=settings, load=lambda: settings, screen=Screen())
         await run_command(shell, f"/save {tmp_path / 'saved.md'}")
         saved = (tmp_path / "saved.md").read_text()

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from benchmarks.coaching.explainer import data, explainer
-from meta_agent_rag.conversation.history import History
-from meta_agent_rag.conversation.sessions import Stored
-from meta_agent_rag.conversation.socratic.coach import CoachReply, obeys
-from meta_agent_rag.conversation.socratic.hook import ScopeScore
-from meta_agent_rag.conversation.socratic.levels import levels
-from meta_agent_rag.conversation.socratic.mode import Socratic
-from meta_agent_rag.conversation.transcript import coaching_lines
-from meta_agent_rag.conversation.turn import Conversation, Turn, TurnReply
+from meta_agent_rag.chat.coach.coach import CoachReply, obeys
+from meta_agent_rag.chat.coach.hook import ScopeScore
+from meta_agent_rag.chat.coach.levels import levels
+from meta_agent_rag.chat.coach.mode import Socratic
+from meta_agent_rag.chat.conversation import Conversation, Turn, TurnReply
+from meta_agent_rag.chat.history import History
+from meta_agent_rag.chat.store import Stored
+from meta_agent_rag.chat.transcript import coaching_lines
 from meta_agent_rag.errors import AuthenticationError, DataFileError, InputError, RefusedError, UnknownNameError
 from meta_agent_rag.testing import ScriptedModel
 from tests.coach import ASKED, EXPLAINED, OnePassage, coaching, reply

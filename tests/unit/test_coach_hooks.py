@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from meta_agent_rag.conversation.history import History
-from meta_agent_rag.conversation.socratic.hook import (
+from meta_agent_rag.chat.coach.hook import (
     CoachDraft,
     IncomingMessage,
     RuleFinding,
@@ -18,13 +17,14 @@ from meta_agent_rag.conversation.socratic.hook import (
     Scope,
     ScopeScore,
 )
-from meta_agent_rag.conversation.socratic.hooks.answer_guard import POST_HOOK as GUARD
-from meta_agent_rag.conversation.socratic.hooks.answer_guard import gives_away
-from meta_agent_rag.conversation.socratic.hooks.deadlock_breaker import PRE_HOOK as DEADLOCK
-from meta_agent_rag.conversation.socratic.hooks.exit_trigger import POST_HOOK as EXIT
-from meta_agent_rag.conversation.socratic.hooks.scope_guard import PRE_HOOK as SCOPE
-from meta_agent_rag.conversation.socratic.hooks.validation import POST_HOOK as VALIDATION
-from meta_agent_rag.conversation.socratic.levels import levels
+from meta_agent_rag.chat.coach.hooks.answer_guard import POST_HOOK as GUARD
+from meta_agent_rag.chat.coach.hooks.answer_guard import gives_away
+from meta_agent_rag.chat.coach.hooks.deadlock_breaker import PRE_HOOK as DEADLOCK
+from meta_agent_rag.chat.coach.hooks.exit_trigger import POST_HOOK as EXIT
+from meta_agent_rag.chat.coach.hooks.scope_guard import PRE_HOOK as SCOPE
+from meta_agent_rag.chat.coach.hooks.validation import POST_HOOK as VALIDATION
+from meta_agent_rag.chat.coach.levels import levels
+from meta_agent_rag.chat.history import History
 
 TABLES = Path(__file__).parents[1] / "coaching"
 ASKED = "What turns, the Sun or the Earth?"

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from meta_agent_rag.conversation.answers import reply_phrase
-from meta_agent_rag.conversation.own_files import check_files, files_of
-from meta_agent_rag.conversation.socratic.hooks.deadlock_breaker import PRE_HOOK as DEADLOCK
-from meta_agent_rag.conversation.socratic.hooks.deadlock_breaker import gives_up
-from meta_agent_rag.conversation.socratic.hooks.exit_trigger import POST_HOOK as EXIT
-from meta_agent_rag.conversation.socratic.levels import levels
-from meta_agent_rag.conversation.socratic.meanings import Meanings
-from meta_agent_rag.conversation.socratic.phrases import coach_words
-from meta_agent_rag.conversation.socratic.wording import statements
+from meta_agent_rag.chat.answers import reply_phrase
+from meta_agent_rag.chat.coach.hooks.deadlock_breaker import PRE_HOOK as DEADLOCK
+from meta_agent_rag.chat.coach.hooks.deadlock_breaker import gives_up
+from meta_agent_rag.chat.coach.hooks.exit_trigger import POST_HOOK as EXIT
+from meta_agent_rag.chat.coach.levels import levels
+from meta_agent_rag.chat.coach.meanings import Meanings
+from meta_agent_rag.chat.coach.phrases import coach_words
+from meta_agent_rag.chat.coach.wording import statements
+from meta_agent_rag.chat.own_files import check_files, files_of
 from meta_agent_rag.errors import PromptError
 from meta_agent_rag.prompts import check_prompts, prompt
 from meta_agent_rag.retrieval.batching import AsyncEncoder

@@ -9,12 +9,12 @@ import pytest
 import yaml
 
 from benchmarks.coaching.course import read_course
-from meta_agent_rag.conversation.history import History
-from meta_agent_rag.conversation.socratic.coach import CoachReply
-from meta_agent_rag.conversation.socratic.hook import ScopeScore
-from meta_agent_rag.conversation.socratic.hooks.deadlock_breaker import PRE_HOOK as DEADLOCK
-from meta_agent_rag.conversation.socratic.hooks.scope_guard import PRE_HOOK as SCOPE
-from meta_agent_rag.conversation.socratic.scope import TopicScope
+from meta_agent_rag.chat.coach.coach import CoachReply
+from meta_agent_rag.chat.coach.hook import ScopeScore
+from meta_agent_rag.chat.coach.hooks.deadlock_breaker import PRE_HOOK as DEADLOCK
+from meta_agent_rag.chat.coach.hooks.scope_guard import PRE_HOOK as SCOPE
+from meta_agent_rag.chat.coach.scope import TopicScope
+from meta_agent_rag.chat.history import History
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hub import packaged_folder
 from meta_agent_rag.retrieval.encoders.loading import load_encoder

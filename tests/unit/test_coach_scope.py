@@ -11,10 +11,10 @@ import pytest
 from benchmarks.coaching.course import read_course
 from benchmarks.coaching.explainer import data
 from benchmarks.coaching.measures import scope_quality
-from meta_agent_rag.conversation.socratic.coach import CoachReply
-from meta_agent_rag.conversation.socratic.scope import TopicScope
-from meta_agent_rag.conversation.socratic.topics import Subject, Topic, corpus_subject, subject_of
-from meta_agent_rag.conversation.study import open_study
+from meta_agent_rag.chat.coach.coach import CoachReply
+from meta_agent_rag.chat.coach.scope import TopicScope
+from meta_agent_rag.chat.coach.topics import Subject, Topic, corpus_subject, subject_of
+from meta_agent_rag.chat.session import open_chat
 from meta_agent_rag.errors import UnknownNameError
 from meta_agent_rag.ingestion.pipeline import ingest
 from meta_agent_rag.retrieval.batching import AsyncEncoder
@@ -116,7 +116,7 @@ async def test_a_chosen_topic_limits_what_the_coach_reads(tmp_path: Path) -> Non
     settings = settings_in(tmp_path, *HASHED)
     await ingest(settings, [COURSE], "course", encoder=AsyncEncoder(HashEncoder()))
     model = ScriptedModel({"coach": reply("What stands still, the stick or the Sun?")})
-    async with open_study(settings, corpus="course", model=model) as study:
+    async with open_chat(settings, corpus="course", model=model) as study:
         documents = next(topic.documents for topic in study.topics if topic.name == "seasons")
         await study.hold(mode="coach", topic="seasons")
         turn = await study.reply("Why does the shadow of a sundial move over the dial in the morning?")

@@ -7,8 +7,8 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.conversation.socratic.phrases import consists_of, holds, language_of
-from meta_agent_rag.conversation.socratic.wording import (
+from meta_agent_rag.chat.coach.phrases import consists_of, holds, language_of
+from meta_agent_rag.chat.coach.wording import (
     cut,
     ends_with_question,
     last_question,

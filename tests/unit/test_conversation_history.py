@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.conversation.history import LONGEST_TEXT, History, clipped, clipped_at_sentence, transcript
-from meta_agent_rag.conversation.sessions import Stored
+from meta_agent_rag.chat.history import LONGEST_TEXT, History, clipped, clipped_at_sentence, transcript
+from meta_agent_rag.chat.store import Stored
 from meta_agent_rag.errors import DataFileError
 from meta_agent_rag.prompts.tokens import estimate_tokens
 from tests.talk import exchange, history_of

@@ -8,10 +8,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.conversation.answers import answer_without_documents, reply_phrase
-from meta_agent_rag.conversation.history import History
-from meta_agent_rag.conversation.intent import QUESTION, Interpretation, read_intent
-from meta_agent_rag.conversation.words import conversation_words
+from meta_agent_rag.chat.answers import answer_without_documents, reply_phrase
+from meta_agent_rag.chat.history import History
+from meta_agent_rag.chat.intent import QUESTION, Interpretation, read_intent
+from meta_agent_rag.chat.words import conversation_words
 from meta_agent_rag.text.names import words
 from meta_agent_rag.text.words import stop_words
 from tests.talk import history_of

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from meta_agent_rag.conversation.history import LONGEST_SUMMARY, Exchange, History
-from meta_agent_rag.conversation.memories import Limits, memory_named
-from meta_agent_rag.conversation.memory import settled
-from meta_agent_rag.conversation.sessions import Stored
+from meta_agent_rag.chat.history import LONGEST_SUMMARY, Exchange, History
+from meta_agent_rag.chat.memories import Limits, memory_named
+from meta_agent_rag.chat.memory import settled
+from meta_agent_rag.chat.store import Stored
 from meta_agent_rag.errors import CostLimitError, DeadlineError, MetaRagError, RefusedError, SettingsError
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel

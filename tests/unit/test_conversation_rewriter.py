@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.conversation.history import History
-from meta_agent_rag.conversation.rewriter import RULES, Rewritten, as_query, asks_to_restate, broken_rule, rewritten
-from meta_agent_rag.conversation.self_contained import stands_alone
+from meta_agent_rag.chat.history import History
+from meta_agent_rag.chat.rewriter import RULES, Rewritten, as_query, asks_to_restate, broken_rule, rewritten
+from meta_agent_rag.chat.self_contained import stands_alone
 from meta_agent_rag.errors import AuthenticationError, BudgetError, ContextWindowError, DeadlineError, ModelError
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.testing import Scripted, ScriptedModel

@@ -15,11 +15,11 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.grounded import Checks
-from meta_agent_rag.conversation.companion import Companion
-from meta_agent_rag.conversation.history import History
-from meta_agent_rag.conversation.sessions import Sessions, Stored, open_sessions
-from meta_agent_rag.conversation.study import Study, open_study
-from meta_agent_rag.conversation.turn import Conversation
+from meta_agent_rag.chat.answerer import GroundedAnswerer
+from meta_agent_rag.chat.conversation import Conversation
+from meta_agent_rag.chat.history import History
+from meta_agent_rag.chat.session import ChatSession, open_chat
+from meta_agent_rag.chat.store import Sessions, Stored, open_sessions
 from meta_agent_rag.errors import DataFileError, InputError, MetaRagError, RefusedError, StorageError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
@@ -256,10 +256,10 @@ async def test_a_session_about_another_corpus_is_rejected(tmp_path: Path) -> Non
     settings = settings_in(tmp_path / FOLDER, "ENCODER=hash-64", "MONITOR_ENCODER=hash-64")
     await saved(tmp_path)
     with pytest.raises(InputError, match="'talk' is about the corpus 'notes', not 'sample'"):
-        async with open_study(settings, corpus="sample", session="talk", model=ScriptedModel()):
+        async with open_chat(settings, corpus="sample", session="talk", model=ScriptedModel()):
             pass
     with pytest.raises(InputError, match="cannot be named 'a/b'"):
-        async with open_study(settings, session="a/b", model=ScriptedModel()):
+        async with open_chat(settings, session="a/b", model=ScriptedModel()):
             pass
 
 
@@ -280,7 +280,7 @@ def writer() -> ScriptedModel:
 
 
 @asynccontextmanager
-async def study(folder: Path, model: ScriptedModel) -> AsyncIterator[Study]:
+async def study(folder: Path, model: ScriptedModel) -> AsyncIterator[ChatSession]:
     """A study session over the passages of `tests.loop`, resumed if it exists."""
     settings = settings_in(folder / FOLDER)
     encoder = AsyncEncoder(HashEncoder())
@@ -289,9 +289,9 @@ async def study(folder: Path, model: ScriptedModel) -> AsyncIterator[Study]:
         open_engine(settings, model=model, monitor_encoder=encoder) as engine,
     ):
         stored = await sessions.load("talk")
-        companion = Companion(engine=engine, retriever=FixedRetriever(), checks=Checks.of(settings, "notes"))
+        companion = GroundedAnswerer(engine=engine, retriever=FixedRetriever(), checks=Checks.of(settings, "notes"))
         history = stored.history if stored is not None else None
-        yield Study(
+        yield ChatSession(
             name="talk",
             corpus="notes",
             conversation=Conversation.open(engine.model, companion, history),

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from meta_agent_rag.conversation.history import History
-from meta_agent_rag.conversation.sessions import Stored
-from meta_agent_rag.conversation.turn import METHOD, TurnReply
+from meta_agent_rag.chat.conversation import METHOD, TurnReply
+from meta_agent_rag.chat.history import History
+from meta_agent_rag.chat.store import Stored
 from meta_agent_rag.errors import AuthenticationError, InputError, RefusedError, SettingsError, UnknownNameError
 from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.prompts.tokens import estimate_tokens

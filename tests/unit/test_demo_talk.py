@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from meta_agent_rag.agent.engine import Step
-from meta_agent_rag.conversation.history import History
-from meta_agent_rag.conversation.socratic.coach import CoachReply
-from meta_agent_rag.conversation.socratic.mode import Socratic
-from meta_agent_rag.conversation.turn import Conversation
+from meta_agent_rag.chat.coach.coach import CoachReply
+from meta_agent_rag.chat.coach.mode import Socratic
+from meta_agent_rag.chat.conversation import Conversation
+from meta_agent_rag.chat.history import History
 from meta_agent_rag.demo.conversations.coach_html import beside, celebration, measured, rules
 from meta_agent_rag.demo.conversations.html import reading, sources, taken
 from meta_agent_rag.demo.conversations.moments import Moment, moments, stoppable_moments

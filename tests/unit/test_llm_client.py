@@ -13,7 +13,15 @@ import pytest
 from pydantic import Field
 
 from meta_agent_rag.agent.prompting.replies import ShortAnswerReply
-from meta_agent_rag.errors import DeadlineError, RefusedError, StorageError, StructuredOutputError, UnknownNameError
+from meta_agent_rag.errors import (
+    DeadlineError,
+    LostConnectionError,
+    ModelError,
+    RefusedError,
+    StorageError,
+    StructuredOutputError,
+    UnknownNameError,
+)
 from meta_agent_rag.llm.budget import Budget, unsettled
 from meta_agent_rag.llm.chat import Connections
 from meta_agent_rag.llm.client import LanguageModel

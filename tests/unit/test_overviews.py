@@ -13,22 +13,22 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from meta_agent_rag.asking import compare, summarise
+from meta_agent_rag.chat.session import open_chat
+from meta_agent_rag.chat.summaries.comparison import compared, estimated
+from meta_agent_rag.chat.summaries.estimate import Estimate
+from meta_agent_rag.chat.summaries.overview import prepared
+from meta_agent_rag.chat.summaries.sections import divided
+from meta_agent_rag.chat.summaries.writing import comparison_text, summary_text
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.cli.shared.screen import Screen
 from meta_agent_rag.cli.shell.commands import run_command
 from meta_agent_rag.cli.shell.documents import as_command, run_understood
 from meta_agent_rag.cli.shell.state import Shell
-from meta_agent_rag.conversation.study import open_study
 from meta_agent_rag.errors import AuthenticationError, InputError, RefusedError
 from meta_agent_rag.llm.client import utc_now
 from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.llm.pricing import max_cost, priced_model
-from meta_agent_rag.overviews.comparison import compared, estimated
-from meta_agent_rag.overviews.estimate import Estimate
-from meta_agent_rag.overviews.overview import prepared
-from meta_agent_rag.overviews.sections import divided
-from meta_agent_rag.overviews.writing import comparison_text, summary_text
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
 from meta_agent_rag.retrieval.corpus.corpus import open_catalogue
 from meta_agent_rag.retrieval.passage import Passage
@@ -261,7 +261,7 @@ async def test_the_chat_summarises_and_remembers_but_not_in_coach_mode(
 ) -> None:
     settings = over(folder, "CLAIM_CHECK=rules")
     model = ScriptedModel({"overview": section_reply})
-    async with open_study(settings, corpus="coast", session="whole", model=model) as study:
+    async with open_chat(settings, corpus="coast", session="whole", model=model) as study:
         shell = Shell(study=study, settings=settings, load=lambda **_: settings, screen=Screen())
         await run_command(shell, "/summarise @tides")
         await run_command(shell, "/compare tides winds")
@@ -289,7 +289,7 @@ async def test_a_paid_summary_of_several_documents_understood_from_words_asks_fi
         questions.append(question)
         return False
 
-    async with open_study(settings, corpus="coast", session="asked", model=model) as study:
+    async with open_chat(settings, corpus="coast", session="asked", model=model) as study:
         shell = Shell(study=study, settings=settings, load=lambda **_: settings, screen=Screen(), confirmed=declined)
         command = as_command("Give me an overview of all documents")
         assert command == "/summarise all"

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from meta_agent_rag import setting_faults
 from meta_agent_rag import settings as settings_module
 from meta_agent_rag.cli.shared import choices
 from meta_agent_rag.cli.shared.env_example import env_example
@@ -151,7 +150,7 @@ def test_an_unknown_name_is_reported_without_its_value() -> None:
 def test_a_misspelt_line_is_reported_once_without_its_value(
     name: str, meant: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    setting_faults._warn.cache_clear()
+    settings_module._warn_once.cache_clear()
     dotenv(f"{name}={SECRET}\n")
     Settings.load()
     Settings.load()
@@ -170,7 +169,7 @@ def test_a_misspelt_line_is_reported_once_without_its_value(
     ],
 )
 def test_names_of_other_software_are_ignored(text: str, caplog: pytest.LogCaptureFixture) -> None:
-    setting_faults._warn.cache_clear()
+    settings_module._warn_once.cache_clear()
     dotenv(text)
     Settings.load()
     assert not caplog.records
@@ -196,29 +195,6 @@ def test_stage_tiers_are_parsed(text: str, tiers: dict[str, str]) -> None:
 def test_an_unknown_tier_is_rejected() -> None:
     with pytest.raises(SettingsError, match=r"^The setting STAGE_TIERS cannot be 'gold': .*'flash' or 'pro'\.$"):
         Settings.load(["STAGE_TIERS=evaluate=gold"])
-
-
-@pytest.mark.parametrize("source", ["--set", "environment", ".env"])
-def test_a_former_name_is_read_and_reported(
-    source: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    setting_faults.todays_name.cache_clear()
-    setting_faults._warn.cache_clear()
-    name = "METACOGNITIVE_CONVERGENCE_THRESHOLD"
-    if source == "environment":
-        monkeypatch.setenv(name, "0.7")
-    elif source == ".env":
-        dotenv(f"{name}=0.7\n")
-    for _ in range(2):
-        settings = Settings.load([f"{name}=0.7"] if source == "--set" else [])
-        assert settings.convergence_threshold == 0.7
-    (said,) = [record.getMessage() for record in caplog.records]
-    assert said == f"The setting {name} is now called CONVERGENCE_THRESHOLD; its value is used."
-    assert Settings.load(["CONVERGENCE_THRESHOLD=0.6"]).convergence_threshold == 0.6, (
-        "the current name takes precedence"
-    )
-    with pytest.raises(SettingsError, match="The setting CONVERGENCE_THRESHOLD cannot be '7'"):
-        Settings.load([f"{name}=7"])
 
 
 def test_settings_are_frozen() -> None:

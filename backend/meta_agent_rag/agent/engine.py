@@ -1,6 +1,5 @@
 """Runs the graph over questions: the single entry point for benchmark, commands, chat, service and demo."""
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -20,7 +19,7 @@ from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.hybrid import Retriever
 from ..retrieval.passage import Found, Passage
-from ..retrieval.screening.guardrails import Dropped, screen
+from ..retrieval.screening import Dropped, screen
 from ..retrieval.supplied import SuppliedRetriever
 from ..settings import Settings
 from ..telemetry import Value
@@ -133,8 +132,6 @@ class Engine:
         if task.evidence is not None:
             evidence = _passages(task.evidence)
             task = replace(task, evidence=evidence)
-            if task.grounded:
-                await asyncio.to_thread(_without_orders, evidence)  # cached; slow for long texts
         state, context = self.begin(task)
         with telemetry.span(f"{_RUN} {task.method}", self._about(task)) as span:
             final = await self._run(state, context, on_step)
@@ -156,7 +153,7 @@ class Engine:
                 "There is nothing to answer from; give evidence or a retriever, or evidence=() for memory alone."
             )
         dropped: tuple[Dropped, ...] = ()
-        if evidence is not None and task.grounded:
+        if evidence is not None and task.grounded and self.settings.screening:
             evidence, dropped = _without_orders(evidence)
         if evidence is not None and retriever is None and self.narrows(evidence):
             retriever, evidence = SuppliedRetriever(passages=tuple(evidence), encoder=self.monitor_encoder), None

@@ -6,7 +6,7 @@ from langgraph.runtime import Runtime
 
 from ..retrieval.hybrid import Retrieval, Retriever
 from ..retrieval.passage import Found, Passage
-from ..retrieval.screening.guardrails import screen
+from ..retrieval.screening import screen
 from .context import Context
 from .state import State, Update
 

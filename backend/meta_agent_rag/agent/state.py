@@ -9,7 +9,7 @@ from pydantic import AliasChoices, Field
 from typing_extensions import TypedDict  # required by pydantic before Python 3.12
 
 from ..retrieval.passage import Found
-from ..retrieval.screening.guardrails import Dropped
+from ..retrieval.screening import Dropped
 from .derivation import Derivation, Planned
 from .routes import DRAFT, RouteAnswer, Vote
 

@@ -17,7 +17,6 @@ _COMMANDS = {
     "socratic": "Measure the coach's hooks on the sample course.",
     "grounded": "Measure what the checks on grounded answers withhold and let through.",
     "speed": "Measure the package itself.",
-    "injection": "Train and measure the detection of instructions hidden in passages.",
 }
 
 

@@ -33,7 +33,7 @@ def register(app: typer.Typer) -> None:
 @reporting
 def list_(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
     """List all conversations, the latest first: corpus, questions, when it was last saved."""
-    from ..conversation.sessions import open_sessions
+    from ..chat.store import open_sessions
 
     async def listed() -> tuple[list[dict[str, object]], set[str]]:
         async with open_sessions(settings_of(set_).marag_data_dir) as sessions:
@@ -61,7 +61,7 @@ def rename(
     debug: Debug = False,
 ) -> None:
     """Rename a conversation."""
-    from ..conversation.sessions import open_sessions
+    from ..chat.store import open_sessions
 
     async def renamed() -> None:
         async with open_sessions(settings_of(set_).marag_data_dir) as sessions:
@@ -79,7 +79,7 @@ def delete(
     debug: Debug = False,
 ) -> None:
     """Delete a conversation and its transcript."""
-    from ..conversation.sessions import open_sessions, unknown_session
+    from ..chat.store import open_sessions, unknown_session
 
     data_dir = settings_of(set_).marag_data_dir
 

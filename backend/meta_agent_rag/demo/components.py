@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..conversation.history import History
+from ..chat.history import History
 from ..errors import InputError
 from .conversations.moments import Moment
 from .conversations.trail import Message

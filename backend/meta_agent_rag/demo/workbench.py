@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..agent.engine import Engine, open_engine
-from ..conversation.own_files import check_files
+from ..chat.own_files import check_files
 from ..datasets import Question, discover
 from ..errors import SettingsError, UnknownNameError
 from ..llm.budget import Budget
@@ -28,8 +28,7 @@ from ..retrieval.corpus.corpus import list_corpora
 from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.hybrid import Retriever
 from ..retrieval.opening import open_encoder, open_retriever
-from ..setting_roles import ModelRoles
-from ..settings import Settings
+from ..settings import ModelRoles, Settings
 from .questions import QuestionSet, hub_questions, read_questions, sample_questions
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +17,8 @@ from ..retrieval.corpus.corpus import read_documents
 from ..retrieval.corpus.editing import CorpusEditor, edit_corpus
 from ..retrieval.corpus.folder import corpus_folder
 from ..retrieval.corpus.sample import SAMPLE
+from ..retrieval.passage import Passage
+from ..retrieval.screening import left_out
 from ..settings import Settings
 from .child import Job
 from .chunkers import ChunkingOptions, prepared
@@ -300,9 +302,12 @@ class _Ingestion:
         return FileOutcome(
             source=step.file.source,
             status=step.status,
-            reason="; ".join(reading.notes) or None,
+            reason="; ".join(filter(None, (*reading.notes, await self._left_out(reading.passages)))) or None,
             passages=len(reading.passages),
         )
+
+    async def _left_out(self, passages: Collection[Passage]) -> str | None:
+        return await asyncio.to_thread(left_out, passages) if self._settings.screening else None
 
 
 def _is_read_by_rows(path: Path) -> bool:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Protocol, get_args
 
-from ..setting_types import Tier
-from ..settings import Settings
+from ..settings import Settings, Tier
 from .chat import Connection
 from .ledger import LedgerRow
 from .messages import Message, Reply, Request, Sampling

@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, get_args
 
 from ..errors import InputError
-from ..setting_roles import EndpointRow, ModelRoles
-from ..setting_types import Tier
-from ..settings import Settings
+from ..settings import EndpointRow, ModelRoles, Settings, Tier
 from .budget import Budget
 from .cache import ResponseCache
 from .chat import Connections

@@ -13,7 +13,7 @@ from .fusion import best_of, blend, blended_score, reciprocal_rank_fusion
 from .links import expand_links
 from .passage import Found
 from .reranker import Reranker
-from .screening.guardrails import Dropped, screen
+from .screening import Dropped, screen
 from .vectors import FloatVector
 
 MOST_LISTED = 10_000
@@ -52,7 +52,8 @@ class HybridRetriever:
 
     With `on_fault`, a search survives the failure or the timeout (`side_seconds`) of one index: it is
     answered by the other one, and `on_fault` receives the side (`dense`, `lexical`) and its error. `telemetry_content`
-    includes the queries in spans. With `documents`, only passages of the documents with these ids are found.
+    includes the queries in spans. With `documents`, only passages of the documents with these ids are found. With
+    `screening`, passages that read like orders to a model are dropped.
     """
 
     corpus: Corpus
@@ -67,6 +68,7 @@ class HybridRetriever:
     on_fault: Callable[[str, Exception], None] | None = None
     telemetry_content: bool = False
     documents: frozenset[str] = frozenset()
+    screening: bool = True
 
     def limited_to(self, documents: frozenset[str]) -> "HybridRetriever":
         """This retriever, over the documents with these ids alone."""
@@ -95,7 +97,8 @@ class HybridRetriever:
         )
         ranked = rankings[0] if len(rankings) == 1 else best_of(rankings, self.rrf_k)
         fresh = [found for found in ranked if found.passage.id not in exclude]
-        kept, dropped = _best_clean(fresh, k, self.blend_floor if self.fusion == "blend" else None)
+        floor = self.blend_floor if self.fusion == "blend" else None
+        kept, dropped = _best_clean(fresh, k, floor, drop=self.screening)
         return Retrieval(found=kept, dropped=dropped, pool_ids=tuple(found.passage.id for found in ranked))
 
     async def candidates(self, query: str, vector: FloatVector, among: frozenset[str] | None = None) -> list[Found]:
@@ -156,8 +159,10 @@ def confidence(found: Found) -> float:
     return blended_score(found.dense, found.lexical)
 
 
-def _best_clean(ranked: Sequence[Found], k: int, floor: float | None) -> tuple[tuple[Found, ...], tuple[Dropped, ...]]:
-    """The first k that pass the guardrails and the floor, and those that failed; later ones move up."""
+def _best_clean(
+    ranked: Sequence[Found], k: int, floor: float | None, *, drop: bool
+) -> tuple[tuple[Found, ...], tuple[Dropped, ...]]:
+    """The first k that pass the screening and the floor, and those that failed; later ones move up."""
     relevant = {found.passage.id for found in ranked if floor is None or confidence(found) >= floor}
     kept: list[Found] = []
     dropped: list[Dropped] = []
@@ -169,7 +174,7 @@ def _best_clean(ranked: Sequence[Found], k: int, floor: float | None) -> tuple[t
                 reason = f"unable to find relevant content: {confidence(found):.2f} is below the floor of {floor:.2f}"
                 dropped.append(Dropped(passage_id=found.passage.id, reason=reason, doc_id=found.passage.doc_id))
             continue
-        screened = screen([found], drop=True)
+        screened = screen([found], drop=drop)
         kept.extend(screened.kept)
         dropped.extend(screened.dropped)
     return tuple(kept), tuple(dropped)

@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from .hybrid import Retrieval, Retriever
 from .passage import Found
-from .screening.guardrails import Dropped
+from .screening import Dropped
 
 _WIDER = (4, 12)
 """The factor by which more passages than wanted are searched, first and, if too few remain, once more."""

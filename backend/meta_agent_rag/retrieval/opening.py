@@ -74,6 +74,7 @@ async def open_retriever(
             rrf_k=settings.rrf_k,
             fusion=settings.fusion,
             blend_floor=settings.blend_floor,
+            screening=settings.screening,
             links=settings.links,
             reranker=await asyncio.to_thread(load_reranker, settings),
             telemetry_content=settings.telemetry_content,

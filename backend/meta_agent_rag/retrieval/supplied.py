@@ -12,7 +12,7 @@ from .fusion import best_of
 from .hybrid import Retrieval
 from .links import Link, Neighbourhood, ranked
 from .passage import Found, Passage
-from .screening.guardrails import screen
+from .screening import screen
 from .vectors import FloatVector
 
 _RRF_K = 60

@@ -13,9 +13,9 @@ from ..agent.context import Task
 from ..agent.derivation.values import as_quantity, same_value
 from ..agent.engine import Engine, open_engine
 from ..agent.grounded import Checks
-from ..conversation.intent import read_intent
-from ..conversation.memories import Limits
-from ..conversation.own_files import check_files
+from ..chat.intent import read_intent
+from ..chat.memories import Limits
+from ..chat.own_files import check_files
 from ..errors import RequestError
 from ..grounding.claims import claims
 from ..grounding.support.rules import supports
@@ -28,7 +28,6 @@ from ..retrieval.batching import AsyncEncoder
 from ..retrieval.hybrid import Retriever
 from ..retrieval.opening import open_encoder, open_retriever
 from ..retrieval.passage import Found, Passage
-from ..retrieval.screening.guardrails import injections
 from ..settings import Settings
 from .access.keys import Keys, open_keys
 from .access.limits import ConcurrencyLimit, RateLimits, open_limits
@@ -187,7 +186,6 @@ async def _warmed(engine: Engine) -> None:
     await engine.model.warm()
     await engine.monitor_encoder.queries(["Is everything there?"])
     await engine.run(Task(question="Is everything there?", evidence=(), grounded=True, method="service"))
-    await asyncio.to_thread(injections, "Is everything there?")
     await asyncio.to_thread(read_intent, "Is everything there?")
     await asyncio.to_thread(_compared)
 

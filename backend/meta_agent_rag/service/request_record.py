@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from ..agent.grounded import GroundedAnswer
-    from ..conversation.intent import Intent
-    from ..conversation.socratic.coach import CoachReply
+    from ..chat.coach.coach import CoachReply
+    from ..chat.intent import Intent
+    from ..chat.summaries.overview import Summary, Work
     from ..llm.ledger import LedgerRow
     from ..llm.messages import Reply, Request
-    from ..overviews.overview import Summary, Work
-    from ..retrieval.screening.guardrails import Dropped
+    from ..retrieval.screening import Dropped
 
 SummaryStopReason: TypeAlias = Literal["dry_run", "complete", "incomplete", "deadline"]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
 from ..agent.state import StopReason
-from ..conversation.intent import Intent
-from ..conversation.socratic.coach import Outcome
+from ..chat.coach.coach import Outcome
+from ..chat.intent import Intent
 from ..grounding.styles import discover_styles
 from ..wording import SESSION_PATTERN
 

@@ -13,9 +13,9 @@ from ..shared.managing import confirm
 from ..shared.rounds import spending
 
 if TYPE_CHECKING:
+    from ...chat.summaries.estimate import Estimate
+    from ...chat.summaries.overview import OnSection
     from ...llm.ledger import Totals
-    from ...overviews.estimate import Estimate
-    from ...overviews.overview import OnSection
 
 Corpus = Annotated[str, typer.Option("--corpus", metavar="NAME", help="The corpus.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation before calls that cost money.")]
@@ -40,7 +40,7 @@ def summarise(
 ) -> None:
     """Summarise whole documents with one call per section; every point cites the sentence that supports it."""
     from ...asking import summarise as summary_of
-    from ...overviews.writing import summary_text
+    from ...chat.summaries.writing import summary_text
 
     require("grounding", "`marag summarise`")
     summary = run(
@@ -67,7 +67,7 @@ def compare(
 ) -> None:
     """Compare two documents: what both cover, point by point, and what only one covers."""
     from ...asking import compare as comparison_of
-    from ...overviews.writing import comparison_text
+    from ...chat.summaries.writing import comparison_text
 
     require("grounding", "`marag compare`")
     comparison = run(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...agent.routes.route import discover_routes
-from ...conversation.memories import discover_memories
+from ...chat.memories import discover_memories
 from ...discovery import Named
 from ...grounding.styles import discover_styles
 from ...ingestion.chunkers import discover_chunkers

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ...llm.ledger import Totals
     from ...llm.providers import Choice
     from ...retrieval.passage import Passage
-    from ...retrieval.screening.guardrails import Dropped
+    from ...retrieval.screening import Dropped
 
 
 def show_round(screen: Any, round_: "Round", *, chosen: bool) -> None:

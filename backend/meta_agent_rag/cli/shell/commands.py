@@ -7,8 +7,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeAlias
 
-from ...conversation.study import notice, topic_notice
-from ...conversation.transcript import as_markdown, coaching_lines, source_lines
+from ...chat.session import notice, topic_notice
+from ...chat.transcript import as_markdown, coaching_lines, source_lines
 from ...errors import InputError
 from ...wording import counted
 from ..shared.command import plain
@@ -199,7 +199,7 @@ async def _topic(shell: Shell, argument: str) -> NextAction:
 
 
 def _levels() -> tuple[str, ...]:
-    from ...conversation.socratic.levels import levels
+    from ...chat.coach.levels import levels
 
     return tuple(map(str, levels()))
 
@@ -232,7 +232,7 @@ def provider_changes(shell: Shell, name: str) -> dict[str, object]:
     another one, and its key is not sent there.
     """
     from ...llm.providers import COMPATIBLE, choose_provider
-    from ...setting_roles import ModelRoles
+    from ...settings import ModelRoles
 
     own = shell.load()
     changes = {"llm_base_url": None, "flash_model": None, "pro_model": None, "model_roles": ModelRoles()}

@@ -4,17 +4,17 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from ...conversation.answers import reply_phrase
-from ...conversation.documents import document_lines
-from ...conversation.intent import read_intent
-from ...conversation.study import Study
+from ...chat.answers import reply_phrase
+from ...chat.documents import document_lines
+from ...chat.intent import read_intent
+from ...chat.session import ChatSession
 from ...errors import InputError
 from ...retrieval.corpus.naming import mentions, without_mentions
 from ...text.names import words
 from .state import NextAction, Shell
 
 if TYPE_CHECKING:
-    from ...overviews.overview import Work
+    from ...chat.summaries.overview import Work
 
 _COMPARE = re.compile(r"(please )?compare( the)?( documents?| files?)?( (and|with|to))?( the)?( documents?| files?)?")
 
@@ -57,8 +57,8 @@ async def summarise(shell: Shell, argument: str) -> NextAction:
 
 
 async def _summarised(shell: Shell, argument: str, *, asks: bool) -> NextAction:
-    from ...overviews.overview import prepared
-    from ...overviews.writing import summary_text
+    from ...chat.summaries.overview import prepared
+    from ...chat.summaries.writing import summary_text
 
     study = _open_to_all(shell)
     work = await prepared(study.conversation.model, study.library, _names(argument))
@@ -75,9 +75,9 @@ async def _summarised(shell: Shell, argument: str, *, asks: bool) -> NextAction:
 
 async def compare(shell: Shell, argument: str) -> NextAction:
     """`/compare`."""
-    from ...overviews.comparison import compared, estimated
-    from ...overviews.overview import prepared
-    from ...overviews.writing import comparison_text
+    from ...chat.summaries.comparison import compared, estimated
+    from ...chat.summaries.overview import prepared
+    from ...chat.summaries.writing import comparison_text
 
     study = _open_to_all(shell)
     names = _names(argument)
@@ -91,7 +91,7 @@ async def compare(shell: Shell, argument: str) -> NextAction:
     return None
 
 
-def _open_to_all(shell: Shell) -> Study:
+def _open_to_all(shell: Shell) -> ChatSession:
     if shell.study.socratic.mode == "coach":
         raise InputError("The coach does not summarise or compare; write /mode plain first.")
     return shell.study

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from io import TextIOWrapper
 from typing import Any, TypeVar
 
-from ...conversation.answers import reply_phrase
-from ...conversation.companion import GroundedReply
-from ...conversation.own_files import files_of
-from ...conversation.socratic.coach import CoachReply
-from ...conversation.study import Study, notice, open_study
-from ...conversation.transcript import in_short
+from ...chat.answerer import GroundedReply
+from ...chat.answers import reply_phrase
+from ...chat.coach.coach import CoachReply
+from ...chat.own_files import files_of
+from ...chat.session import ChatSession, notice, open_chat
+from ...chat.transcript import in_short
 from ...errors import MetaRagError
 from ...exporting import exporting
 from ...grounding.confidence import Confidence
@@ -73,8 +73,8 @@ async def converse(
 
 def _opened(
     settings: Settings, screen: Screen, corpus: str | None, session: str | None
-) -> AbstractAsyncContextManager[Study]:
-    return open_study(settings, corpus=corpus, session=session, on_step=screen.stage, on_text=screen.writing)
+) -> AbstractAsyncContextManager[ChatSession]:
+    return open_chat(settings, corpus=corpus, session=session, on_step=screen.stage, on_text=screen.writing)
 
 
 @dataclass(kw_only=True)
@@ -126,7 +126,7 @@ class _Talk:
         shell.settings, shell.changes = settings, changes
         shell.screen.line(wish.said or models_of(shell))
 
-    def _again(self, settings: Settings) -> AbstractAsyncContextManager[Study]:
+    def _again(self, settings: Settings) -> AbstractAsyncContextManager[ChatSession]:
         study = self.shell.study
         return _opened(settings, self.shell.screen, study.corpus, study.name)
 
@@ -202,7 +202,7 @@ def _greeting(shell: Shell) -> str:
     return f"{about} {models_of(shell)} /help lists the commands."
 
 
-def _remembered(study: Study) -> str:
+def _remembered(study: ChatSession) -> str:
     """The number of questions so far, and how many of them the memory still holds."""
     history = study.history
     if not history.turns:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from ...agent.grounded import GroundedAnswer
-from ...conversation.socratic.coach import CoachReply
-from ...conversation.study import Study
+from ...chat.coach.coach import CoachReply
+from ...chat.session import ChatSession
 from ...llm.ledger import LedgerRow, Totals, total
 from ...settings import Settings
 from ..shared.screen import Screen
@@ -29,7 +29,7 @@ class Shell:
     `None` if nobody can be asked.
     """
 
-    study: Study
+    study: ChatSession
     settings: Settings
     load: Load
     screen: Screen
@@ -42,7 +42,7 @@ class Shell:
     def __post_init__(self) -> None:
         self.take(self.study)
 
-    def take(self, study: Study) -> None:
+    def take(self, study: ChatSession) -> None:
         """Continue with a reopened study."""
         self.study = study
         study.conversation.model.ledger.listeners.append(self.rows.append)

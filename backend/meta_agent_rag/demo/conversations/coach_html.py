@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from html import escape
 from uuid import uuid4
 
-from ...conversation.answers import reply_phrase
-from ...conversation.history import HINT
-from ...conversation.socratic.coach import CoachReply, Outcome
-from ...conversation.socratic.levels import levels
-from ...conversation.socratic.mode import Socratic
-from ...conversation.socratic.wording import length
-from ...conversation.turn import Turn
+from ...chat.answers import reply_phrase
+from ...chat.coach.coach import CoachReply, Outcome
+from ...chat.coach.levels import levels
+from ...chat.coach.mode import Socratic
+from ...chat.coach.wording import length
+from ...chat.conversation import Turn
+from ...chat.history import HINT
 from ..runs.html import quiet
 from .html import meter, sources
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import PurePath
 
-from ...conversation.companion import GroundedReply
-from ...conversation.study import plain_citation
-from ...conversation.transcript import source_lines
-from ...conversation.turn import Turn
+from ...chat.answerer import GroundedReply
+from ...chat.conversation import Turn
+from ...chat.session import plain_citation
+from ...chat.transcript import source_lines
 from ...ingestion.report import FileOutcome, IngestProgress, IngestReport
 from ...wording import counted
 from ..runs.html import quiet

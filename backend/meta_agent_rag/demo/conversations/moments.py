@@ -8,8 +8,8 @@ from typing import Protocol
 from uuid import uuid4
 
 from ...agent.engine import Step
-from ...conversation.history import History
-from ...conversation.turn import Conversation, Turn
+from ...chat.conversation import Conversation, Turn
+from ...chat.history import History
 from ...errors import MetaRagError
 from ..loop.walk import unexpected
 from ..streams import Finished, Streams, StreamStopped, watched

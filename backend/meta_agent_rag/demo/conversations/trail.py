@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 
 from ...agent.engine import Step
 from ...agent.state import Round
-from ...conversation.companion import GroundedReply
-from ...conversation.socratic.coach import CoachReply
-from ...conversation.turn import Turn
+from ...chat.answerer import GroundedReply
+from ...chat.coach.coach import CoachReply
+from ...chat.conversation import Turn
 from ...wording import counted
 
 Message: TypeAlias = dict[str, Any]

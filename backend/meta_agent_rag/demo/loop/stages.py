@@ -6,7 +6,7 @@ from html import escape
 from ...agent.state import NO_DEFICIT, Diagnosis, Draft, Packing, RepairPlan, Round
 from ...grounding.quotes import is_verbatim
 from ...retrieval.passage import Found
-from ...retrieval.screening.guardrails import Dropped
+from ...retrieval.screening import Dropped
 from ...settings import Settings
 from ...wording import counted
 from ..marking import difference, with_citations, with_quotes

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...agent.engine import Step
 from ...agent.grounded import Checks
-from ...conversation.companion import Companion
-from ...conversation.history import History
-from ...conversation.turn import Conversation
+from ...chat.answerer import GroundedAnswerer
+from ...chat.conversation import Conversation
+from ...chat.history import History
 from ...errors import MetaRagError
 from ...ingestion.parsers import known_suffixes
 from ..components import OwnDocuments, TalkParts, Updates, page, uploaded_files
@@ -189,7 +189,7 @@ class _Talker:
         own = self.private if self.corpus == CORPUS else None
         retriever = own or await self.workbench.retriever(self.corpus)
         checks = Checks.of(engine.settings, self.corpus)
-        companion = Companion(engine=engine, retriever=retriever, checks=checks, on_step=tell)
+        companion = GroundedAnswerer(engine=engine, retriever=retriever, checks=checks, on_step=tell)
         return Conversation.open(engine.model, companion, history)
 
 

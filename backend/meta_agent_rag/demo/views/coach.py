@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ...agent.engine import Step
 from ...agent.grounded import Checks
-from ...conversation.companion import Companion
-from ...conversation.history import History
-from ...conversation.own_files import files_of
-from ...conversation.socratic.coach import Coach
-from ...conversation.socratic.hook import Scope
-from ...conversation.socratic.levels import levels
-from ...conversation.socratic.meanings import Meanings
-from ...conversation.socratic.mode import Mode, Socratic
-from ...conversation.study import open_scope
-from ...conversation.turn import Conversation
+from ...chat.answerer import GroundedAnswerer
+from ...chat.coach.coach import Coach
+from ...chat.coach.hook import Scope
+from ...chat.coach.levels import levels
+from ...chat.coach.meanings import Meanings
+from ...chat.coach.mode import Mode, Socratic
+from ...chat.conversation import Conversation
+from ...chat.history import History
+from ...chat.own_files import files_of
+from ...chat.session import open_scope
 from ...retrieval.hybrid import Retriever
 from ...shipped import shipped
 from ..components import OwnDocuments, TalkParts, Updates, page
@@ -150,7 +150,7 @@ class _Talker:
         """See `Opening`."""
         engine = await self.workbench.engine(self.visitor)
         retriever = await self._retriever()
-        companion = Companion(
+        companion = GroundedAnswerer(
             engine=engine, retriever=retriever, checks=Checks.of(engine.settings, self.corpus), on_step=tell
         )
         coach = Coach(

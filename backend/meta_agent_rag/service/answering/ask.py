@@ -10,13 +10,13 @@ from typing import Any
 from ...agent.context import Task
 from ...agent.engine import Engine, OnStep
 from ...agent.grounded import Checks, GroundedAnswer, checked
-from ...conversation.answers import answer_about_documents, answer_without_documents, answered_before_the_coach
-from ...conversation.history import HINT, History, conversation
-from ...conversation.intent import read_intent
-from ...conversation.memory import bounded
-from ...conversation.own_files import files_of
-from ...conversation.rewriter import rewritten
-from ...conversation.socratic.coach import CoachReply
+from ...chat.answers import answer_about_documents, answer_without_documents, answered_before_the_coach
+from ...chat.coach.coach import CoachReply
+from ...chat.history import HINT, History, conversation
+from ...chat.intent import read_intent
+from ...chat.memory import bounded
+from ...chat.own_files import files_of
+from ...chat.rewriter import rewritten
 from ...errors import InputError, RequestError, UnknownNameError
 from ...grounding.styles import chosen
 from ...ingestion.chunkers.characters import spans

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ...agent.engine import Engine
-from ...conversation.history import History
-from ...conversation.socratic.coach import Coach, CoachReply
-from ...conversation.socratic.meanings import Meanings
-from ...conversation.socratic.mode import Socratic
-from ...conversation.socratic.topics import subject_of, topic_named
-from ...conversation.study import open_scope
+from ...chat.coach.coach import Coach, CoachReply
+from ...chat.coach.meanings import Meanings
+from ...chat.coach.mode import Socratic
+from ...chat.coach.topics import subject_of, topic_named
+from ...chat.history import History
+from ...chat.session import open_scope
 from ...retrieval.hybrid import HybridRetriever, Retriever
 from ..request_record import RequestRecord
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from ...conversation.history import History
-from ...conversation.memories import Limits
-from ...conversation.memory import bounded
-from ...conversation.sessions import Sessions, Stored, open_sessions
+from ...chat.history import History
+from ...chat.memories import Limits
+from ...chat.memory import bounded
+from ...chat.store import Sessions, Stored, open_sessions
 
 _FOLDER = "service"
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from ...conversation.history import HINT
-from ...conversation.socratic.coach import CoachReply
+from ...chat.coach.coach import CoachReply
+from ...chat.history import HINT
 from ...grounding.claims import Claim
 from ...grounding.support.verdict import Support
 from ...llm.ledger import total

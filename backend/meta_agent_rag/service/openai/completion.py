@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
-from ...conversation.history import History
+from ...chat.history import History
 from ...errors import RequestError
 from ...llm.ledger import total
 from ...retrieval.corpus.catalogue import DocumentRecord

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 
+from ...chat.summaries.overview import EVERY, Overview, SectionPoints, Work, prepared
+from ...chat.summaries.writing import summary_text
 from ...errors import InputError, ModelError, RequestError, TooManyCallsError
 from ...llm.ledger import total
-from ...overviews.overview import EVERY, Overview, SectionPoints, Work, prepared
-from ...overviews.writing import summary_text
 from ...retrieval.hybrid import HybridRetriever
 from ..answering.ask import recorded, served
 from ..answering.deadline import within

@@ -1,0 +1,304 @@
+"""Stores conversations by name, one row each in an SQLite table that several processes may share."""
+
+import asyncio
+import json
+import logging
+import re
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from ..errors import DataFileError, InputError, StorageError
+from ..text.normalise import encodable
+from ..wording import counted, first_fault
+from .coach.mode import PLAIN, Socratic
+from .history import History
+
+Result = TypeVar("Result")
+_LOG = logging.getLogger(__name__)
+_FILE = "sessions.sqlite"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,71}")
+"""As long as `default-` and the longest name of a corpus."""
+_TABLE = "CREATE TABLE IF NOT EXISTS sessions (name TEXT PRIMARY KEY, saved TEXT NOT NULL, stored TEXT NOT NULL)"
+_TRANSCRIPT = (
+    "CREATE TABLE IF NOT EXISTS spoken (name TEXT NOT NULL, place INTEGER NOT NULL, turn INTEGER NOT NULL, "
+    "mode TEXT NOT NULL, question TEXT NOT NULL, answer TEXT NOT NULL, sources TEXT NOT NULL, "
+    "PRIMARY KEY (name, place)) WITHOUT ROWID"
+)
+_BUSY_SECONDS = 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """A stored conversation; `sources` are the citations of the last answer as plain values."""
+
+    corpus: str
+    history: History
+    sources: tuple[dict[str, Any], ...] = ()
+    socratic: Socratic = PLAIN
+
+    def as_json(self) -> str:
+        """The JSON that `from_json` reads; a lone surrogate, which SQLite cannot store, becomes `?`."""
+        return encodable(json.dumps(asdict(self), ensure_ascii=False))
+
+    @classmethod
+    def from_json(cls, text: str) -> "Stored":
+        """Read a stored conversation; unknown fields are ignored. Raises `DataFileError`."""
+        try:
+            return _STORED.validate_json(text, strict=True)
+        except (ValidationError, InputError) as error:
+            fault = first_fault(error) if isinstance(error, ValidationError) else str(error)
+            raise DataFileError(f"A stored conversation is damaged ({fault}); start a new session.") from None
+
+
+_STORED = TypeAdapter(Stored)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """A message and its answer as shown, with the cited places, one per line.
+
+    `turn` is 0 for one that is not remembered, such as small talk. `mode` is as in `Exchange`.
+    """
+
+    question: str
+    answer: str
+    sources: tuple[str, ...] = ()
+    turn: int = 0
+    mode: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listed:
+    """A conversation in a listing: when it was last saved (UTC), its corpus and its number of questions."""
+
+    name: str
+    saved: datetime
+    corpus: str
+    turns: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sessions:
+    """The conversations of a data folder; open them with `open_sessions`. Each method raises `StorageError`."""
+
+    path: Path
+
+    async def load(self, name: str) -> Stored | None:
+        """The conversation with that name, or `None`. Raises `InputError` for an invalid name, and `DataFileError`."""
+        _check(name)
+        return await self._run(lambda connection: _load(connection, name))
+
+    async def save(self, name: str, stored: Stored) -> None:
+        """Store a conversation, replacing one of the same name."""
+        _check(name)
+        await self._run(lambda connection: _save(connection, name, stored))
+
+    async def change(
+        self,
+        name: str,
+        change: Callable[[Stored | None], Stored],
+        said: Said | None = None,
+        *,
+        remembered: bool = True,
+    ) -> tuple[Stored | None, Stored]:
+        """Replace a conversation with the result of `change`, in one transaction; returns both.
+
+        `said` is added to the transcript, as the latest turn unless it is not remembered. Raises the same errors as
+        `load`.
+        """
+        _check(name)
+
+        def changed(connection: sqlite3.Connection) -> tuple[Stored | None, Stored]:
+            connection.execute("BEGIN IMMEDIATE")
+            before = _load(connection, name)
+            after = change(before)
+            _save(connection, name, after)
+            if said is not None:
+                _write_down(connection, name, replace(said, turn=after.history.turns) if remembered else said)
+            return before, after
+
+        return await self._run(changed)
+
+    async def take_back(self, name: str, latest: Stored, before: Stored) -> None:
+        """Undo a change, with its part of the transcript, unless the conversation has been continued since."""
+
+        def taken(connection: sqlite3.Connection) -> None:
+            undo = "UPDATE sessions SET stored = ? WHERE name = ? AND stored = ?"
+            if connection.execute(undo, (before.as_json(), name, latest.as_json())).rowcount:
+                forget = "DELETE FROM spoken WHERE name = ? AND place = (SELECT max(place) FROM spoken WHERE name = ?)"
+                connection.execute(forget, (name, name))
+
+        await self._run(taken)
+
+    async def names(self) -> list[str]:
+        """The names of all conversations, sorted."""
+        return await self._select("SELECT name FROM sessions ORDER BY name")
+
+    async def unused_since(self, moment: datetime) -> list[str]:
+        """The names of conversations last saved before a moment."""
+        return await self._select("SELECT name FROM sessions WHERE saved < ?", moment.astimezone(UTC).isoformat())
+
+    async def listed(self) -> list[Listed]:
+        """All readable conversations, the latest first."""
+        statement = "SELECT name, saved, stored FROM sessions ORDER BY saved DESC"
+        rows = await self._run(lambda connection: connection.execute(statement).fetchall())
+        return [one for row in rows if (one := _listed(*row)) is not None]
+
+    async def drop(self, name: str) -> None:
+        """Delete a conversation."""
+        await self.forget(name)
+        await self._select("DELETE FROM sessions WHERE name = ?", name)
+
+    async def rename(self, name: str, new: str) -> None:
+        """Rename a conversation. Raises `InputError` for a name that is unknown, invalid or taken."""
+        _check(new)
+
+        def renamed(connection: sqlite3.Connection) -> None:
+            connection.execute("BEGIN IMMEDIATE")
+            if connection.execute("SELECT 1 FROM sessions WHERE name = ?", (name,)).fetchone() is None:
+                raise unknown_session(name)
+            if connection.execute("SELECT 1 FROM sessions WHERE name = ?", (new,)).fetchone() is not None:
+                raise InputError(f"A session {new!r} already exists; choose another name, or delete it first.")
+            connection.execute("DELETE FROM spoken WHERE name = ?", (new,))
+            connection.execute("UPDATE sessions SET name = ? WHERE name = ?", (new, name))
+            connection.execute("UPDATE spoken SET name = ? WHERE name = ?", (new, name))
+
+        await self._run(renamed)
+
+    async def said(self, name: str) -> tuple[Said, ...]:
+        """The transcript of a conversation; it lacks turns that predate the introduction of transcripts."""
+        statement = "SELECT turn, mode, question, answer, sources FROM spoken WHERE name = ? ORDER BY place"
+        rows = await self._run(lambda connection: connection.execute(statement, (name,)).fetchall())
+        return tuple(
+            Said(turn=turn, mode=mode, question=question, answer=answer, sources=tuple(json.loads(sources)))
+            for turn, mode, question, answer, sources in rows
+        )
+
+    async def forget(self, name: str) -> None:
+        """Delete the transcript of a conversation."""
+        await self._select("DELETE FROM spoken WHERE name = ?", name)
+
+    async def _select(self, statement: str, *values: str) -> list[str]:
+        return await self._run(lambda connection: [row[0] for row in connection.execute(statement, values)])
+
+    async def _run(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        return await asyncio.to_thread(self._within, work)
+
+    def _within(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        try:
+            with closing(sqlite3.connect(self.path, timeout=_BUSY_SECONDS)) as connection, connection:
+                return work(connection)
+        except (sqlite3.Error, OSError) as error:
+            raise StorageError(
+                f"The sessions in {str(self.path)!r} cannot be read or written ({error}); free disk space, fix its "
+                "permissions, or move it away to start with a new one."
+            ) from None
+
+
+@asynccontextmanager
+async def open_sessions(data_dir: Path) -> AsyncIterator[Sessions]:
+    """The conversations in a data folder, which is created if missing. Raises `StorageError`."""
+    sessions = Sessions(path=data_dir / _FILE)
+    try:
+        await asyncio.to_thread(data_dir.mkdir, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"The sessions in {str(sessions.path)!r} cannot be stored ({error.strerror}); choose another "
+            "MARAG_DATA_DIR."
+        ) from None
+    await sessions._run(_prepare)
+    yield sessions
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    connection.execute(_TABLE)
+    connection.execute(_TRANSCRIPT)
+    if _has_table(connection, "transcripts"):
+        _import_transcripts(connection)
+    if _has_table(connection, "checkpoints"):
+        _import_checkpoints(connection)
+
+
+def _has_table(connection: sqlite3.Connection, name: str) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone() is not None
+
+
+def _import_transcripts(connection: sqlite3.Connection) -> None:
+    """Import the transcripts of earlier versions, which contain remembered turns only and no modes."""
+    connection.execute(
+        "INSERT OR IGNORE INTO spoken SELECT name, turn, turn, '', question, answer, sources FROM transcripts"
+    )
+    connection.execute("DROP TABLE transcripts")
+
+
+def _import_checkpoints(connection: sqlite3.Connection) -> None:
+    """Import the conversations of version 0.1, which kept them as LangGraph checkpoints.
+
+    The bytes of an unreadable one are kept under its name, so that `drop` and pruning reach it; `load` reports it.
+    """
+    from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+    serializer = JsonPlusSerializer(allowed_msgpack_modules=None)
+    latest = "SELECT thread_id, type, checkpoint, max(checkpoint_id) FROM checkpoints GROUP BY thread_id"
+    damaged = 0
+    for name, kind, blob, _ in connection.execute(latest).fetchall():
+        try:
+            checkpoint = serializer.loads_typed((kind, blob))
+            text = json.dumps(checkpoint["channel_values"])
+            row: tuple[str, str, str | bytes] = (name, checkpoint["ts"], Stored.from_json(text).as_json())
+        except (DataFileError, ValueError, TypeError, LookupError, AttributeError, NotImplementedError):
+            damaged += 1
+            row = (name, datetime.now(UTC).isoformat(), blob or b"")
+        connection.execute("INSERT OR IGNORE INTO sessions VALUES (?, ?, ?)", row)
+    if damaged:
+        _LOG.warning("%s of an earlier version cannot be read.", counted(damaged, "conversation"))
+    connection.execute("DROP TABLE checkpoints")
+    connection.execute("DROP TABLE IF EXISTS writes")
+
+
+def unknown_session(name: str) -> InputError:
+    """The error for an unknown session name."""
+    return InputError(f"There is no session {name!r}; `marag sessions list` lists them.")
+
+
+def _listed(name: str, saved: str, text: object) -> Listed | None:
+    try:
+        stored = Stored.from_json(str(text))
+        return Listed(name=name, saved=datetime.fromisoformat(saved), corpus=stored.corpus, turns=stored.history.turns)
+    except (DataFileError, ValueError):
+        return None
+
+
+def _load(connection: sqlite3.Connection, name: str) -> Stored | None:
+    row = connection.execute("SELECT stored FROM sessions WHERE name = ?", (name,)).fetchone()
+    if row is None:
+        return None
+    if not isinstance(row[0], str):
+        raise DataFileError(f"The session {name!r} is damaged; start another one with --session.")
+    return Stored.from_json(row[0])
+
+
+def _save(connection: sqlite3.Connection, name: str, stored: Stored) -> None:
+    row = (name, datetime.now(UTC).isoformat(), stored.as_json())
+    connection.execute("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?)", row)
+
+
+def _write_down(connection: sqlite3.Connection, name: str, said: Said) -> None:
+    texts = map(encodable, (said.question, said.answer))
+    row = (name, name, said.turn, said.mode, *texts, json.dumps(said.sources, ensure_ascii=False))
+    place = "(SELECT ifnull(max(place), 0) + 1 FROM spoken WHERE name = ?)"
+    connection.execute(f"INSERT INTO spoken VALUES (?, {place}, ?, ?, ?, ?, ?)", row)
+
+
+def _check(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            f"A session cannot be named {name!r}; use up to 72 letters, digits, dots, dashes and underscores."
+        )

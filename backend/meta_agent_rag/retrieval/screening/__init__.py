@@ -1,1 +1,0 @@
-"""Screens passages for text that addresses the model instead of the reader."""

@@ -1,1 +1,0 @@
-"""Injected instructions in retrieved text: training and evaluation of the model that detects them."""
