@@ -44,7 +44,7 @@ def demo(
     """Milliseconds from a model's reply to its card in Chromium, and seconds until a new page is usable."""
     from playwright.sync_api import sync_playwright
 
-    model = _Timed(SCRIPT, seconds=_MODEL_SECONDS)
+    model = _Timed(script=SCRIPT, seconds=_MODEL_SECONDS)
     with tempfile.TemporaryDirectory() as folder, served(Path(folder), model) as url, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1440, "height": 900})

@@ -5,15 +5,15 @@ import hashlib
 import importlib
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import aclosing
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import SecretStr, ValidationError
 
-from ..errors import SettingsError, TransientError
+from ..errors import BusyError, ModelError, SettingsError, TransientError, UnreachableError
 from ..settings import Settings
 from ..text.normalise import encodable
 from ..wording import first_fault
@@ -60,10 +60,10 @@ class Connection:
 
     async def chat(self) -> "BaseChatModel":
         """The chat model; imported and opened in a thread on first use."""
-        if self.model is None:
-            async with self._opening:
-                self.model = self.model or await asyncio.to_thread(opened, self.endpoint)
-        return self.model
+        async with self._opening:
+            if self.model is None:
+                self.model = await asyncio.to_thread(opened, self.endpoint)
+            return self.model
 
     async def aclose(self) -> None:
         """Close the model if it was opened here."""
@@ -111,7 +111,7 @@ class Connection:
                 body[_FORMAT] = self._response_format(request.json_schema)
             if not self.endpoint.provider.seeds:
                 body.pop("seed", None)
-            optional = frozenset(body) - {self.endpoint.provider.limit} | {"stream_options"}
+            optional = frozenset(body) - {self.endpoint.provider.limit} | {"stream", "stream_options"}
             body = {name: value for name, value in body.items() if name not in self._left_out}
             return _Asked(model=model, request=request, options={"extra_body": body}, optional=optional)
         known = type(model).model_fields
@@ -143,7 +143,8 @@ class Connection:
             while True:
                 try:
                     piece = await anext(pieces, None)
-                except Exception:
+                except Exception as error:
+                    self._streams = whole is not None or not isinstance(error, ValueError)  # it sent no stream
                     if whole is None or not whole.usage_metadata or not _finish_reason(whole):
                         raise
                     piece = None
@@ -152,11 +153,10 @@ class Connection:
                 whole = piece if whole is None else whole + piece
                 if piece.text:
                     try:
-                        on_text(whole.text)
+                        on_text(str(whole.text))
                     except Exception as error:
                         raise _ListenerError(error) from error
         if whole is None or (not self.endpoint.integration and not _finish_reason(whole)):
-            self._streams = whole is not None
             raise TransientError(f"The stream of {self.endpoint.where} ended before the reply did; try again.")
         self._streams = whole.usage_metadata is not None  # costs are computed from it
         return whole
@@ -188,10 +188,8 @@ class _Asked:
         came = await self.model.ainvoke(self.messages, config, **self.options)
         return cast("AIMessage", came["raw"] if self.structured else came)
 
-    async def stream(self, config: "RunnableConfig") -> AsyncIterator["AIMessageChunk"]:
-        async with aclosing(self.model.astream(self.messages, config, **self.options)) as pieces:  # type: ignore[type-var]
-            async for piece in pieces:
-                yield cast("AIMessageChunk", piece)
+    def stream(self, config: "RunnableConfig") -> "AsyncGenerator[AIMessageChunk]":
+        return cast("AsyncGenerator[AIMessageChunk]", self.model.astream(self.messages, config, **self.options))
 
 
 def _parameters(request: Request) -> dict[str, Any]:
@@ -214,7 +212,7 @@ def _structures(model: "BaseChatModel") -> bool:
 
 def _reply(message: "AIMessage") -> Reply:
     about = message.response_metadata
-    text = message.text
+    text = str(message.text)
     if not text and message.tool_calls:  # structured output by a tool
         text = json.dumps(message.tool_calls[0]["args"], ensure_ascii=False)
     finish_reason = _finish_reason(message)
@@ -279,6 +277,7 @@ def opened(endpoint: Endpoint) -> "BaseChatModel":
         default_headers={name: value.get_secret_value() for name, value in endpoint.headers.items()},
         # redirects are not followed: they would take the prompt and the key to another host
         http_async_client=httpx2.AsyncClient(limits=httpx2.Limits(keepalive_expiry=5.0), timeout=None),
+        http_socket_options=(),
         max_retries=0,
         timeout=None,
         stream_usage=True,
@@ -335,11 +334,16 @@ class Connections:
     async def to(self, endpoint: Endpoint) -> Connection:
         """The connection to an endpoint; raises `SettingsError` if a key or a file is missing."""
         key = endpoint.connection, endpoint.base_url, endpoint.api_key, endpoint.model
-        if key not in self._known:
-            async with self._opening:  # only once, even for concurrent first calls
-                if key not in self._known:
-                    self._known[key] = await self._opened(endpoint)
-        return self._known[key]
+        if (known := self._known.get(key)) is not None and known.identity:
+            return known
+        async with self._opening:  # only once, even for concurrent first calls
+            if key not in self._known:
+                self._known[key] = self._opened(endpoint)
+            known = self._known[key]
+            if not known.identity:
+                with suppress(ModelError):  # a server that is still starting is asked again at the next call
+                    known.identity = identity(endpoint, await _reported(endpoint))
+            return known if known.identity else replace(known, identity=endpoint.base_url or "")
 
     async def aclose(self) -> None:
         """Close every connection that was opened, but not a caller's models."""
@@ -347,7 +351,7 @@ class Connections:
             if not self.given:
                 await connection.aclose()
 
-    async def _opened(self, endpoint: Endpoint) -> Connection:
+    def _opened(self, endpoint: Endpoint) -> Connection:
         model = self.given.get(endpoint.connection) or self.given.get("")
         if model is not None:
             return Connection(endpoint=endpoint, identity=_identity_of(model), model=without_retries(model))
@@ -356,8 +360,7 @@ class Connections:
             from .embedded import EmbeddedConnection
 
             return EmbeddedConnection.of(endpoint, self.settings)
-        report = await _reported(endpoint) if endpoint.has_own_address else {}
-        return Connection(endpoint=endpoint, identity=identity(endpoint, report))
+        return Connection(endpoint=endpoint, identity="" if endpoint.has_own_address else identity(endpoint, {}))
 
 
 def _identity_of(model: "BaseChatModel") -> str:
@@ -387,13 +390,16 @@ async def fetched(endpoint: Endpoint, path: str, *, seconds: float = _SECONDS_OF
 
 
 async def _reported(endpoint: Endpoint) -> Mapping[str, Any]:
-    """A server's report on a model's weights (`GET /models`): vLLM's `root`, llama.cpp's `meta`; empty if missing."""
-    from ..errors import ModelError
+    """A server's report on a model's weights (`GET /models`): vLLM's `root`, llama.cpp's `meta`; empty if missing.
 
+    Raises a `ModelError` if it does not respond.
+    """
     try:
         listed = await fetched(endpoint, "/models")
+    except (UnreachableError, BusyError):
+        raise
     except ModelError:
-        return {}  # it cannot list models; whether it answers, the call will show
+        return {}  # it responds, but does not list models
     rows = listed.get("data") if isinstance(listed, Mapping) else None
     rows = [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
     named = [row for row in rows if row.get("id") == endpoint.model]

@@ -25,6 +25,8 @@ class CompatibleChat(ChatOpenAI):
         whole = response.model_dump(warnings=False) if isinstance(response, openai.BaseModel) else response
         if isinstance(whole, dict):
             whole["usage"] = _counted(whole.get("usage"))
+            for choice in whole.get("choices") or ():
+                choice["message"]["role"] = "assistant"  # some servers leave it out
         result = super()._create_chat_result(whole, generation_info)
         for generation, choice in zip(result.generations, whole["choices"], strict=True):
             _keep(generation.message, choice["message"])

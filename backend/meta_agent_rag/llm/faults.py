@@ -50,7 +50,7 @@ class _Failure:
     def __init__(self, error: Exception) -> None:
         self.response = getattr(error, "response", None)
         status = getattr(error, "status_code", None) or getattr(self.response, "status_code", None)
-        self.status = status if isinstance(status, int) and status > 0 else None
+        self.status = status if isinstance(status, int) and status >= 300 else None  # a faulty reply comes with 200
         body = getattr(error, "body", None)
         inner = body.get("error", body) if isinstance(body, Mapping) else None
         self.body: Mapping[str, Any] = inner if isinstance(inner, Mapping) else {}
@@ -131,9 +131,7 @@ def _without_status(error: Exception, said: str, endpoint: Endpoint) -> ModelErr
             f"{where} does not respond; check that it is running and that the address is right (`marag doctor`)."
         )
     if isinstance(error, _NO_COMPLETION) and not endpoint.integration:
-        return TransientError(
-            f"{where} sent a reply that is not a chat completion ({said[:200]}); check the address (LLM_BASE_URL)."
-        )
+        return TransientError(f"{where} sent a reply that is not a chat completion; check the address (LLM_BASE_URL).")
     if "APIError" in names or "DecodingError" in names:  # of a stream, or of its encoding
         return TransientError(f"{where} sent a reply that cannot be read: {said[:200]}; try again.")
     return ModelError(f"{where} failed with {type(error).__name__}: {said[:200]}; correct or replace the model.")

@@ -47,7 +47,7 @@ class Request:
     stop: tuple[str, ...] = ()
 
 
-CURRENT: ContextVar[Request] = ContextVar("CURRENT")
+CURRENT: ContextVar[Request | None] = ContextVar("CURRENT", default=None)
 """The request behind the call of a chat model, for a model that answers by stage."""
 
 OnText: TypeAlias = Callable[[Request, str], None]

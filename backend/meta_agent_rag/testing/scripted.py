@@ -76,7 +76,7 @@ class ScriptedModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        return _result(await self.complete(CURRENT.get(None) or _request(messages)))
+        return _result(await self.complete(CURRENT.get() or _request(messages)))
 
     def _generate(
         self,
