@@ -154,7 +154,7 @@ async def _encoder(settings: Settings) -> CheckResult:
 
 
 async def _monitor(settings: Settings) -> CheckResult:
-    from .agent.monitoring.monitor import monitor_encoder, policy
+    from .agent.monitor import monitor_encoder, policy
 
     policy(settings)
     await asyncio.to_thread(monitor_encoder, settings)
@@ -166,10 +166,8 @@ async def _encoder_called(settings: Settings, name: str) -> CheckResult:
 
     choice = await asyncio.to_thread(load_encoder, settings, name)
     if choice.note:
-        remedy = (
-            "No action needed if this is intended; otherwise connect to the hub once, or set ENCODER to a local folder."
-        )
-        return CheckResult(status="note", words=choice.note, remedy=remedy)
+        return CheckResult(status="note", words=choice.note, remedy="No action needed if this is intended.")
+    await asyncio.to_thread(lambda: choice.encoder.dimension)  # loads a model of the hub, and says if it cannot
     return CheckResult(words=f"encoder {choice.encoder.name}")
 
 

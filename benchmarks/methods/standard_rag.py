@@ -1,7 +1,8 @@
 """The baseline: retrieve once, answer once, with a plain prompt."""
 
-from meta_agent_rag.agent.engine import Answer, Engine
 from meta_agent_rag.agent.prompting.messages import messages
+
+from meta_agent_rag.agent.engine import Answer, Engine
 
 from .inquiry import AnswerReply, Inquiry
 from .method import Method, MethodTask

@@ -39,7 +39,7 @@ _DIFF = (
 )
 _CODE_FILES = ("--", "backend", "benchmarks", ":!benchmarks/results", "pyproject.toml", "uv.lock")
 _USUAL_RULES = tuple(field.default for field in fields(Deficit) if field.name in {"rule", "heuristic"})
-_OF_THIS_MACHINE = ("marag_data_dir", "cost_limit_usd", "encoder_device", "encoder_batch")
+_OF_THIS_MACHINE = ("marag_data_dir", "cost_limit_usd", "encoder_device")
 OWN_FILES = (
     *("prompts_dir", "deficits_dir", "operators_dir", "routes_dir", "methods_dir", "datasets_dir"),
     "monitor_calibration",

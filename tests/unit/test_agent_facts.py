@@ -10,13 +10,13 @@ from pydantic import Field
 
 from meta_agent_rag.agent.context import Task
 from meta_agent_rag.agent.deficits import discover_deficits
+from meta_agent_rag.agent.deficits.deficit import Findings
 from meta_agent_rag.agent.derivation import Chain, Derivation, Fact, Plan
 from meta_agent_rag.agent.engine import open_engine
-from meta_agent_rag.agent.facts.findings import Findings
-from meta_agent_rag.agent.facts.repair import draft_from_vote
-from meta_agent_rag.agent.prompting.packing import Packed
+from meta_agent_rag.agent.prompting import Packed
 from meta_agent_rag.agent.routes import DRAFT, Ballot, Vote
 from meta_agent_rag.agent.state import Draft, Packing, Round, Signals, State
+from meta_agent_rag.agent.write import draft_from_vote
 from meta_agent_rag.errors import BudgetError
 from meta_agent_rag.llm.messages import Reply, Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
@@ -289,7 +289,7 @@ async def test_the_critic_can_still_be_the_diagnoser(tmp_path: Path) -> None:
 async def test_a_trace_shows_facts_and_votes(tmp_path: Path) -> None:
     from rich.console import Console
 
-    from meta_agent_rag.cli.shared.rounds import show_round
+    from meta_agent_rag.cli.shared.display import show_round
 
     looked_up = values({"Ada Roth born": "8 May 1931", "Bo Lind born": "2 May 1952"})
     script = {"write": draft("Bo Lind"), "plan": BIRTHS, "look_up": looked_up}

@@ -15,7 +15,7 @@ from meta_agent_rag.agent.engine import Step
 from meta_agent_rag.agent.grounded import GroundedAnswer
 from meta_agent_rag.chat.session import open_chat
 from meta_agent_rag.chat.transcript import as_markdown, source_lines
-from meta_agent_rag.cli.shared.screen import Screen
+from meta_agent_rag.cli.shared.display import Screen
 from meta_agent_rag.cli.shell.commands import COMMANDS, completions, provider_changes, run_command
 from meta_agent_rag.cli.shell.interrupts import Interrupts, Stopped
 from meta_agent_rag.cli.shell.loop import converse

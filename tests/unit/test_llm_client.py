@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from meta_agent_rag.agent.prompting.replies import ShortAnswerReply
+from meta_agent_rag.agent.prompting import ShortAnswerReply
 from meta_agent_rag.errors import (
     DeadlineError,
     LostConnectionError,

@@ -9,11 +9,10 @@ from collections.abc import Sequence
 
 from ..errors import DeadlineError
 from ..grounding.short_answer import same_answer
-from ..text.normalise import normalised
+from ..text.normalise import jaccard, normalised
 from .context import Context
-from .facts.diagnosis import findings_of
-from .monitoring.overlap import jaccard
 from .state import Draft, Round, State, StopReason
+from .voting import findings_of
 
 
 def settled_without_a_model(state: State, context: Context) -> StopReason | None:

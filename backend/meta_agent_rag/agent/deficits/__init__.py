@@ -4,7 +4,6 @@ Built-in files, files of `DEFICITS_DIR` and entry points of the group `meta_agen
 and validated in the same way.
 """
 
-from .deficit import Deficit, Heuristic
-from .registry import DeficitRegistry, discover_deficits
+from .deficit import Deficit, DeficitRegistry, Finding, Findings, Heuristic, discover_deficits
 
-__all__ = ["Deficit", "DeficitRegistry", "Heuristic", "discover_deficits"]
+__all__ = ["Deficit", "DeficitRegistry", "Finding", "Findings", "Heuristic", "discover_deficits"]

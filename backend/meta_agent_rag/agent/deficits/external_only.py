@@ -1,9 +1,8 @@
 """The evidence suffices, memory does not: answer strictly from the references."""
 
 from ...grounding.short_answer import same_answer
-from ..facts.findings import Finding, Findings
 from ..state import Signals
-from .deficit import Deficit
+from .deficit import Deficit, Finding, Findings
 
 
 def _not_from_the_evidence(signals: Signals) -> bool:

@@ -1,8 +1,7 @@
 """Neither memory nor evidence suffices: look for what is missing."""
 
-from ..facts.findings import Finding, Findings
 from ..state import Signals
-from .deficit import Deficit
+from .deficit import Deficit, Finding, Findings
 
 
 def _nothing_to_stand_on(signals: Signals) -> bool:

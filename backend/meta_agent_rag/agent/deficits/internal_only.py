@@ -1,8 +1,7 @@
 """The model knows, the evidence does not say: answer from memory."""
 
-from ..facts.findings import Finding, Findings
 from ..state import Signals
-from .deficit import Deficit
+from .deficit import Deficit, Finding, Findings
 
 
 def _evidence_leads_astray(signals: Signals) -> bool:

@@ -1,8 +1,7 @@
 """Both suffice and the reasoning failed: derive the answer again, step by step."""
 
-from ..facts.findings import Finding, Findings
 from ..state import Signals
-from .deficit import Deficit
+from .deficit import Deficit, Finding, Findings
 
 
 def _facts_are_there(signals: Signals) -> bool:

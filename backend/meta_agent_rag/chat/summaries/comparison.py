@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator
 
-from ...agent.prompting.packing import MARK
-from ...agent.prompting.replies import ReplyModel, Short
+from ...agent.prompting import MARK, ReplyModel, Short
 from ...errors import InputError
 from ...llm.ledger import LedgerRow, Totals, total
 from ...llm.messages import Message

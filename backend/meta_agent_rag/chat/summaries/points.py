@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from ...agent.prompting.replies import ReplyModel, Sentence
+from ...agent.prompting import ReplyModel, Sentence
 from ...grounding.citation import Citation
 from ...grounding.citations import cite
 from ...grounding.claims import Claim

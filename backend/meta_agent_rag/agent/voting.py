@@ -1,22 +1,25 @@
-"""The monitor and diagnosis by facts: a derivation beside the draft, a vote over routes, and rules in code."""
+"""The monitor by facts: a derivation beside the draft, and a vote over routes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ...discovery import calling, require_result
-from ...text.normalise import normalised
-from ..context import Context
-from ..derivation import Derivation
-from ..derivation.derive import derive, make_plan
-from ..monitoring.calibration import calibration_of_votes, probability
-from ..monitoring.signals import measure_alone, right_kind
-from ..prompting.packing import Packed, pack
-from ..routes import DERIVATION, DRAFT, Ballot, RouteAnswer, Vote
-from ..routes.route import RouteInput
-from ..routes.vote import cast, count, decided, same, support_for, upholds
-from ..state import VERDICTS, Draft, Round, Signals, State
-from .demands import voters
-from .diagnosis import findings_of
+from ..discovery import calling, require_result
+from ..llm.local.choice import own_model_file
+from ..llm.providers import choose_provider
+from ..llm.stages import serving, stage
+from ..settings import Settings
+from ..text.normalise import normalised
+from .calibration import calibration_of_votes, probability
+from .context import Context
+from .deficits import Findings
+from .derivation import Derivation
+from .derivation.derive import derive, make_plan
+from .prompting import Packed, pack
+from .routes import DERIVATION, DRAFT, Ballot, RouteAnswer, Vote
+from .routes.route import RouteInput
+from .routes.vote import cast, count, decided, same, support_for, upholds
+from .signals import measure_alone, right_kind
+from .state import VERDICTS, Draft, RepairPlan, Round, Signals, State
 
 _STANDS = 1.6
 _OPEN = 0.6
@@ -157,3 +160,55 @@ def cited_passages(state: State, packed: Packed, draft: Draft, derivation: Deriv
         and (found.passage.id in held or f" {normalised(found.passage.title)} " in said)
     ]
     return pack(kept, packed.packing.tokens or 1, marked=packed.marked)
+
+
+_ROUTES = ("plain_pass", "chain_of_thought", "step_by_step", "chain_of_thought", "chain_of_thought")
+_ROUTES_OF_THE_PACKAGED = ("plain_pass",)
+
+
+def small_model_defaults(settings: Settings) -> Settings:
+    """The settings with ROUTES and PLANS filled in, unless set, as the models of these stages can follow them."""
+    routes = _ROUTES_OF_THE_PACKAGED if _packaged("route", settings) else _ROUTES
+    plans = "grammar" if _packaged("plan", settings) else "model"
+    usual = {"routes": routes, "plans": plans}
+    unset = {name: value for name, value in usual.items() if getattr(settings, name) is None}
+    return settings.model_copy(update=unset) if unset else settings
+
+
+def voters(settings: Settings) -> Sequence[str]:
+    """The names of the routes that vote, in the order in which they are drawn."""
+    if "vote" in settings.loop_without:
+        return ()
+    return _ROUTES if settings.routes is None else settings.routes
+
+
+def _packaged(name: str, settings: Settings) -> bool:
+    endpoint = serving(stage(name, settings), settings, choose_provider(settings))
+    return endpoint.is_embedded and own_model_file(settings) is None
+
+
+def findings_of(state: State, context: Context, round_: Round) -> Findings:
+    """Everything known about the draft of an examined round."""
+    assert round_.derivation is not None
+    assert round_.vote is not None
+    assert round_.signals is not None
+    plans = [one.plan for one in (*state.get("rounds", ()), round_) if one.plan is not None]
+    return Findings(
+        question=state["question"],
+        draft=round_.draft,
+        signals=round_.signals,
+        derivation=round_.derivation,
+        vote=round_.vote,
+        searched=_repaired(plans, from_memory=False),
+        remembered=_repaired(plans, from_memory=True),
+        tried=frozenset((plan.deficit, plan.about) for plan in plans),
+        may_search=context.may_search,
+        may_remember=not context.grounded,
+    )
+
+
+def _repaired(plans: Sequence[RepairPlan], *, from_memory: bool) -> frozenset[str]:
+    """The facts that earlier rounds already searched for or recalled from memory."""
+    return frozenset(
+        plan.about for plan in plans if plan.about is not None and (plan.answer_mode == "memory") == from_memory
+    )
