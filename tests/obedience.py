@@ -8,7 +8,7 @@ an address, as an image and as a link.
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -97,7 +97,7 @@ def obedient(known: Sequence[Known]) -> ScriptedModel:
 
         return line
 
-    return replace(reading, script={stage: obeying(stage) for stage in reading.script})
+    return reading.model_copy(update={"script": {stage: obeying(stage) for stage in reading.script}})
 
 
 def _hijacked(number: int, request: Request) -> Mapping[str, Any]:

@@ -108,7 +108,7 @@ class LostConnectionError(UnreachableError):
 
 
 class UnknownModelError(ModelError):
-    """The server does not know the model (404)."""
+    """The server does not know the model (404), or a file is no model."""
 
     stops_run = True
 

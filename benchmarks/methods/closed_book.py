@@ -3,9 +3,8 @@
 The paper fine-tunes a model to answer in this way; here an instruction-tuned model is asked, without examples.
 """
 
-from meta_agent_rag.agent.prompting.messages import messages
-
 from meta_agent_rag.agent.engine import Answer, Engine
+from meta_agent_rag.agent.prompting import messages
 
 from .inquiry import AnswerReply, Inquiry
 from .method import Method, MethodTask

@@ -10,11 +10,10 @@ answer, whereas the paper takes it from a search engine; at most `FOLLOW_UPS` of
 
 from typing import Annotated
 
-from meta_agent_rag.agent.prompting.messages import messages
-from meta_agent_rag.agent.prompting.replies import ReplyModel, Short
 from pydantic import Field
 
 from meta_agent_rag.agent.engine import Answer, Engine
+from meta_agent_rag.agent.prompting import ReplyModel, Short, messages
 from meta_agent_rag.prompts import phrase
 from meta_agent_rag.text.normalise import normalised
 

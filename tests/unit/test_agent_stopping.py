@@ -138,7 +138,7 @@ class SlowStage(ScriptedModel):
 
 async def test_the_deadline_interrupts_a_later_draft(tmp_path: Path) -> None:
     started = time.monotonic()
-    run = await ask(tmp_path, {}, model=SlowStage(WRONG), deadline=started + 1.0)
+    run = await ask(tmp_path, {}, model=SlowStage(script=WRONG), deadline=started + 1.0)
     assert time.monotonic() - started < 10
     assert (run.answer.stop_reason, run.answer.short_answer) == ("deadline", "Paris")
     assert run.answer.calls[-1].error == "timeout"

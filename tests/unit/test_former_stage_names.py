@@ -95,7 +95,10 @@ async def test_recorded_calls_are_found() -> None:
     player = Player.read(RECORDED / "sample.jsonl.gz")
     settings = recorded_settings(player.run)
     model = LanguageModel(
-        settings=settings, choice=choose_provider(settings), connections=Recorded(run=player.run), tape=player
+        settings=settings,
+        choice=choose_provider(settings),
+        connections=Recorded(settings=settings, run=player.run),
+        tape=player,
     )
     calls = [call for kind, call in read_lines(player.path) if kind == "call" and call["row"]["stage"] == "reference"]
     assert len(calls) == 20

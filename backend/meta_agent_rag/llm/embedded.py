@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
-from ..errors import SettingsError, UnreachableError
+from ..errors import SettingsError, UnknownModelError, UnreachableError
 from ..settings import Settings, child_environment
 from .chat import Connection, close, opened
 from .local.catalogue import PROMPT_CACHE_MIB, SLOTS
@@ -58,7 +58,7 @@ class EmbeddedConnection(Connection):
         return cls(endpoint=endpoint, identity=f"embedded:{_fingerprint(gguf)}", settings=settings, gguf=gguf)
 
     async def chat(self) -> "BaseChatModel":
-        """The client of the server, which is started if it does not run; raises `UnreachableError` if it cannot be."""
+        """The client of the server, which is started if it does not run; raises `UnknownModelError` if it cannot be."""
         if self._started is not None and self._is_over(self._started):
             self._started = None
         if self._started is None:
@@ -115,7 +115,7 @@ class EmbeddedConnection(Connection):
             line = await asyncio.wait_for(child.stdout.readline(), _START_SECONDS)
         if not line:  # too slow, or failed: the next call tries again
             await _end(child)
-            raise UnreachableError(
+            raise UnknownModelError(
                 f"The embedded model {self.gguf.name!r} did not start; check that the file is a GGUF model "
                 "and that there is enough memory."
             )
