@@ -175,7 +175,7 @@ async def test_a_dead_server_is_restarted_once() -> None:
 
 
 async def test_calls_in_progress_when_the_server_dies_are_answered_by_the_next() -> None:
-    async with open_language_model(settings_for(response_cache=False)) as model:
+    async with open_language_model(settings_for()) as model:
         await model.session().ainvoke("short_answer", [HI_MESSAGE])
         (died,) = servers_of(os.getpid())
         sessions = [model.session(str(number)) for number in range(4)]

@@ -143,7 +143,7 @@ async def test_an_answer_that_stops_one_hop_early_has_no_vote(tmp_path: Path) ->
 
 
 async def test_the_plan_and_the_draft_are_requested_concurrently(tmp_path: Path) -> None:
-    model = PlanAndDraftBarrier({"write": draft("Oslo"), "plan": CHAIN, "look_up": LOOKED_UP})
+    model = PlanAndDraftBarrier(script={"write": draft("Oslo"), "plan": CHAIN, "look_up": LOOKED_UP})
     run = await vote(tmp_path, {}, model=model)
     assert run.answer.short_answer == "Oslo"
 
