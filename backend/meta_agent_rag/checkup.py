@@ -127,7 +127,7 @@ async def _model(settings: Settings) -> CheckResult:
 
 async def _list_models(endpoint: Endpoint) -> None:
     """List the endpoint's models, which costs nothing; raises a `ModelError`."""
-    from .llm.chat import fetched
+    from .llm.connections import fetched
 
     with suppress(UnknownModelError):  # an endpoint that cannot list models can still answer
         await fetched(endpoint, "/models", seconds=_LISTING_SECONDS)

@@ -12,7 +12,7 @@ from .errors import MissingExtraError
 
 EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "bench": ("datasets", "langchain_openai", "matplotlib", "sklearn"),
+        "bench": ("datasets", "matplotlib", "sklearn"),
         "chat": ("aiosqlite", "prompt_toolkit", "frontmatter", "regex"),
         "demo": ("gradio", "fastapi", "uvicorn"),
         "embedded": ("xllamacpp",),

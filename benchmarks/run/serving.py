@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from meta_agent_rag.llm.chat import Connection, Connections
+from meta_agent_rag.llm.chat import Connection
+from meta_agent_rag.llm.connections import Connections
 from meta_agent_rag.llm.local.catalogue import PACKAGED
 from meta_agent_rag.llm.local.choice import AUTO, decided
 from meta_agent_rag.llm.providers import Endpoint

@@ -191,10 +191,10 @@ async def test_calls_in_progress_when_the_server_dies_are_answered_by_the_next()
 async def test_the_server_answers_only_with_its_key() -> None:
     settings = settings_for()
     connection = EmbeddedConnection.of(choose_provider(settings).tiers["flash"], settings)
-    client = await connection.chat()
+    address = (await connection.chat()).model_dump()["openai_api_base"]
     body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
     async with httpx2.AsyncClient() as stranger:
-        refused = await stranger.post(f"{client.openai_api_base}/chat/completions", json=body)
+        refused = await stranger.post(f"{address}/chat/completions", json=body)
     assert refused.status_code == 401
     assert (await connection.complete(HI, {})).usage is not None
     await connection.aclose()

@@ -17,8 +17,8 @@ from meta_agent_rag.agent.state import Draft, SecondAnswer, Signals
 from meta_agent_rag.errors import UnknownNameError
 from meta_agent_rag.grounding.abstention import is_abstention
 from meta_agent_rag.grounding.short_answer import same_answer, without_disambiguation
-from meta_agent_rag.llm.chat import Connections
 from meta_agent_rag.llm.client import LanguageModel
+from meta_agent_rag.llm.connections import Connections
 from meta_agent_rag.llm.providers import choose_provider
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder

@@ -23,8 +23,8 @@ from meta_agent_rag.errors import (
     UnknownNameError,
 )
 from meta_agent_rag.llm.budget import Budget, unsettled
-from meta_agent_rag.llm.chat import Connections
 from meta_agent_rag.llm.client import LanguageModel
+from meta_agent_rag.llm.connections import Connections
 from meta_agent_rag.llm.ledger import LedgerRow
 from meta_agent_rag.llm.messages import Message, Reply, Request, Usage
 from meta_agent_rag.llm.opening import open_language_model

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from meta_agent_rag.errors import SettingsError, UnknownNameError
-from meta_agent_rag.llm.chat import Connections, identity
+from meta_agent_rag.llm.connections import Connections, identity
 from meta_agent_rag.llm.providers import Endpoint, choose_provider
 from meta_agent_rag.llm.stages import ANSWER, check_stages, endpoints_in_use, serving, stage, stages
 from meta_agent_rag.settings import Settings

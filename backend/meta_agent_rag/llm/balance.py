@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from ..errors import InputError, RefusedError
 from ..settings import Settings
-from .chat import fetched
+from .connections import fetched
 from .ledger import LedgerRow
 from .providers import choose_provider
 

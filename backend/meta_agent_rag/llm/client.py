@@ -30,7 +30,7 @@ from ..settings import Settings
 from .budget import Budget
 from .cache import ResponseCache, request_key
 from .call import PLAIN, Call, Tape, is_cut, new_request, warn_of_cut
-from .chat import Connections
+from .connections import Connections
 from .ledger import CANCELLED, Ledger, LedgerRow, usage_fields
 from .messages import Message, OnText, Reply, Request, Sampling
 from .pacing import PASSED, KeyLock, Tries, alone, holding, in_time

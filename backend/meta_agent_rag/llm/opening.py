@@ -11,8 +11,8 @@ from ..errors import InputError
 from ..settings import EndpointRow, ModelRoles, Settings, Tier
 from .budget import Budget
 from .cache import ResponseCache
-from .chat import Connections
 from .client import LanguageModel
+from .connections import Connections
 from .embedded import embedded_model_file
 from .ledger import Ledger
 from .local.choice import decided, own_model_file
