@@ -13,7 +13,7 @@ from .errors import MissingExtraError
 EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "bench": ("datasets", "matplotlib", "sklearn"),
-        "chat": ("aiosqlite", "prompt_toolkit", "frontmatter", "regex"),
+        "chat": ("aiosqlite", "prompt_toolkit", "frontmatter"),
         "demo": ("gradio", "fastapi", "uvicorn"),
         "embedded": ("xllamacpp",),
         "encoders": ("fastembed", "huggingface_hub", "loguru", "onnxruntime", "tokenizers"),
