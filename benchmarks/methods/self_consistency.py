@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from meta_agent_rag.agent.engine import Answer, Engine
 from meta_agent_rag.agent.prompting import Packed
 from meta_agent_rag.errors import StructuredOutputError
-from meta_agent_rag.llm.transport import Sampling
+from meta_agent_rag.llm.messages import Sampling
 from meta_agent_rag.text.normalise import normalised
 
 from .chain_of_thought import ChainReply, chain

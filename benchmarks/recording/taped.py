@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from meta_agent_rag.errors import MetaRagError
-from meta_agent_rag.llm.transport import Reply, Request
+from meta_agent_rag.llm.messages import Reply, Request
 from meta_agent_rag.retrieval.encoders.encoder import Encoder
 from meta_agent_rag.retrieval.hybrid import Retrieval, Retriever
 from meta_agent_rag.retrieval.vectors import FloatMatrix
+from meta_agent_rag.testing import ScriptedModel
 
 from .lines import Search
 from .recorder import Recorder
@@ -76,18 +77,12 @@ class TapedEncoder:
         return vectors
 
 
-@dataclass(frozen=True, kw_only=True)
-class NoModel:
-    """The model of a replay, under the recorded endpoint's name; it serves nothing."""
-
-    endpoint: str
+class NoModel(ScriptedModel):
+    """The chat model of a replay, which serves nothing: the record in front of it answers."""
 
     async def complete(self, request: Request) -> Reply:
         """Raise: a replay makes no call."""
         raise ReplayError(f"A replay makes no call, but stage {request.stage!r} asked for one; record the run again.")
-
-    async def aclose(self) -> None:
-        """Nothing to release."""
 
 
 class NoSearch:

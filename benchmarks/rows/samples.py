@@ -42,7 +42,7 @@ def sample_row(
     (`quotes`) and the data set labels sentences, else null. `timed` says that `latency_s` is a real latency, not
     shortened by the response cache; `waited_s` is the part of it in which no call was served: queueing, and tries that
     failed. If a judge is used, its verdict is added as `judge`: 1, 0, or null if the call failed. `usage` lists the
-    method's calls in the order in which they ended, each with role, model and tokens (null if the server did not
+    method's calls in the order in which they ended, each with role, model, the name of the model that answered, and tokens (null if the server did not
     report them); `cut` says that the reply reached its limit. `lost_calls`, if there are any, counts the calls that
     got no reply and were done without.
     """
@@ -168,6 +168,7 @@ def _usage(call: LedgerRow) -> dict[str, Any]:
         "role": call.role,
         "tier": call.tier,
         "model": call.model,
+        **({"answered_by": call.answered_by} if call.answered_by else {}),
         "round": call.round,
         "prompt": call.prompt_tokens if known else None,
         "cache_hit": call.cache_hit_tokens if known else None,

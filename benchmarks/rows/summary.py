@@ -176,11 +176,13 @@ def _tokens(rows: Sequence[Row]) -> dict[str, int | None]:
 
 
 def _served(rows: Sequence[Row]) -> dict[str, Any]:
-    """Calls by model, and replies cut at their limit by stage, if the rows state them."""
+    """Calls by requested and by answering model, and replies cut at their limit by stage, if the rows state them."""
     calls = [call for row in rows for call in row.get("usage", ()) if "model" in call]
     if not calls:
         return {}
+    named = Counter(call["answered_by"] for call in calls if "answered_by" in call)
     return {
+        **({"answered_by": dict(sorted(named.items()))} if named else {}),
         "models": dict(sorted(Counter(call["model"] for call in calls).items())),
         "cut_replies": dict(sorted(Counter(call["stage"] for call in calls if call["cut"]).items())),
     }

@@ -15,7 +15,7 @@ from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.cli.shared.command import complain, run, say
 from meta_agent_rag.errors import MetaRagError
 from meta_agent_rag.exporting import exporting
-from meta_agent_rag.llm.endpoints.stages import runs_here
+from meta_agent_rag.llm.stages import runs_here
 
 from ..analyses import discover_analyses
 from ..recording import Recording, table_content

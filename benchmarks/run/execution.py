@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
@@ -18,8 +17,6 @@ from meta_agent_rag.datasets import LoadedQuestions, Question
 from meta_agent_rag.discovery import calling, require_result
 from meta_agent_rag.errors import AuthenticationError, BalanceError, CostLimitError, ExtensionError, MetaRagError
 from meta_agent_rag.llm.client import LanguageModel
-from meta_agent_rag.llm.embedded import EmbeddedTransport
-from meta_agent_rag.llm.endpoints.stages import ANSWER, endpoints_in_use
 from meta_agent_rag.llm.ledger import LedgerRow, total
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.llm.providers import EMBEDDED, choose_provider
@@ -322,12 +319,13 @@ async def _model(config: RunConfig, options: RunOptions, folder: RunFolder) -> A
         ledger_path=folder.calls,
         paid_usd=folder.paid_usd(),
         reservations=folder.reservations,
-        transport=None if recording is None else NoModel(endpoint=recording.run["endpoint"]),
+        model=None if recording is None else NoModel(),
     ) as model:
         if recording is None:
             yield replace(model, tape=options.recorder, unusable={})
         else:  # needs no response cache, and must not drop its contents
-            yield replace(model, tape=recording, cache=None, connections=RecordedConnections(run=recording.run))
+            connections = RecordedConnections(settings=config.settings, run=recording.run)
+            yield replace(model, tape=recording, cache=None, connections=connections)
 
 
 async def _engines(
@@ -357,13 +355,9 @@ async def _engines(
 
 async def _warmed(model: LanguageModel, retriever: HybridRetriever | NoSearch | None) -> None:
     """Load what the first question would wait for, so that its latency is like the others'. Makes no call."""
-    await asyncio.to_thread(import_module, "aiohttp")
     if isinstance(retriever, HybridRetriever):
         await retriever.encoder.queries([_ANY_TEXT])
-    for endpoint in endpoints_in_use(model.settings, ANSWER).values():
-        connection = await model.connections.to(endpoint)
-        if isinstance(connection.transport, EmbeddedTransport):
-            await connection.transport.start()
+    await model.warm()
 
 
 async def _encoder(name: str, config: RunConfig, options: RunOptions, *, warm: bool) -> AsyncEncoder:
