@@ -42,9 +42,9 @@ def sample_row(
     (`quotes`) and the data set labels sentences, else null. `timed` says that `latency_s` is a real latency, not
     shortened by the response cache; `waited_s` is the part of it in which no call was served: queueing, and tries that
     failed. If a judge is used, its verdict is added as `judge`: 1, 0, or null if the call failed. `usage` lists the
-    method's calls in the order in which they ended, each with role, model, the name of the model that answered, and tokens (null if the server did not
-    report them); `cut` says that the reply reached its limit. `lost_calls`, if there are any, counts the calls that
-    got no reply and were done without.
+    method's calls in the order in which they ended, each with role, requested model, the model named in the reply, and
+    tokens (null if the server did not report them); `cut` says that the reply reached its limit. `lost_calls`, if
+    there are any, counts the calls that got no reply and were done without.
     """
     score = scorer(answer.short_answer, question.golds)
     lost = lost_calls(answer.calls)
