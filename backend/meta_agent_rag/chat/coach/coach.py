@@ -10,7 +10,7 @@ from ...agent.prompting import ReplyModel, pack
 from ...errors import BudgetError, ModelError, StructuredOutputError
 from ...llm.client import LanguageModel, ModelSession
 from ...llm.ledger import LedgerRow
-from ...llm.transport import Message
+from ...llm.messages import Message
 from ...prompts import prompt
 from ...retrieval.hybrid import Retriever
 from ...retrieval.limited import limited

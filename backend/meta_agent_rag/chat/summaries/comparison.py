@@ -9,7 +9,7 @@ from pydantic import BeforeValidator
 from ...agent.prompting import MARK, ReplyModel, Short
 from ...errors import InputError
 from ...llm.ledger import LedgerRow, Totals, total
-from ...llm.transport import Message
+from ...llm.messages import Message
 from ...prompts import prompt
 from ...prompts.fencing import attribute, fenced
 from ...prompts.tokens import estimate_tokens, max_bytes

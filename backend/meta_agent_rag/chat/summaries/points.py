@@ -13,7 +13,7 @@ from ...grounding.claims import Claim
 from ...grounding.quotes import is_verbatim, place
 from ...grounding.styles import Style
 from ...grounding.support.rules import supports
-from ...llm.transport import Message
+from ...llm.messages import Message
 from ...prompts import prompt
 from ...prompts.fencing import attribute
 from ...retrieval.corpus.catalogue import DocumentRecord
