@@ -5,6 +5,7 @@
 2
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,19 @@ if TYPE_CHECKING:
     from .retrieval.passage import Passage
     from .settings import Settings
     from .text.dates import as_date
+
+# Set before any of these libraries is imported; the first five would report their use to their vendors.
+for _name, _value in {
+    "DO_NOT_TRACK": "1",
+    "GRADIO_ANALYTICS_ENABLED": "False",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "ORT_DISABLE_TELEMETRY": "1",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # Otherwise Ray copies the working folder to every node, and starts `uv run` there if it started this process.
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    "TOKENIZERS_PARALLELISM": "false",  # a warning at each fork
+}.items():
+    os.environ.setdefault(_name, _value)
 
 __all__ = [
     "Answer",

@@ -11,8 +11,7 @@ from typing import Literal, TypeAlias, get_args
 
 from .errors import MetaRagError
 from .llm.providers import EMBEDDED, Endpoint, choose_provider
-from .setting_types import Tier
-from .settings import Settings
+from .settings import Settings, Tier
 from .wording import counted
 
 _LISTING_SECONDS = 10.0
@@ -179,10 +178,8 @@ async def _encoder_called(settings: Settings, name: str) -> CheckResult:
 
     choice = await asyncio.to_thread(load_encoder, settings, name)
     if choice.note:
-        remedy = (
-            "No action needed if this is intended; otherwise connect to the hub once, or set ENCODER to a local folder."
-        )
-        return CheckResult(status="note", words=choice.note, remedy=remedy)
+        return CheckResult(status="note", words=choice.note, remedy="No action needed if this is intended.")
+    await asyncio.to_thread(lambda: choice.encoder.dimension)  # loads a model of the hub, and says if it cannot
     return CheckResult(words=f"encoder {choice.encoder.name}")
 
 

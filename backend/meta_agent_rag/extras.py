@@ -16,6 +16,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "chat": ("aiosqlite", "prompt_toolkit", "frontmatter", "regex"),
         "demo": ("gradio", "fastapi", "uvicorn"),
         "embedded": ("xllamacpp",),
+        "encoders": ("fastembed", "huggingface_hub", "loguru", "onnxruntime", "tokenizers"),
         "grounding": ("icu4py", "py3langid", "snowballstemmer"),
         "ingest": (
             "bs4",
@@ -45,15 +46,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "uvicorn",
         ),
         "telemetry": ("opentelemetry",),
-        "torch": (
-            "sentence_transformers",
-            "torch",
-            "transformers",
-            "huggingface_hub",
-            "tokenizers",
-            "onnx",
-            "onnxruntime",
-        ),
+        "torch": ("sentence_transformers", "torch", "transformers"),
     }
 )
 """The modules that each extra provides and the code imports, by the extra's name."""

@@ -23,7 +23,7 @@ from meta_agent_rag.agent.monitoring.calibration import question_fingerprint as 
 from meta_agent_rag.agent.monitoring.calibration import text_fingerprint as text_fingerprint_of
 from meta_agent_rag.agent.state import Signals
 from meta_agent_rag.errors import InputError
-from meta_agent_rag.setting_types import UnitFloat
+from meta_agent_rag.settings import UnitFloat
 
 from ..rows.past_run import PastRun, Row
 from ..statistics import auroc, expected_calibration_error

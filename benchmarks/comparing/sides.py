@@ -14,7 +14,7 @@ from meta_agent_rag.datasets import LoadedQuestions, Question
 from meta_agent_rag.datasets.reading.rows import read_json_rows
 from meta_agent_rag.datasets.reading.schema import Text
 from meta_agent_rag.errors import DataFileError, InputError
-from meta_agent_rag.setting_types import UnitFloat
+from meta_agent_rag.settings import UnitFloat
 from meta_agent_rag.wording import first_fault
 
 from ..metrics import AnswerScore, score_answer

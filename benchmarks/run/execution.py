@@ -314,7 +314,7 @@ async def _encoder(name: str, config: RunConfig, conduct: Conduct, *, warm: bool
         await asyncio.to_thread(encoder.encode_queries, [_ANY_TEXT])  # loads it, unseen by the recorder
     if conduct.recorder is None:
         return AsyncEncoder(encoder)
-    return AsyncEncoder(TapedEncoder(name=encoder.name, tape=conduct.recorder, inner=encoder))
+    return AsyncEncoder(TapedEncoder(name=name, tape=conduct.recorder, inner=encoder))
 
 
 @asynccontextmanager

@@ -19,9 +19,7 @@ from meta_agent_rag.llm.embedded import embedded_model_file
 from meta_agent_rag.llm.providers import EMBEDDED, choose_provider, providers
 from meta_agent_rag.prompts import prompt, prompt_names
 from meta_agent_rag.retrieval.encoders.loading import load_encoder
-from meta_agent_rag.setting_roles import ModelRoles
-from meta_agent_rag.setting_types import Url
-from meta_agent_rag.settings import Settings
+from meta_agent_rag.settings import ModelRoles, Settings, Url
 
 from .arms import arm_settings
 from .config import RunConfig
@@ -41,7 +39,7 @@ _DIFF = (
 )
 _CODE_FILES = ("--", "backend", "benchmarks", ":!benchmarks/results", "pyproject.toml", "uv.lock")
 _USUAL_RULES = tuple(field.default for field in fields(Deficit) if field.name in {"rule", "heuristic"})
-_OF_THIS_MACHINE = ("marag_data_dir", "cost_limit_usd", "encoder_device", "encoder_batch")
+_OF_THIS_MACHINE = ("marag_data_dir", "cost_limit_usd", "encoder_device")
 OWN_FILES = (
     *("prompts_dir", "deficits_dir", "operators_dir", "routes_dir", "methods_dir", "datasets_dir"),
     "monitor_calibration",

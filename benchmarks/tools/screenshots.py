@@ -85,7 +85,7 @@ def _taken(browser: "Browser", url: str, shot: Shot) -> bytes:
     shot.act(page)
     page.locator(shot.top).evaluate("element => element.scrollIntoView()")
     page.wait_for_timeout(800)
-    picture = page.locator(shot.only).first.screenshot() if shot.only else page.screenshot()
+    picture: bytes = page.locator(shot.only).first.screenshot() if shot.only else page.screenshot()
     page.close()
     return picture
 

@@ -290,7 +290,7 @@ async def test_the_critic_can_still_be_the_diagnoser(tmp_path: Path) -> None:
 async def test_a_trace_shows_facts_and_votes(tmp_path: Path) -> None:
     from rich.console import Console
 
-    from meta_agent_rag.cli.shared.rounds import show_round
+    from meta_agent_rag.cli.shared.display import show_round
 
     looked_up = values({"Ada Roth born": "8 May 1931", "Bo Lind born": "2 May 1952"})
     script = {"write": draft("Bo Lind"), "plan": BIRTHS, "look_up": looked_up}

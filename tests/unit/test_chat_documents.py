@@ -16,7 +16,7 @@ from meta_agent_rag.chat.session import ChatSession, open_chat
 from meta_agent_rag.chat.store import open_sessions
 from meta_agent_rag.chat.transcript import in_short
 from meta_agent_rag.cli.main import app
-from meta_agent_rag.cli.shared.screen import Screen
+from meta_agent_rag.cli.shared.display import Screen
 from meta_agent_rag.cli.shell.commands import run_command
 from meta_agent_rag.cli.shell.loop import _remembered
 from meta_agent_rag.cli.shell.state import Shell

@@ -19,7 +19,6 @@ from meta_agent_rag.errors import UnknownNameError
 from meta_agent_rag.ingestion.pipeline import ingest
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
-from meta_agent_rag.retrieval.encoders.hub import packaged_folder
 from meta_agent_rag.retrieval.encoders.loading import load_encoder
 from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retrieval
 from meta_agent_rag.retrieval.limited import LimitedRetriever
@@ -81,8 +80,6 @@ async def test_passages_are_matched_as_well_as_titles() -> None:
 
 
 async def test_questions_about_the_course_pass_and_others_do_not() -> None:
-    if packaged_folder() is None:
-        pytest.skip("no encoder is packaged")
     encoder = load_encoder(Settings.load(), "all-MiniLM-L6-v2").encoder
     scope = TopicScope(subject=read_course().subject(encoder), encoder=AsyncEncoder(encoder))
     questions, more = data("questions"), data("scope")["course"]

@@ -58,21 +58,6 @@ def own_prompts(folder: Path, **instructions: str) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    ("setting", "value"), [("stage_tokens", "77"), ("stage_tiers", "pro"), ("model_roles", "openai:gpt-4.1")]
-)
-def test_settings_are_read_under_the_former_name(setting: str, value: str, caplog: pytest.LogCaptureFixture) -> None:
-    for _ in range(2):
-        former = Settings.load([f"{setting}=reference={value}"])
-    assert getattr(former, setting) == getattr(Settings.load([f"{setting}=second_answer={value}"]), setting)
-    assert notices(caplog) == [NOTICE]
-
-
-def test_the_current_name_takes_precedence_in_settings() -> None:
-    for both in ("reference=7,second_answer=8", "second_answer=8,reference=7"):
-        assert Settings.load([f"STAGE_TOKENS={both}"]).stage_tokens == {"second_answer": 8}
-
-
 async def test_a_prompt_file_with_the_former_name_is_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = own_prompts(tmp_path / "own", reference="Answer in one breath.")
     check_prompts(folder)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.cli.shared.rounds import spending
+from meta_agent_rag.cli.shared.display import spending
 from meta_agent_rag.llm.ledger import Ledger, LedgerRow, Totals, read_ledger, total, usage_fields
 from meta_agent_rag.llm.transport import Usage
 

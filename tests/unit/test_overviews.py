@@ -20,7 +20,7 @@ from meta_agent_rag.chat.summaries.overview import prepared
 from meta_agent_rag.chat.summaries.sections import divided
 from meta_agent_rag.chat.summaries.writing import comparison_text, summary_text
 from meta_agent_rag.cli.main import app
-from meta_agent_rag.cli.shared.screen import Screen
+from meta_agent_rag.cli.shared.display import Screen
 from meta_agent_rag.cli.shell.commands import run_command
 from meta_agent_rag.cli.shell.documents import as_command, run_understood
 from meta_agent_rag.cli.shell.state import Shell

@@ -14,7 +14,7 @@ from meta_agent_rag import Passage
 from meta_agent_rag.agent.context import Task
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.cli.shared.command import console, print_json, reporting, say
-from meta_agent_rag.cli.shared.screen import Screen, last_words
+from meta_agent_rag.cli.shared.display import Screen, last_words
 from meta_agent_rag.llm.transport import Request
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing.scripted import ScriptedModel

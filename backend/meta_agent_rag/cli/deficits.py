@@ -7,8 +7,7 @@ import typer
 
 from ..errors import InputError
 from ..wording import counted
-from .shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, say, settings_of
-from .shared.managing import add_group
+from .shared.command import Assignments, Debug, Json, add_group, console, plain, print_json, reporting, say, settings_of
 
 
 def register(app: typer.Typer) -> None:

@@ -29,8 +29,7 @@ from ..retrieval.corpus.corpus import list_corpora
 from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.hybrid import Retriever
 from ..retrieval.opening import open_encoder, open_retriever
-from ..setting_roles import ModelRoles
-from ..settings import Settings
+from ..settings import ModelRoles, Settings
 from .questions import QuestionSet, hub_questions, read_questions, sample_questions
 
 if TYPE_CHECKING:

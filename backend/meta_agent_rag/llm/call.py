@@ -7,8 +7,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any, Protocol, get_args
 
-from ..setting_types import Tier
-from ..settings import Settings
+from ..settings import Settings, Tier
 from .cache import request_key
 from .endpoints.connections import Connection
 from .endpoints.stages import Stage

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..journal import Journal, records
-from ..setting_types import Tier
+from ..settings import Tier
 from .providers import EMBEDDED
 from .transport import Usage
 

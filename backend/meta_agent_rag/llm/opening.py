@@ -7,8 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import get_args
 
-from ..setting_types import Tier
-from ..settings import Settings
+from ..settings import Settings, Tier
 from .budget import Budget
 from .cache import ResponseCache
 from .client import LanguageModel

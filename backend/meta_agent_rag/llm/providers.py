@@ -12,9 +12,7 @@ from pydantic import BaseModel, Field, SecretStr, ValidationError
 
 from ..discovery import named
 from ..errors import SettingsError, UnknownNameError
-from ..setting_roles import EndpointRow, JsonMode, ReplyLimit
-from ..setting_types import Tier
-from ..settings import Settings
+from ..settings import EndpointRow, JsonMode, ReplyLimit, Settings, Tier
 from ..wording import first_fault
 from .local.choice import own_model_file
 

@@ -1,12 +1,16 @@
 """The service's resources: engine, corpora, keys, limits and audit log, opened once."""
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -39,7 +43,7 @@ from .answering.sessions import ClientSessions, open_client_sessions
 from .audit.log import AuditLog, open_audit
 from .metrics import Metrics
 from .request_record import Client, ModelCall, RequestRecord
-from .storage.database import open_database
+from .storage.database import open_database, require_writable
 from .uploads.intake import Intake, open_intake
 
 CONTEXT = "context"
@@ -47,6 +51,8 @@ CONTEXT = "context"
 QUESTIONS = "ask"
 """The window that counts questions; reads have another one."""
 _MEMORY_OF_FAULTS_SECONDS = 60.0
+_MEMORY_OF_WRITES_SECONDS = 1.0
+_PROBE_BYTES = 65_536
 _BEFORE_COUNTED = timedelta(seconds=3)
 """A request is counted after its key look-up, which can be this much later than its arrival."""
 
@@ -89,6 +95,23 @@ class Service:
     metrics: Metrics
     unpriced: tuple[str, ...] = ()
     faults: dict[str, float] = field(default_factory=dict)
+    _written: list[Any] = field(default_factory=lambda: [float("-inf"), []], repr=False)
+
+    async def unwritable(self) -> list[str]:
+        """What cannot be written, so that questions fail or are not recorded: `disk`, `database`; looked up briefly."""
+        at, found = self._written
+        if time.monotonic() - at > _MEMORY_OF_WRITES_SECONDS:
+            found = []
+            try:
+                await asyncio.to_thread(_require_space, self.settings.marag_data_dir)
+            except OSError:
+                found.append("disk")
+            try:
+                await require_writable(self.audit.engine, self.budgets.database)
+            except (SQLAlchemyError, OSError, TimeoutError):
+                found.append("database")
+            self._written[:] = [time.monotonic(), found]
+        return list(found)
 
     def degraded(self) -> list[str]:
         """The degraded parts: indexes that failed in the last minute, and the audit database."""
@@ -198,6 +221,13 @@ def _compared() -> None:
     supports(claims(f"{text} [1]", [text]), [passage], question="How high is the tower?")
     same_value("French", "Spain")
     as_quantity(text)
+
+
+def _require_space(folder: Path) -> None:
+    """Raise `OSError` if a record cannot be stored in a folder."""
+    with TemporaryFile(dir=folder, buffering=0) as file:
+        file.write(bytes(_PROBE_BYTES))
+        os.fsync(file.fileno())
 
 
 async def _recall(audit: AuditLog, limits: RateLimits) -> None:

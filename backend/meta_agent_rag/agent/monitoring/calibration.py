@@ -17,8 +17,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, Field, FiniteFloat, PositiveInt, ValidationError
 
 from ...errors import InputError, SettingsError
-from ...setting_types import UnitFloat
-from ...settings import Settings
+from ...settings import Settings, UnitFloat
 from ...text.normalise import normalised
 from ...wording import first_fault
 from ..state import Signals

@@ -93,7 +93,7 @@ def monitor_encoder(settings: Settings) -> Encoder:
     Raises `MissingExtraError` if it is not installed and the policy weighs its cosine; there is no substitute.
     """
     if settings.monitor_policy in _WEIGH_THE_COSINE and settings.monitor_encoder != HASH:
-        require("torch", f"MONITOR_POLICY={settings.monitor_policy}")
+        require("encoders", f"MONITOR_POLICY={settings.monitor_policy}")
     return load_encoder(settings, settings.monitor_encoder).encoder
 
 

@@ -21,12 +21,11 @@ from ...errors import InputError
 from ...llm.ledger import LedgerRow, Totals, total
 from ...llm.providers import COMPATIBLE, choose_provider, providers
 from ...retrieval.corpus.naming import mentions, without_mentions
-from ...settings import Settings
+from ...settings import ModelRoles, Settings
 from ...text.normalise import typed
 from ...wording import counted
 from ..shared.command import plain
-from ..shared.rounds import dropped_line, round_line, show_round, spending
-from ..shared.screen import Screen
+from ..shared.display import Screen, dropped_line, round_line, show_round, spending
 
 TOPICS = 40
 """The number of topics that `/topic` and `/topics` show."""
@@ -351,8 +350,6 @@ def provider_changes(shell: Shell, name: str) -> dict[str, object]:
     LLM_BASE_URL and the model names apply to the provider with which the session began; they are not used for
     another one, and its key is not sent there.
     """
-    from ...setting_roles import ModelRoles
-
     own = shell.load()
     changes = {"llm_base_url": None, "flash_model": None, "pro_model": None, "model_roles": ModelRoles()}
     if name in {choose_provider(own).provider.name, "auto", COMPATIBLE}:

@@ -19,8 +19,7 @@ from ...grounding.confidence import Confidence
 from ...retrieval.corpus.sample import SAMPLE
 from ...settings import Settings
 from ...wording import counted
-from ..shared.rounds import small_model_hint, spending
-from ..shared.screen import Screen
+from ..shared.display import Screen, small_model_hint, spending
 from .commands import Leave, Load, NextAction, Reopen, Shell, as_command, mode_called, run_command
 from .lines import Interrupts, LineCleared, Lines, PlainLines, PromptedLines, Stopped
 

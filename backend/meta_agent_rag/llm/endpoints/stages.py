@@ -11,8 +11,7 @@ import yaml
 
 from ...discovery import named, todays_stage
 from ...errors import SettingsError
-from ...setting_types import Tier
-from ...settings import Settings
+from ...settings import Settings, Tier
 from ...shipped import extensions
 from ..providers import Choice, Endpoint, choose_provider, endpoint_named
 
