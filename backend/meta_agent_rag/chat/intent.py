@@ -237,8 +237,10 @@ def _discussed(history: History) -> str:
         return reply_phrase("nothing_discussed")
     parts = [reply_phrase("discussed_before", summary=history.summary)] if history.summary else []
     if history.exchanges:
-        asked = {typed(one.question): f"{one.turn}. {one.question}" for one in reversed(history.exchanges)}
-        parts.append("\n".join([reply_phrase("discussed"), *reversed(asked.values())]))
+        asked: dict[str, str] = {}
+        for one in history.exchanges:
+            asked.setdefault(typed(one.question), f"{one.turn}. {one.question}")
+        parts.append("\n".join([reply_phrase("discussed"), *asked.values()]))
     if history.dropped:
         parts.append(reply_phrase("discussed_gone", count=history.dropped))
     return "\n\n".join(parts)

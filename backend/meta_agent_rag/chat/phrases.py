@@ -102,8 +102,8 @@ def _check(where: str, own: object, built_in: Any) -> None:
         raise PromptError(f"{where} uses the unknown placeholder ${strange[0]}; known ones: {known_ones}.")
 
 
-def _placeholders(text: str) -> list[str]:
-    return Template(text).get_identifiers()
+def _placeholders(text: object) -> list[str]:
+    return Template(str(text)).get_identifiers()
 
 
 def _form(value: object) -> str:

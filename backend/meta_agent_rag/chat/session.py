@@ -104,10 +104,14 @@ class GroundedAnswerer:
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    """The result of one message: the reply, what the message was taken for, notes for the user, and all calls."""
+    """The result of one message: the reply, what the message was taken for, notes for the user, and all calls.
+
+    `mode` is that in which it was answered.
+    """
 
     reply: TurnReply
     reading: Interpretation
+    mode: str = ""
     notes: tuple[str, ...] = ()
     calls: tuple[LedgerRow, ...] = ()
 
@@ -225,7 +229,8 @@ class ChatSession:
             topic=now.topic if topic is None else topic,
         )
         if self.sessions is not None:
-            await self.sessions.change(self.name, lambda stored: replace(self._stored(stored), socratic=held))
+            stored = await self.sessions.change(self.name, lambda now: replace(self._stored(now), socratic=held))
+            self.history = stored.history
         self.socratic = held
         with files_of(self.model.settings.coach_dir):
             text = notice(held)
@@ -236,29 +241,28 @@ class ChatSession:
         self.history, self.sources = History(), ()
         if self.sessions is not None:
             await self.sessions.forget(self.name)
-            await self.sessions.change(self.name, lambda stored: replace(self._stored(stored), history=History()))
+            await self.sessions.change(self.name, self._emptied)
 
     async def _answered(
         self, text: str, session: ModelSession, deadline: float | None, documents: frozenset[str]
     ) -> Turn:
-        coach = self.coach if self.socratic.mode == "coach" else None
+        socratic = self.socratic  # it may change during the turn
+        coach = self.coach if socratic.mode == "coach" else None
         reading = await interpreted(text, self.history, session)
         if coach is not None and not answered_before_the_coach(reading, self.history):
             reply: TurnReply = await coach(
-                text, history=self.history, socratic=self.socratic, reading=reading, deadline=deadline
+                text, history=self.history, socratic=socratic, reading=reading, deadline=deadline
             )
-            return Turn(reply=reply, reading=reading)
+            return Turn(reply=reply, reading=reading, mode=socratic.mode)
         if reading.intent not in {"question", "change_last_answer"}:
             known = [one for one in await self.documents() if not documents or one.id in documents]
-            return Turn(
-                reply=TurnReply(text=answer_without_search(reading, self.history, known), remembered=False),
-                reading=reading,
-            )
-        answerer = self.teacher if self.socratic.mode == "teacher" and self.teacher else self.answerer
+            text = answer_without_search(reading, self.history, known)
+            return Turn(reply=TurnReply(text=text, remembered=False), reading=reading, mode=socratic.mode)
+        answerer = self.teacher if socratic.mode == "teacher" and self.teacher else self.answerer
         before = conversation(self.history, self.limits.tokens) if reading.refers_back else ""
         reply = await answerer(text, reading.standalone, before=before, documents=documents)
         notes = (reply_phrase("not_rewritten", reason=reading.fault),) if reading.fault else ()
-        return Turn(reply=reply, reading=reading, notes=notes)
+        return Turn(reply=reply, reading=reading, mode=socratic.mode, notes=notes)
 
     async def _remembered(self, message: str, asked: str, turn: Turn, session: ModelSession) -> Turn:
         """Store a turn, which is complete from here on."""
@@ -270,7 +274,7 @@ class ChatSession:
             question=message,
             answer=reply.text,
             sources=tuple(source_lines(source)[0] for source in own),
-            mode=reply.kind or self.socratic.mode,
+            mode=reply.kind or turn.mode,
         )
         add = partial(self._with_exchange, asked, turn) if reply.remembered else lambda history: history
         notes = bounded(add(self.history), self.limits).notes
@@ -296,7 +300,7 @@ class ChatSession:
             question=asked,
             answer=reply.text.strip() or reply.short_answer,
             standalone=turn.reading.standalone,
-            mode=reply.kind or self.socratic.mode,
+            mode=reply.kind or turn.mode,
             short_answer=reply.short_answer,
             topic=reply.topic,
         )
@@ -316,6 +320,9 @@ class ChatSession:
             return Stored(corpus=self.corpus, history=history, sources=self.sources, socratic=self.socratic)
         corpus_of(self.name, self.corpus, stored)
         return replace(stored, socratic=self.socratic)
+
+    def _emptied(self, stored: Stored | None) -> Stored:
+        return replace(self._stored(stored), history=History(), sources=())
 
     def _folded(self, before: History, stored: Stored | None) -> Stored:
         """The folded history, unless another process has continued the conversation since."""
@@ -434,7 +441,7 @@ async def open_chat(
             history=History() if stored is None else stored.history,
             socratic=held,
             teacher=answerer.as_teacher(),
-            coach=Coach(model=engine.model, retriever=retriever, scope=scope),
+            coach=Coach(model=engine.model, retriever=retriever, scope=scope, topics=subject.topics),
             catalogue=catalogue,
             sessions=sessions,
             sources=() if stored is None else stored.sources,

@@ -347,11 +347,11 @@ def kept_points(reply: PointsReply, section: Section, style: Style) -> SectionPo
 
 def _sentence(quote: str, text: str) -> str:
     """The whole sentence in which the quote begins, as the document has it."""
-    standing = place(quote, text)
+    start, _ = place(quote, text) or (len(text), 0)
     position = 0
-    for sentence in sentences(text) if standing is not None else ():
+    for sentence in sentences(text):
         position += len(sentence)
-        if position > standing[0]:
+        if position > start:
             return " ".join(sentence.split())
     return quote
 

@@ -66,6 +66,7 @@ class ScriptedModel:
 def universal_reply(short_answer: str = "scripted", **fields: Any) -> dict[str, Any]:
     """An object that every stage's schema accepts; `fields` override its parts."""
     return {
+        "intent": "question",
         "quotes": [],
         "points": [],
         "answer": f"It is {short_answer}.",

@@ -21,10 +21,10 @@ from ...retrieval.passage import Found
 from ..history import COACH, HINT, Exchange, History, TurnReply, clipped_at_sentence
 from ..intent import Interpretation
 from ..phrases import files_of
-from .hook import CoachDraft, Hooks, IncomingMessage, RuleFinding, Ruling
+from .hook import CoachDraft, Hooks, IncomingMessage, RuleFinding, Ruling, Scope
 from .hooks import discover_hooks
 from .levels import Level, Socratic, levels
-from .scope import Topic, TopicScope, topic_named
+from .scope import Topic, topic_named
 from .words import cut, ends_with_question, language_of, last_question, length, reason
 
 METHOD = "coach"
@@ -139,18 +139,14 @@ class _Task:
 class Coach:
     """Answers a learner with questions, over one corpus; without a `scope` nothing is off its subject.
 
-    With a chosen topic, it uses only the documents of that topic.
+    With a chosen one of the `topics`, it uses only the documents of that topic.
     """
 
     model: LanguageModel
     retriever: Retriever
-    scope: TopicScope | None = None
+    scope: Scope | None = None
+    topics: tuple[Topic, ...] = ()
     hooks: Hooks = field(default_factory=discover_hooks)
-
-    @property
-    def topics(self) -> tuple[Topic, ...]:
-        """The topics that a learner may choose."""
-        return () if self.scope is None else self.scope.subject.topics
 
     async def __call__(
         self,

@@ -148,7 +148,7 @@ def as_command(line: str) -> str | None:
 
 async def run_command(shell: Shell, line: str) -> NextAction:
     """Run a command line. Raises `InputError` for an unknown command, and the command's own errors."""
-    name, _, argument = line.removeprefix("/").partition(" ")
+    name, _, argument = line.strip().removeprefix("/").partition(" ")
     command = COMMANDS.get(name.casefold())
     if command is None:
         begun = [known for known in COMMANDS if name and known.startswith(name.casefold())]
