@@ -12,7 +12,7 @@ import typer
 import yaml
 from pydantic import BaseModel, FiniteFloat, StrictStr, ValidationError
 
-from meta_agent_rag.agent.monitoring.calibration import (
+from meta_agent_rag.agent.calibration import (
     Calibration,
     is_satisfied,
     probability,

@@ -13,7 +13,7 @@ from packaging.markers import Marker
 from typer.core import TyperGroup
 
 from meta_agent_rag.agent.deficits import discover_deficits
-from meta_agent_rag.agent.deficits.registry import as_markdown
+from meta_agent_rag.agent.deficits.deficit import as_markdown
 from meta_agent_rag.agent.derivation.operator import discover_operators
 from meta_agent_rag.agent.graph import build_graph
 from meta_agent_rag.agent.routes.route import discover_routes

@@ -166,7 +166,7 @@ async def _encoder(settings: Settings) -> CheckResult:
 
 
 async def _monitor(settings: Settings) -> CheckResult:
-    from .agent.monitoring.monitor import monitor_encoder, policy
+    from .agent.monitor import monitor_encoder, policy
 
     policy(settings)
     await asyncio.to_thread(monitor_encoder, settings)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, FiniteFloat, StrictBool, StrictInt, StrictStr
 
-from meta_agent_rag.agent.monitoring.calibration import (
+from meta_agent_rag.agent.calibration import (
     FEATURES,
     VERSION,
     Calibration,
@@ -19,8 +19,8 @@ from meta_agent_rag.agent.monitoring.calibration import (
     features,
     weighed,
 )
-from meta_agent_rag.agent.monitoring.calibration import question_fingerprint as fingerprint
-from meta_agent_rag.agent.monitoring.calibration import text_fingerprint as text_fingerprint_of
+from meta_agent_rag.agent.calibration import question_fingerprint as fingerprint
+from meta_agent_rag.agent.calibration import text_fingerprint as text_fingerprint_of
 from meta_agent_rag.agent.state import Signals
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.settings import UnitFloat

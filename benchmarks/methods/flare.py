@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.prompting.messages import messages
+from meta_agent_rag.agent.prompting import messages
 from meta_agent_rag.errors import RefusedError
 from meta_agent_rag.llm.structured import without_thinking
 from meta_agent_rag.llm.transport import Reply, Sampling

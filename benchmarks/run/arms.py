@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from meta_agent_rag.agent.deficits import discover_deficits
-from meta_agent_rag.agent.monitoring.monitor import policy
+from meta_agent_rag.agent.monitor import policy
 from meta_agent_rag.errors import InputError, SettingsError
 from meta_agent_rag.llm.endpoints.stages import check_stages
 from meta_agent_rag.prompts import prompt, prompt_names

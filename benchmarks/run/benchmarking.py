@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from meta_agent_rag.agent.monitoring.calibration import calibration_in_force, refuse_fitted_questions
+from meta_agent_rag.agent.calibration import calibration_in_force, refuse_fitted_questions
 from meta_agent_rag.cli.shared.command import complain, run, say
 from meta_agent_rag.datasets import HubAccess, LoadedQuestions, Question, discover, load_questions
 from meta_agent_rag.errors import InputError, MetaRagError

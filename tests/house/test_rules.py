@@ -129,7 +129,7 @@ def imported_parts(path: Path) -> set[str]:
 def test_code_and_imports_are_found() -> None:
     assert len(CODE) > 60
     assert imported_parts(PACKAGE / "agent" / "engine.py") >= {"errors", "llm", "retrieval", "settings", "agent"}
-    assert imported_parts(PACKAGE / "agent" / "deficits" / "registry.py") >= {"discovery", "errors", "agent"}
+    assert imported_parts(PACKAGE / "agent" / "deficits" / "deficit.py") >= {"discovery", "errors", "agent"}
     assert imported_parts(PACKAGE / "asking.py") >= {"agent", "llm", "retrieval", "settings"}
 
 

@@ -10,7 +10,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from benchmarks import calibrate, compare
-from meta_agent_rag.agent.monitoring.calibration import read_calibration
+from meta_agent_rag.agent.calibration import read_calibration
 from meta_agent_rag.datasets import load_questions
 from tests.dozen import rows_a, rows_b
 from tests.first_drafts import telling

@@ -9,7 +9,7 @@ import pytest
 
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.grounded import Checks, GroundedAnswer, checked
-from meta_agent_rag.agent.prompting.packing import without_marks
+from meta_agent_rag.agent.prompting import without_marks
 from meta_agent_rag.errors import AuthenticationError, CostLimitError, MetaRagError, RefusedError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder

@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from meta_agent_rag.agent.context import Task
-from meta_agent_rag.agent.deficits import discover_deficits
+from meta_agent_rag.agent.deficits import Findings, discover_deficits
 from meta_agent_rag.agent.derivation import Chain, Derivation, Fact, Plan
 from meta_agent_rag.agent.engine import open_engine
-from meta_agent_rag.agent.facts.findings import Findings
-from meta_agent_rag.agent.facts.repair import draft_from_vote
-from meta_agent_rag.agent.prompting.packing import Packed
+from meta_agent_rag.agent.prompting import Packed
 from meta_agent_rag.agent.routes import DRAFT, Ballot, Vote
 from meta_agent_rag.agent.state import Draft, Packing, Round, Signals, State
+from meta_agent_rag.agent.write import draft_from_vote
 from meta_agent_rag.errors import BudgetError
 from meta_agent_rag.llm.transport import Reply, Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
@@ -368,13 +367,9 @@ def test_a_draft_contradicts_the_passages_only_by_a_different_answer(short: str,
         signals=Signals(similarity=None, agreement=None, verbatim=1.0, abstained=False, evidence_passages=2),
         derivation=derivation,
         vote=Vote(elected="Rome", route="plain_pass", share=0.6, ballots=(), support=()),
-        searched=frozenset(),
-        remembered=frozenset(),
-        tried=frozenset(),
         may_search=False,
-        may_remember=True,
     )
-    found = discover_deficits()["external_only"].rule(findings)
+    found = discover_deficits()["external_only"].detect(findings)
     assert (found.about if found is not None else None) == named
 
 

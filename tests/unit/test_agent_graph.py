@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from meta_agent_rag.agent.deficits import DeficitRegistry, discover_deficits
+from meta_agent_rag.agent.diagnose import critique_schema
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.graph import build_graph
-from meta_agent_rag.agent.prompting.replies import DraftReply, SecondAnswerReply, critique_schema
+from meta_agent_rag.agent.prompting import DraftReply, SecondAnswerReply
 from meta_agent_rag.agent.state import add_found
 from meta_agent_rag.errors import InputError, StructuredOutputError, UnknownNameError
 from meta_agent_rag.retrieval.batching import AsyncEncoder

@@ -10,9 +10,9 @@ import pytest
 from meta_agent_rag.agent.context import Context
 from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.agent.engine import open_engine
-from meta_agent_rag.agent.monitoring.monitor import agreement_policy, paper_policy, policy
-from meta_agent_rag.agent.monitoring.signals import measure
-from meta_agent_rag.agent.prompting.packing import pack
+from meta_agent_rag.agent.monitor import agreement_policy, paper_policy, policy
+from meta_agent_rag.agent.prompting import pack
+from meta_agent_rag.agent.signals import measure
 from meta_agent_rag.agent.state import Draft, SecondAnswer, Signals
 from meta_agent_rag.errors import UnknownNameError
 from meta_agent_rag.grounding.abstention import is_abstention

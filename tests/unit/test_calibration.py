@@ -13,8 +13,7 @@ import yaml
 
 from benchmarks.calibration.fit import FirstDraft, Repairs, cosine_quality, first_drafts, fit, folds, repairs
 from benchmarks.rows.past_run import past_run
-from meta_agent_rag.agent.engine import open_engine
-from meta_agent_rag.agent.monitoring.calibration import (
+from meta_agent_rag.agent.calibration import (
     FEATURES,
     features,
     is_satisfied,
@@ -24,7 +23,8 @@ from meta_agent_rag.agent.monitoring.calibration import (
     refuse_fitted_questions,
     text_fingerprint,
 )
-from meta_agent_rag.agent.monitoring.monitor import calibrated_policy, policy
+from meta_agent_rag.agent.engine import open_engine
+from meta_agent_rag.agent.monitor import calibrated_policy, policy
 from meta_agent_rag.agent.state import Signals
 from meta_agent_rag.errors import InputError, SettingsError
 from meta_agent_rag.testing import ScriptedModel

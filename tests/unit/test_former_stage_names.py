@@ -17,7 +17,7 @@ from benchmarks.recording.records import read_lines
 from benchmarks.run.provenance import changed_files, recorded_settings
 from benchmarks.run.serving import Recorded
 from benchmarks.speed.rigs.audit_rows import record
-from meta_agent_rag.agent.prompting.replies import ReferenceReply, SecondAnswerReply
+from meta_agent_rag.agent.prompting import SecondAnswerReply
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.discovery import todays_stage
 from meta_agent_rag.llm.cache import request_key
@@ -75,7 +75,6 @@ def test_a_prompt_file_with_the_current_name_takes_precedence(tmp_path: Path) ->
 
 
 def test_routes_outside_the_tree_may_use_the_former_names() -> None:
-    assert ReferenceReply is SecondAnswerReply
     assert prompt("reference") == prompt("second_answer")
     assert stage("reference", Settings.load()) == stage("second_answer", Settings.load())
 

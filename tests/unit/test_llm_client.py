@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from meta_agent_rag.agent.prompting.replies import ShortAnswerReply
+from meta_agent_rag.agent.prompting import ShortAnswerReply
 from meta_agent_rag.errors import DeadlineError, RefusedError, StorageError, StructuredOutputError, UnknownNameError
 from meta_agent_rag.llm.budget import Budget, unsettled
 from meta_agent_rag.llm.client import LanguageModel

@@ -12,7 +12,7 @@ from ..settings import Settings
 from .deficits import DeficitRegistry
 from .derivation import Plan
 from .derivation.operator import Operator
-from .routes.ballot import Voter
+from .routes.vote import Voter
 from .state import Draft, Round
 
 

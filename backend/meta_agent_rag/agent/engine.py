@@ -26,13 +26,13 @@ from ..telemetry import Value
 from .context import Context, Task
 from .deficits import DeficitRegistry, discover_deficits
 from .derivation.operator import Operators, discover_operators
-from .facts.demands import with_demands
 from .graph import build_graph
-from .monitoring.monitor import monitor_encoder as encoder_of_monitor
-from .monitoring.monitor import policy
+from .monitor import monitor_encoder as encoder_of_monitor
+from .monitor import policy
 from .routes.route import Routes, discover_routes
 from .selection import select
 from .state import MethodStop, Round, State, StopReason
+from .voting import small_model_defaults
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
@@ -261,7 +261,7 @@ async def open_engine(
     """An engine as the settings describe it; components passed in are used instead, and left open."""
     policy(settings)
     check_prompts(settings.prompts_dir, methods=settings.methods_dir)
-    settings = with_demands(settings)
+    settings = small_model_defaults(settings)
     usual = Settings.model_fields["monitor_similarity_threshold"].default
     if settings.monitor_policy != "paper" and settings.monitor_similarity_threshold != usual:
         _LOG.warning("MONITOR_SIMILARITY_THRESHOLD only applies with MONITOR_POLICY=paper and is ignored.")

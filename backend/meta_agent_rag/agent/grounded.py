@@ -35,9 +35,9 @@ from ..text.dates import as_date
 from ..text.normalise import normalised
 from .claim_check import ClaimCheck, Judged
 from .engine import Answer, Engine
-from .facts.repair import draft_of
 from .routes import DERIVATION, DRAFT
 from .state import Draft, Round
+from .write import draft_of
 
 _UNPROVEN = frozenset({"unsupported", "invented_quotes"})
 _FEWEST_SENTENCES = 2

@@ -5,17 +5,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...grounding.abstention import is_abstention
-from ...grounding.answer_kind import kind_asked, of_kind
-from ...grounding.quotes import is_verbatim, verbatim_share
-from ...grounding.short_answer import same_answer
-from ...llm.transport import Reply, Sampling
-from ...text.names import content_words, spaced
-from ...text.normalise import normalised
-from ..context import Context
-from ..prompting.packing import Packed
-from ..state import VERDICTS, Draft, SecondAnswer, Signals
-from .overlap import overlap
+from ..grounding.abstention import is_abstention
+from ..grounding.answer_kind import kind_asked, of_kind
+from ..grounding.quotes import is_verbatim, verbatim_share
+from ..grounding.short_answer import same_answer
+from ..llm.transport import Reply, Sampling
+from ..text.names import content_words, spaced
+from ..text.normalise import normalised, overlap
+from .context import Context
+from .prompting import Packed
+from .state import VERDICTS, Draft, SecondAnswer, Signals
 
 _SHORT_ANSWER = '"short_answer"'
 

@@ -16,11 +16,11 @@ from typing import Annotated
 import yaml
 from pydantic import AfterValidator, BaseModel, Field, FiniteFloat, PositiveInt, ValidationError
 
-from ...errors import InputError, SettingsError
-from ...settings import Settings, UnitFloat
-from ...text.normalise import normalised
-from ...wording import first_fault
-from ..state import Signals
+from ..errors import InputError, SettingsError
+from ..settings import Settings, UnitFloat
+from ..text.normalise import normalised
+from ..wording import first_fault
+from .state import Signals
 
 _LOG = logging.getLogger(__name__)
 VERSION = 3

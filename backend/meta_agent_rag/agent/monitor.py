@@ -4,21 +4,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ...discovery import named
-from ...errors import ModelError
-from ...extras import require
-from ...grounding.short_answer import without_disambiguation
-from ...retrieval.encoders.encoder import Encoder
-from ...retrieval.encoders.loading import HASH, load_encoder
-from ...settings import Settings
-from ..context import Context
-from ..prompting.messages import task
-from ..prompting.packing import Packed
-from ..prompting.replies import SecondAnswerReply
-from ..routes.route import discover_routes
-from ..state import SecondAnswer, Signals
+from ..discovery import named
+from ..errors import ModelError
+from ..extras import require
+from ..grounding.short_answer import without_disambiguation
+from ..retrieval.encoders.encoder import Encoder
+from ..retrieval.encoders.loading import HASH, load_encoder
+from ..settings import Settings
 from .calibration import calibration_in_force, calibration_of_votes, is_satisfied, probability
+from .context import Context
+from .prompting import Packed, SecondAnswerReply, task
+from .routes.route import discover_routes
 from .signals import short_answer_logprob, with_logprobs
+from .state import SecondAnswer, Signals
 
 
 @dataclass(frozen=True, kw_only=True)
