@@ -290,9 +290,8 @@ async def test_a_path_with_a_line_feed_is_not_found(address: str, tmp_path: Path
 @pytest.mark.parametrize(
     ("message", "answer", "intent"),
     [
-        ("Thanks!", "You are welcome.", "pleasantry"),
-        ("Vielen Dank!", "Gern geschehen.", "pleasantry"),
-        ("Write me a poem", "I only answer questions about the documents, so I cannot do that for you.", "off_topic"),
+        ("Thanks!", "You are welcome.", "small_talk"),
+        ("Write me a poem", "I only answer questions about the documents, so I cannot do that for you.", "small_talk"),
     ],
 )
 async def test_small_talk_is_answered_without_retrieval(message: str, answer: str, intent: str, tmp_path: Path) -> None:

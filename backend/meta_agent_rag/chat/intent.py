@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, StringConstraints
 
-from ..agent.prompting.replies import ReplyModel
+from ..agent.prompting import ReplyModel
 from ..errors import ModelError
 from ..llm.client import ModelSession
 from ..llm.local.choice import own_model_file

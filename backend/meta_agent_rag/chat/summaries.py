@@ -9,8 +9,7 @@ from typing import Annotated, Protocol, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-from ..agent.prompting.packing import Packed, pack
-from ..agent.prompting.replies import ReplyModel, Sentence
+from ..agent.prompting import Packed, ReplyModel, Sentence, pack
 from ..errors import DeadlineError, InputError, ModelError, TooManyCallsError
 from ..grounding.citation import Citation
 from ..grounding.citations import cite
