@@ -56,7 +56,7 @@ async def coaching(
 ) -> AsyncIterator[ChatSession]:
     """A conversation in a given mode, with a coach whose model is scripted."""
 
-    async with open_language_model(settings_in(folder, *assignments), transport=model) as opened:
+    async with open_language_model(settings_in(folder, *assignments), model=model) as opened:
         yield ChatSession.of(
             opened,
             FakeAnswerer(),

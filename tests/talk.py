@@ -60,7 +60,7 @@ async def conversation(
     history: History | None = None,
 ) -> AsyncIterator[ChatSession]:
     """A conversation that is not stored."""
-    async with open_language_model(settings_in(folder, *assignments), transport=model) as opened:
+    async with open_language_model(settings_in(folder, *assignments), model=model) as opened:
         yield ChatSession.of(opened, answerer or FakeAnswerer(), history=history or History())
 
 

@@ -11,7 +11,8 @@ _RANKS = ("p50", "p90", "p99")
 
 
 def quality_plot(methods: Methods, *, name: str = "quality", title: str = "Quality by method") -> Plot:
-    """EM and F1 with their intervals, one row per method."""
+    """EM and F1 with their intervals, one row per method with answers."""
+    methods = _answered(methods)
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
@@ -20,7 +21,7 @@ def quality_plot(methods: Methods, *, name: str = "quality", title: str = "Quali
             for score in ("em", "f1")
         }
         intervals(axes, list(methods), series)
-        axes.set_xlabel("percent, with 95 % bootstrap intervals")
+        axes.set_xlabel("percent, with 95 % intervals")
         axes.set_xlim(0, 100)
         legend(axes)
 
@@ -29,6 +30,7 @@ def quality_plot(methods: Methods, *, name: str = "quality", title: str = "Quali
 
 def cost_plot(methods: Methods) -> Plot:
     """F1 against calls and, for methods with a known price, against dollars."""
+    methods = _answered(methods)
     priced = any(figures["cost_usd"] is not None for figures in methods.values())
 
     def draw(figure: Any) -> None:
@@ -45,6 +47,10 @@ def cost_plot(methods: Methods) -> Plot:
         figure.legend(handles, labels, loc="outside right upper", fontsize="small", frameon=False)
 
     return Plot(name="cost", title="Quality against cost", draw=draw, width=9.0 if priced else 7.0)
+
+
+def _answered(methods: Methods) -> Methods:
+    return {name: figures for name, figures in methods.items() if figures["answered"]}
 
 
 def _at(found: Mapping[str, Any], spent: float | None) -> tuple[float, float, float, float] | None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..rows.summary import SCORES
+from ..rows.samples import SCORES
 from ..rows.survival import STAGES
 from ..tables import Cells, Table, number, with_interval
 
@@ -100,7 +100,7 @@ def cost(methods: Methods, *, free: bool = False) -> Table:
             method,
             number(figures["f1"]),
             number(figures["llm_calls"] / figures["n"], 2),
-            *(f"{figures['tokens'].get(kind, 0) / figures['n']:.0f}" for kind in kinds),
+            *(_tokens(figures, kind) for kind in kinds),
             *([str(sum(figures.get("cut_replies", {}).values()))] if cut else []),
             usd(None if figures["cost_usd"] is None else figures["cost_usd"] / figures["n"], free=free, digits=6),
         )
@@ -110,6 +110,11 @@ def cost(methods: Methods, *, free: bool = False) -> Table:
     columns = ("completion tokens", *(["of which reasoning"] if reasoned else []), *(["replies cut"] if cut else []))
     head = ("method", "F1", "calls", "prompt tokens", "of which cached", *columns, "USD")
     return Table(name="cost", title="Cost per question", head=head, rows=rows)
+
+
+def _tokens(figures: Mapping[str, Any], kind: str) -> str:
+    tokens = figures["tokens"].get(kind, 0)
+    return "unknown" if tokens is None else f"{tokens / figures['n']:.0f}"
 
 
 def latency(methods: Methods) -> Table:

@@ -29,8 +29,7 @@ def headline(summary: Summary) -> str:
         return _alone(summary)
     methods, name = summary["methods"], comparison["method"]
     best = max(comparison["against"], key=lambda other: (methods[other]["f1"], methods[other]["em"]))
-    found = comparison["against"][best]["f1"]
-    return _compared(summary, name, best, found, len(comparison["against"]))
+    return _compared(summary, name, best, comparison["against"][best], len(comparison["against"]))
 
 
 def _alone(summary: Summary) -> str:
@@ -38,18 +37,23 @@ def _alone(summary: Summary) -> str:
     return (
         f"**{name} scores {with_interval(figures['f1'], figures['f1_ci95'])} F1 and "
         f"{with_interval(figures['em'], figures['em_ci95'])} EM over {counted(figures['n'], 'question')}** "
-        f"(percent, 95 % bootstrap intervals); {figures['answered']} answered, {figures['errors']} failed."
+        f"(percent, 95 % intervals); {figures['answered']} answered, {figures['errors']} failed."
     )
 
 
-def _compared(summary: Summary, name: str, best: str, found: Mapping[str, Any], others: int) -> str:
-    figures, n = summary["methods"], summary["n"]
+def _compared(summary: Summary, name: str, best: str, differences: Mapping[str, Any], others: int) -> str:
+    figures, n, found = summary["methods"], summary["n"], differences["f1"]
     scored = with_interval(figures[name]["f1"], figures[name]["f1_ci95"])
     theirs = with_interval(figures[best]["f1"], figures[best]["f1_ci95"])
     rival = f"{best} ({theirs})" if others == 1 else f"{best} ({theirs}), the best of the {others} other methods"
     gap = f"{signed(found['difference'], found['ci95'])} F1 points, {p_words(found['p'])}"
-    stated = f"{name} ({scored} F1) {_PLACES[found['verdict']]} {rival}, over {counted(n, 'question')}"
+    stated = f"{name} ({scored} F1) {_PLACES[found['verdict']]} {rival}, {_over(differences, n)}"
     return f"**{stated}**: paired difference {gap} (percent, 95 % bootstrap intervals)."
+
+
+def _over(differences: Mapping[str, Any], n: int) -> str:
+    shared = differences.get("n", n)
+    return f"over {counted(n, 'question')}" if shared == n else f"over the {shared} of {n} questions that both answered"
 
 
 def of_the_packaged_model(summary: Mapping[str, Any]) -> str:
@@ -83,10 +87,10 @@ def mixture(summary: Summary) -> str:
 
 
 def completeness(summary: Summary) -> str:
-    """States how far an unfinished run got; empty for a complete one."""
-    methods, n = summary["methods"], summary["n"]
-    reached = sum(figures["answered"] + figures["errors"] for figures in methods.values())
-    wanted = n * len(methods)
-    if reached == wanted:
-        return ""
-    return f"**The run is not complete**: {reached} of {wanted} questions were reached; the others score 0."
+    """States how many answers are missing, because they failed or were not reached; empty for a complete run."""
+    lacking = [
+        f"{name} answered {figures['answered']} of {figures['n']}, {figures['errors']} failed"
+        for name, figures in summary["methods"].items()
+        if figures["answered"] < figures["n"]
+    ]
+    return f"**Answers are missing, and scores are over the others**: {'; '.join(lacking)}." if lacking else ""

@@ -29,8 +29,7 @@ _SUPPORT = (
     "The joint score multiplies precision and recall of answer and supporting facts.",
 )
 _OVER = (
-    "Scores are over all questions; a failed one scores 0. `fired` is a share of the answered ones; `fixed` and",
-    "`broken` are counts among these.",
+    "Scores are over the answered questions. `fired` is a share of these; `fixed` and `broken` are counts among them.",
 )
 
 
@@ -66,7 +65,7 @@ def sections(
         *_section("Where evidence is lost", " ".join(_LOST), _survival(methods)),
         *_section("Repairs by deficit", "", [stopping(methods)]),
         *_listed("Notes", [*_lost(rows), *_notes(methods)]),
-        *_listed("Failed questions (scored 0)", _failures(rows)),
+        *_listed("Failed questions", _failures(rows)),
     ]
     together = same_protocol(ours, plain)
     if together is not None:
@@ -106,7 +105,7 @@ def _unjudged(methods: Methods) -> Iterator[str]:
     """States what the judge's figure covers, and for how many answers its verdict is missing."""
     judged = [figures for figures in methods.values() if "judge" in figures]
     if judged:
-        yield "The judge's figure covers the number of questions beside it; a failed question counts as incorrect."
+        yield "The judge's figure covers the number of answers beside it."
         missing = sum(figures["judge_missing"] for figures in judged)
         answers = sum(figures["answered"] for figures in judged)
         yield f"Its verdict is missing for {missing} of {answers} answers, which are left out."

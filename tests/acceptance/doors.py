@@ -145,7 +145,7 @@ async def loop(script: Mapping[str, Any], *evidence: Passage, question: str, ass
     model = ScriptedModel(script)
     fixed = ["LLM_PROVIDER=deepseek", f"DEEPSEEK_API_KEY={KEY}", "RESPONSE_CACHE=false", "MONITOR_ENCODER=hash-64"]
     settings = Settings.load([*fixed, "MONITOR_POLICY=paper", *assignments])
-    return await answer(question, evidence=evidence, settings=settings, transport=model)
+    return await answer(question, evidence=evidence, settings=settings, model=model)
 
 
 def a_run(folder: Path) -> Path:

@@ -34,7 +34,7 @@ PLACE = {"title": "Tides", "doc_id": "tides", "section": "Spring", "page": 3, "l
 async def shell(folder: Path, **model: str) -> AsyncIterator[Shell]:
     """A session over the sample corpus, with a free encoder and model."""
     load = partial(Settings.load, [*FIXED, f"MARAG_DATA_DIR={folder}"], **model)
-    async with open_chat(load(), transport=ScriptedModel({})) as talk:
+    async with open_chat(load(), model=ScriptedModel({})) as talk:
         yield Shell(chat=talk, settings=load(), load=load, screen=Screen())
 
 

@@ -149,7 +149,7 @@ async def talk(
     folder: Path, *messages: str, session: str, memory: str = "summary_buffer"
 ) -> tuple[ChatSession, list[Turn]]:
     settings = settings_in(folder, *HASHED, f"MARAG_DATA_DIR={folder}", f"MEMORY={memory}")
-    async with open_chat(settings, corpus="coast", session=session, transport=ScriptedModel({})) as chat:
+    async with open_chat(settings, corpus="coast", session=session, model=ScriptedModel({})) as chat:
         turns = []
         for message in messages:
             turns.append(await chat.reply(message))
@@ -178,7 +178,7 @@ async def test_a_question_is_limited_to_the_documents_it_names(folder: Path) -> 
 
 async def test_one_question_can_be_limited_to_documents(folder: Path) -> None:
     settings = settings_in(folder, *HASHED, f"MARAG_DATA_DIR={folder}")
-    asked: Any = {"corpus": "coast", "settings": settings, "transport": ScriptedModel({})}
+    asked: Any = {"corpus": "coast", "settings": settings, "model": ScriptedModel({})}
     found = await grounded_answer("What does the spring at Quell reach?", documents=["winds.md"], **asked)
     assert {one.passage.title for one in found.answer.evidence} == {"Winds"}
     with pytest.raises(InputError, match="No document is named 'waves'"):
@@ -200,7 +200,7 @@ async def test_the_whole_conversation_is_saved_regardless_of_memory(folder: Path
     assert chat.history.is_empty
     assert _remembered(chat) == "5 questions so far, none remembered in full"
     settings = settings_in(folder, *HASHED, f"MARAG_DATA_DIR={folder}", "MEMORY=none")
-    async with open_chat(settings, corpus="coast", session="forgetful", transport=ScriptedModel({})) as again:
+    async with open_chat(settings, corpus="coast", session="forgetful", model=ScriptedModel({})) as again:
         shell = Shell(chat=again, settings=settings, load=lambda: settings, screen=Screen())
         await run_command(shell, f"/save {tmp_path / 'saved.md'}")
         saved = (tmp_path / "saved.md").read_text()

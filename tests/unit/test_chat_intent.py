@@ -19,7 +19,7 @@ BEFORE = history_of("In Oslo.")
 async def read(
     folder: Path, message: str, model: ScriptedModel, *assignments: str, history: History = BEFORE
 ) -> Interpretation:
-    async with open_language_model(settings_in(folder, *assignments), transport=model) as opened:
+    async with open_language_model(settings_in(folder, *assignments), model=model) as opened:
         return await interpreted(message, history, opened.session("turn", method="test", deadline=None))
 
 

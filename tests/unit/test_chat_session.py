@@ -10,7 +10,7 @@ from meta_agent_rag.chat.history import History, TurnReply
 from meta_agent_rag.chat.session import METHOD
 from meta_agent_rag.chat.store import Stored
 from meta_agent_rag.errors import AuthenticationError, InputError, RefusedError, SettingsError, UnknownNameError
-from meta_agent_rag.llm.transport import Request
+from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.prompts.tokens import estimate_tokens
 from meta_agent_rag.testing import ScriptedModel
 from meta_agent_rag.testing.scripted import Line

@@ -196,10 +196,10 @@ async def test_a_session_about_another_corpus_is_rejected(tmp_path: Path) -> Non
     settings = settings_in(tmp_path / FOLDER, "ENCODER=hash-64", "MONITOR_ENCODER=hash-64")
     await saved(tmp_path)
     with pytest.raises(InputError, match="'talk' is about the corpus 'notes', not 'sample'"):
-        async with open_chat(settings, corpus="sample", session="talk", transport=ScriptedModel()):
+        async with open_chat(settings, corpus="sample", session="talk", model=ScriptedModel()):
             pass
     with pytest.raises(InputError, match="cannot be named 'a/b'"):
-        async with open_chat(settings, session="a/b", transport=ScriptedModel()):
+        async with open_chat(settings, session="a/b", model=ScriptedModel()):
             pass
 
 
@@ -226,7 +226,7 @@ async def chat_over(folder: Path, model: ScriptedModel) -> AsyncIterator[ChatSes
     encoder = AsyncEncoder(HashEncoder())
     async with (
         opened(folder) as sessions,
-        open_engine(settings, transport=model, monitor_encoder=encoder) as engine,
+        open_engine(settings, model=model, monitor_encoder=encoder) as engine,
     ):
         stored = await sessions.load("talk")
         companion = GroundedAnswerer(engine=engine, retriever=FixedRetriever(), checks=Checks.of(settings, "notes"))
@@ -312,7 +312,7 @@ EXCHANGE = {"question": "q", "answer": "a", "standalone": "s"}
 
 
 async def test_a_turn_that_cannot_be_stored_is_forgotten_and_may_be_asked_again(tmp_path: Path) -> None:
-    async with open_chat(settings_in(tmp_path, *HASHED), transport=ScriptedModel({})) as talk:
+    async with open_chat(settings_in(tmp_path, *HASHED), model=ScriptedModel({})) as talk:
         assert talk.sessions is not None
         path = talk.sessions.path
         talk.sessions = Sessions(path=tmp_path)  # a folder, which cannot be opened
@@ -337,8 +337,8 @@ async def test_two_chats_on_one_session_keep_the_turns_of_both(tmp_path: Path) -
         "How long is it?",
     ]
     async with (
-        open_chat(settings, transport=ScriptedModel({})) as first,
-        open_chat(settings, transport=ScriptedModel({})) as second,
+        open_chat(settings, model=ScriptedModel({})) as first,
+        open_chat(settings, model=ScriptedModel({})) as second,
     ):
         for talk, question in zip((first, second, second, first), questions, strict=True):
             await talk.reply(question)
@@ -349,7 +349,7 @@ async def test_two_chats_on_one_session_keep_the_turns_of_both(tmp_path: Path) -
         assert second.history == first.history
         await second.reset()
         await first.reply(questions[1])
-    async with open_chat(settings, transport=ScriptedModel({})) as third:
+    async with open_chat(settings, model=ScriptedModel({})) as third:
         assert [(one.turn, one.question) for one in third.history.exchanges] == [(1, questions[1])]
         assert [(one.turn, one.question) for one in await third.said()] == [(1, questions[1])]
 
@@ -357,7 +357,7 @@ async def test_two_chats_on_one_session_keep_the_turns_of_both(tmp_path: Path) -
 async def test_an_open_chat_does_not_bring_back_a_deleted_session(tmp_path: Path) -> None:
     settings = settings_in(tmp_path, *HASHED)
     async with (
-        open_chat(settings, transport=ScriptedModel({})) as talk,
+        open_chat(settings, model=ScriptedModel({})) as talk,
         open_sessions(settings.marag_data_dir) as sessions,
     ):
         await talk.reply("Who designed the Pennant Bridge?")
@@ -371,7 +371,7 @@ async def test_an_open_chat_does_not_bring_back_a_deleted_session(tmp_path: Path
 
 
 async def test_new_chats_about_different_corpora_cannot_share_a_session(tmp_path: Path) -> None:
-    async with open_chat(settings_in(tmp_path, *HASHED), session="x", transport=ScriptedModel({})) as talk:
+    async with open_chat(settings_in(tmp_path, *HASHED), session="x", model=ScriptedModel({})) as talk:
         await saved_as(talk.sessions, "x", Stored(corpus="other", history=History().with_exchange(**EXCHANGE)))
         with pytest.raises(InputError, match="give another --session"):
             await talk.reply("Who designed the Pennant Bridge?")
@@ -384,7 +384,7 @@ async def test_the_default_session_exists_for_the_longest_corpus_name(tmp_path: 
 
 
 async def test_the_saved_conversation_contains_small_talk_in_order_with_modes(tmp_path: Path) -> None:
-    async with open_chat(settings_in(tmp_path, *HASHED), transport=ScriptedModel({})) as talk:
+    async with open_chat(settings_in(tmp_path, *HASHED), model=ScriptedModel({})) as talk:
         messages = ["Hello", "Who designed the Pennant Bridge?", "Thanks!", "Which documents do you have?"]
         for message in messages:
             await talk.reply(message)

@@ -109,7 +109,7 @@ async def test_a_chosen_topic_limits_what_the_coach_reads(tmp_path: Path) -> Non
     settings = settings_in(tmp_path, *HASHED)
     await ingest(settings, [COURSE], "course", encoder=AsyncEncoder(HashEncoder()))
     model = ScriptedModel({"coach": reply("What stands still, the stick or the Sun?")})
-    async with open_chat(settings, corpus="course", transport=model) as talk:
+    async with open_chat(settings, corpus="course", model=model) as talk:
         documents = next(topic.documents for topic in talk.topics if topic.name == "seasons")
         await talk.hold(mode="coach", topic="seasons")
         turn = await talk.reply("Why does the shadow of a sundial move over the dial in the morning?")

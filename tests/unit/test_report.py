@@ -213,8 +213,8 @@ def test_judge_figures_state_the_number_of_judged_answers(tmp_path: Path) -> Non
         made.append(failed("bad", method=arm.name))
     ours = protocol(run, n=N, pooled=N)
     text = markdown(run, summary_of(run, made), made, ours, run.arms)
-    assert text.count("] (39 of 40) |") == 1
-    assert text.count("| 47.5 [") == text.count("] (40 of 40) |") == 3
+    assert text.count("] (38 of 39) |") == 1
+    assert text.count("| 48.7 [") == text.count("] (39 of 39) |") == 3
     assert "missing for 1 of 156 answers" in text
 
 

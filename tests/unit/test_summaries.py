@@ -19,9 +19,9 @@ from meta_agent_rag.cli.shared.display import Screen
 from meta_agent_rag.cli.shell.commands import Shell, as_command, run_command
 from meta_agent_rag.errors import AuthenticationError, InputError, RefusedError
 from meta_agent_rag.llm.client import utc_now
+from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.llm.pricing import max_cost, priced_model
-from meta_agent_rag.llm.transport import Request
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
 from meta_agent_rag.retrieval.corpus.corpus import open_catalogue
 from meta_agent_rag.retrieval.passage import Passage
@@ -74,7 +74,7 @@ async def test_every_point_is_supported_by_the_document_and_cited(folder: Path) 
     model = ScriptedModel({"overview": section_reply})
     reported: list[Estimate] = []
     summary = await summarise(
-        ["tides"], corpus="coast", settings=over(folder), on_estimate=reported.append, transport=model
+        ["tides"], corpus="coast", settings=over(folder), on_estimate=reported.append, model=model
     )
     (overview,) = summary.overviews
     assert [(one.bare, one.quoted) for one in overview.points] == [
@@ -98,7 +98,7 @@ async def test_every_point_is_supported_by_the_document_and_cited(folder: Path) 
 
 async def test_prompts_for_several_documents_share_a_prefix(folder: Path) -> None:
     model = ScriptedModel({"overview": section_reply})
-    summary = await summarise(["all"], corpus="coast", settings=over(folder), transport=model)
+    summary = await summarise(["all"], corpus="coast", settings=over(folder), model=model)
     assert [one.document.title for one in summary.overviews] == ["Tides", "Winds"]
     first, second = (request.messages[-1].content for request in model.requests)
     shared = next(place for place, (a, b) in enumerate(zip(first, second, strict=False)) if a != b)
@@ -111,7 +111,7 @@ async def test_a_failed_section_does_not_affect_the_others(folder: Path) -> None
         return RefusedError("The server refused it.") if failing else section_reply(request)
 
     model = ScriptedModel({"overview": reply})
-    summary = await summarise(["all"], corpus="coast", settings=over(folder), transport=model)
+    summary = await summarise(["all"], corpus="coast", settings=over(folder), model=model)
     tides, winds = summary.overviews
     assert tides.points
     assert not winds.points
@@ -121,7 +121,7 @@ async def test_a_failed_section_does_not_affect_the_others(folder: Path) -> None
 async def test_a_rejected_key_ends_the_run(folder: Path) -> None:
     refusing = ScriptedModel({"overview": AuthenticationError("no")})
     with pytest.raises(AuthenticationError):
-        await summarise(["all"], corpus="coast", settings=over(folder), transport=refusing)
+        await summarise(["all"], corpus="coast", settings=over(folder), model=refusing)
 
 
 async def test_a_heading_is_not_a_point(folder: Path) -> None:
@@ -130,7 +130,7 @@ async def test_a_heading_is_not_a_point(folder: Path) -> None:
         return {"points": [point("Tides", "The document is about tides."), *reply["points"]]}
 
     summary = await summarise(
-        ["tides"], corpus="coast", settings=over(folder), transport=ScriptedModel({"overview": heading})
+        ["tides"], corpus="coast", settings=over(folder), model=ScriptedModel({"overview": heading})
     )
     assert [one.bare for one in summary.overviews[0].points] == [TIDES, f"\u201c{PUMPS}\u201d"]
 
@@ -148,7 +148,7 @@ async def test_invalid_requests_are_reported_before_any_call(
 ) -> None:
     model = ScriptedModel({})
     with pytest.raises(InputError, match=said):
-        await summarise(names, corpus="coast", settings=over(folder, *settings), transport=model)
+        await summarise(names, corpus="coast", settings=over(folder, *settings), model=model)
     assert not model.requests
 
 
@@ -163,7 +163,7 @@ async def test_the_estimated_maximum_covers_replies_that_are_requested_again(fol
         return section_reply(replace(request, messages=request.messages[:1]))
 
     settings = over(folder, f"FLASH_THINKING={thinking}")
-    async with open_language_model(settings, transport=ScriptedModel({"overview": malformed_first})) as model:
+    async with open_language_model(settings, model=ScriptedModel({"overview": malformed_first})) as model:
         with open_catalogue(folder, "coast") as catalogue:
             work = await prepared(model, catalogue, ["tides", "winds"])
         effort = work.estimate
@@ -180,7 +180,7 @@ async def test_the_chat_summarises_and_remembers_but_not_in_coach_mode(
 ) -> None:
     settings = over(folder, "CLAIM_CHECK=rules")
     model = ScriptedModel({"overview": section_reply})
-    async with open_chat(settings, corpus="coast", session="whole", transport=model) as talk:
+    async with open_chat(settings, corpus="coast", session="whole", model=model) as talk:
         shell = Shell(chat=talk, settings=settings, load=lambda **_: settings, screen=Screen())
         await run_command(shell, "/summarise @tides")
         shown = capsys.readouterr().out
@@ -205,7 +205,7 @@ async def test_a_paid_summary_of_several_documents_understood_from_words_asks_fi
         questions.append(question)
         return False
 
-    async with open_chat(settings, corpus="coast", session="asked", transport=model) as talk:
+    async with open_chat(settings, corpus="coast", session="asked", model=model) as talk:
         shell = Shell(chat=talk, settings=settings, load=lambda **_: settings, screen=Screen(), confirmed=declined)
         command = as_command("Give me an overview of all documents")
         assert command == "/summarise all"
@@ -289,7 +289,7 @@ class _Shelf:
 
 async def test_a_sentence_shared_by_two_sections_is_one_point(folder: Path) -> None:
     model = ScriptedModel({"overview": {"points": [point(TIDES, TIDES), point(TIDES, TIDES)]}})
-    async with open_language_model(over(folder, "EVIDENCE_TOKENS=256"), transport=model) as opened:
+    async with open_language_model(over(folder, "EVIDENCE_TOKENS=256"), model=model) as opened:
         work = await prepared(opened, _Shelf(), ())
         summary = await work.done()
     assert [[one.bare for one in section.points] for section in summary.overviews[0].sections] == [[TIDES], []]

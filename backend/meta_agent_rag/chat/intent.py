@@ -12,7 +12,7 @@ from ..agent.prompting import ReplyModel
 from ..errors import ModelError
 from ..llm.client import ModelSession
 from ..llm.local.choice import own_model_file
-from ..llm.transport import Message
+from ..llm.messages import Message
 from ..prompts import phrase, prompt
 from ..prompts.fencing import fenced
 from ..retrieval.corpus.catalogue import DocumentRecord

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from ..discovery import named
 from ..errors import BudgetError, ModelError, SettingsError
 from ..llm.client import ModelSession
-from ..llm.transport import Message
+from ..llm.messages import Message
 from ..prompts import phrase, prompt
 from ..prompts.fencing import fenced
 from ..settings import Settings

@@ -14,7 +14,8 @@ from ..errors import InputError
 from ..grounding.citation import Citation
 from ..llm.client import LanguageModel, ModelSession
 from ..llm.ledger import LedgerRow, Totals, total
-from ..llm.transport import OnText, Transport
+from ..llm.messages import OnText
+from ..llm.opening import Given
 from ..prompts import check_prompts, prompt
 from ..retrieval.corpus.catalogue import DocumentRecord
 from ..retrieval.corpus.editing import Progress
@@ -409,7 +410,7 @@ async def open_chat(
     on_step: OnStep | None = None,
     on_text: OnText | None = None,
     on_progress: Progress | None = None,
-    transport: Transport | None = None,
+    model: Given = None,
 ) -> AsyncIterator[ChatSession]:
     """A chat session, new or resumed, with everything that it needs opened and closed around it.
 
@@ -425,7 +426,7 @@ async def open_chat(
         about = corpus_of(name, corpus, stored)
         checks = Checks.of(settings, about)
         retriever = await stack.enter_async_context(open_retriever(settings, about, on_progress=on_progress))
-        engine = await stack.enter_async_context(open_engine(settings, transport=transport))
+        engine = await stack.enter_async_context(open_engine(settings, model=model))
         answerer = GroundedAnswerer(engine=engine, retriever=retriever, checks=checks, on_step=on_step, on_text=on_text)
         catalogue = retriever.corpus.catalogue
         subject = await asyncio.to_thread(subject_of, settings.scope_topics, catalogue)

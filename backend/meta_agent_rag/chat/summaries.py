@@ -20,9 +20,9 @@ from ..grounding.support.rules import supports
 from ..llm.call import new_request, unannounced_tokens
 from ..llm.client import LanguageModel, ModelSession, utc_now
 from ..llm.ledger import LedgerRow, Totals, total
+from ..llm.messages import Message, Reply
 from ..llm.pricing import max_cost, priced_model
 from ..llm.structured import LONGEST_QUOTED_REPLY, MalformedReplyError, asked_again, json_schema
-from ..llm.transport import Message, Reply
 from ..prompts import prompt
 from ..prompts.fencing import attribute
 from ..prompts.tokens import estimate_tokens

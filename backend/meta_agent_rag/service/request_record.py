@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..chat.intent import Intent
     from ..chat.summaries import Summary, Work
     from ..llm.ledger import LedgerRow
-    from ..llm.transport import Reply, Request
+    from ..llm.messages import Reply, Request
     from ..retrieval.screening import Dropped
 
 SummaryStopReason: TypeAlias = Literal["dry_run", "complete", "incomplete", "deadline"]

@@ -11,7 +11,7 @@ from ...agent.prompting import ReplyModel, pack
 from ...errors import BudgetError, ModelError, StructuredOutputError
 from ...llm.client import LanguageModel, ModelSession
 from ...llm.ledger import LedgerRow
-from ...llm.transport import Message
+from ...llm.messages import Message
 from ...prompts import phrase, prompt
 from ...prompts.fencing import fenced
 from ...retrieval.hybrid import Retriever

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from ...agent.state import Round, Signals
     from ...demo.runs.files import Row
     from ...llm.ledger import Totals
+    from ...llm.messages import Request
     from ...llm.providers import Choice
-    from ...llm.transport import Request
     from ...retrieval.passage import Found, Passage
     from ...retrieval.screening import Dropped
 

@@ -9,11 +9,11 @@ from typing import Literal, get_args
 
 import yaml
 
-from ...discovery import named, todays_stage
-from ...errors import SettingsError
-from ...settings import Settings, Tier
-from ...shipped import extensions
-from ..providers import Choice, Endpoint, choose_provider, endpoint_named
+from ..discovery import named, todays_stage
+from ..errors import SettingsError
+from ..settings import Settings, Tier
+from ..shipped import extensions
+from .providers import Choice, Endpoint, choose_provider, endpoint_named
 
 Use = Literal["answer", "conversation", "judge"]
 ANSWER: tuple[Use, ...] = ("answer",)
@@ -41,7 +41,7 @@ class Stage:
 @cache
 def stages() -> Mapping[str, Stage]:
     """All stages by name, those of the benchmark last."""
-    package = Path(str(files(__package__))).parent
+    package = Path(str(files(__package__)))
     tables = (folder / "stages.yaml" for folder in (package, *extensions()))
     rows = (row for table in tables for row in yaml.safe_load(table.read_text(encoding="utf-8")).items())
     return {name: Stage(name=name, **row) for name, row in rows}

@@ -1,4 +1,4 @@
-"""Play back a recorded run: its rows unchanged, or the same replies, searches, vectors and durations again."""
+"""A recorded run that is read back: its rows unchanged, or the same replies, searches, vectors and durations again."""
 
 import hashlib
 from collections import Counter, defaultdict, deque
@@ -12,26 +12,35 @@ from meta_agent_rag.datasets import Question
 from meta_agent_rag.errors import DataFileError, MetaRagError
 from meta_agent_rag.llm.cache import reply_from
 from meta_agent_rag.llm.ledger import LedgerRow, ledger_row
+from meta_agent_rag.llm.messages import Reply, Request
 from meta_agent_rag.llm.pricing import Tariff
 from meta_agent_rag.llm.providers import providers
-from meta_agent_rag.llm.transport import Reply, Request
 from meta_agent_rag.retrieval.hybrid import Retrieval
-from meta_agent_rag.retrieval.passage import Passage
+from meta_agent_rag.retrieval.passage import Passage, from_fields
 from meta_agent_rag.retrieval.vectors import FloatVector
 
-from ..rows.shape import fault
+from ..rows.samples import fault
+from ..rows.scorers import Scorer, scorer_named
 from ..run.arms import Arm
-from ..run.folder import current
-from .records import FORMAT, WITHOUT_ROWS, passage_from, question_from, read_lines, retrieval_from, vector_from
-from .rows import scored
-from .table import Quadrant, arms_from, quadrants_from, tariffs_from
-from .taped import Search
+from .lines import (
+    FORMAT,
+    Quadrant,
+    Search,
+    arms_from,
+    quadrants_from,
+    question_from,
+    read_lines,
+    retrieval_from,
+    scored,
+    tariffs_from,
+    vector_from,
+)
 
-_HEAD = ("experiment", "settings", "provider", "dataset", "encoders", "endpoint", "pooled", "model_words")
-_NAMED = ("deficits", "prompts", "calibration", "rows", "arms", "quadrants", "analyses", "tariffs")
+_NEEDED = (
+    *("experiment", "settings", "provider", "dataset", "encoders", "endpoint", "pooled", "model_words"),
+    *("arms", "quadrants", "analyses", "tariffs"),
+)
 _DAMAGE = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, IndexError)
-_Asked = tuple[str, str, str]
-"""Question id, row of the table, key of the request."""
 
 
 class ReplayError(MetaRagError):
@@ -41,11 +50,10 @@ class ReplayError(MetaRagError):
 
 
 @dataclass(kw_only=True)
-class Player:
+class Recording:
     """A record that has been read; each call and search is returned as often as it was made.
 
-    `arms` are the rows of its table, `quadrants` those of its deficits and `tariffs` the prices that its analyses
-    use; a record without answers names none of them.
+    `arms` are the rows of its table, `quadrants` those of its deficits, and `tariffs` the prices of its analyses.
     """
 
     path: Path
@@ -56,33 +64,27 @@ class Player:
     arms: tuple[Arm, ...]
     quadrants: Mapping[str, Quadrant | None]
     tariffs: Mapping[str, Tariff]
-    _calls: dict[_Asked, deque[Mapping[str, Any]]] = field(default_factory=lambda: defaultdict(deque))
+    _calls: dict[tuple[str, str, str], deque[Mapping[str, Any]]] = field(default_factory=lambda: defaultdict(deque))
     _searches: dict[Search, deque[Retrieval | Exception]] = field(default_factory=lambda: defaultdict(deque))
     _vectors: dict[tuple[str | None, str, str], FloatVector] = field(default_factory=dict)
     _answers: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
     _made: list[Mapping[str, Any]] = field(default_factory=list)
 
     @classmethod
-    def read(cls, path: Path, *, strict: bool = False) -> "Player":
-        """Read a record; raises `DataFileError` if the file is not a record, or has another format.
-
-        If `strict`, it may have the format without rows: only calls are played.
-        """
+    def read(cls, path: Path) -> "Recording":
+        """Read a record; raises `DataFileError` if the file is not a record, or has another format."""
         lines = list(read_lines(path))
         if not lines or lines[0][0] != "run" or lines[-1][0] != "summary":
             raise DataFileError(f"{path.name} is not a complete record of a run; record the run again with --record.")
         run = lines[0][1]
-        if (given := run.get("format")) == WITHOUT_ROWS and not strict:
+        if run.get("format") != FORMAT:
             raise DataFileError(
-                f"{path.name} has the format {WITHOUT_ROWS}, which contains no answers; if its prompts are still "
-                f"current, --replay {path.name} --strict --record FILE converts it."
+                f"{path.name} has the format {run.get('format')!r} instead of {FORMAT}; record the run again."
             )
-        if given not in (FORMAT, WITHOUT_ROWS):
-            raise DataFileError(f"{path.name} has the format {given!r} instead of {FORMAT}; record the run again.")
-        lacking = [name for name in (*_HEAD, *(() if strict else _NAMED)) if name not in run]
+        lacking = [name for name in _NEEDED if name not in run]
         if lacking or run["provider"].get("name") not in providers():
-            fault = f"lacks {' and '.join(lacking)}" if lacking else "names an unknown provider"
-            raise DataFileError(f"{path.name} {fault}; record the run again.")
+            why = f"lacks {' and '.join(lacking)}" if lacking else "names an unknown provider"
+            raise DataFileError(f"{path.name} {why}; record the run again.")
         try:
             return _read(path, lines)
         except _DAMAGE as error:
@@ -94,13 +96,13 @@ class Player:
         Raises `DataFileError` if one is missing or damaged, or lacks a call.
         """
         made = Counter((call["question_id"], call["method"]) for call in self._made)
+        scorer = scorer_named(self.run["experiment"].get("scorer", "official"))
         for question in self.questions:
             for arm in self.arms:
-                row = self._row(question, arm)
+                row = self._row(question, arm, scorer)
                 if made[question.id, arm.name] < row["llm_calls"]:
-                    raise DataFileError(
-                        f"{self.path.name} contains {made[question.id, arm.name]} of {row['llm_calls']} calls of "
-                        f"{arm.name!r} for {question.id!r}; record the run again."
+                    raise self._lacks(
+                        f"{made[question.id, arm.name]} of {row['llm_calls']} calls of {arm.name!r} for {question.id!r}"
                     )
                 yield row
 
@@ -108,14 +110,12 @@ class Player:
         """The ledger's rows, in the order of the record."""
         return self._made
 
-    def _row(self, question: Question, arm: Arm) -> dict[str, Any]:
+    def _row(self, question: Question, arm: Arm, scorer: Scorer) -> dict[str, Any]:
         content = self._answers.get((question.id, arm.name))
         if content is None:
-            raise DataFileError(
-                f"{self.path.name} contains no answer of {arm.name!r} to {question.id!r}; record the run again."
-            )
+            raise self._lacks(f"no answer of {arm.name!r} to {question.id!r}")
         try:
-            row = scored(content, question, quotes=arm.method.quotes)
+            row = scored(content, question, quotes=arm.method.quotes, scorer=scorer)
             damage = fault(row)
         except _DAMAGE as error:
             damage = repr(error)
@@ -141,7 +141,7 @@ class Player:
     def keep(self, row: LedgerRow, request: Request, outcome: Reply | BaseException) -> None:
         """Nothing is recorded during a replay."""
 
-    def play_search(self, search: Search) -> Retrieval | None:
+    def play_search(self, search: Search) -> Retrieval:
         """What the search found when it was recorded; raises the error that was raised."""
         left = self._searches.get(search)
         if not left:
@@ -154,55 +154,60 @@ class Player:
             raise outcome
         return outcome
 
-    def keep_search(self, search: Search, outcome: Retrieval | MetaRagError) -> None:
-        """Nothing is recorded during a replay."""
-
-    def play_vector(self, encoder: str, kind: str, text: str) -> FloatVector | None:
+    def play_vector(self, encoder: str, kind: str, text: str) -> FloatVector:
         """The text's vector by the encoder that served under this name; older records do not distinguish encoders."""
         served = self.run["encoders"].get(encoder, encoder)
-        for name in (served, None):
+        for name in (served, encoder, None):
             if (name, kind, text) in self._vectors:
                 return self._vectors[name, kind, text]
         raise ReplayError(f"{self.path.name} contains no vector of {text!r} by {served!r}; record the run again.")
 
-    def keep_vector(self, encoder: str, kind: str, text: str, vector: FloatVector) -> None:
-        """Nothing is recorded during a replay."""
+    def times(self, question_id: str, method: str) -> dict[str, float]:
+        """How long the answer took and waited when it was recorded, as a row has it."""
+        kept = self._answers.get((question_id, method), {"latency_s": 0.0})
+        return {name: float(kept[name]) for name in ("latency_s", "waited_s") if name in kept}
 
-    def seconds(self, question_id: str, method: str) -> float:
-        """How long the answer took when it was recorded."""
-        return float(self._answers.get((question_id, method), {}).get("latency_s", 0.0))
+    def _lacks(self, what: str) -> DataFileError:
+        return DataFileError(f"{self.path.name} contains {what}; record the run again.")
 
 
-def _read(path: Path, lines: list[tuple[str, Any]]) -> Player:
-    player = Player(
+def _read(path: Path, lines: Sequence[tuple[str, Any]]) -> Recording:
+    run = lines[0][1]
+    recording = Recording(
         path=path,
         sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
-        run=current(lines[0][1]),
+        run=run,
         questions=tuple(question_from(content) for kind, content in lines if kind == "question"),
         summary_sha256=lines[-1][1]["sha256"],
-        quadrants=quadrants_from(lines[0][1]),
-        tariffs=tariffs_from(lines[0][1]),
-        arms=arms_from(lines[0][1]),
+        quadrants=quadrants_from(run),
+        tariffs=tariffs_from(run),
+        arms=arms_from(run),
     )
     passages: dict[str, Passage] = {}
     for kind, content in lines:
         if kind == "passage":
-            passages[content["id"]] = passage_from(content)
+            passages[content["id"]] = from_fields(content)
         elif kind == "call":
             row = content["row"]
-            player._made.append(row)
-            player._calls[row["question_id"], row["method"], row["request"]].append(content)
+            recording._made.append(row)
+            recording._calls[row["question_id"], row["method"], row["request"]].append(content)
         elif kind == "retrieval":
-            asked = {name: content[name] for name in ("question_id", "method", "k")}
-            queries, exclude = tuple(content["queries"]), tuple(content["exclude"])
-            search = Search(**asked, queries=queries, exclude=exclude)
+            search = Search(
+                question_id=content["question_id"],
+                method=content["method"],
+                queries=tuple(content["queries"]),
+                k=content["k"],
+                exclude=tuple(content["exclude"]),
+            )
             raised = content.get("raised")
-            player._searches[search].append(_raised(*raised) if raised else retrieval_from(content, passages))
+            recording._searches[search].append(_raised(*raised) if raised else retrieval_from(content, passages))
         elif kind == "vectors":
-            player._vectors[content.get("encoder"), content["kind"], content["text"]] = vector_from(content["values"])
-        elif kind in ("answer", "row"):
-            player._answers[content["id"], content["method"]] = content
-    return player
+            recording._vectors[content.get("encoder"), content["kind"], content["text"]] = vector_from(
+                content["values"]
+            )
+        elif kind == "row":
+            recording._answers[content["id"], content["method"]] = content
+    return recording
 
 
 def _raised(name: str, message: str) -> Exception:

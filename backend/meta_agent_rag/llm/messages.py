@@ -1,8 +1,9 @@
 """Requests to a model and its replies, independent of the provider."""
 
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, TypeAlias
 
 Role = Literal["system", "user", "assistant"]
 
@@ -46,6 +47,9 @@ class Request:
     stop: tuple[str, ...] = ()
 
 
+CURRENT: ContextVar[Request | None] = ContextVar("CURRENT", default=None)
+"""The request behind the call of a chat model, for a model that answers by stage."""
+
 OnText: TypeAlias = Callable[[Request, str], None]
 """Receives a call and the text of its reply so far, whenever more of it has arrived."""
 
@@ -69,36 +73,14 @@ class Usage:
 class Reply:
     """A model's reply. `usage` and `tokens` are `None` if the server did not report them.
 
-    `tokens` are (text, log-probability) in the order of the reply, if requested.
+    `tokens` are (text, log-probability) in the order of the reply, if requested. `model` is the name by which the
+    model that answered calls itself. `withheld` says why there is no text, if the model says so: it refused, a
+    filter stopped it, or it only reasoned.
     """
 
     text: str
     usage: Usage | None
     finish_reason: str | None = None
     tokens: tuple[tuple[str, float], ...] | None = None
-
-
-class Transport(Protocol):
-    """Anything that serves a call: an HTTP endpoint, the embedded server, or a script in a test."""
-
-    @property
-    def endpoint(self) -> str:
-        """The stable name of the serving endpoint: part of the cache key, without secrets."""
-        ...
-
-    async def complete(self, request: Request) -> Reply:
-        """Serve one call, or raise a `ModelError`."""
-        ...
-
-    async def aclose(self) -> None:
-        """Release connections and processes."""
-        ...
-
-
-@runtime_checkable
-class Streaming(Transport, Protocol):
-    """A transport that can report a reply while it is written."""
-
-    async def stream(self, request: Request, on_text: OnText) -> Reply:
-        """Like `complete`; `on_text` receives the text so far. If a call is repeated, the text starts again."""
-        ...
+    model: str | None = None
+    withheld: Literal["refusal", "content_filter", "reasoning"] | None = None
