@@ -113,16 +113,17 @@ async def test_a_resumed_session_states_its_mode(
 
 
 @pytest.mark.parametrize(("provider", "times"), [("embedded", 1), ("deepseek", 0)])
-async def test_refusals_of_the_packaged_model_are_explained_once(
+async def test_the_packaged_model_is_announced_before_the_first_question(
     provider: str, times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     load = partial(Settings.load, [*FIXED, f"MARAG_DATA_DIR={tmp_path}", f"LLM_PROVIDER={provider}"])
-    monkeypatch.setattr("meta_agent_rag.llm.endpoints.connections.OpenConnections._made", lambda *_: ScriptedModel({}))
+    monkeypatch.setattr("meta_agent_rag.llm.opening._given", lambda *_: {"": ScriptedModel({})})
     monkeypatch.setattr("sys.stdin", io.StringIO("Who designed the Pennant Bridge?\nWho built Stag Skerry Light?\n"))
     await converse(load, corpus=None, session=None)
     shown = capsys.readouterr().out
     assert shown.count("not answered, ") == 2, shown
     assert shown.count("marag models get") == times
+    assert shown.find("marag models get") < shown.find("not answered, ")
 
 
 @pytest.mark.parametrize(

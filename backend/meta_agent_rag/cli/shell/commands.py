@@ -253,7 +253,7 @@ async def _sessions(shell: Shell, argument: str) -> NextAction:
 
 @_command("topics", "the topics of the documents, by title")
 async def _topics(shell: Shell, argument: str) -> NextAction:
-    _show_some(shell, [" ".join(one.title.split()) for one in await shell.chat.documents()])
+    _show_some(shell, sorted(" ".join(one.title.split()) for one in await shell.chat.documents()))
     return None
 
 

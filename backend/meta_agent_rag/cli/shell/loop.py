@@ -53,6 +53,8 @@ async def converse(
         talk = _Talk(shell=shell, lines=_lines(settings, screen), interrupts=Interrupts(), debug=debug)
         shell.confirmed = talk.confirmed if sys.stdin.isatty() else None
         screen.line(_greeting(shell))
+        if hint := small_model_hint(chat.model.choice):
+            screen.note(hint)
         if mode is not None or level is not None:
             screen.line(await chat.hold(mode="coach" if chosen is None else chosen, level=level))
         elif chat.socratic.mode:
@@ -78,7 +80,6 @@ class _Talk:
     lines: Lines
     interrupts: Interrupts
     debug: bool
-    hinted: bool = False
 
     async def until_wish(self) -> NextAction:
         """Process lines until one of them ends or reopens the chat."""
@@ -148,21 +149,12 @@ class _Talk:
                 shell.screen.note(f"Sources: {in_short(shell.chat.sources)}")
             rounds = len(turn.reply.grounded.answer.rounds)
             shell.screen.note(_summary(turn.reply.grounded.confidence, rounds, seconds))
-            if turn.reply.grounded.refused and not self.hinted:
-                self._hint()
         if shell.coached is not None and shell.coached.acknowledged:
             with files_of(shell.settings.coach_dir):
                 shell.screen.line(reply_phrase("right_answer"))
         notes = await self._harmless(shell.chat.settle()) or ()
         for note in (*turn.notes, *notes):
             shell.screen.note(note)
-
-    def _hint(self) -> None:
-        """Explain once per session if the packaged model is the reason for a rejected answer."""
-        hint = small_model_hint(self.shell.chat.model.choice)
-        if hint is not None:
-            self.hinted = True
-            self.shell.screen.note(hint)
 
     async def _harmless(self, work: Coroutine[Any, Any, T]) -> T | None:
         """The result of work that may be stopped silently; `None` if it was."""
