@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from meta_agent_rag.chat.coach.coach import CoachReply
-from meta_agent_rag.chat.coach.mode import Socratic
-from meta_agent_rag.chat.coach.topics import Lesson, Stated, Topic, read_topics, stated_in, topics_of
+from meta_agent_rag.chat.coach.levels import Socratic
+from meta_agent_rag.chat.coach.scope import Lesson, Stated, Topic, read_topics, stated_in, topics_of
 from meta_agent_rag.chat.session import open_chat
 from meta_agent_rag.errors import DataFileError, InputError
 from meta_agent_rag.ingestion.pipeline import ingest
@@ -33,38 +33,38 @@ async def test_a_resumed_course_keeps_its_mode(tmp_path: Path) -> None:
         "coach": reply(GOOD),
     }
     model = ScriptedModel(said)
-    async with open_chat(settings, corpus="course", session="lessons", model=model) as study:
-        assert [topic.name for topic in study.topics] == ["seasons", "sundials", "time"]
-        assert "Setting up the gnomon: A vertical stick" in study.topics[1].anchors
-        assert "teacher" in await study.hold(mode="teacher")
-        await study.reply("What throws the shadow of a sundial?")
+    async with open_chat(settings, corpus="course", session="lessons", model=model) as talk:
+        assert [topic.name for topic in talk.topics] == ["seasons", "sundials", "time"]
+        assert "Setting up the gnomon: A vertical stick" in talk.topics[1].anchors
+        assert "teacher" in await talk.hold(mode="teacher")
+        await talk.reply("What throws the shadow of a sundial?")
         assert "reader is a learner" in model.asked("write")[0].messages[-1].content
-        notice = await study.hold(mode="coach", level=3, topic="sundials")
+        notice = await talk.hold(mode="coach", level=3, topic="sundials")
         assert "iron mask" in notice
         assert "sundials" in notice
         for wrong in ({"mode": "preacher"}, {"level": 4}, {"topic": "cookery"}):
             with pytest.raises(InputError):
-                await study.hold(**wrong)
-        assert study.socratic == Socratic(mode="coach", level=3, topic="sundials")
+                await talk.hold(**wrong)
+        assert talk.socratic == Socratic(mode="coach", level=3, topic="sundials")
     again = ScriptedModel(said)
-    async with open_chat(settings, session="lessons", corpus="course", model=again) as study:
-        assert study.socratic == Socratic(mode="coach", level=3, topic="sundials")
-        turn = await study.reply(QUESTION)
+    async with open_chat(settings, session="lessons", corpus="course", model=again) as talk:
+        assert talk.socratic == Socratic(mode="coach", level=3, topic="sundials")
+        turn = await talk.reply(QUESTION)
         assert isinstance(turn.reply, CoachReply)
         assert turn.reply.text == GOOD
-        assert [row.stage for row in study.calls] == ["coach"]
-        assert [exchange.mode for exchange in study.history.exchanges] == ["teacher", "coach"]
+        assert [row.stage for row in talk.calls] == ["rewrite_query", "coach"]
+        assert [exchange.mode for exchange in talk.history.exchanges] == ["teacher", "coach"]
         assert not any(notice in message.content for request in again.requests for message in request.messages)
-    async with open_chat(settings, session="lessons", corpus="course", model=ScriptedModel()) as study:
-        assert [exchange.mode for exchange in study.history.exchanges] == ["teacher", "coach"]
-        assert "level 2" in await study.hold(topic="time")
-        assert study.socratic == Socratic(mode="coach", level=2, topic="time")
+    async with open_chat(settings, session="lessons", corpus="course", model=ScriptedModel()) as talk:
+        assert [exchange.mode for exchange in talk.history.exchanges] == ["teacher", "coach"]
+        assert "level 2" in await talk.hold(topic="time")
+        assert talk.socratic == Socratic(mode="coach", level=2, topic="time")
     own = tmp_path / "topics.yaml"
     own.write_text("shadows: [The shadow of a stick]\n", encoding="utf-8")
     changed = settings_in(tmp_path, *HASHED, f"SCOPE_TOPICS={own}")
-    async with open_chat(changed, session="lessons", corpus="course", model=ScriptedModel(said)) as study:
-        assert study.socratic == Socratic(mode="coach", level=2)
-        assert isinstance((await study.reply("Is it the shadow of a stick?")).reply, CoachReply)
+    async with open_chat(changed, session="lessons", corpus="course", model=ScriptedModel(said)) as talk:
+        assert talk.socratic == Socratic(mode="coach", level=2)
+        assert isinstance((await talk.reply("Is it the shadow of a stick?")).reply, CoachReply)
 
 
 def test_lessons_are_grouped_by_topic() -> None:

@@ -1,7 +1,6 @@
-"""Summaries and comparisons of whole documents: one call per section, then checked and cited."""
+"""Summaries of whole documents: one call per section, then checked and cited."""
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,18 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from meta_agent_rag.asking import compare, summarise
+from meta_agent_rag.asking import summarise
 from meta_agent_rag.chat.session import open_chat
-from meta_agent_rag.chat.summaries.comparison import compared, estimated
-from meta_agent_rag.chat.summaries.estimate import Estimate
-from meta_agent_rag.chat.summaries.overview import prepared
-from meta_agent_rag.chat.summaries.sections import divided
-from meta_agent_rag.chat.summaries.writing import comparison_text, summary_text
+from meta_agent_rag.chat.summaries import Estimate, divided, prepared, summary_text
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.cli.shared.display import Screen
-from meta_agent_rag.cli.shell.commands import run_command
-from meta_agent_rag.cli.shell.documents import as_command, run_understood
-from meta_agent_rag.cli.shell.state import Shell
+from meta_agent_rag.cli.shell.commands import Shell, as_command, run_command
 from meta_agent_rag.errors import AuthenticationError, InputError, RefusedError
 from meta_agent_rag.llm.client import utc_now
 from meta_agent_rag.llm.messages import Request
@@ -49,14 +42,6 @@ def point(quote: str, text: str) -> dict[str, str]:
 def section_reply(request: Request) -> Mapping[str, Any]:
     """True points of the document shown, a paraphrase that no rule confirms, and an invented quote."""
     shown = request.messages[-1].content
-    if "<points" in shown:
-        return {
-            "aspects": [
-                {"aspect": "spring at Quell", "first": ["A1"], "second": [1], "relation": "differ"},
-                {"aspect": "nothing", "first": [], "second": [1]},
-                {"aspect": "again", "first": [1, 99], "second": [1]},
-            ]
-        }
     if "Winds" in shown:
         return {"points": [point(WINDS, "The spring wind at Quell reaches 30 knots.")]}
     return {
@@ -139,65 +124,6 @@ async def test_a_rejected_key_ends_the_run(folder: Path) -> None:
         await summarise(["all"], corpus="coast", settings=over(folder), model=refusing)
 
 
-async def test_two_documents_are_compared_point_by_point(folder: Path) -> None:
-    model = ScriptedModel({"overview": section_reply})
-    reported: list[Estimate] = []
-    found = await compare(
-        "tides", "winds", corpus="coast", settings=over(folder), on_estimate=reported.append, model=model
-    )
-    (aspect,) = found.aspects
-    assert (aspect.name, aspect.relation) == ("spring at Quell", "differ")
-    assert [one.bare for one in aspect.second] == [WINDS]
-    assert [one.quoted for one in found.only_first] == [True]
-    assert found.only_second == ()
-    assert reported[0].calls == len(found.calls) == 3
-    text = comparison_text(found)
-    assert "## spring at Quell: they differ" in text
-    assert "## Only in Tides" in text
-    assert "Only in Winds" not in text
-
-
-class _Pair:
-    """Two documents whose titles and sentences hold tags."""
-
-    def documents(self) -> tuple[DocumentRecord, ...]:
-        return tuple(
-            DocumentRecord(id=id_, source=id_, title=f'{id_} "x"\n</points>', kind="text", content_hash="")
-            for id_ in "ab"
-        )
-
-    def passages_of(self, document: str) -> tuple[Passage, ...]:
-        text = f"The pier of {document} is made of oak </points> and iron."
-        return (Passage(id=document, doc_id=document, title=document, text=text),)
-
-
-async def test_documents_are_compared_as_marked_data(folder: Path) -> None:
-    def points(request: Request) -> Mapping[str, Any]:
-        found = re.search(r"The pier of \w is made of oak", request.messages[-1].content)
-        assert found is not None
-        return {"points": [point(found[0], "It is wooden.")], "aspects": []}
-
-    model = ScriptedModel({"overview": points})
-    async with open_language_model(over(folder), model=model) as opened:
-        await compared(await prepared(opened, _Pair(), ("a", "b"), further=1))
-    *sections, comparison = [request.messages[-1].content for request in model.asked("overview")]
-    assert any("Document: a &quot;x&quot; &lt;/points&gt;\n" in text for text in sections)
-    assert '<points document="A" title="a &quot;x&quot; &lt;/points&gt;">\nA1. \u00a6 ' in comparison
-    assert "is made of oak &lt;/points> and iron.\u201d\n</points>" in comparison
-    assert comparison.count("</points>") == 2
-
-
-async def test_points_with_different_figures_do_not_count_as_agreeing(folder: Path) -> None:
-    def agreeing(request: Request) -> Mapping[str, Any]:
-        reply = section_reply(request)
-        return {"aspects": [{**reply["aspects"][0], "relation": "agree"}]} if "aspects" in reply else reply
-
-    found = await compare(
-        "tides", "winds", corpus="coast", settings=over(folder), model=ScriptedModel({"overview": agreeing})
-    )
-    assert [aspect.relation for aspect in found.aspects] == ["related"], "9 metres are not 30 knots"
-
-
 async def test_a_heading_is_not_a_point(folder: Path) -> None:
     def heading(request: Request) -> Mapping[str, Any]:
         reply = section_reply(request)
@@ -214,7 +140,7 @@ async def test_a_heading_is_not_a_point(folder: Path) -> None:
     [
         ((), (), "The corpus has 2 documents; choose one of them, or 'all'"),
         (("waves",), (), "No document is named 'waves'; choose from: tides.md, winds.md"),
-        (("all",), ("OVERVIEW_CALLS=1",), "This needs 2 calls, more than OVERVIEW_CALLS 1 allows"),
+        (("all",), ("OVERVIEW_CALLS=1",), "needs more calls than OVERVIEW_CALLS 1 allows"),
     ],
 )
 async def test_invalid_requests_are_reported_before_any_call(
@@ -224,13 +150,6 @@ async def test_invalid_requests_are_reported_before_any_call(
     with pytest.raises(InputError, match=said):
         await summarise(names, corpus="coast", settings=over(folder, *settings), model=model)
     assert not model.requests
-
-
-async def test_a_document_is_not_compared_with_itself(folder: Path) -> None:
-    reported: list[Estimate] = []
-    with pytest.raises(InputError, match="two different documents"):
-        await compare("tides", "tides.md", corpus="coast", settings=over(folder), on_estimate=reported.append)
-    assert not reported
 
 
 @pytest.mark.parametrize("thinking", ["false", "true"])
@@ -246,12 +165,12 @@ async def test_the_estimated_maximum_covers_replies_that_are_requested_again(fol
     settings = over(folder, f"FLASH_THINKING={thinking}")
     async with open_language_model(settings, model=ScriptedModel({"overview": malformed_first})) as model:
         with open_catalogue(folder, "coast") as catalogue:
-            work = await prepared(model, catalogue, ["tides", "winds"], further=1)
-        effort = estimated(work)
-        await compared(work)
+            work = await prepared(model, catalogue, ["tides", "winds"])
+        effort = work.estimate
+        await work.done()
         name, prices = priced_model(settings, model.serving("overview")[1], at=utc_now())
         costs = [max_cost(request, model=name, prices=prices, at=utc_now()) for request in asked]
-    assert len(costs) == 6 == 2 * effort.calls
+    assert len(costs) == 4 == 2 * effort.calls
     assert effort.usd is not None
     assert sum(cost or 0 for cost in costs) <= effort.usd
 
@@ -261,21 +180,18 @@ async def test_the_chat_summarises_and_remembers_but_not_in_coach_mode(
 ) -> None:
     settings = over(folder, "CLAIM_CHECK=rules")
     model = ScriptedModel({"overview": section_reply})
-    async with open_chat(settings, corpus="coast", session="whole", model=model) as study:
-        shell = Shell(study=study, settings=settings, load=lambda **_: settings, screen=Screen())
+    async with open_chat(settings, corpus="coast", session="whole", model=model) as talk:
+        shell = Shell(chat=talk, settings=settings, load=lambda **_: settings, screen=Screen())
         await run_command(shell, "/summarise @tides")
-        await run_command(shell, "/compare tides winds")
         shown = capsys.readouterr().out
         assert "1 call, about" in shown
         assert TIDES in shown
-        assert "they differ" in shown
-        assert [one.question for one in study.history.exchanges] == ["Summarise Tides", "Compare Tides and Winds"]
-        assert "Summarise Tides" in [one.question for one in await study.said()]
-        for wrong, said in (("/compare tides", "two documents"), ('/summarise "tides', "Unclosed quotation mark")):
-            with pytest.raises(InputError, match=said):
-                await run_command(shell, wrong)
-        await study.hold(mode="coach")
-        with pytest.raises(InputError, match="The coach does not summarise or compare"):
+        assert [one.question for one in talk.history.exchanges] == ["Summarise Tides"]
+        assert "Summarise Tides" in [one.question for one in await talk.said()]
+        with pytest.raises(InputError, match="Unclosed quotation mark"):
+            await run_command(shell, '/summarise "tides')
+        await talk.hold(mode="coach")
+        with pytest.raises(InputError, match="The coach does not summarise"):
             await run_command(shell, "/summarise all")
 
 
@@ -289,28 +205,26 @@ async def test_a_paid_summary_of_several_documents_understood_from_words_asks_fi
         questions.append(question)
         return False
 
-    async with open_chat(settings, corpus="coast", session="asked", model=model) as study:
-        shell = Shell(study=study, settings=settings, load=lambda **_: settings, screen=Screen(), confirmed=declined)
+    async with open_chat(settings, corpus="coast", session="asked", model=model) as talk:
+        shell = Shell(chat=talk, settings=settings, load=lambda **_: settings, screen=Screen(), confirmed=declined)
         command = as_command("Give me an overview of all documents")
         assert command == "/summarise all"
-        await run_understood(shell, command)
-        assert (questions, study.calls, study.history.turns) == (["Continue?"], [], 0)
+        await run_command(shell, command)
+        assert (questions, talk.calls, talk.history.turns) == (["Continue?"], [], 0)
         assert "No call was made." in capsys.readouterr().out
-        await run_understood(shell, "/summarise tides")
-        await run_understood(shell, "/compare tides winds")
-        await run_command(shell, "/summarise all")
-        assert (questions, study.history.turns) == (["Continue?"], 3)
+        await run_command(shell, "/summarise tides")
+        assert (questions, talk.history.turns) == (["Continue?"], 1)
 
 
 @pytest.mark.parametrize(
     ("message", "command"),
     [
         ("Summarise @tides", "/summarise tides"),
-        ('please summarize the document @"North Winds"!', '/summarise "North Winds"'),
-        ("Compare @tides with @winds.md.", "/compare tides winds.md"),
+        ('please summarize @"North Winds"!', "/summarise 'North Winds'"),
+        ("Give me a summary of all the documents, please", "/summarise all"),
         ("Summarise the tides", None),
         ("Who wrote @tides?", None),
-        ("Compare the pumps of @tides and @winds", None),
+        ("Summarise all documents of @tides", None),
     ],
 )
 def test_requests_about_whole_documents_are_recognised(message: str, command: str | None) -> None:
@@ -322,7 +236,7 @@ def test_the_commands_print_the_estimated_cost_first(folder: Path, monkeypatch: 
     refused = CliRunner().invoke(app, ["summarise", "--corpus", "coast"])
     assert refused.exit_code == 2
     assert "choose one of them" in refused.output
-    missing = CliRunner().invoke(app, ["compare", "a", "b", "--corpus", "nowhere"])
+    missing = CliRunner().invoke(app, ["summarise", "a", "--corpus", "nowhere"])
     assert missing.exit_code == 2
     assert "'nowhere'" in missing.output
 

@@ -7,13 +7,14 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.chat.coach.phrases import consists_of, holds, language_of
-from meta_agent_rag.chat.coach.wording import (
+from meta_agent_rag.chat.coach.words import (
+    consists_of,
     cut,
     ends_with_question,
+    holds,
+    language_of,
     last_question,
     length,
-    shortened_to_question,
 )
 from meta_agent_rag.text.normalise import typed
 
@@ -66,16 +67,13 @@ def test_length_is_at_most_the_number_of_code_points(text: str) -> None:
     assert length(f"  {text}\n") == length(text)
 
 
-@given(ARBITRARY_TEXT, LIMITS)
-def test_a_shortened_question_is_a_question_within_the_limit(text: str, limit: int) -> None:
-    question = shortened_to_question(text, limit)
+@given(ARBITRARY_TEXT)
+def test_the_last_question_is_a_question(text: str) -> None:
+    question = last_question(text)
     if question:
-        assert length(question) <= limit
         assert ends_with_question(question)
         assert question == question.strip()
-        assert shortened_to_question(question, limit) == question
-    else:
-        assert not last_question(text) or length(last_question(text)) > limit
+        assert last_question(question) == question
 
 
 @given(st.text(alphabet=st.characters(categories=["L", "N"]), min_size=4, max_size=40), ARBITRARY_TEXT)
@@ -129,15 +127,14 @@ def test_the_template_language_is_detected_from_the_text(text: str, language: st
     assert language_of(text) == language
 
 
-@given(st.lists(st.sampled_from(["i", "give up", "ok", "dont know", "x"]), max_size=12))
+@given(st.lists(st.sampled_from(["i", "give up", "ok", "dont know", "xyz"]), max_size=12))
 def test_a_text_consists_of_phrases_if_and_only_if_every_part_is_one(parts: list[str]) -> None:
-    wanted, fillers = frozenset({"give up", "dont know"}), frozenset({"i", "ok"})
-    expected = "x" not in parts and bool(wanted & set(parts))
-    assert consists_of(" ".join(parts), wanted, fillers) == expected
+    expected = "xyz" not in parts and bool({"give up", "dont know"} & set(parts))
+    assert consists_of(" ".join(parts), "gives_up", beside="fillers") == expected
 
 
-def test_words_are_matched_as_whole_words() -> None:
-    assert holds("he will pass it", {"pass"})
-    assert not holds("he passed it by a password", {"pass"})
-    assert holds("答えは知りません", {"知りません"})
+def test_english_phrases_are_matched_as_whole_words() -> None:
+    assert holds("i will pass it", "safe")
+    assert not holds("he compassed it", "safe")
+    assert holds("答えは知りません", "gives_up")
     assert typed("I DON’T know…!") == "i dont know"

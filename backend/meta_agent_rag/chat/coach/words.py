@@ -1,6 +1,14 @@
-"""Measures and shortens a reply by what a reader sees."""
+"""The phrases of `words.yaml` in a text, and a reply measured and shortened by what a reader sees."""
+
+import re
+from functools import cache
+from pathlib import Path
+from string import Template
 
 import regex
+
+from ...text.normalise import typed
+from ..phrases import folder_in_use, rows_of
 
 _CLOSERS = (
     "\"'\u201c\u201d\u2018\u2019\u00ab\u00bb\u2039\u203a"
@@ -16,7 +24,54 @@ _SENTENCE = regex.compile(
 )
 _LEADING = regex.compile(r"\A(?:[-*\u2022>#\s\"'\u201c\u201e\u2018\u00ab\u00bb\u2039\u203a\u300c\u300e)\]]|\d+[.)]\s)+")
 _LETTER = regex.compile(r"[\p{L}\p{N}]")
+_JAPANESE = re.compile("[\u3040-\u30ff\uff66-\uff9f]")
+_IDEOGRAPH = re.compile("[\u3400-\u9fff]")
 _LEAST_LETTERS = 4
+
+
+def reason(key: str, **values: object) -> str:
+    """The reason of that key, filled with values."""
+    text: str = rows_of("words", folder_in_use())["reasons"][key]
+    return Template(text.strip()).safe_substitute({name: str(value) for name, value in values.items()})
+
+
+def holds(text: str, name: str) -> bool:
+    """Whether a typed text contains one of the phrases of an entry."""
+    return _pattern((name,), folder_in_use()).search(text) is not None
+
+
+def beginning_of(text: str, *names: str) -> int:
+    """The length of the longest phrase of these entries that a typed text begins with; 0 for none."""
+    match = _pattern(names, folder_in_use()).match(text)
+    return match.end() if match else 0
+
+
+def ends_with(text: str, name: str) -> bool:
+    """Whether a typed text ends with one of the phrases of an entry."""
+    return re.search(f"(?:{_pattern((name,), folder_in_use()).pattern})$", text) is not None
+
+
+def consists_of(text: str, *wanted: str, beside: str = "") -> bool:
+    """Whether a typed text is made of the phrases of these entries and those `beside` them, with one of the wanted."""
+    folder = folder_in_use()
+    known = _pattern((*wanted, beside) if beside else wanted, folder).pattern
+    return bool(re.fullmatch(rf"(?>(?:{known})\s*)+", text)) and _pattern(wanted, folder).search(text) is not None
+
+
+@cache
+def _pattern(names: tuple[str, ...], folder: Path | None) -> re.Pattern[str]:
+    """The phrases of some entries, the longest first; English ones as whole words."""
+    rows = rows_of("words", folder)
+    phrases = {typed(phrase) for name in names for phrase in rows[name]} - {""}
+    words = sorted(phrases, key=len, reverse=True)
+    return re.compile("|".join(rf"\b{re.escape(one)}\b" if one.isascii() else re.escape(one) for one in words))
+
+
+def language_of(text: str) -> str:
+    """`ja` for a text with kana or only ideographs, else `en`: the languages of the coach's own questions."""
+    if _JAPANESE.search(text):
+        return "ja"
+    return "ja" if _IDEOGRAPH.search(text) and not re.search(r"[A-Za-z]", text) else "en"
 
 
 def length(text: str) -> int:
@@ -29,7 +84,7 @@ def length(text: str) -> int:
 
 
 def ends_with_question(text: str) -> bool:
-    """Does the text end with a question, i.e. with `?` or the full-width mark, after at least one word?
+    """Whether the text ends with a question: with `?` or the full-width mark, after at least one word.
 
     Closing quotes, brackets and emphasis may follow the mark.
 
@@ -44,13 +99,8 @@ def ends_with_question(text: str) -> bool:
 
 
 def says_something(text: str) -> bool:
-    """Does a text contain a letter or a digit?"""
+    """Whether a text contains a letter or a digit."""
     return _LETTER.search(text) is not None
-
-
-def statements(text: str) -> list[str]:
-    """The sentences of a text that are not questions."""
-    return [piece.strip() for piece in pieces(text) if says_something(piece) and not ends_with_question(piece)]
 
 
 def last_question(text: str) -> str:
@@ -61,12 +111,6 @@ def last_question(text: str) -> str:
             whole = " ".join(sentence.split())
             return whole if whole.count('"') % 2 == 0 else whole.replace('"', "")
     return ""
-
-
-def shortened_to_question(text: str, limit: int) -> str:
-    """The last question of a text if it has at most `limit` characters, else an empty string."""
-    question = last_question(text)
-    return question if question and length(question) <= limit else ""
 
 
 def cut(text: str, limit: int) -> str:
@@ -82,8 +126,7 @@ def cut(text: str, limit: int) -> str:
     if says_something(kept):
         return kept.strip()
     beginning: str = "".join(match[0] for match in list(_CHARACTER.finditer(text))[: max(limit - 1, 0)])
-    whole_words = beginning.rpartition(" ")[0]
-    return f"{(whole_words or beginning).rstrip()}\u2026"
+    return f"{(beginning.rpartition(' ')[0] or beginning).rstrip()}\u2026"
 
 
 def pieces(text: str) -> list[str]:

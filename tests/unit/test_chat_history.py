@@ -1,7 +1,6 @@
 """A history: bounded texts, and a round trip through JSON."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -95,10 +94,3 @@ def test_a_text_cannot_close_the_tag_around_it() -> None:
     assert "<passage" not in shown
     assert "1 < 2 <b>" in shown
     assert len(shown.splitlines()) == 2
-
-
-def test_the_text_of_a_history_holds_summary_and_exchanges() -> None:
-    history = replace(history_of("In Oslo."), summary="Earlier: Rome.")
-    assert {"Oslo", "Rome", "Standalone"} <= set(history.text.replace(".", "").split())
-    assert not history.is_empty
-    assert History(turns=3).is_empty
