@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 KNOWN = discover_stores()
 NAMES = (*KNOWN.dense, *KNOWN.lexical)
 ENCODER = HashEncoder(128)
-EMBEDDED = tuple(one.name for one in (*KNOWN.dense.values(), *KNOWN.lexical.values()) if not one.served)
+EMBEDDED = (
+    *(one.name for one in KNOWN.dense.values() if not one.served),
+    *(one.name for one in KNOWN.lexical.values() if not one.served),
+)
 
 
 class Search(Protocol):

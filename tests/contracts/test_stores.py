@@ -215,7 +215,8 @@ async def test_any_store_of_vectors_returns_cosine_scores(stores: Stores) -> Non
         nothing = await store.search(np.zeros(128, dtype=np.float32), 3)
         with pytest.raises(ValueError, match="shape"):
             await store.search(np.zeros(3, dtype=np.float32), 1)
-    assert alike == (pytest.approx(1.0, abs=1e-4), 1)
+    assert alike.row == 1
+    assert alike.score == pytest.approx(1.0, abs=1e-4)
     assert [hit.score for hit in nothing] == [0.0, 0.0, 0.0]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from meta_agent_rag.errors import CorpusError
+from meta_agent_rag.errors import CorpusError, StorageError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus import places
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
@@ -85,7 +85,7 @@ async def test_a_full_disk_leaves_the_published_state(tmp_path: Path, monkeypatc
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(places.CorpusFolder, "write", full)
-    with pytest.raises(places.StorageError, match=r"No space left.*free disk space"):
+    with pytest.raises(StorageError, match=r"No space left.*free disk space"):
         await put_new(tmp_path)
     monkeypatch.undo()
     assert await first_title(tmp_path, "facts", "newer") == "New", (
