@@ -17,7 +17,7 @@ from ..llm.messages import OnText
 from ..llm.opening import Given, open_language_model, with_model
 from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder
-from ..retrieval.hybrid import Retriever, as_retriever
+from ..retrieval.hybrid import Retriever
 from ..retrieval.passage import Found, Passage
 from ..retrieval.screening import Dropped, screen
 from ..retrieval.supplied import SuppliedRetriever
@@ -119,7 +119,7 @@ class Engine:
         on_text: OnText | None = None,
     ) -> Answer:
         """Answer a question over `evidence`, or over what `retriever` finds; see `run` and `Task` for the rest."""
-        own = None if retriever is None else as_retriever(retriever)
+        own = None if retriever is None else _as_retriever(retriever)
         task = Task(question=question, evidence=evidence, retriever=own, grounded=grounded, on_text=on_text)
         return await self.run(task, on_step=on_step)
 
@@ -148,7 +148,7 @@ class Engine:
         model are removed before ranking.
         """
         require_question(task.question)
-        question, retriever = task.question.strip(), None if task.retriever is None else as_retriever(task.retriever)
+        question, retriever = task.question.strip(), None if task.retriever is None else _as_retriever(task.retriever)
         evidence: Sequence[Passage] | None = None if task.evidence is None else _passages(task.evidence)
         if evidence is None and retriever is None:
             raise InputError(
@@ -286,3 +286,9 @@ async def open_engine(
     )
     async with open_language_model(settings, model=model, pro=pro, ledger_path=ledger_path) as opened:
         yield open_with(model=opened)
+
+
+def _as_retriever(given: object) -> Retriever:
+    from ..retrieval.langchain import as_retriever
+
+    return as_retriever(given)

@@ -4,12 +4,12 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from .. import telemetry
-from ..errors import InputError, MetaRagError, SearchDownError
+from ..errors import MetaRagError, SearchDownError
 from .batching import AsyncEncoder
 from .corpus.catalogue import Catalogue
 from .corpus.corpus import Corpus, View
@@ -17,11 +17,14 @@ from .fusion import best_of, blend, blended_score, reciprocal_rank_fusion
 from .links import expand_links
 from .passage import Found
 from .reranker import Reranker
+from .retriever import Retrieval, Retriever
 from .screening import Dropped, screen
 from .vectors import FloatVector, Rows
 
 if TYPE_CHECKING:
     from langchain_core.retrievers import BaseRetriever
+
+__all__ = ["HybridRetriever", "Retrieval", "Retriever", "confidence"]
 
 MOST_LISTED = 10_000
 """Passages that a search is kept to by their rows; of more, a wider search is filtered."""
@@ -32,27 +35,6 @@ _PAGE = re.compile(r"\b(?:pages?|pp?\.)\s*(\d{1,5})\b", re.IGNORECASE)
 _HEADING = re.compile(
     r"\b(?:(chapter|part|appendix|annex)\s+([\dA-Z][\d.]*)|section\s+(\d+(?:\.\d+)*))\b", re.IGNORECASE
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Retrieval:
-    """The result of a retrieval.
-
-    `found` are at most k passages, best first. `dropped` are those that would have been among them
-    if screening had not removed them. `pool_ids` are the ids of all candidates, best first, before
-    any were excluded or dropped.
-    """
-
-    found: tuple[Found, ...] = ()
-    dropped: tuple[Dropped, ...] = ()
-    pool_ids: tuple[str, ...] = ()
-
-
-class Retriever(Protocol):
-    """Finds passages for questions."""
-
-    async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
-        """The k best passages for the queries together, without those whose ids are in `exclude`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,19 +154,6 @@ class HybridRetriever:
         least = min(scores, default=0.0)
         behind = [replace(found, score=least - place) for place, found in enumerate(others, start=1)]
         return sorted(scored, key=lambda found: (-found.score, found.passage.id)) + behind
-
-
-def as_retriever(given: object) -> Retriever:
-    """An object that a caller passed as a retriever: ours, or LangChain's. Raises `InputError` if it is none."""
-    if callable(getattr(given, "retrieve", None)):
-        return given  # type: ignore[return-value]
-    if callable(getattr(given, "ainvoke", None)) and hasattr(given, "_get_relevant_documents"):
-        from .langchain import ForeignRetriever
-
-        return ForeignRetriever(inner=given)  # type: ignore[arg-type]
-    raise InputError(
-        f"{type(given).__name__} is no retriever; pass a LangChain BaseRetriever, or what open_retriever gives."
-    )
 
 
 def confidence(found: Found) -> float:
