@@ -15,7 +15,6 @@ from meta_agent_rag.agent.calibration import calibration_in_force, refuse_fitted
 from meta_agent_rag.cli.shared.command import complain, run, say
 from meta_agent_rag.datasets import HubAccess, LoadedQuestions, Question, discover, load_questions
 from meta_agent_rag.errors import InputError, MetaRagError
-from meta_agent_rag.exporting import exporting
 from meta_agent_rag.llm.opening import described
 from meta_agent_rag.llm.pricing import NO_CHARGE, unpriced
 from meta_agent_rag.llm.stages import runs_here
@@ -208,8 +207,7 @@ def _carried_out(plan: RunPlan, conduct: Conduct, folder: RunFolder, shown: Sile
     signal.signal(signal.SIGTERM, _interrupt)
     work = execute(plan.config, conduct, plan.loaded, questions=plan.questions, folder=folder, display=shown)
     try:
-        with exporting(plan.config.settings):
-            return run(work)
+        return run(work)
     except KeyboardInterrupt:
         shown.stop()
         complain(f"Stopped. Continue with: --resume {folder.path}")

@@ -9,7 +9,6 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from meta_agent_rag import telemetry
 from meta_agent_rag.agent.engine import Answer, Engine, open_engine
 from meta_agent_rag.datasets import LoadedQuestions, Question
 from meta_agent_rag.discovery import calling, require_result
@@ -95,10 +94,6 @@ class _Run:
 
     async def answer(self, question: Question, arm: Arm) -> None:
         """Answer one question with one row's method, and write the result; raises only what stops the run."""
-        with telemetry.span(f"question {arm.name}", {telemetry.WORKFLOW: arm.name, telemetry.QUESTION_ID: question.id}):
-            await self._answer(question, arm)
-
-    async def _answer(self, question: Question, arm: Arm) -> None:
         started = time.perf_counter()
         calls = self.calls[question.id, arm.name] = []
         try:

@@ -39,7 +39,6 @@ def ask(
     debug: Debug = False,
 ) -> None:
     """Answer a question over a corpus; check the answer and repair it if it is inadequate."""
-    from ..exporting import exporting
     from ..grounding.abstention import is_abstention
     from ..llm.providers import choose_provider
 
@@ -47,7 +46,7 @@ def ask(
         require("grounding", "`marag ask --grounded`")
     settings = settings_of(set_)
     screen = Screen()
-    with exporting(settings), nullcontext() if json_ else screen.working():
+    with nullcontext() if json_ else screen.working():
         found = run(
             _answered(
                 " ".join(question),

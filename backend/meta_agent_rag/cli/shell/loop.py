@@ -16,7 +16,6 @@ from ...chat.own_files import files_of
 from ...chat.session import ChatSession, notice, open_chat
 from ...chat.transcript import in_short
 from ...errors import MetaRagError
-from ...exporting import exporting
 from ...grounding.confidence import Confidence
 from ...retrieval.corpus.naming import unmarked
 from ...retrieval.corpus.sample import SAMPLE
@@ -52,7 +51,6 @@ async def converse(
         sys.stdin.reconfigure(errors="surrogateescape")  # undecodable bytes are rejected by their turn
     screen = Screen()
     async with AsyncExitStack() as stack:
-        stack.enter_context(exporting(settings))
         study = await stack.enter_async_context(_opened(settings, screen, corpus, session))
         stack.enter_context(files_of(settings.coach_dir))
         shell = Shell(study=study, settings=settings, load=load, screen=screen)
