@@ -80,9 +80,9 @@ def chat_of(kind: str, server: LoopbackServer) -> BaseChatModel:
     if kind == "openai":
         return ChatOpenAI(model="gpt-4.1-mini", base_url=server.base_url, api_key=KEY)
     if kind == "deepseek":
-        return ChatDeepSeek(model="deepseek-v4-flash", api_base=server.base_url, api_key=KEY)
+        return ChatDeepSeek(model_name="deepseek-v4-flash", api_base=server.base_url, api_key=KEY)
     if kind == "anthropic":
-        return ChatAnthropic(model_name="claude-haiku-4-5", base_url=root, api_key=KEY, timeout=None, stop=None)
+        return ChatAnthropic(model="claude-haiku-4-5", base_url=root, api_key=KEY)
     return ChatOllama(model="llama3.2", base_url=root)
 
 
