@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .agent.context import Task
-    from .agent.deficits import Deficit, discover_deficits
-    from .agent.deficits.deficit import Finding, Findings
+    from .agent.deficits import Deficit, Findings, discover_deficits
     from .agent.derivation.values import as_quantity
     from .agent.engine import Answer, Engine, Step, open_engine
     from .agent.graph import build_graph
-    from .agent.state import Round, Signals
+    from .agent.state import Diagnosis, Repair, Round, Signals
     from .asking import answer, grounded_answer
     from .errors import MetaRagError
     from .llm.ledger import Ledger
@@ -41,12 +40,13 @@ for _name, _value in {
 __all__ = [
     "Answer",
     "Deficit",
+    "Diagnosis",
     "Engine",
-    "Finding",
     "Findings",
     "Ledger",
     "MetaRagError",
     "Passage",
+    "Repair",
     "Round",
     "Settings",
     "Signals",
@@ -65,12 +65,13 @@ __all__ = [
 _HOMES = {
     "Answer": "agent.engine",
     "Deficit": "agent.deficits",
+    "Diagnosis": "agent.state",
     "Engine": "agent.engine",
-    "Finding": "agent.deficits.deficit",
-    "Findings": "agent.deficits.deficit",
+    "Findings": "agent.deficits",
     "Ledger": "llm.ledger",
     "MetaRagError": "errors",
     "Passage": "retrieval.passage",
+    "Repair": "agent.state",
     "Round": "agent.state",
     "Settings": "settings",
     "Signals": "agent.state",

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from meta_agent_rag.agent.context import Task
-from meta_agent_rag.agent.deficits import discover_deficits
-from meta_agent_rag.agent.deficits.deficit import Findings
+from meta_agent_rag.agent.deficits import Findings, discover_deficits
 from meta_agent_rag.agent.derivation import Chain, Derivation, Fact, Plan
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.prompting import Packed
@@ -368,13 +367,9 @@ def test_a_draft_contradicts_the_passages_only_by_a_different_answer(short: str,
         signals=Signals(similarity=None, agreement=None, verbatim=1.0, abstained=False, evidence_passages=2),
         derivation=derivation,
         vote=Vote(elected="Rome", route="plain_pass", share=0.6, ballots=(), support=()),
-        searched=frozenset(),
-        remembered=frozenset(),
-        tried=frozenset(),
         may_search=False,
-        may_remember=True,
     )
-    found = discover_deficits()["external_only"].rule(findings)
+    found = discover_deficits()["external_only"].detect(findings)
     assert (found.about if found is not None else None) == named
 
 

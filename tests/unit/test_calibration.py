@@ -264,7 +264,7 @@ def test_the_fit_finds_the_informative_signal(tmp_path: Path) -> None:
     assert weights["agreement"] > 1.0
     assert "verbatim" not in weights  # constant over all drafts
     assert found.quality.auroc is not None
-    cosine = cosine_quality(drafts, 0.4)
+    (cosine,) = cosine_quality(drafts, 0.4)
     assert found.quality.auroc > 0.75 > (cosine.auroc or 1.0)
     assert found.quality.ece < 0.15 < cosine.ece
     assert found.calibration.fitted_on.n == 200

@@ -14,12 +14,12 @@ from ..errors import AuthenticationError, BalanceError, BudgetError, ModelError
 from ..llm.ledger import total
 from ..prompts import phrase
 from .context import Context
-from .deficits import DeficitRegistry, Findings
+from .deficits import DeficitRegistry
 from .monitor import VOTE, policy, second_answer
 from .prompting import Line, Lines, Packed, ReplyModel, pack, task
 from .routes import RouteAnswer
 from .signals import measure
-from .state import NO_DEFICIT, Diagnosis, Draft, Round, SecondAnswer, Signals, State, StopReason, Update
+from .state import NO_DEFICIT, Diagnosis, Draft, Round, SecondAnswer, Signals, State, StopReason, Update, shown
 from .stopping import out_of_time, reason_to_stop, settled_without_a_model
 from .voting import findings_of, run_vote
 
@@ -35,7 +35,7 @@ async def diagnose(state: State, runtime: Runtime[Context]) -> Update:
         index=index,
         draft=state["draft"],
         packing=state["packing"],
-        evidence_ids=tuple(found.passage.id for found in state.get("evidence", ())),
+        evidence_ids=tuple(found.passage.id for found in shown(state)),
         plan=state.get("plan"),
     )
     stop_reason: StopReason | None
@@ -45,12 +45,13 @@ async def diagnose(state: State, runtime: Runtime[Context]) -> Update:
     try:
         if context.settings.monitor_policy == VOTE:
             round_, drawn = await run_vote(state, context, round_, _packed(state, context))
+            round_ = _objected(state, context, round_)
         else:
             round_ = await _monitored(state, context, round_)
         runtime.stream_writer(round_)  # observers see the monitor's verdict before the critic's
         stop_reason = reason_to_stop(state, context, round_)
         if stop_reason is None:
-            diagnosis = await _diagnosed(state, context, round_)
+            diagnosis = round_.diagnosis or await _diagnosed(state, context, round_)
             round_ = replace(round_, diagnosis=diagnosis)
             stop_reason = "critic_satisfied" if diagnosis.deficit == NO_DEFICIT else out_of_time(context, index)
     except BudgetError as error:
@@ -81,7 +82,7 @@ async def _monitored(state: State, context: Context, round_: Round) -> Round:
 
 def _packed(state: State, context: Context) -> Packed:
     # everything found, even if the draft was written from memory
-    return pack(state.get("evidence", ()), context.model.owner.evidence_tokens(), marked=context.grounded)
+    return pack(shown(state), context.model.owner.evidence_tokens(), marked=context.grounded)
 
 
 def _earlier_second_answer(state: State, packed: Packed) -> SecondAnswer | None:
@@ -93,29 +94,23 @@ def _earlier_second_answer(state: State, packed: Packed) -> SecondAnswer | None:
     return None
 
 
+def _objected(state: State, context: Context, round_: Round) -> Round:
+    """The round; a draft about to be accepted is not if a deficit that speaks before then detects something."""
+    if not round_.satisfied or context.settings.diagnosis != "facts" or context.oracles.monitor is not None:
+        return round_
+    objection = next(context.deficits.detected(findings_of(state, context, round_), before=True), None)
+    return round_ if objection is None else replace(round_, satisfied=False, diagnosis=objection)
+
+
 async def _diagnosed(state: State, context: Context, round_: Round) -> Diagnosis:
     if context.settings.diagnosis == "facts" and round_.vote is not None:
-        diagnosis = diagnose_from_facts(findings_of(state, context, round_), context)
+        diagnosis = context.deficits.by_facts(findings_of(state, context, round_))
     else:
         diagnosis = await evaluate(context, state["question"], round_, _packed(state, context))
     known = context.oracles.diagnosis
     if known is not None:
         diagnosis = replace(diagnosis, deficit=await known(round_))
     return diagnosis
-
-
-def diagnose_from_facts(findings: Findings, context: Context) -> Diagnosis:
-    """The deficit chosen by the facts, the fact concerned, and what to search for."""
-    deficit, finding = context.deficits.found(findings)
-    return Diagnosis(
-        deficit=deficit.name,
-        rationale=finding.why,
-        error_type="none",
-        suggestion="",
-        suggested_queries=(finding.fact.asked,) if finding.fact is not None and deficit.retrieves else (),
-        source="facts",
-        about=finding.about,
-    )
 
 
 async def evaluate(context: Context, question: str, judged: Round, packed: Packed) -> Diagnosis:

@@ -19,7 +19,7 @@ from .routes import DERIVATION, DRAFT, Ballot, RouteAnswer, Vote
 from .routes.route import RouteInput
 from .routes.vote import cast, count, decided, same, support_for, upholds
 from .signals import measure_alone, right_kind
-from .state import VERDICTS, Draft, RepairPlan, Round, Signals, State
+from .state import VERDICTS, Draft, RepairPlan, Round, Signals, State, shown
 
 _STANDS = 1.6
 _OPEN = 0.6
@@ -39,12 +39,11 @@ async def run_vote(
         derivation = await derive(context, state["question"], made, packed, round_=round_.index)
     signals = measure_alone(context, state["question"], round_.draft, packed)
     round_ = replace(round_, derivation=derivation, signals=signals)
-    drafts = [*(one.draft for one in state.get("rounds", ())), round_.draft]
-    counted = _ballots(context, state["question"], drafts, derivation, packed)
-    earlier = state.get("routes", ())
+    counted = _ballots(context, state, round_, derivation, packed)
+    earlier = _still_valid(state, round_)
     drawn: list[RouteAnswer] = []
     vote = counted(earlier)
-    for name in voters(context.settings)[len(earlier) :]:
+    for name in _left(voters(context.settings), earlier):
         if _decided(context, vote):
             break
         taken = sum(answer.route == name for answer in (*earlier, *drawn))
@@ -95,10 +94,57 @@ def _decided(context: Context, vote: Vote) -> bool:
     return decided(vote, context.settings.vote_share)
 
 
+def _plans(state: State, round_: Round) -> list[RepairPlan]:
+    return [one.plan for one in (*state.get("rounds", ()), round_) if one.plan is not None]
+
+
+def _still_valid(state: State, round_: Round) -> list[RouteAnswer]:
+    """The routes' answers so far, without those that a repair made obsolete."""
+    plans = _plans(state, round_)
+    return [
+        answer
+        for place, answer in enumerate(state.get("routes", ()))
+        if not any(answer.route in plan.obsolete and place < plan.drawn for plan in plans)
+    ]
+
+
+def _left(names: Sequence[str], answers: Sequence[RouteAnswer]) -> list[str]:
+    """The routes that are still to be asked, in order; a route may be named, and asked, several times."""
+    left = list(names)
+    for answer in answers:
+        if answer.route in left:
+            left.remove(answer.route)
+    return left
+
+
+def _written(state: State, round_: Round) -> list[Draft]:
+    """The drafts so far, without those that a later repair made obsolete."""
+    rounds = (*state.get("rounds", ()), round_)
+    return [
+        one.draft
+        for one in rounds
+        if not any(
+            later.plan is not None and one.draft.route in later.plan.obsolete for later in rounds[one.index + 1 :]
+        )
+    ]
+
+
+def _concludes(state: State, round_: Round, derivation: Derivation) -> bool:
+    """Whether the derivation casts a ballot: it has an answer that no repair has made obsolete since it was made."""
+    valid = bool(derivation.answer)
+    for plan in _plans(state, round_):
+        if plan.repair == "look_up" and plan.deficit != round_.draft.route:
+            valid = bool(derivation.answer)
+        elif DERIVATION in plan.obsolete:
+            valid = False
+    return valid
+
+
 def _ballots(
-    context: Context, question: str, drafts: Sequence[Draft], derivation: Derivation, packed: Packed
+    context: Context, state: State, round_: Round, derivation: Derivation, packed: Packed
 ) -> Callable[[Sequence[RouteAnswer]], Vote]:
     """Counts the votes of drafts, derivation and the other routes."""
+    question = state["question"]
     held = _spaced(packed)
     hops = derivation.earlier_hops
 
@@ -114,12 +160,13 @@ def _ballots(
         )
 
     # a draft that took over another route's answer has no vote of its own
-    written = [one for one in drafts if one.route not in {DERIVATION, *context.routes} and not one.abstained]
+    taken_over = {DERIVATION, *context.routes}
+    written = [one for one in _written(state, round_) if one.route not in taken_over and not one.abstained]
     # nor has one that repeats an earlier draft that its writer saw
     first = {normalised(one.short_answer): one for one in reversed(written)}
     own = [one for one in written if first[normalised(one.short_answer)] is one]
     fixed = [ballot(one.route, one.short_answer) for one in own]
-    if derivation.answer:
+    if _concludes(state, round_, derivation):
         weight = _STANDS if derivation.stands else _OPEN
         fixed.append(ballot(DERIVATION, derivation.answer, weight=weight, outranks=derivation.compared))
 
@@ -155,7 +202,7 @@ def cited_passages(state: State, packed: Packed, draft: Draft, derivation: Deriv
     said = f" {normalised(' '.join((draft.answer, *draft.quotes)))} "
     kept = [
         found
-        for found in state.get("evidence", ())
+        for found in shown(state)
         if found.passage.id in packed.packing.packed_ids
         and (found.passage.id in held or f" {normalised(found.passage.title)} " in said)
     ]
@@ -189,16 +236,18 @@ def _packaged(name: str, settings: Settings) -> bool:
 
 def findings_of(state: State, context: Context, round_: Round) -> Findings:
     """Everything known about the draft of an examined round."""
-    assert round_.derivation is not None
-    assert round_.vote is not None
     assert round_.signals is not None
-    plans = [one.plan for one in (*state.get("rounds", ()), round_) if one.plan is not None]
+    rounds = [*state.get("rounds", ())[: round_.index], round_]
+    plans = [one.plan for one in rounds if one.plan is not None]
     return Findings(
         question=state["question"],
         draft=round_.draft,
         signals=round_.signals,
-        derivation=round_.derivation,
+        derivation=round_.derivation or Derivation(plan=None),
         vote=round_.vote,
+        passages=shown(state),
+        drafts=tuple(one.draft for one in rounds),
+        diagnosis=round_.diagnosis,
         searched=_repaired(plans, from_memory=False),
         remembered=_repaired(plans, from_memory=True),
         tried=frozenset((plan.deficit, plan.about) for plan in plans),

@@ -18,7 +18,7 @@ from ..text.sentences import sentences
 from .context import Context
 from .derivation import Derivation, Fact
 from .derivation.derive import look_up_facts, make_plan
-from .derivation.look_up import kind_wanted, value_of
+from .derivation.look_up import kind_wanted, look_up, value_of
 from .monitor import VOTE
 from .prompting import (
     AnswererReply,
@@ -34,7 +34,7 @@ from .prompting import (
 )
 from .routes import DERIVATION, Vote
 from .signals import mean_logprob, right_kind, short_answer_logprob, with_logprobs
-from .state import AnswerMode, Draft, Packing, RepairPlan, Round, State, StopReason, Update
+from .state import AnswerMode, Draft, Packing, RepairPlan, Round, State, StopReason, Update, shown
 from .voting import cited_passages
 
 
@@ -49,9 +49,7 @@ async def write(state: State, runtime: Runtime[Context]) -> Update:
     plan = state.get("plan")
     mode = answer_mode(context, plan)
     packed = (
-        None
-        if mode == "memory"
-        else pack(state.get("evidence", ()), context.model.owner.evidence_tokens(), marked=context.grounded)
+        None if mode == "memory" else pack(shown(state), context.model.owner.evidence_tokens(), marked=context.grounded)
     )
     packing = packed.packing if packed is not None else Packing()
     if context.grounded and (packed is None or not packed.texts):
@@ -89,21 +87,31 @@ async def _planned_beside(state: State, context: Context, drafting: Coroutine[No
 
 async def _repaired(state: State, context: Context, plan: RepairPlan) -> Update:
     """A draft that follows from the facts or the vote, or one reread from the cited passages."""
-    shown = pack(state.get("evidence", ()), context.model.owner.evidence_tokens(), marked=context.grounded)
+    packed = pack(shown(state), context.model.owner.evidence_tokens(), marked=context.grounded)
     last = state["rounds"][-1]
-    assert last.vote is not None
+    vote, derivation = last.vote, last.derivation
     if plan.repair == "reread":
-        cited = cited_passages(state, shown, state["draft"], last.derivation)
-        packed = cited if cited.texts else shown
+        cited = cited_passages(state, packed, state["draft"], derivation)
+        packed = cited if cited.texts else packed
         return {"draft": await _draft(state, context, plan, "evidence", packed), "packing": packed.packing}
-    if plan.repair == "look_up":
-        derivation = await retry_fact(state, context, plan, shown)
-        draft, packing = draft_from_vote(state, last.vote, shown)
+    update: dict[str, object] = {}
+    draft, packing = draft_of_text(plan, plan.adopt or "", packed), packed.packing
+    if plan.repair == "look_up" and derivation is not None and any(one.asked == plan.ask for one in derivation.facts):
+        derivation = await retry_fact(state, context, plan, packed)
+        update = {"derivation": derivation}
         if derivation.answer:
-            draft, packing = draft_of(derivation, shown.packing.packed_ids), shown.packing
-        return {"draft": draft, "packing": packing, "derivation": derivation}
-    draft, packing = draft_from_vote(state, last.vote, shown)
-    return {"draft": draft, "packing": packing}
+            draft = draft_of(derivation, packed.packing.packed_ids)
+        elif vote is not None:
+            draft, packing = draft_from_vote(state, vote, packed)
+    elif plan.repair == "look_up":
+        draft = draft_of_text(plan, await _own_fact(state, context, plan, packed), packed)
+    elif vote is not None and plan.adopt == vote.elected:
+        draft, packing = draft_from_vote(state, vote, packed)
+    elif derivation is not None and plan.adopt == derivation.answer:
+        draft = draft_of(derivation, packed.packing.packed_ids)
+    if plan.because:
+        draft = replace(draft, answer=f"{draft.answer} {plan.because}".strip())
+    return {"draft": draft, "packing": packing, **update}
 
 
 def answer_mode(context: Context, plan: RepairPlan | None) -> AnswerMode:
@@ -179,7 +187,7 @@ def _to_repair(state: State, context: Context, plan: RepairPlan, mode: AnswerMod
 
     It sees only the short answers of both attempts: it would copy their sentences instead of the passages'.
     """
-    facts = verified_quotes(state.get("rounds", ()), state.get("evidence", ())) if mode == "memory" else ()
+    facts = verified_quotes(state.get("rounds", ()), shown(state)) if mode == "memory" else ()
     return {
         "draft": state["draft"].short_answer,
         "reference": _other_attempt(state, context),
@@ -222,11 +230,32 @@ async def retry_fact(state: State, context: Context, plan: RepairPlan, packed: P
     before = state["derivation"]
     assert before.plan is not None
     round_ = len(state.get("rounds", ()))
-    known = [fact for fact in before.facts if fact.asked != plan.about]
+    known = [fact for fact in before.facts if fact.asked != plan.ask]
     if plan.answer_mode == "memory":
-        known += [await _recalled(context, fact, round_) for fact in before.facts if fact.asked == plan.about]
+        known += [await _recalled(context, fact, round_) for fact in before.facts if fact.asked == plan.ask]
     return await look_up_facts(
         context, state["question"], before.plan, packed, context.operators, round_=round_, known=known
+    )
+
+
+async def _own_fact(state: State, context: Context, plan: RepairPlan, packed: Packed) -> str:
+    """The value of a fact that the derivation does not have; empty if neither passages nor memory give it."""
+    asked, round_ = plan.ask or "", len(state.get("rounds", ()))
+    if plan.answer_mode == "memory":
+        return (await _recalled(context, Fact(chain=0, index=0, asked=asked, entity="", value=""), round_)).value
+    fact = await look_up(context, asked, "", packed, chain=0, index=0, of="", round_=round_)
+    return "" if fact.open else fact.value
+
+
+def draft_of_text(plan: RepairPlan, short_answer: str, packed: Packed) -> Draft:
+    """A deficit's own answer as a draft, with a sentence that contains it."""
+    quote = _sentence_with(short_answer, packed)
+    return Draft(
+        answer=f"{quote[1].rstrip('.')} [{quote[0]}]." if quote else short_answer or phrase("not_found"),
+        short_answer=short_answer or phrase("not_found"),
+        quotes=(quote[1],) if quote else (),
+        abstained=not short_answer,
+        route=plan.deficit,
     )
 
 
