@@ -12,8 +12,8 @@ from .errors import MissingExtraError
 
 EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "bench": ("datasets", "langchain_openai", "matplotlib", "sklearn"),
-        "chat": ("aiosqlite", "prompt_toolkit", "frontmatter", "regex"),
+        "bench": ("datasets", "matplotlib", "sklearn"),
+        "chat": ("aiosqlite", "prompt_toolkit", "frontmatter"),
         "demo": ("gradio", "fastapi", "uvicorn"),
         "embedded": ("xllamacpp",),
         "encoders": ("fastembed", "huggingface_hub", "loguru", "onnxruntime", "tokenizers"),

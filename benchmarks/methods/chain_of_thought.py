@@ -10,7 +10,7 @@ from pydantic import Field
 
 from meta_agent_rag.agent.engine import Answer, Engine
 from meta_agent_rag.agent.prompting import Packed, ReplyModel, Short, messages
-from meta_agent_rag.llm.transport import Sampling
+from meta_agent_rag.llm.messages import Sampling
 
 from .inquiry import Inquiry
 from .method import Method, MethodTask

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from meta_agent_rag.demo.conversations import private_corpus as private
-from meta_agent_rag.llm.transport import Request
+from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.testing import ScriptedModel
 from meta_agent_rag.testing.scripted import Line, universal_reply
 from meta_agent_rag.testing.server import LoopbackServer, ServerReply, always, hanging, loopback_server, quoting
@@ -74,7 +74,7 @@ def test_uploaded_documents_are_answered_from_with_sources(
         "write": written,
         "rewrite": written,
         "second_answer": second_answer("Oslo"),
-        "rewrite_query": "Who?",
+        "rewrite_query": {"intent": "question", "standalone": "Who?"},
     }
     (tmp_path / "holt.md").write_text(f"# Mira Holt\n\n{BIRTH_SENTENCE} {HOSTILE}\n")
     (tmp_path / "empty.txt").write_text("")

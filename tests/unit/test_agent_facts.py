@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import Field
 
 from meta_agent_rag.agent.context import Task
 from meta_agent_rag.agent.deficits import Findings, discover_deficits
@@ -17,7 +17,7 @@ from meta_agent_rag.agent.routes import DRAFT, Ballot, Vote
 from meta_agent_rag.agent.state import Draft, Packing, Round, Signals, State
 from meta_agent_rag.agent.write import draft_from_vote
 from meta_agent_rag.errors import BudgetError
-from meta_agent_rag.llm.transport import Reply, Request
+from meta_agent_rag.llm.messages import Reply, Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.testing import Scripted, ScriptedModel
@@ -70,11 +70,10 @@ def route(short: str) -> dict[str, Any]:
     return {"steps": ["A step."], "rationale": "So.", "answer": f"It is {short}.", "short_answer": short}
 
 
-@dataclass
 class PlanAndDraftBarrier(ScriptedModel):
     """Replies to the draft and plan requests only after both have been made."""
 
-    both: asyncio.Barrier = field(default_factory=lambda: asyncio.Barrier(2))
+    both: asyncio.Barrier = Field(default_factory=lambda: asyncio.Barrier(2))
 
     async def complete(self, request: Request) -> Reply:
         if request.stage in {"write", "plan"}:
@@ -143,7 +142,7 @@ async def test_an_answer_that_stops_one_hop_early_has_no_vote(tmp_path: Path) ->
 
 
 async def test_the_plan_and_the_draft_are_requested_concurrently(tmp_path: Path) -> None:
-    model = PlanAndDraftBarrier({"write": draft("Oslo"), "plan": CHAIN, "look_up": LOOKED_UP})
+    model = PlanAndDraftBarrier(script={"write": draft("Oslo"), "plan": CHAIN, "look_up": LOOKED_UP})
     run = await vote(tmp_path, {}, model=model)
     assert run.answer.short_answer == "Oslo"
 
@@ -328,7 +327,7 @@ async def test_a_look_up_prompt_omits_the_users_wording(tmp_path: Path) -> None:
     script = {"write": draft("Oslo"), "plan": CHAIN, "look_up": LOOKED_UP}
     settings = settings_in(tmp_path, "MONITOR_POLICY=vote")
     model = ScriptedModel(script)
-    async with open_engine(settings, transport=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
+    async with open_engine(settings, model=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
         await engine.run(Task(question=QUESTION, evidence=EVIDENCE, asked="And where was he born?"))
     assert "And where was he born?" in user_text(model.asked("write")[0])
     assert all("And where was he born?" not in user_text(request) for request in model.asked("look_up"))

@@ -47,7 +47,7 @@ def test_the_graph_matches_the_snapshot() -> None:
 async def test_evidence_that_cannot_be_told_apart_or_read_is_refused(
     tmp_path: Path, evidence: Any, said: str, grounded: bool
 ) -> None:
-    async with open_engine(settings_in(tmp_path), transport=ScriptedModel({})) as engine:
+    async with open_engine(settings_in(tmp_path), model=ScriptedModel({})) as engine:
         with pytest.raises(InputError, match=said):
             await engine.answer("Where?", evidence=evidence, grounded=grounded)
 
@@ -73,21 +73,21 @@ async def test_an_engine_can_exclude_a_deficit(tmp_path: Path) -> None:
     model = ScriptedModel(WRONG)
     encoder = AsyncEncoder(HashEncoder())
     async with open_engine(
-        settings_in(tmp_path), transport=model, monitor_encoder=encoder, without_deficits=["reasoning_error"]
+        settings_in(tmp_path), model=model, monitor_encoder=encoder, without_deficits=["reasoning_error"]
     ) as engine:
         answer = await engine.answer(QUESTION, evidence=EVIDENCE)
     assert "reasoning_error" not in model.asked("evaluate")[0].messages[-1].content
     assert answer.rounds[0].diagnosis is not None
     assert answer.rounds[0].diagnosis.source == "heuristic", "the critic named a deficit that it was not offered"
     with pytest.raises(UnknownNameError, match="no_such"):
-        async with open_engine(settings_in(tmp_path), transport=model, without_deficits=["no_such"]):
+        async with open_engine(settings_in(tmp_path), model=model, without_deficits=["no_such"]):
             pass
 
 
 async def test_a_question_without_evidence_or_retriever_is_an_error(tmp_path: Path) -> None:
     model = ScriptedModel(WRONG)
     encoder = AsyncEncoder(HashEncoder())
-    async with open_engine(settings_in(tmp_path), transport=model, monitor_encoder=encoder) as engine:
+    async with open_engine(settings_in(tmp_path), model=model, monitor_encoder=encoder) as engine:
         with pytest.raises(InputError, match="give evidence or a retriever"):
             await engine.answer(QUESTION)
         assert not model.requests

@@ -18,7 +18,7 @@ from meta_agent_rag.errors import UnknownNameError
 from meta_agent_rag.grounding.abstention import is_abstention
 from meta_agent_rag.grounding.short_answer import same_answer, without_disambiguation
 from meta_agent_rag.llm.client import LanguageModel
-from meta_agent_rag.llm.endpoints.connections import OneTransport
+from meta_agent_rag.llm.connections import Connections
 from meta_agent_rag.llm.providers import choose_provider
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
@@ -55,7 +55,9 @@ async def measured(
 ) -> Signals:
     settings = settings_in(folder)
     model = LanguageModel(
-        settings=settings, choice=choose_provider(settings), connections=OneTransport(transport=ScriptedModel({}))
+        settings=settings,
+        choice=choose_provider(settings),
+        connections=Connections(settings=settings, given={"": ScriptedModel({})}),
     )
     context = Context(
         settings=settings,
@@ -206,6 +208,6 @@ async def test_an_unknown_policy_is_rejected_before_any_call(tmp_path: Path) -> 
         policy(settings_in(tmp_path, "MONITOR_POLICY=gut_feeling"))
     model = ScriptedModel({})
     with pytest.raises(UnknownNameError):
-        async with open_engine(settings_in(tmp_path, "MONITOR_POLICY=gut_feeling"), transport=model):
+        async with open_engine(settings_in(tmp_path, "MONITOR_POLICY=gut_feeling"), model=model):
             pass
     assert policy(settings_in(tmp_path)) is agreement_policy

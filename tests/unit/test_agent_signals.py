@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meta_agent_rag.agent.signals import coverage, short_answer_logprob
-from meta_agent_rag.llm.transport import Reply
+from meta_agent_rag.llm.messages import Reply
 from meta_agent_rag.text.normalise import overlap
 from tests.loop import BIRTH_SENTENCE, FILM_SENTENCE, QUESTION
 

@@ -184,7 +184,7 @@ async def test_missing_requirements_of_the_policy_are_reported_before_any_call(t
         ),
     ):
         with pytest.raises(SettingsError, match=message):
-            async with open_engine(settings_in(tmp_path, *assignments), transport=model):
+            async with open_engine(settings_in(tmp_path, *assignments), model=model):
                 pass
     assert model.requests == []
 

@@ -25,9 +25,9 @@ from ..grounding.support.citing import recited, without_strays
 from ..grounding.support.pages import as_page
 from ..grounding.support.proposed import proposed
 from ..grounding.support.verdict import Support
-from ..llm.endpoints.stages import serving, stage
 from ..llm.ledger import LedgerRow, Totals, total
 from ..llm.providers import choose_provider
+from ..llm.stages import serving, stage
 from ..retrieval import hybrid
 from ..retrieval.passage import Found
 from ..settings import Settings

@@ -22,7 +22,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, field_validator
 
 from ..grounding.answer_kind import kind_asked
-from ..llm.transport import Message
+from ..llm.messages import Message
 from ..prompts import phrase, prompt
 from ..prompts.fencing import attribute, fenced
 from ..prompts.tokens import estimate_tokens

@@ -9,7 +9,7 @@ from ..grounding.abstention import is_abstention
 from ..grounding.answer_kind import kind_asked, of_kind
 from ..grounding.quotes import is_verbatim, verbatim_share
 from ..grounding.short_answer import same_answer
-from ..llm.transport import Reply, Sampling
+from ..llm.messages import Reply, Sampling
 from ..text.names import content_words, spaced
 from ..text.normalise import normalised, overlap
 from .context import Context

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..discovery import calling, require_result
-from ..llm.endpoints.stages import serving, stage
 from ..llm.local.choice import own_model_file
 from ..llm.providers import choose_provider
+from ..llm.stages import serving, stage
 from ..settings import Settings
 from ..text.normalise import normalised
 from .calibration import calibration_of_votes, probability

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -18,16 +17,15 @@ from ..agent.context import Task
 from ..agent.derivation.values import as_quantity, same_value
 from ..agent.engine import Engine, open_engine
 from ..agent.grounded import Checks
-from ..chat.intent import read_intent
-from ..chat.memories import Limits
-from ..chat.own_files import check_files
+from ..chat.memory import Limits
+from ..chat.phrases import check_files
 from ..errors import RequestError
 from ..grounding.claims import claims
 from ..grounding.support.rules import supports
 from ..llm.ledger import LedgerRow
-from ..llm.opening import open_language_model
+from ..llm.messages import Reply, Request
+from ..llm.opening import Given, open_language_model
 from ..llm.pricing import unpriced_models
-from ..llm.transport import Reply, Request, Transport
 from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.hybrid import Retriever
@@ -152,7 +150,7 @@ async def open_service(
     settings: Settings,
     corpora: Sequence[str],
     *,
-    transport: Transport | None = None,
+    model: Given = None,
     monitor_encoder: AsyncEncoder | None = None,
     retrievers: Mapping[str, Retriever] | None = None,
 ) -> AsyncIterator[Service]:
@@ -170,10 +168,10 @@ async def open_service(
         audit = await stack.enter_async_context(open_audit(database, settings.marag_data_dir / "audit"))
         limits = await stack.enter_async_context(open_limits(settings))
         await _recall(audit, limits)
-        model = await stack.enter_async_context(open_language_model(settings, transport=transport))
-        model.budget.counting = True  # so that a key's daily cap includes calls cut off before billing
+        opened = await stack.enter_async_context(open_language_model(settings, model=model))
+        opened.budget.counting = True  # so that a key's daily cap includes calls cut off before billing
         engine = await stack.enter_async_context(
-            open_engine(settings, model=replace(model, tape=calls), monitor_encoder=monitor_encoder)
+            open_engine(settings, model=replace(opened, tape=calls), monitor_encoder=monitor_encoder)
         )
         if retrievers is None:
             encoder = await asyncio.to_thread(open_encoder, settings)
@@ -201,16 +199,15 @@ async def open_service(
             wrong_keys=WrongKeys(per_minute=settings.service_wrong_keys_per_minute),
             intake=intake,
             metrics=metrics,
-            unpriced=unpriced_models(model.settings, at=model.clock()),
+            unpriced=unpriced_models(opened.settings, at=opened.clock()),
         )
 
 
 async def _warmed(engine: Engine) -> None:
     """Load what a first question would wait for, since it has the same time limit as the others. Calls no model."""
-    await asyncio.to_thread(import_module, "aiohttp")
+    await engine.model.warm()
     await engine.monitor_encoder.queries(["Is everything there?"])
     await engine.run(Task(question="Is everything there?", evidence=(), grounded=True, method="service"))
-    await asyncio.to_thread(read_intent, "Is everything there?")
     await asyncio.to_thread(_compared)
 
 

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from ..agent.grounded import GroundedAnswer
     from ..chat.coach.coach import CoachReply
     from ..chat.intent import Intent
-    from ..chat.summaries.overview import Summary, Work
+    from ..chat.summaries import Summary, Work
     from ..llm.ledger import LedgerRow
-    from ..llm.transport import Reply, Request
+    from ..llm.messages import Reply, Request
     from ..retrieval.screening import Dropped
 
 SummaryStopReason: TypeAlias = Literal["dry_run", "complete", "incomplete", "deadline"]

@@ -11,7 +11,7 @@ from ...errors import ModelError
 from ...grounding.abstention import is_abstention
 from ...grounding.answer_kind import kind_asked, of_kind
 from ...grounding.short_answer import without_disambiguation
-from ...llm.transport import Reply
+from ...llm.messages import Reply
 from ...prompts import phrase
 from ...text.dates import Date, as_date, date_texts, dates_in
 from ...text.names import content_words, spaced, unqualified

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, create_model
 from ...discovery import calling, require_result
 from ...errors import ModelError
 from ...llm.client import ModelSession
-from ...llm.transport import Message
+from ...llm.messages import Message
 from ...prompts import prompt
 from ...settings import Settings
 from ...text.names import content_words, spaced

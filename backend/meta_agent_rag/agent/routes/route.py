@@ -9,7 +9,7 @@ from typing import TypeAlias
 from ...discovery import by_name, contributed, require_functions, require_name
 from ...errors import InputError, ModelError
 from ...grounding.short_answer import without_disambiguation
-from ...llm.transport import Sampling
+from ...llm.messages import Sampling
 from ..context import Context
 from ..prompting import Packed, PlainReply, SecondAnswerReply, ThoughtReply, task
 from ..signals import short_answer_logprob, with_logprobs
