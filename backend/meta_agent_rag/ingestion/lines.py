@@ -237,10 +237,15 @@ def _rows(lines: Sequence[Line]) -> list[str]:
     columns = [left for left, _ in lines[0].cells]
     rows: list[list[str]] = []
     for line in lines if len(columns) > 1 else ():
-        cells = {min(columns, key=lambda column, at=left: abs(column - at)): text for left, text in line.cells}
-        near = all(min(abs(column - left) for column in columns) <= 2 * line.size for left, _ in line.cells)
+        cells = {_nearest(columns, left): text for left, text in line.cells}
+        near = all(abs(_nearest(columns, left) - left) <= 2 * line.size for left, _ in line.cells)
         figure = not rows or any(any(map(str.isdigit, text)) for _, text in line.cells[1:])
         if len(cells) < 2 or len(cells) != len(line.cells) or not near or not figure:
             break
         rows.append([cells.get(column, "") for column in columns])
     return [row_text(row) for row in rows] if len(rows) >= _LEAST_ROWS else []
+
+
+def _nearest(columns: Sequence[float], left: float) -> float:
+    """The column whose left edge is the nearest."""
+    return min(columns, key=lambda column: abs(column - left))
