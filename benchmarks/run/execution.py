@@ -223,7 +223,7 @@ class _Run:
 
 
 def waited_s(calls: Sequence[LedgerRow]) -> float:
-    """Seconds in which an answer waited: a call had failed and was tried again, and no other call was being served."""
+    """Seconds in which an answer waited: a call queued or failed and was tried again, and no other was being served."""
     tries: dict[str, list[LedgerRow]] = {}
     for call in calls:
         if not call.cached:
@@ -232,7 +232,7 @@ def waited_s(calls: Sequence[LedgerRow]) -> float:
     serves: list[tuple[float, float]] = []
     for made in tries.values():
         first, last = made[0].at.timestamp(), made[-1].at.timestamp()
-        waits.append((first, last))
+        waits.append((first - made[0].queued_s, last))
         (serves if made[-1].error is None else waits).append((last, last + made[-1].latency_s))
     edges = sorted({edge for span in (*waits, *serves) for edge in span})
     return sum(
