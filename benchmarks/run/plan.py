@@ -123,7 +123,7 @@ def recorded_config(run: Mapping[str, Any]) -> RunConfig:
 
 def check_recordable(config: RunConfig) -> None:
     """Refuse to record with the user's own files: a record is self-contained; no such file is run to check this."""
-    varied = (*config.sweeps, *(assignment for arm in config.arms for assignment in arm.assignments))
+    varied = (*config.sweeps, *(assignment for arm in config.recorded_arms for assignment in arm.assignments))
     named = {assignment.partition("=")[0].strip().lower() for assignment in varied}
     for name in OWN_FILES:
         if getattr(config.settings, name) is not None or name in named:
