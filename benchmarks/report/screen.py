@@ -9,10 +9,9 @@ from meta_agent_rag.wording import counted
 from ..run.config import RunConfig
 from ..run.protocols import Protocol, differences
 from ..tables import Cells, number
-from .comparable import aspects
+from .document import mixed
 from .figures import HEAD, method_cells
-from .headline import mixed
-from .published import PublishedRow, published_rows
+from .published import PublishedRow, aspects, published_rows
 
 _TOO_WIDE = ("prec. [95 %]", "rec. [95 %]")
 _LEFT_OUT_FIRST = ("broken", "fixed", "fired", "calls", "p50 s", "USD")

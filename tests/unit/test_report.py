@@ -10,10 +10,8 @@ import pytest
 
 from benchmarks.plots import Plot, save
 from benchmarks.report import markdown, protocol, write_report
-from benchmarks.report.comparable import other_protocols, same_protocol
-from benchmarks.report.document import document
-from benchmarks.report.headline import headline
-from benchmarks.report.sections import Section
+from benchmarks.report.document import Section, document, headline
+from benchmarks.report.published import other_protocols, same_protocol
 from benchmarks.rows.summary import summarise
 from benchmarks.run.config import RunConfig
 from benchmarks.run.folder import RunFolder
