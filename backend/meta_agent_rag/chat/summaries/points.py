@@ -9,10 +9,9 @@ from pydantic import BeforeValidator, Field
 from ...agent.prompting.replies import ReplyModel, Sentence
 from ...grounding.citation import Citation
 from ...grounding.citations import cite
-from ...grounding.claims import Claim
+from ...grounding.exact import Source, said_exactly
 from ...grounding.quotes import is_verbatim, place
 from ...grounding.styles import Style
-from ...grounding.support.rules import supports
 from ...llm.transport import Message
 from ...prompts import prompt
 from ...prompts.fencing import attribute
@@ -52,7 +51,7 @@ class PointsReply(ReplyModel):
 class Point:
     """A point that may be shown; `text` has its citation written out.
 
-    If the rules confirm the model's wording, that is the text; else it is the document's own sentence, quoted.
+    If the passage says it in the model's words, that is the text; else it is the document's own sentence, quoted.
     """
 
     text: str
@@ -112,8 +111,8 @@ def _sentence(quote: str, found: Found) -> str:
 
 
 def _point(text: str, sentence: str, number: int, passages: Sequence[Found], style: Style) -> Point:
-    claim = Claim(text=text, marks=(number,), span=(0, len(text)))
-    (support,) = supports([claim], passages, quotes=(sentence,))
-    bare = text if support.supported else f"\u201c{sentence}\u201d"
+    source = Source(number=number, passage=passages[number - 1].passage)
+    supported = said_exactly(text, [source], "").supported
+    bare = text if supported else f"\u201c{sentence}\u201d"
     cited = cite(f"{bare} [{number}]", passages, (sentence,), style)
-    return Point(text=cited.text, bare=bare, quoted=not support.supported, citation=cited.citations[0])
+    return Point(text=cited.text, bare=bare, quoted=not supported, citation=cited.citations[0])
