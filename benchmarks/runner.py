@@ -10,7 +10,7 @@ import typer
 
 from meta_agent_rag.cli.shared.command import complain, reporting
 from meta_agent_rag.errors import InputError, UnknownNameError
-from meta_agent_rag.llm.endpoints.stages import runs_here
+from meta_agent_rag.llm.stages import runs_here
 from meta_agent_rag.settings import Settings
 
 from .methods import named

@@ -44,7 +44,7 @@ def serve(wanted: dict[str, Any]) -> None:
         lambda: open_service(
             settings,
             (),
-            transport=None if settings.llm_base_url else ScriptedModel(SCRIPT, seconds=0.02),
+            model=None if settings.llm_base_url else ScriptedModel(SCRIPT, seconds=0.02),
             monitor_encoder=AsyncEncoder(HashEncoder()),
             retrievers=film_retrievers(),
         ),

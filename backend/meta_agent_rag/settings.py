@@ -5,32 +5,50 @@ Precedence: command line (`--set NAME=VALUE`) > environment > `.env` > default.
 
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import urlsplit
 
+import yaml
 from dotenv import dotenv_values
 from platformdirs import user_data_path
-from pydantic import Field, PositiveFloat, PositiveInt, PrivateAttr, SecretStr, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    PrivateAttr,
+    SecretStr,
+    StringConstraints,
+    ValidationError,
+    create_model,
+)
+from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
     EnvSettingsSource,
+    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
 )
 
 from .errors import SettingsError
-from .setting_faults import FORMER, fault, known_as, nearest, say_former, todays_name, warn_of_slips
-from .setting_models import ModelSettings
-from .setting_types import Device, Key, LoopParts, Names, Tier, UnitFloat, Url
+from .wording import fault_words, first_fault
 
 __all__ = ["Settings", "Tier", "UnitFloat", "child_environment", "described", "lent_environment"]
 
 _LOG = logging.getLogger(__name__)
 _WORKING_FOLDER_ENV = Path(".env")
+_CLOSE = 0.85
+"""Similarity (difflib's ratio) from which a name counts as misspelt: DEEPSEEK_KEY does, OPENAI_API_BASE does not."""
 _CODE_FOLDERS = ("deficits_dir", "operators_dir", "routes_dir", "methods_dir", "datasets_dir")
 """Folders whose Python files are run; a `.env` that happens to lie in the working folder cannot name them."""
 _KEY_OF_ADDRESS = {
@@ -40,12 +58,241 @@ _KEY_OF_ADDRESS = {
 }
 """The key that is sent to an address. An address from `.env` only gets a key from `.env`."""
 
+Tier = Literal["flash", "pro"]
+UnitFloat = Annotated[float, Field(ge=0.0, le=1.0)]
+_PROVIDERS = Path(__file__).parent / "llm" / "providers.yaml"
 
-class Settings(ModelSettings):
-    """All settings, those for models first; frozen, so that they cannot change during a run."""
+
+def _by_stage(value_name: str, example: str) -> BeforeValidator:
+    """Parses `stage=value,stage=value`; a mapping is used as it is."""
+    form = f"STAGE={value_name},STAGE={value_name}, for instance {example}"
+    return BeforeValidator(lambda value: pairs(value, form=form) if isinstance(value, str) else value)
+
+
+def pairs(text: str, *, form: str) -> dict[str, str]:
+    """`NAME=VALUE,NAME=VALUE` as a mapping; raises `ValueError` with the expected `form`."""
+    items = [item.partition("=") for item in text.split(",") if item.strip()]
+    if any(not equals for _, equals, _ in items):
+        raise ValueError(f"write it as {form}")
+    found = {name.strip(): value.strip() for name, _, value in items}
+    if len(found) < len(items):
+        names = [name.strip() for name, _, _ in items]
+        raise ValueError(f"it names {next(name for name in names if names.count(name) > 1)!r} twice")
+    return found
+
+
+def _key(secret: SecretStr) -> SecretStr:
+    """A key without surrounding blanks; rejects characters that an HTTP header cannot contain."""
+    text = secret.get_secret_value().strip()
+    if not (text.isascii() and text.isprintable()):
+        raise ValueError("it contains characters that keys never have; copy it again")
+    return SecretStr(text)
+
+
+def _address(url: str) -> str:
+    """A URL with a valid host and port and without credentials, since addresses are shown and recorded."""
+    if "@" in url.partition("://")[2].partition("/")[0]:
+        raise ValueError("it contains a user name or password, which would be shown; use the key's setting instead")
+    if "?" in url or "#" in url:
+        raise ValueError(
+            "it contains a query string, which would be shown but never sent; write it as http://HOST:PORT/PATH"
+        )
+    try:
+        parts = urlsplit(url)
+        (parts.hostname or "").encode("idna")
+        _ = parts.port  # reading it triggers the check
+    except ValueError:  # includes encoding errors
+        raise ValueError("its host or port is invalid; write it as http://HOST:PORT/PATH") from None
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("it is not a URL; write it as http://HOST:PORT/PATH")
+    return url
+
+
+def _names(value: object) -> object:
+    """A list of names in environment syntax, separated by commas."""
+    if not isinstance(value, str):
+        return value
+    names = tuple(name.strip() for name in value.split(",") if name.strip())
+    if not names:
+        raise ValueError("it names nothing; leave it empty for the default")
+    return names
+
+
+def _device(name: str) -> str:
+    """A device by torch's name, in lower case."""
+    device = name.strip().lower()
+    if not re.fullmatch(r"auto|cpu|mps|cuda(?::\d{1,3})?", device):
+        raise ValueError("write auto, cpu, cuda, cuda:1 (the second GPU) or mps")
+    return device
+
+
+LoopPart = Literal["derivation", "grammar", "plan_checks", "operators", "vote", "search"]
+
+
+def _loop_parts(value: object) -> object:
+    """Parts joined by `+` or commas, so that a sweep can name several at once; `none` leaves out nothing."""
+    names = _names(value.replace("+", ",")) if isinstance(value, str) else value
+    return () if names == ("none",) else names
+
+
+Url = Annotated[str, AfterValidator(_address)]
+Key = Annotated[SecretStr, AfterValidator(_key)]
+Device = Annotated[str, AfterValidator(_device)]
+StageTiers = Annotated[dict[str, Tier], NoDecode, _by_stage("TIER", "evaluate=flash")]
+StageTokens = Annotated[dict[str, PositiveInt], NoDecode, _by_stage("TOKENS", "write=900")]
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
+LoopParts = Annotated[tuple[LoopPart, ...], NoDecode, BeforeValidator(_loop_parts)]
+
+
+JsonMode = Literal["json_object", "json_schema"]
+ReplyLimit = Literal["max_tokens", "max_completion_tokens"]
+_FORM = "ROLE=ENDPOINT,ROLE=ENDPOINT, for instance judge=openai:gpt-4.1, or give a .yaml file"
+
+
+class EndpointRow(BaseModel, frozen=True, extra="forbid", populate_by_name=True):
+    """One endpoint in the file: a provider in `providers.yaml`, with the differences.
+
+    `key` names the variable that holds the key, by default the provider's. `body` and `headers` are added to every
+    request; their values are never shown. All other fields are those of `providers.yaml`, for this endpoint alone.
+    """
+
+    provider: str = "compatible"
+    base_url: Url | None = None
+    model: str | None = None
+    key: str | None = None
+    thinking: bool = False
+    body: dict[str, Any] = {}
+    headers: dict[str, SecretStr] = {}
+    json_mode: JsonMode | None = Field(None, alias="json")
+    limit: ReplyLimit | None = None
+    thinking_off: dict[str, Any] | None = None
+    thinking_on: dict[str, Any] | None = None
+    concurrency: PositiveInt | None = None
+    context: PositiveInt | None = None
+    seconds: PositiveInt | None = None
+    seeds: bool | None = None
+    logprobs: bool | None = None
+    prices: str | None = None
+
+
+class ModelRoles(BaseModel, frozen=True, extra="forbid"):
+    """Endpoints by name, and the names that are assigned to roles."""
+
+    endpoints: dict[str, EndpointRow] = {}
+    roles: dict[str, str] = {}
+
+
+def _model_roles(value: object) -> object:
+    """Parse `ROLE=ENDPOINT,...`, or the file at that path; a value that is not text is used as it is."""
+    if not isinstance(value, str):
+        return value
+    if not value.endswith((".yaml", ".yml")):
+        return {"roles": pairs(value, form=_FORM)}
+    try:
+        return ModelRoles.model_validate(yaml.safe_load(Path(value).read_text(encoding="utf-8")) or {})
+    except ValidationError as error:
+        raise ValueError(first_fault(error, with_value=False)) from None
+    except OSError as error:
+        raise ValueError(f"the file cannot be read ({error.strerror}); check the path") from None
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ValueError(f"the file is not YAML ({' '.join(str(error).split())})") from None
+
+
+Roles = Annotated[ModelRoles, NoDecode, BeforeValidator(_model_roles)]
+
+
+def _provider_keys() -> dict[str, Any]:
+    """A field for the key of every provider with an address of its own."""
+    rows = yaml.safe_load(_PROVIDERS.read_text(encoding="utf-8")).values()
+    labels = {row["key"]: row["label"] for row in rows if "key" in row and "base_url" in row}
+    return {key: (Key | None, Field(None, description=f"API key for {label}.")) for key, label in labels.items()}
+
+
+if TYPE_CHECKING:
+
+    class ProviderKeys(BaseSettings):
+        """The keys of all providers."""
+
+else:
+    ProviderKeys = create_model("ProviderKeys", __base__=BaseSettings, **_provider_keys())
+
+
+class Settings(ProviderKeys):
+    """All settings, after the keys of all providers; frozen, so that they cannot change during a run."""
 
     model_config = SettingsConfigDict(
         frozen=True, env_file=_WORKING_FOLDER_ENV, env_file_encoding="utf-8", env_ignore_empty=True, extra="ignore"
+    )
+
+    # -- models
+    llm_provider: str = Field(
+        "auto",
+        description="Provider by name (see `marag doctor`); `auto` takes the first key found, else the embedded model.",
+    )
+    llm_base_url: Url | None = Field(
+        None,
+        description="Any OpenAI-compatible endpoint, for instance http://127.0.0.1:8000/v1 (vLLM, Ollama, llama.cpp).",
+    )
+    llm_api_key: Key | None = Field(None, description="API key for LLM_BASE_URL, if it requires one.")
+    flash_model: str | None = Field(None, description="Model of the flash tier; default: the provider's.")
+    pro_model: str | None = Field(None, description="Model of the pro tier; default: the provider's.")
+    embedded_model: Annotated[str, StringConstraints(strip_whitespace=True, to_lower=True)] = Field(
+        "auto",
+        description="Model of the embedded provider: a name of `marag models`, or `auto`, the largest that is "
+        "downloaded and fits this machine's memory, else the packaged SmolLM2-135M-Instruct.",
+    )
+    embedded_model_path: Path | None = Field(
+        None, description="A GGUF file of your own for the embedded provider; comes before EMBEDDED_MODEL."
+    )
+    embedded_context_tokens: PositiveInt = Field(
+        8192, description="Context window of the embedded model in tokens, per slot."
+    )
+    stage_tiers: StageTiers = Field(
+        default_factory=dict,
+        description="Stages moved to another tier, for instance evaluate=flash,short_answer=flash.",
+    )
+    tiers: Literal["by_stage", "flash", "pro"] = Field(
+        "by_stage",
+        description="One tier for all stages, or `by_stage`: first drafts and look-ups by flash, repairs and critic by "
+        "pro. Benchmarks default to `flash`, so that every method has the same model.",
+    )
+    model_roles: Roles = Field(
+        default_factory=ModelRoles,
+        description="Roles served by other endpoints, as judge=openai:gpt-4.1,writer=pro, or a .yaml file of "
+        "endpoints and roles (docs/models.md).",
+    )
+    flash_thinking: bool = Field(
+        False, description="Enable thinking for the flash tier, which then ignores temperature."
+    )
+    pro_thinking: bool = Field(False, description="Enable thinking for the pro tier, which then ignores temperature.")
+    thinking_tokens: PositiveInt = Field(
+        16384,
+        description="Tokens for hidden reasoning, beyond the limit of the stage, where thinking is on; at most half "
+        "the context window.",
+    )
+    stage_tokens: StageTokens = Field(
+        default_factory=dict,
+        description="Maximum tokens of a stage's reply, for instance write=900,look_up=64; default: llm/stages.yaml.",
+    )
+    writer_temperature: Annotated[float, Field(ge=0.0, le=2.0)] = Field(
+        0.0, description="Sampling temperature of every stage."
+    )
+    llm_timeout_seconds: PositiveFloat | None = Field(
+        None,
+        description="Time limit for one attempt of a call, including its retries; a call that hangs is "
+        "attempted up to three times. Default: 180, or 900 with the embedded model.",
+    )
+    llm_max_retries: Annotated[int, Field(ge=0, le=20)] = Field(
+        3, description="Retries of a call that failed with 408, 409, 429, 5xx or a lost connection."
+    )
+    response_cache: bool = Field(True, description="Answer a repeated call from the local cache at no cost.")
+    cost_limit_usd: Annotated[float, Field(gt=0.0)] | None = Field(
+        None, description="Stop before a call that could raise the cost of this run above this many dollars."
+    )
+    price_as: str | None = Field(
+        None,
+        description="Price all tokens as if this model had used them, except those of endpoints that MODEL_ROLES calls "
+        "free; this changes reported costs only.",
     )
 
     # -- the loop
@@ -93,7 +340,6 @@ class Settings(ModelSettings):
     )
     convergence_threshold: UnitFloat = Field(
         0.85,
-        validation_alias=known_as("convergence_threshold"),
         description="Jaccard similarity of consecutive answers at which the loop has converged.",
     )
     selection: Literal["best", "last"] = Field(
@@ -194,20 +440,14 @@ class Settings(ModelSettings):
         None, description="A cross-encoder (folder or hub name) that reorders the best candidates; default: none."
     )
     encoder: str = Field(
-        "BAAI/bge-small-en-v1.5",
-        description="Encoder of passages; the packaged all-MiniLM-L6-v2 if it is unavailable, "
-        "and words alone without the extra `torch`.",
-    )
-    encoder_runtime: Literal["onnx", "torch"] = Field(
-        "onnx", description="What computes vectors: onnxruntime on the CPU, or torch, which can also use a GPU."
+        "all-MiniLM-L6-v2",
+        description="Encoder of passages: the packaged all-MiniLM-L6-v2 (8-bit weights), a model of the hub such as "
+        "BAAI/bge-small-en-v1.5, or a folder; `fastembed:` or `torch:` before the name says what computes it.",
     )
     encoder_device: Device = Field(
         "auto",
         description="Where torch computes vectors: `auto` (a GPU if PyTorch finds one), `cpu`, `cuda`, `cuda:1` or "
-        "`mps`; a GPU requires ENCODER_RUNTIME=torch.",
-    )
-    encoder_batch: Annotated[int, Field(ge=1, le=4096)] | None = Field(
-        None, description="Texts that the encoder computes at once; default: 32 with torch, 4 with onnxruntime."
+        "`mps`; a GPU requires an encoder on torch.",
     )
     hf_token: Key | None = Field(
         None, description="Token for the Hugging Face hub (encoders, data sets); also silences its messages."
@@ -259,7 +499,6 @@ class Settings(ModelSettings):
     )
     service_rate_per_minute: PositiveInt = Field(
         100,
-        validation_alias=known_as("service_rate_per_minute"),
         description="Questions that one key may ask in any minute; reads are counted separately against the "
         "same limit.",
     )
@@ -276,12 +515,10 @@ class Settings(ModelSettings):
     service_upload_seconds: PositiveFloat = Field(300.0, description="Maximum time for one upload, in seconds.")
     service_upload_kb_per_second: PositiveFloat = Field(
         16.0,
-        validation_alias=known_as("service_upload_kb_per_second"),
         description="Minimum rate of an upload, in KB per second; the first ten seconds are exempt.",
     )
     service_wrong_keys_per_minute: PositiveInt = Field(
         20,
-        validation_alias=known_as("service_wrong_keys_per_minute"),
         description="Wrong keys that one address may send per minute before it is rejected.",
     )
     service_open_metrics: bool = Field(
@@ -337,11 +574,8 @@ class Settings(ModelSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Apply the documented precedence, and what a `.env` file may not do; report misspelt names."""
-        for source in (env_settings, dotenv_settings):
-            if isinstance(source, EnvSettingsSource):
-                say_former(source.env_vars)
         if isinstance(dotenv_settings, DotEnvSettingsSource):
-            warn_of_slips(dotenv_settings.env_vars, {*cls.model_fields, *FORMER})
+            _warn_of_slips(dotenv_settings.env_vars, cls.model_fields)
         if isinstance(dotenv_settings, DotEnvSettingsSource) and isinstance(env_settings, EnvSettingsSource):
             given = set(init_settings()) | set(env_settings.env_vars)
             env_settings.env_vars, dotenv_settings.env_vars = _trusted(
@@ -380,7 +614,7 @@ class Settings(ModelSettings):
             settings._roles_from_file = "model_roles" not in values and "MODEL_ROLES" not in map(str.upper, os.environ)
             return settings
         except ValidationError as error:
-            raise SettingsError(fault(error, cls.model_fields)) from None
+            raise SettingsError(_fault(error, cls.model_fields)) from None
         except UnicodeDecodeError:
             raise SettingsError("The file .env in this folder is not UTF-8 text; save it as UTF-8.") from None
 
@@ -405,6 +639,31 @@ def _trusted(
     return own, found
 
 
+def _fault(error: ValidationError, fields: Mapping[str, FieldInfo]) -> str:
+    """One sentence for the first rejected setting: its name, its value (secrets hidden), what to do."""
+    first = error.errors()[0]
+    name = str(first["loc"][0]) if first["loc"] else "?"
+    secret = name.endswith("_url") or (name in fields and "SecretStr" in str(fields[name].annotation))
+    verdict = "has an invalid value" if secret else f"cannot be {first['input']!r}"
+    return f"The setting {name.upper()} {verdict}: {fault_words(first)}."
+
+
+def nearest_setting(name: str, known: Collection[str]) -> str | None:
+    """The known name that this one may be a misspelling of; `None` if unlike any, or if it has an additional word."""
+    found = get_close_matches(name, known, n=1, cutoff=_CLOSE)
+    if not found or set(found[0].split("_")) < set(name.split("_")):  # e.g. OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
+        return None
+    return found[0]
+
+
+def _warn_of_slips(written: Collection[str], known: Collection[str]) -> None:
+    """Log each name in `.env` that is unknown but similar to a setting that is not set there, once per process."""
+    for name in written:
+        meant = None if name in known else nearest_setting(name, known)
+        if meant is not None and meant not in written:
+            _warn_once(f"Unknown setting {name.upper()} in .env is ignored; did you mean {meant.upper()}?")
+
+
 @cache  # warns once, although settings are read several times in a process
 def _warn_once(sentence: str) -> None:
     _LOG.warning(sentence)
@@ -414,11 +673,11 @@ def _assigned(assignments: Sequence[str]) -> dict[str, object]:
     values: dict[str, object] = {}
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
-        field = todays_name(name.strip().lower())
+        field = name.strip().lower()
         if not equals:
             raise SettingsError(f"--set {assignment!r} has no value; write it as NAME=VALUE.")
         if field not in Settings.model_fields:
-            meant = nearest(field, Settings.model_fields)
+            meant = nearest_setting(field, Settings.model_fields)
             near = f" (did you mean {meant.upper()}?)" if meant else ""
             raise SettingsError(f"There is no setting {name.strip()!r}{near}; `marag config show` lists them.")
         values[field] = value.strip() or None
@@ -446,7 +705,7 @@ def lent_environment(values: Mapping[str, str]) -> Iterator[None]:
 def described() -> list[tuple[str, str, Any]]:
     """Every setting as (environment name, description, default), in the order of the class.
 
-    Users see `cli.shared.choices.described`, which adds the names that a registry offers.
+    Users see `cli.config.settings_with_choices`, which adds the names that a registry offers.
     """
     return [
         (name.upper(), field.description or "", None if field.default_factory else field.default)

@@ -43,8 +43,8 @@ def counts(found: Comparison) -> list[str]:
     """What was paired and what was not, exact matches, and wins."""
     these = found.figures
     return [
-        _side("A", found.a, found.alone_a, found.failed_a),
-        _side("B", found.b, found.alone_b, found.failed_b),
+        _side("A", found.a, found.alone_a, found.failed_a, counted_as_0=found.failures_counted),
+        _side("B", found.b, found.alone_b, found.failed_b, counted_as_0=found.failures_counted),
         f"EM: both right {these.both_right}, only A {these.only_a_right}, only B {these.only_b_right}, neither "
         f"{these.neither_right}; McNemar's exact {p_words(these.mcnemar_p)}.",
         f"F1: B wins {these.wins}, loses {these.losses}, ties {these.ties}; permutation "
@@ -52,11 +52,12 @@ def counts(found: Comparison) -> list[str]:
     ]
 
 
-def _side(letter: str, side: Side, alone: int, failed: int) -> str:
+def _side(letter: str, side: Side, alone: int, failed: int, *, counted_as_0: bool) -> str:
     unknown = f", {side.unknown} for questions that the data set does not have" if side.unknown else ""
+    fate = "they score 0" if counted_as_0 else "left out"
     return (
         f"{letter}: {side.name}, {side.source}; {counted(len(side.answers), 'answer')}{unknown}, "
-        f"{alone} without a counterpart, {failed} of the paired failed (they score 0)."
+        f"{alone} without a counterpart, {failed} of the shared failed ({fate})."
     )
 
 
@@ -148,6 +149,7 @@ def as_json(found: Comparison) -> dict[str, Any]:
         "dataset": found.a.dataset,
         "a": _side_json(found.a, found.alone_a, found.failed_a),
         "b": _side_json(found.b, found.alone_b, found.failed_b),
+        "failures_counted": found.failures_counted,
         **asdict(found.figures),
         "by_type": {name: asdict(one) for name, one in found.by_type.items()},
         "by_hops": {name: asdict(one) for name, one in found.by_hops.items()},

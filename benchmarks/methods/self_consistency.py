@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.prompting.packing import Packed
+from meta_agent_rag.agent.prompting import Packed
 from meta_agent_rag.errors import StructuredOutputError
-from meta_agent_rag.llm.transport import Sampling
+from meta_agent_rag.llm.messages import Sampling
 from meta_agent_rag.text.normalise import normalised
 
 from ..rows.allowance import Allowance

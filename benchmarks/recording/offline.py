@@ -1,26 +1,20 @@
 """Stubs for model and corpus during a replay, which must not reach either."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from meta_agent_rag.llm.transport import Reply, Request
+from meta_agent_rag.llm.messages import Reply, Request
 from meta_agent_rag.retrieval.hybrid import Retrieval
+from meta_agent_rag.testing import ScriptedModel
 
 from .player import ReplayError
 
 
-@dataclass(frozen=True, kw_only=True)
-class NoModel:
-    """A `Transport` under the recorded endpoint's name; it serves nothing."""
-
-    endpoint: str
+class NoModel(ScriptedModel):
+    """A chat model that serves nothing: the tape in front of it answers."""
 
     async def complete(self, request: Request) -> Reply:
         """Raise: a replay makes no call."""
         raise ReplayError(f"A replay makes no call, but stage {request.stage!r} asked for one; record the run again.")
-
-    async def aclose(self) -> None:
-        """Nothing to release."""
 
 
 class NoSearch:

@@ -12,9 +12,9 @@ from meta_agent_rag.datasets import Question
 from meta_agent_rag.errors import DataFileError, MetaRagError
 from meta_agent_rag.llm.cache import reply_from
 from meta_agent_rag.llm.ledger import LedgerRow, ledger_row
+from meta_agent_rag.llm.messages import Reply, Request
 from meta_agent_rag.llm.pricing import Tariff
 from meta_agent_rag.llm.providers import providers
-from meta_agent_rag.llm.transport import Reply, Request
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.retrieval.vectors import FloatVector

@@ -13,7 +13,7 @@ from meta_agent_rag.datasets import Question
 from meta_agent_rag.errors import InputError, MetaRagError
 from meta_agent_rag.journal import Journal
 from meta_agent_rag.llm.ledger import LedgerRow
-from meta_agent_rag.llm.transport import Reply, Request
+from meta_agent_rag.llm.messages import Reply, Request
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.passage import to_fields
 from meta_agent_rag.retrieval.vectors import FloatVector

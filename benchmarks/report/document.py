@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from meta_agent_rag.llm.endpoints.stages import runs_here
 from meta_agent_rag.llm.opening import described
+from meta_agent_rag.llm.stages import runs_here
 from meta_agent_rag.wording import counted
 
 from ..plots import Plot, save

@@ -1,7 +1,7 @@
 """The protocol of one of our runs."""
 
 from meta_agent_rag.datasets import discover
-from meta_agent_rag.llm.endpoints.stages import endpoints_in_use
+from meta_agent_rag.llm.stages import endpoints_in_use
 
 from ..run.config import RunConfig
 from ..run.protocols import SCORER, Protocol

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from meta_agent_rag.llm.endpoints.stages import runs_here
+from meta_agent_rag.llm.stages import runs_here
 from meta_agent_rag.wording import counted
 
 from ..run.config import RunConfig

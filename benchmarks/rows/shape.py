@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from meta_agent_rag.errors import InputError
-from meta_agent_rag.setting_types import UnitFloat
+from meta_agent_rag.settings import UnitFloat
 from meta_agent_rag.wording import first_fault
 
 

@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from meta_agent_rag.agent.deficits import discover_deficits
-from meta_agent_rag.agent.monitoring.monitor import policy
+from meta_agent_rag.agent.monitor import policy
 from meta_agent_rag.errors import InputError, SettingsError
-from meta_agent_rag.llm.endpoints.stages import check_stages
+from meta_agent_rag.llm.stages import check_stages
 from meta_agent_rag.prompts import prompt, prompt_names
-from meta_agent_rag.setting_faults import todays_name
 from meta_agent_rag.settings import Settings
 
 from ..methods import Method
@@ -167,7 +166,7 @@ def _refuse_pinned(method: Method, fields: Sequence[str]) -> None:
 
 def _values(sweep: str) -> list[str]:
     name, equals, values = sweep.partition("=")
-    field, given = todays_name(name.strip().lower()), [value.strip() for value in values.split(",") if value.strip()]
+    field, given = name.strip().lower(), [value.strip() for value in values.split(",") if value.strip()]
     if not equals or not given:
         raise InputError(f"--sweep {sweep!r} has no values; write it as SETTING=V1,V2.")
     if field not in Settings.model_fields:

@@ -11,14 +11,14 @@ from typing import Any
 
 import typer
 
-from meta_agent_rag.agent.monitoring.calibration import calibration_in_force, refuse_fitted_questions
+from meta_agent_rag.agent.calibration import calibration_in_force, refuse_fitted_questions
 from meta_agent_rag.cli.shared.command import complain, run, say
 from meta_agent_rag.datasets import HubAccess, LoadedQuestions, Question, discover, load_questions
 from meta_agent_rag.errors import InputError, MetaRagError
 from meta_agent_rag.exporting import exporting
-from meta_agent_rag.llm.endpoints.stages import runs_here
 from meta_agent_rag.llm.opening import described
 from meta_agent_rag.llm.pricing import NO_CHARGE, unpriced
+from meta_agent_rag.llm.stages import runs_here
 
 from ..recording import Player
 from ..report import of_the_packaged_model, protocol, show

@@ -8,9 +8,9 @@ from tempfile import TemporaryDirectory
 
 from meta_agent_rag.cli.shared.command import say
 from meta_agent_rag.errors import InputError
-from meta_agent_rag.llm.endpoints.stages import runs_here
 from meta_agent_rag.llm.ledger import LedgerRow, read_ledger, total
 from meta_agent_rag.llm.providers import choose_provider
+from meta_agent_rag.llm.stages import runs_here
 from meta_agent_rag.wording import FREE, counted
 
 from ..judge import NAME as JUDGE

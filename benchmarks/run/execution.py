@@ -7,7 +7,6 @@ import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from typing import Any, Protocol
 
 from meta_agent_rag import telemetry
@@ -16,8 +15,6 @@ from meta_agent_rag.datasets import LoadedQuestions, Question
 from meta_agent_rag.discovery import calling, require_result
 from meta_agent_rag.errors import AuthenticationError, BalanceError, CostLimitError, ExtensionError, MetaRagError
 from meta_agent_rag.llm.client import LanguageModel
-from meta_agent_rag.llm.embedded import EmbeddedTransport
-from meta_agent_rag.llm.endpoints.stages import ANSWER, endpoints_in_use
 from meta_agent_rag.llm.ledger import LedgerRow, total
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.llm.providers import EMBEDDED, choose_provider
@@ -262,12 +259,14 @@ async def _model(config: RunConfig, conduct: Conduct, folder: RunFolder) -> Asyn
         ledger_path=folder.calls,
         paid_usd=folder.paid_usd(),
         reservations=folder.reservations,
-        transport=None if player is None else NoModel(endpoint=player.run["endpoint"]),
+        model=None if player is None else NoModel(),
     ) as model:
         if player is None:
             yield replace(model, tape=conduct.recorder, unusable={})
         else:  # needs no response cache, and must not drop its contents
-            yield replace(model, tape=player, cache=None, connections=Recorded(run=player.run))
+            yield replace(
+                model, tape=player, cache=None, connections=Recorded(settings=config.settings, run=player.run)
+            )
 
 
 async def _engines(
@@ -294,13 +293,9 @@ async def _engines(
 
 async def _warmed(model: LanguageModel, retriever: HybridRetriever | NoSearch | None) -> None:
     """Load what the first question would wait for, so that its latency is like the others'. Makes no call."""
-    await asyncio.to_thread(import_module, "aiohttp")
     if isinstance(retriever, HybridRetriever):
         await retriever.encoder.queries([_ANY_TEXT])
-    for endpoint in endpoints_in_use(model.settings, ANSWER).values():
-        connection = await model.connections.to(endpoint)
-        if isinstance(connection.transport, EmbeddedTransport):
-            await connection.transport.start()
+    await model.warm()
 
 
 async def _encoder(name: str, config: RunConfig, conduct: Conduct, *, warm: bool) -> AsyncEncoder:
@@ -314,7 +309,7 @@ async def _encoder(name: str, config: RunConfig, conduct: Conduct, *, warm: bool
         await asyncio.to_thread(encoder.encode_queries, [_ANY_TEXT])  # loads it, unseen by the recorder
     if conduct.recorder is None:
         return AsyncEncoder(encoder)
-    return AsyncEncoder(TapedEncoder(name=encoder.name, tape=conduct.recorder, inner=encoder))
+    return AsyncEncoder(TapedEncoder(name=name, tape=conduct.recorder, inner=encoder))
 
 
 @asynccontextmanager

@@ -19,9 +19,7 @@ from meta_agent_rag.llm.embedded import embedded_model_file
 from meta_agent_rag.llm.providers import EMBEDDED, choose_provider, providers
 from meta_agent_rag.prompts import prompt, prompt_names
 from meta_agent_rag.retrieval.encoders.loading import load_encoder
-from meta_agent_rag.setting_roles import ModelRoles
-from meta_agent_rag.setting_types import Url
-from meta_agent_rag.settings import Settings
+from meta_agent_rag.settings import ModelRoles, Settings, Url
 
 from .arms import arm_settings
 from .config import RunConfig
@@ -40,8 +38,8 @@ _DIFF = (
     "--dst-prefix=b/",
 )
 _CODE_FILES = ("--", "backend", "benchmarks", ":!benchmarks/results", "pyproject.toml", "uv.lock")
-_USUAL_RULES = tuple(field.default for field in fields(Deficit) if field.name in {"rule", "heuristic"})
-_OF_THIS_MACHINE = ("marag_data_dir", "cost_limit_usd", "encoder_device", "encoder_batch")
+_USUAL_RULES = tuple(field.default for field in fields(Deficit) if field.name in {"detect", "repair", "heuristic"})
+_OF_THIS_MACHINE = ("marag_data_dir", "cost_limit_usd", "encoder_device")
 OWN_FILES = (
     *("prompts_dir", "deficits_dir", "operators_dir", "routes_dir", "methods_dir", "datasets_dir"),
     "monitor_calibration",
@@ -144,15 +142,15 @@ def _file_digest(path: Path | None) -> str | None:
 def _digest(deficit: Deficit) -> str:
     """First 12 hex digits of the SHA-256 over a deficit's fields and the file of its rules: alike in every Python."""
     data = (deficit.when, deficit.directive, deficit.answer_mode, deficit.retrieves, deficit.examples)
-    more = (deficit.priority, deficit.quadrant, deficit.last_resort, deficit.repair)
-    rules = [rule for rule in (deficit.rule, deficit.heuristic) if rule not in _USUAL_RULES]
+    more = (deficit.priority, deficit.quadrant, deficit.last_resort, deficit.speaks)
+    rules = [rule for rule in (deficit.detect, deficit.repair, deficit.heuristic) if rule not in _USUAL_RULES]
     written = {text: None for rule in rules if (text := _written(rule)) is not None}
     given = [one for rule in rules for one in _given(rule)]
     return hashlib.sha256(repr((*data, *more, *written, *given)).encode()).hexdigest()[:12]
 
 
 def _former_digest(deficit: Deficit) -> str:
-    """The digest in records of 2026, which holds in one version of Python and leaves out `rule`."""
+    """The digest in records of 2026, which holds in one version of Python and leaves out `detect`."""
     shapes = (deficit.when, deficit.directive, deficit.answer_mode, deficit.retrieves, deficit.examples)
     rule = getattr(deficit.heuristic, "__code__", None)
     rest = (deficit.priority, deficit.quadrant, None if rule is None else _code(rule), *_given(deficit.heuristic))

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from meta_agent_rag.llm.cache import ResponseCache
-from meta_agent_rag.llm.endpoints.connections import Connection, OneTransport, OpenConnections
-from meta_agent_rag.llm.endpoints.stages import ANSWER, Use, endpoints_in_use
+from meta_agent_rag.llm.chat import Connection
+from meta_agent_rag.llm.connections import Connections
 from meta_agent_rag.llm.local.catalogue import PACKAGED
 from meta_agent_rag.llm.local.choice import AUTO, decided
 from meta_agent_rag.llm.providers import Endpoint
+from meta_agent_rag.llm.stages import ANSWER, Use, endpoints_in_use
 from meta_agent_rag.settings import Settings
 
 from ..recording.offline import NoModel
@@ -78,9 +78,7 @@ async def served_by(config: RunConfig) -> dict[str, Mapping[str, Any]]:
 
     Raises `SettingsError` if a key or a model file is missing.
     """
-    settings = config.settings
-    cache = ResponseCache(settings.marag_data_dir / "responses.sqlite") if settings.response_cache else None
-    connections = OpenConnections(settings=settings, cache=cache)
+    connections = Connections(settings=config.settings)
     try:
         return {
             role: {
@@ -94,12 +92,10 @@ async def served_by(config: RunConfig) -> dict[str, Mapping[str, Any]]:
         }
     finally:
         await connections.aclose()
-        if cache is not None:
-            cache.close()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recorded:
+class Recorded(Connections):
     """Connections without a server, under the identities of a record: a replay makes no call."""
 
     run: Mapping[str, Any]
@@ -108,7 +104,4 @@ class Recorded:
         """A stub that serves nothing; records of earlier versions have one identity for all roles."""
         known = {(one["connection"], one["model"]): one["identity"] for one in self.run.get("endpoints", {}).values()}
         identity = known.get((endpoint.connection, endpoint.model), self.run["endpoint"])
-        return await OneTransport(transport=NoModel(endpoint=identity)).to(endpoint)
-
-    async def aclose(self) -> None:
-        """Nothing to release."""
+        return Connection(endpoint=endpoint, identity=identity, model=NoModel())

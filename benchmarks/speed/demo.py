@@ -3,14 +3,14 @@
 import statistics
 import tempfile
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from pydantic import Field
 
 from meta_agent_rag.cli.shared.command import Json, print_json, reporting, say
-from meta_agent_rag.llm.transport import Reply, Request
+from meta_agent_rag.llm.messages import Reply, Request
 from meta_agent_rag.testing import ScriptedModel
 
 from ..tools.screenshots import SCRIPT, chromium, served
@@ -44,7 +44,7 @@ def demo(
     """Milliseconds from a model's reply to its card in Chromium, and seconds until a new page is usable."""
     from playwright.sync_api import sync_playwright
 
-    model = _Timed(SCRIPT, seconds=_MODEL_SECONDS)
+    model = _Timed(script=SCRIPT, seconds=_MODEL_SECONDS)
     with tempfile.TemporaryDirectory() as folder, served(Path(folder), model) as url, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1440, "height": 900})
@@ -90,11 +90,10 @@ def _watched(page: "Page", model: "_Timed") -> list[float]:
     return waits
 
 
-@dataclass
 class _Timed(ScriptedModel):
     """`replied` is when each stage was first answered, in milliseconds since 1970, as in JavaScript."""
 
-    replied: dict[str, float] = field(default_factory=dict)
+    replied: dict[str, float] = Field(default_factory=dict)
 
     async def complete(self, request: Request) -> Reply:
         """See `ScriptedModel`."""

@@ -18,8 +18,8 @@ import typer
 
 from meta_agent_rag.cli.shared.command import Json, print_json, reporting, say
 from meta_agent_rag.journal import read_journal
+from meta_agent_rag.llm.messages import Usage
 from meta_agent_rag.llm.pricing import price
-from meta_agent_rag.llm.transport import Usage
 from meta_agent_rag.shipped import shipped
 from meta_agent_rag.testing.server import Behaviour, LoopbackServer, ServerReply, disagreeing, loopback_server
 

@@ -9,8 +9,7 @@ from pydantic_settings import EnvSettingsSource
 
 from meta_agent_rag.errors import CostLimitError
 from meta_agent_rag.llm.providers import choose_provider
-from meta_agent_rag.setting_types import Key, Url
-from meta_agent_rag.settings import Settings
+from meta_agent_rag.settings import Key, Settings, Url
 
 
 @dataclass(kw_only=True)

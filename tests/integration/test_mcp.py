@@ -41,7 +41,7 @@ async def client(
     settings = settings_in(folder, "ENCODER=hash-64", *assignments)
     async with (
         open_library(
-            settings, transport=model, retrievers=film_retrievers(), monitor_encoder=AsyncEncoder(HashEncoder())
+            settings, model=model, retrievers=film_retrievers(), monitor_encoder=AsyncEncoder(HashEncoder())
         ) as library,
         Client(create_server(library)) as connected,
     ):
@@ -103,7 +103,7 @@ async def test_a_search_calls_no_model(tmp_path: Path) -> None:
     [
         ("ask", {"question": "  "}, "send 1 to 1000"),
         ("ask", {"question": "x" * 1001, "corpus": "films"}, "The question has 1001 characters"),
-        ("search", {"query": "a", "corpus": "nowhere"}, "'nowhere'"),
+        ("search", {"query": "a", "corpus": "nowhere"}, "'nowhere' is not served; choose from: sample, films"),
         ("search", {"query": "a", "k": 1000}, "less than or equal to 50"),
     ],
 )
@@ -131,6 +131,7 @@ async def test_the_http_server_requires_a_key(tmp_path: Path) -> None:
         keys = open_keys(database, settings)
         token, _ = await keys.create("tests")
         ingest, _ = await keys.create("ingest", ("ingest",))
+        restricted, _ = await keys.create("restricted", corpora=["sample"])
         served = KeyHolders(create_server(library).streamable_http_app(json_response=True, stateless_http=True), keys)
         with socket.create_server(("127.0.0.1", 0)) as listener:
             server = Server(Config(served, log_level="critical", lifespan="on"))
@@ -144,6 +145,13 @@ async def test_the_http_server_requires_a_key(tmp_path: Path) -> None:
                     result = await connected.call_tool("search", {"query": QUESTION, "corpus": "films"})
                     titles = [passage["title"] for passage in (result.structured_content or {})["passages"]]
                     assert titles == ["Film", "Birth"]
+                async with (
+                    httpx2.AsyncClient(headers={"Authorization": f"Bearer {restricted}"}) as http,
+                    Client(streamable_http_client(url, http_client=http)) as connected,
+                ):
+                    result = await connected.call_tool("search", {"query": QUESTION, "corpus": "films"})
+                    assert result.is_error
+                    assert "choose from: sample." in words(result)
                 for wrong, status in (("nobody", 401), (ingest, 403)):
                     async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {wrong}"}) as http:
                         refused = await http.post(url, json={})

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.errors import StorageError
-from meta_agent_rag.llm.transport import Reply, Request
+from meta_agent_rag.llm.messages import Reply, Request
 from meta_agent_rag.service.storage.database import open_database
 from meta_agent_rag.service.storage.tables import KEYS
 from meta_agent_rag.testing import ScriptedModel

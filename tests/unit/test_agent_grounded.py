@@ -9,7 +9,7 @@ import pytest
 
 from meta_agent_rag.agent.engine import Step, open_engine
 from meta_agent_rag.agent.grounded import Checks, GroundedAnswer, checked
-from meta_agent_rag.agent.prompting.packing import without_marks
+from meta_agent_rag.agent.prompting import without_marks
 from meta_agent_rag.chat.answerer import GroundedAnswerer
 from meta_agent_rag.errors import CostLimitError, DataFileError, RefusedError, UnknownNameError
 from meta_agent_rag.grounding.abstention import REASONS, refusal
@@ -72,7 +72,7 @@ async def grounded(
 ) -> GroundedAnswer:
     settings = settings_in(folder, *assignments)
     model = model or ScriptedModel(script)
-    async with open_engine(settings, transport=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
+    async with open_engine(settings, model=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
         companion = GroundedAnswerer(
             engine=engine,
             retriever=retriever or FixedRetriever(),
@@ -333,7 +333,7 @@ WENT: Mapping[str, Any] = {"claim": 2, "words": [SAILED], "verdict": "supported"
 CRITIC = "CLAIM_CHECK=critic"
 
 
-def judged(*claims: Mapping[str, Any], answer: str = TWO, **of_all: bool) -> dict[str, Scripted]:
+def judged(*claims: Mapping[str, Any], answer: str = TWO, **of_all: Any) -> dict[str, Scripted]:
     return {**answering(answer), "check_claims": verdicts(*claims, **of_all)}
 
 
@@ -511,7 +511,7 @@ async def test_a_missing_quote_is_requested_again(tmp_path: Path) -> None:
 async def test_an_answer_can_be_checked_without_the_graph(tmp_path: Path) -> None:
     settings = settings_in(tmp_path)
     encoder = AsyncEncoder(HashEncoder())
-    async with open_engine(settings, transport=ScriptedModel(answering()), monitor_encoder=encoder) as engine:
+    async with open_engine(settings, model=ScriptedModel(answering()), monitor_encoder=encoder) as engine:
         answer = await engine.answer(QUESTION, evidence=PASSAGES, grounded=True)
         one = await checked(engine, answer, Checks.of(settings, "films"))
         again = await checked(engine, answer, Checks.of(settings, "films"))
@@ -528,7 +528,7 @@ async def test_an_answer_of_the_wrong_kind_is_not_shown(tmp_path: Path) -> None:
 async def test_only_the_writer_sees_the_conversation(tmp_path: Path) -> None:
     model = ScriptedModel(answering())
     settings = settings_in(tmp_path)
-    async with open_engine(settings, transport=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
+    async with open_engine(settings, model=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
         companion = GroundedAnswerer(engine=engine, retriever=FixedRetriever(), checks=Checks.of(settings, "films"))
         await companion("In German please", QUESTION, before="User: Where?\nAssistant: Oslo.")
     write, other = (request.messages[-1].content for request in model.requests)

@@ -25,10 +25,6 @@ def test_sweeps_yield_every_combination() -> None:
     ]
 
 
-def test_a_former_name_is_swept_under_the_current_one() -> None:
-    assert names("metarag", sweeps=["METACOGNITIVE_CONVERGENCE_THRESHOLD=0.5"]) == ["metarag CONVERGENCE_THRESHOLD=0.5"]
-
-
 def test_ablations_and_oracles_apply_to_the_loop_only() -> None:
     assert names(
         "standard_rag", "metarag", ablations=["reasoning_error", "internal_only,external_only"], oracles=["retrieval"]

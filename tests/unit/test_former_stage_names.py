@@ -17,15 +17,15 @@ from benchmarks.recording.records import read_lines
 from benchmarks.run.provenance import changed_files, recorded_settings
 from benchmarks.run.serving import Recorded
 from benchmarks.speed.rigs.audit_rows import record
-from meta_agent_rag.agent.prompting.replies import ReferenceReply, SecondAnswerReply
+from meta_agent_rag.agent.prompting import SecondAnswerReply
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.discovery import todays_stage
 from meta_agent_rag.llm.cache import request_key
 from meta_agent_rag.llm.client import LanguageModel
-from meta_agent_rag.llm.endpoints.stages import stage
+from meta_agent_rag.llm.messages import Message, Request, Sampling
 from meta_agent_rag.llm.providers import choose_provider
+from meta_agent_rag.llm.stages import stage
 from meta_agent_rag.llm.structured import json_schema
-from meta_agent_rag.llm.transport import Message, Request, Sampling
 from meta_agent_rag.prompts import check_prompts, prompt
 from meta_agent_rag.service.audit.reading import as_json
 from meta_agent_rag.service.storage.database import open_database
@@ -58,21 +58,6 @@ def own_prompts(folder: Path, **instructions: str) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    ("setting", "value"), [("stage_tokens", "77"), ("stage_tiers", "pro"), ("model_roles", "openai:gpt-4.1")]
-)
-def test_settings_are_read_under_the_former_name(setting: str, value: str, caplog: pytest.LogCaptureFixture) -> None:
-    for _ in range(2):
-        former = Settings.load([f"{setting}=reference={value}"])
-    assert getattr(former, setting) == getattr(Settings.load([f"{setting}=second_answer={value}"]), setting)
-    assert notices(caplog) == [NOTICE]
-
-
-def test_the_current_name_takes_precedence_in_settings() -> None:
-    for both in ("reference=7,second_answer=8", "second_answer=8,reference=7"):
-        assert Settings.load([f"STAGE_TOKENS={both}"]).stage_tokens == {"second_answer": 8}
-
-
 async def test_a_prompt_file_with_the_former_name_is_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = own_prompts(tmp_path / "own", reference="Answer in one breath.")
     check_prompts(folder)
@@ -90,7 +75,6 @@ def test_a_prompt_file_with_the_current_name_takes_precedence(tmp_path: Path) ->
 
 
 def test_routes_outside_the_tree_may_use_the_former_names() -> None:
-    assert ReferenceReply is SecondAnswerReply
     assert prompt("reference") == prompt("second_answer")
     assert stage("reference", Settings.load()) == stage("second_answer", Settings.load())
 
@@ -111,7 +95,10 @@ async def test_recorded_calls_are_found() -> None:
     player = Player.read(RECORDED / "sample.jsonl.gz")
     settings = recorded_settings(player.run)
     model = LanguageModel(
-        settings=settings, choice=choose_provider(settings), connections=Recorded(run=player.run), tape=player
+        settings=settings,
+        choice=choose_provider(settings),
+        connections=Recorded(settings=settings, run=player.run),
+        tape=player,
     )
     calls = [call for kind, call in read_lines(player.path) if kind == "call" and call["row"]["stage"] == "reference"]
     assert len(calls) == 20

@@ -62,10 +62,10 @@ def test_a_deficit_is_identified_by_its_file_with_every_rule_in_it(tmp_path: Pat
         (folder / "own.py").write_text(text)
         return provenance._digest(discover_deficits(folder)["own"])
 
-    known = DEFICIT.format(limit=1).replace("heuristic=rule", "rule=lambda findings: None")
+    known = DEFICIT.format(limit=1).replace("heuristic=rule", "detect=lambda findings: None")
     assert digest_of(known) == digest_of(f"# A remark.\n{known}\n\n")
     assert digest_of(known) != digest_of(known.replace("findings: None", "findings: findings.last_fact"))
-    assert digest_of(known) != digest_of(known.replace("rule=lambda", "repair='conclude', rule=lambda"))
+    assert digest_of(known) != digest_of(known.replace("detect=lambda", "speaks='before', detect=lambda"))
 
 
 def test_examples_must_be_a_list_of_texts() -> None:

@@ -6,10 +6,8 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from meta_agent_rag import setting_faults
 from meta_agent_rag import settings as settings_module
-from meta_agent_rag.cli.shared import choices
-from meta_agent_rag.cli.shared.env_example import env_example
+from meta_agent_rag.cli.config import choices, env_example, settings_with_choices
 from meta_agent_rag.errors import SettingsError
 from meta_agent_rag.settings import Settings, described
 
@@ -151,7 +149,7 @@ def test_an_unknown_name_is_reported_without_its_value() -> None:
 def test_a_misspelt_line_is_reported_once_without_its_value(
     name: str, meant: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    setting_faults._warn.cache_clear()
+    settings_module._warn_once.cache_clear()
     dotenv(f"{name}={SECRET}\n")
     Settings.load()
     Settings.load()
@@ -170,7 +168,7 @@ def test_a_misspelt_line_is_reported_once_without_its_value(
     ],
 )
 def test_names_of_other_software_are_ignored(text: str, caplog: pytest.LogCaptureFixture) -> None:
-    setting_faults._warn.cache_clear()
+    settings_module._warn_once.cache_clear()
     dotenv(text)
     Settings.load()
     assert not caplog.records
@@ -196,29 +194,6 @@ def test_stage_tiers_are_parsed(text: str, tiers: dict[str, str]) -> None:
 def test_an_unknown_tier_is_rejected() -> None:
     with pytest.raises(SettingsError, match=r"^The setting STAGE_TIERS cannot be 'gold': .*'flash' or 'pro'\.$"):
         Settings.load(["STAGE_TIERS=evaluate=gold"])
-
-
-@pytest.mark.parametrize("source", ["--set", "environment", ".env"])
-def test_a_former_name_is_read_and_reported(
-    source: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    setting_faults.todays_name.cache_clear()
-    setting_faults._warn.cache_clear()
-    name = "METACOGNITIVE_CONVERGENCE_THRESHOLD"
-    if source == "environment":
-        monkeypatch.setenv(name, "0.7")
-    elif source == ".env":
-        dotenv(f"{name}=0.7\n")
-    for _ in range(2):
-        settings = Settings.load([f"{name}=0.7"] if source == "--set" else [])
-        assert settings.convergence_threshold == 0.7
-    (said,) = [record.getMessage() for record in caplog.records]
-    assert said == f"The setting {name} is now called CONVERGENCE_THRESHOLD; its value is used."
-    assert Settings.load(["CONVERGENCE_THRESHOLD=0.6"]).convergence_threshold == 0.6, (
-        "the current name takes precedence"
-    )
-    with pytest.raises(SettingsError, match="The setting CONVERGENCE_THRESHOLD cannot be '7'"):
-        Settings.load([f"{name}=7"])
 
 
 def test_settings_are_frozen() -> None:
@@ -268,9 +243,9 @@ def test_descriptions_are_in_the_order_of_the_class() -> None:
 
 
 def test_settings_that_name_an_extension_list_the_names_in_its_registry() -> None:
-    shown = {name: about for name, about, _ in choices.described()}
+    shown = {name: about for name, about, _ in settings_with_choices()}
     assert list(shown) == [name for name, _, _ in described()]
-    for name, registry in choices.REGISTRIES.items():
+    for name, registry in choices().items():
         assert registry()
         assert all(f"`{member}`" in shown[name].partition(" Choices: ")[2] for member in registry())
 

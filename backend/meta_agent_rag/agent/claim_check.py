@@ -11,13 +11,11 @@ from ..grounding.exact import Source, Support, lacking, said_exactly
 from ..grounding.links import without_links
 from ..grounding.quotes import as_written, is_verbatim
 from ..llm.ledger import LedgerRow
-from ..llm.transport import Reply, Sampling
+from ..llm.messages import Reply, Sampling
 from ..prompts import phrase
 from ..retrieval.passage import Found
 from .engine import Engine
-from .prompting.messages import messages
-from .prompting.packing import pack
-from .prompting.replies import ClaimsReply, ClaimVerdict
+from .prompting import ClaimsReply, ClaimVerdict, messages, pack
 
 _CONTROL = 0
 """The number of a claim that no passage supports; a critic that accepts it is not believed."""

@@ -22,9 +22,9 @@ from ..grounding.marking import marked
 from ..grounding.marks import with_plain_marks
 from ..grounding.quotes import as_written
 from ..grounding.styles import Style, chosen
-from ..llm.endpoints.stages import serving, stage
 from ..llm.ledger import LedgerRow, Totals, total
 from ..llm.providers import choose_provider
+from ..llm.stages import serving, stage
 from ..retrieval import hybrid
 from ..retrieval.passage import Found
 from ..settings import Settings
@@ -32,9 +32,9 @@ from ..text.dates import as_date
 from ..text.normalise import normalised, tokens
 from .claim_check import ClaimCheck, Judged
 from .engine import Answer, Engine
-from .facts.repair import draft_of
 from .routes import DERIVATION
 from .state import Draft, Round
+from .write import draft_of
 
 _FEWEST_SENTENCES = 2
 

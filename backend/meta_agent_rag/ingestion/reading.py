@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from .document import Block, Document, PassageRow, Refused
 from .parsers import LONGEST_TITLE, File, Parser, discover_parsers
-from .text import clean, is_wide, one_line
+from .text import clean, fault_of, is_wide, one_line
 
 HEAD_BYTES = 1024 * 1024
 """The beginning of a file, from which it is recognised if it can be read row by row."""
@@ -73,8 +73,7 @@ def _refusing(parser: Parser) -> Iterator[None]:
     except RecursionError as error:
         raise Refused("limit", "it is nested too deeply") from error
     except Exception as error:
-        cause = f"{type(error).__name__}: {one_line(str(error))[:120]}"
-        raise Refused("unreadable", f"the parser for {parser.kind} failed ({cause})") from error
+        raise Refused("unreadable", f"the parser for {parser.kind} failed ({fault_of(error)})") from error
 
 
 def _cleaned_row(row: PassageRow) -> PassageRow:

@@ -16,6 +16,8 @@ _MARKS = (
 )
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _SAMPLE = 65_536
+_OBJECT = re.compile(r"'?<[\w.]+ object at 0x[0-9A-Fa-f]+>'?")
+_MOST_OF_A_FAULT = 120
 _MOST_CONTROLS = 0.01
 """The share of control characters above which content is not text; a stray NUL does not make it binary."""
 
@@ -29,6 +31,11 @@ def decoded(content: bytes, declared: str | None = None) -> str | None:
     text = _decoded(content, declared)
     sample = text[:_SAMPLE]
     return None if len(_CONTROLS.findall(sample)) > _MOST_CONTROLS * len(sample) else text
+
+
+def fault_of(error: BaseException) -> str:
+    """An error of a library as a clause for the user, without the addresses of objects in memory."""
+    return f"{type(error).__name__}: {_OBJECT.sub('the file', one_line(str(error)))[:_MOST_OF_A_FAULT]}"
 
 
 def is_wide(content: bytes) -> bool:

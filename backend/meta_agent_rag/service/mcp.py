@@ -7,7 +7,7 @@ first use, so that a client that only lists the tools does not wait, and stay op
 import asyncio
 import ipaddress
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
@@ -21,24 +21,27 @@ from ..agent.state import StopReason
 from ..errors import InputError, MetaRagError, RequestError
 from ..exporting import exporting
 from ..extras import require
-from ..llm.transport import Transport
+from ..llm.opening import Given
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.hybrid import Retriever
 from ..retrieval.opening import open_encoder, open_retriever
 from ..retrieval.passage import Found
 from ..settings import Settings
+from .request_record import Client
 from .schemas import QUESTION_CHARACTERS, CitationOut, as_checked
 
 if TYPE_CHECKING:
-    from mcp.server.mcpserver import MCPServer
+    from mcp.server.mcpserver import Context, MCPServer
 
     from ..agent.engine import Engine
     from .access.keys import Keys
 
 _METHOD = "mcp"
+_LOCAL = Client(id="", name="local", scopes=frozenset({"ask"}))
+"""A caller on this machine, who needs no key."""
 _DRAIN_SECONDS = 7
-Corpus = Annotated[str, Field(description="The corpus to look in, as `marag corpora list` names it.")]
+Corpus = Annotated[str | None, Field(description="The corpus to look in; default: the first one served.")]
 
 
 class ToolAnswer(BaseModel):
@@ -73,11 +76,12 @@ class ToolPassages(BaseModel):
 
 @dataclass(kw_only=True)
 class Library:
-    """The tools' resources, opened on first use and closed with `stack`."""
+    """The tools' resources, opened on first use and closed with `stack`. Only `corpora` are served."""
 
     settings: Settings
     stack: AsyncExitStack
-    transport: Transport | None = None
+    corpora: tuple[str, ...]
+    model: Given = None
     retrievers: dict[str, Retriever] = field(default_factory=dict)
     encoder: AsyncEncoder | None = None
     monitor_encoder: AsyncEncoder | None = None
@@ -103,6 +107,10 @@ class Library:
         found = (await (await self._retriever(corpus)).retrieve([wanted], k=k)).found
         return ToolPassages(corpus=corpus, passages=[_passage(one) for one in found])
 
+    def corpus(self, name: str | None, client: Client | None) -> str:
+        """The named corpus, or the default one. Raises `RequestError` if it is not served to the client."""
+        return (client or _LOCAL).corpus(name, self.corpora)
+
     async def _retriever(self, corpus: str) -> Retriever:
         async with self._opening:
             if corpus not in self.retrievers:
@@ -117,7 +125,7 @@ class Library:
                 from ..agent.engine import open_engine
 
                 self._engine = await self.stack.enter_async_context(
-                    open_engine(self.settings, transport=self.transport, monitor_encoder=self.monitor_encoder)
+                    open_engine(self.settings, model=self.model, monitor_encoder=self.monitor_encoder)
                 )
             return self._engine
 
@@ -125,8 +133,9 @@ class Library:
 @asynccontextmanager
 async def open_library(
     settings: Settings,
+    corpora: Sequence[str] = (SAMPLE,),
     *,
-    transport: Transport | None = None,
+    model: Given = None,
     retrievers: Mapping[str, Retriever] | None = None,
     monitor_encoder: AsyncEncoder | None = None,
 ) -> AsyncIterator[Library]:
@@ -135,7 +144,8 @@ async def open_library(
         yield Library(
             settings=settings,
             stack=stack,
-            transport=transport,
+            corpora=tuple(dict.fromkeys([*corpora, *(retrievers or {})])),
+            model=model,
             retrievers=dict(retrievers or {}),
             monitor_encoder=monitor_encoder,
         )
@@ -146,7 +156,7 @@ def create_server(library: Library) -> "MCPServer":
     require("mcp", "`marag mcp`")
     from importlib.metadata import version
 
-    from mcp.server.mcpserver import MCPServer
+    from mcp.server.mcpserver import Context, MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
 
     server = MCPServer("meta-agent-rag", version=version("meta-agent-rag"), log_level="WARNING")
@@ -159,28 +169,39 @@ def create_server(library: Library) -> "MCPServer":
             raise ToolError(str(error)) from None
 
     @server.tool()
-    async def ask(question: str, corpus: Corpus = SAMPLE) -> ToolAnswer:
+    async def ask(question: str, ctx: Context, corpus: Corpus = None) -> ToolAnswer:
         """Answer a question from a corpus of documents: checked and cited, or refused with what to try instead."""
         with as_tool_errors():
-            return await library.ask(question, corpus)
+            return await library.ask(question, library.corpus(corpus, _caller(ctx)))
 
     @server.tool()
-    async def search(query: str, corpus: Corpus = SAMPLE, k: Annotated[int, Field(ge=1, le=50)] = 5) -> ToolPassages:
+    async def search(
+        query: str, ctx: Context, corpus: Corpus = None, k: Annotated[int, Field(ge=1, le=50)] = 5
+    ) -> ToolPassages:
         """Find the k passages of a corpus most relevant to a query, with the location of each in its document."""
         with as_tool_errors():
-            return await library.search(query, corpus, k)
+            return await library.search(query, library.corpus(corpus, _caller(ctx)), k)
 
     return server
 
 
-async def serve_stdio(settings: Settings) -> None:
+def _caller(ctx: "Context") -> Client | None:
+    """The client whose key the HTTP request carried."""
+    state = getattr(ctx.request_context.request, "state", None)
+    client: Client | None = getattr(state, "client", None)
+    return client
+
+
+async def serve_stdio(settings: Settings, corpora: Sequence[str]) -> None:
     """Serve one client over standard input and output, until it closes them."""
     with exporting(settings):
-        async with open_library(settings) as library:
+        async with open_library(settings, corpora) as library:
             await create_server(library).run_stdio_async()
 
 
-async def serve_http(settings: Settings, *, host: str, port: int, on_listening: Callable[[], None]) -> None:
+async def serve_http(
+    settings: Settings, corpora: Sequence[str], *, host: str, port: int, on_listening: Callable[[], None]
+) -> None:
     """Serve clients over HTTP at `/mcp` until SIGTERM or SIGINT; remote clients need a key.
 
     `on_listening` is called once the port is open.
@@ -193,9 +214,9 @@ async def serve_http(settings: Settings, *, host: str, port: int, on_listening: 
 
     async with AsyncExitStack() as stack:
         stack.enter_context(exporting(settings))
-        app: ASGIApp = create_server(await stack.enter_async_context(open_library(settings))).streamable_http_app(
-            host=host, json_response=True, stateless_http=True
-        )
+        app: ASGIApp = create_server(
+            await stack.enter_async_context(open_library(settings, corpora))
+        ).streamable_http_app(host=host, json_response=True, stateless_http=True)
         if not _is_this_machine(host):
             database = await stack.enter_async_context(open_database(settings))
             app = KeyHolders(app, open_keys(database, settings))
@@ -220,7 +241,9 @@ class KeyHolders:
         if scope["type"] == "http":
             kind, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
             try:
-                require_scope(await self.keys.client(token.strip() if kind.lower() == "bearer" else ""), "ask")
+                client = await self.keys.client(token.strip() if kind.lower() == "bearer" else "")
+                require_scope(client, "ask")
+                scope.setdefault("state", {})["client"] = client
             except RequestError as refused:
                 headers = {"www-authenticate": "Bearer"} if refused.status == 401 else {}
                 body = {"error": {"code": refused.code, "message": str(refused)}}

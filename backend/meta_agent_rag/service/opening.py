@@ -1,12 +1,15 @@
 """The service's resources: engine, corpora, keys, limits and audit log, opened once."""
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -19,9 +22,9 @@ from ..chat.memories import Limits
 from ..chat.own_files import check_files
 from ..errors import RequestError
 from ..llm.ledger import LedgerRow
-from ..llm.opening import open_language_model
+from ..llm.messages import Reply, Request
+from ..llm.opening import Given, open_language_model
 from ..llm.pricing import unpriced_models
-from ..llm.transport import Reply, Request, Transport
 from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.hybrid import Retriever
@@ -36,7 +39,7 @@ from .answering.sessions import ClientSessions, open_client_sessions
 from .audit.log import AuditLog, open_audit
 from .metrics import Metrics
 from .request_record import Client, ModelCall, RequestRecord
-from .storage.database import open_database
+from .storage.database import open_database, require_writable
 from .uploads.intake import Intake, open_intake
 
 CONTEXT = "context"
@@ -44,6 +47,8 @@ CONTEXT = "context"
 QUESTIONS = "ask"
 """The window that counts questions; reads have another one."""
 _MEMORY_OF_FAULTS_SECONDS = 60.0
+_MEMORY_OF_WRITES_SECONDS = 1.0
+_PROBE_BYTES = 65_536
 _BEFORE_COUNTED = timedelta(seconds=3)
 """A request is counted after its key look-up, which can be this much later than its arrival."""
 
@@ -86,6 +91,23 @@ class Service:
     metrics: Metrics
     unpriced: tuple[str, ...] = ()
     faults: dict[str, float] = field(default_factory=dict)
+    _written: list[Any] = field(default_factory=lambda: [float("-inf"), []], repr=False)
+
+    async def unwritable(self) -> list[str]:
+        """What cannot be written, so that questions fail or are not recorded: `disk`, `database`; looked up briefly."""
+        at, found = self._written
+        if time.monotonic() - at > _MEMORY_OF_WRITES_SECONDS:
+            found = []
+            try:
+                await asyncio.to_thread(_require_space, self.settings.marag_data_dir)
+            except OSError:
+                found.append("disk")
+            try:
+                await require_writable(self.audit.engine, self.budgets.database)
+            except (SQLAlchemyError, OSError, TimeoutError):
+                found.append("database")
+            self._written[:] = [time.monotonic(), found]
+        return list(found)
 
     def degraded(self) -> list[str]:
         """The degraded parts: indexes that failed in the last minute, and the audit database."""
@@ -126,7 +148,7 @@ async def open_service(
     settings: Settings,
     corpora: Sequence[str],
     *,
-    transport: Transport | None = None,
+    model: Given = None,
     monitor_encoder: AsyncEncoder | None = None,
     retrievers: Mapping[str, Retriever] | None = None,
 ) -> AsyncIterator[Service]:
@@ -144,10 +166,10 @@ async def open_service(
         audit = await stack.enter_async_context(open_audit(database, settings.marag_data_dir / "audit"))
         limits = await stack.enter_async_context(open_limits(settings))
         await _recall(audit, limits)
-        model = await stack.enter_async_context(open_language_model(settings, transport=transport))
-        model.budget.counting = True  # so that a key's daily cap includes calls cut off before billing
+        opened = await stack.enter_async_context(open_language_model(settings, model=model))
+        opened.budget.counting = True  # so that a key's daily cap includes calls cut off before billing
         engine = await stack.enter_async_context(
-            open_engine(settings, model=replace(model, tape=calls), monitor_encoder=monitor_encoder)
+            open_engine(settings, model=replace(opened, tape=calls), monitor_encoder=monitor_encoder)
         )
         if retrievers is None:
             encoder = await asyncio.to_thread(open_encoder, settings)
@@ -175,13 +197,13 @@ async def open_service(
             wrong_keys=WrongKeys(per_minute=settings.service_wrong_keys_per_minute),
             intake=intake,
             metrics=metrics,
-            unpriced=unpriced_models(model.settings, at=model.clock()),
+            unpriced=unpriced_models(opened.settings, at=opened.clock()),
         )
 
 
 async def _warmed(engine: Engine) -> None:
     """Load what a first question would wait for, since it has the same time limit as the others. Calls no model."""
-    await asyncio.to_thread(import_module, "aiohttp")
+    await engine.model.warm()
     await engine.monitor_encoder.queries(["Is everything there?"])
     await engine.run(Task(question="Is everything there?", evidence=(), grounded=True, method="service"))
     await asyncio.to_thread(read_intent, "Is everything there?")
@@ -192,6 +214,13 @@ def _compared() -> None:
     """Load the libraries that compare values, some of which take a second."""
     same_value("French", "Spain")
     as_quantity("3 metres")
+
+
+def _require_space(folder: Path) -> None:
+    """Raise `OSError` if a record cannot be stored in a folder."""
+    with TemporaryFile(dir=folder, buffering=0) as file:
+        file.write(bytes(_PROBE_BYTES))
+        os.fsync(file.fileno())
 
 
 async def _recall(audit: AuditLog, limits: RateLimits) -> None:

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from ..errors import RequestError
+
 if TYPE_CHECKING:
     from ..agent.grounded import GroundedAnswer
     from ..chat.coach.coach import CoachReply
     from ..chat.intent import Intent
     from ..chat.summaries.overview import Summary, Work
     from ..llm.ledger import LedgerRow
-    from ..llm.transport import Reply, Request
+    from ..llm.messages import Reply, Request
     from ..retrieval.screening import Dropped
 
 SummaryStopReason: TypeAlias = Literal["dry_run", "complete", "incomplete", "deadline"]
@@ -26,12 +28,30 @@ def new_id() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Client:
-    """The holder of a key, and the key's permissions. `daily_usd` caps the cost of its questions in a UTC day."""
+    """The holder of a key, and the key's permissions. `daily_usd` caps the cost of its questions in a UTC day.
+
+    `corpora` are the ones it may use; `None` means every corpus that the service was started with.
+    """
 
     id: str
     name: str
     scopes: frozenset[str]
     daily_usd: float | None = None
+    corpora: frozenset[str] | None = None
+
+    def allowed(self, served: Iterable[str]) -> list[str]:
+        """The served corpora that this key may use, the default first."""
+        return [name for name in served if self.corpora is None or name in self.corpora]
+
+    def corpus(self, name: str | None, served: Iterable[str]) -> str:
+        """The named corpus, or the default one. Raises `RequestError` if it is not served to this key."""
+        allowed = self.allowed(served)
+        if not allowed:
+            raise RequestError(403, "forbidden", f"The key {self.name!r} may use none of the served corpora.")
+        if name is not None and name not in allowed:
+            known = ", ".join(allowed)
+            raise RequestError(404, "unknown_corpus", f"The corpus {name!r} is not served; choose from: {known}.")
+        return name or allowed[0]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from ..shared.command import (
     Assignments,
     Debug,
     Json,
+    add_group,
     as_json,
     console,
     keep_private,
@@ -22,7 +23,6 @@ from ..shared.command import (
     say,
     settings_of,
 )
-from ..shared.managing import add_group
 
 Yes = Annotated[bool, typer.Option("--yes", help="Make the changes; without this option, only report them.")]
 

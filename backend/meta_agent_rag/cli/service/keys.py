@@ -6,8 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from ..shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, run, say, settings_of
-from ..shared.managing import add_group
+from ..shared.command import (
+    Assignments,
+    Debug,
+    Json,
+    add_group,
+    console,
+    plain,
+    print_json,
+    reporting,
+    run,
+    say,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from ...service.access.keys import KeyRecord, Keys
@@ -28,6 +39,10 @@ def create(
         list[str] | None, typer.Option(help="A scope: ask, ingest or admin; repeatable, default: ask.")
     ] = None,
     days: Annotated[int | None, typer.Option(help="Days until it expires; default: never.")] = None,
+    corpus: Annotated[
+        list[str] | None,
+        typer.Option(help="A corpus that it may use; repeatable, default: all that the service was started with."),
+    ] = None,
     daily_usd: Annotated[float | None, typer.Option(help="Maximum cost of its questions per UTC day.")] = None,
     set_: Assignments = None,
     json_: Json = False,
@@ -36,7 +51,7 @@ def create(
     """Create a key and show it once."""
 
     async def made(keys: "Keys") -> "tuple[str, KeyRecord]":
-        return await keys.create(name, scope or ("ask",), days=days, daily_usd=daily_usd)
+        return await keys.create(name, scope or ("ask",), days=days, daily_usd=daily_usd, corpora=corpus)
 
     token, record = run(_with_keys(settings_of(set_), made))
     if json_:
@@ -98,6 +113,8 @@ def _shown(record: "KeyRecord") -> dict[str, Any]:
 def _line(record: "KeyRecord") -> str:
     shown = _shown(record)
     parts = [f"{record.id}  {record.name}: {shown['state']}", f"scopes {', '.join(record.scopes)}"]
+    if record.corpora is not None:
+        parts.append(f"corpora {', '.join(record.corpora)}")
     if record.daily_usd is not None:
         parts.append(f"{record.daily_usd:g} USD per day")
     parts.append(f"created {record.created:%Y-%m-%d}")

@@ -12,7 +12,7 @@ from ...chat.transcript import as_markdown, coaching_lines, source_lines
 from ...errors import InputError
 from ...wording import counted
 from ..shared.command import plain
-from ..shared.rounds import dropped_line, round_line, show_round, spending
+from ..shared.display import dropped_line, round_line, show_round, spending
 from .documents import compare, show_documents, summarise
 from .state import Leave, NextAction, Reopen, Shell
 
@@ -232,7 +232,7 @@ def provider_changes(shell: Shell, name: str) -> dict[str, object]:
     another one, and its key is not sent there.
     """
     from ...llm.providers import COMPATIBLE, choose_provider
-    from ...setting_roles import ModelRoles
+    from ...settings import ModelRoles
 
     own = shell.load()
     changes = {"llm_base_url": None, "flash_model": None, "pro_model": None, "model_roles": ModelRoles()}

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from ..document import Refused
 from ..parsers import File
-from ..text import one_line
+from ..text import fault_of
 
 SIGNATURES = (b"PK\x03\x04", b"PK\x05\x06")
 _MOST_ENTRIES = 10_000
@@ -56,7 +56,7 @@ def check(file: File) -> None:
             for entry in entries:
                 left -= _unpacked_size(archive, entry, left, file)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, OSError) as error:
-        raise Refused("unreadable", f"the archive is damaged ({one_line(str(error))[:120]})") from error
+        raise Refused("unreadable", f"the archive is damaged ({fault_of(error)})") from error
     except RuntimeError as error:  # zipfile's way of asking for a password
         raise Refused("encrypted", "its parts are protected by a password; save it without one") from error
 

@@ -10,7 +10,7 @@ from ..content import archive
 from ..content.grid import Cell, grid_rows
 from ..content.tables import table_blocks
 from ..document import Block, Document, Refused
-from ..text import one_line
+from ..text import fault_of, one_line
 from . import File, Parser
 
 if TYPE_CHECKING:
@@ -59,8 +59,7 @@ def _opened(file: File) -> "WordDocument":
     try:
         return docx.Document(io.BytesIO(file.content))
     except (KeyError, ValueError, XMLSyntaxError, AttributeError) as error:
-        cause = f"{type(error).__name__}: {one_line(str(error))[:120]}"
-        raise Refused("unreadable", f"it is not a valid Word document ({cause})") from error
+        raise Refused("unreadable", f"it is not a valid Word document ({fault_of(error)})") from error
 
 
 def _blocks(document: "WordDocument") -> Iterator[Block]:

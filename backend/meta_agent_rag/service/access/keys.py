@@ -42,6 +42,7 @@ class KeyRecord:
     scopes: tuple[str, ...]
     created: datetime
     daily_usd: float | None = None
+    corpora: tuple[str, ...] | None = None
     expires: datetime | None = None
     revoked: datetime | None = None
 
@@ -65,7 +66,13 @@ class Keys:
     _known: dict[str, tuple[float, KeyRecord | None]] = field(default_factory=dict, repr=False)
 
     async def create(
-        self, name: str, scopes: Sequence[str] = ("ask",), *, days: int | None = None, daily_usd: float | None = None
+        self,
+        name: str,
+        scopes: Sequence[str] = ("ask",),
+        *,
+        days: int | None = None,
+        daily_usd: float | None = None,
+        corpora: Sequence[str] | None = None,
     ) -> tuple[str, KeyRecord]:
         """A new key: its token, which is shown only once, and its record. Raises `InputError`."""
         if not _NAME.fullmatch(name) or not name.strip():
@@ -85,10 +92,11 @@ class Keys:
             scopes=tuple(scope for scope in SCOPES if scope in scopes),
             created=now,
             daily_usd=daily_usd,
+            corpora=None if corpora is None else tuple(dict.fromkeys(corpora)),
             expires=None if days is None else now + timedelta(days=days),
         )
         async with self.engine.begin() as connection:
-            await connection.execute(insert(KEYS).values(**{**vars(record), "scopes": list(record.scopes)}))
+            await connection.execute(insert(KEYS).values(**vars(record)))
         return f"marag_{id_}_{secret}", record
 
     async def all(self) -> list[KeyRecord]:
@@ -125,7 +133,13 @@ class Keys:
             raise RequestError(401, "invalid_key", "The key is unknown; ask the operator of the service for one.")
         if (state := record.state(datetime.now(UTC))) != "valid":
             raise RequestError(401, "invalid_key", f"The key is {state}; ask the operator for another one.")
-        return Client(id=record.id, name=record.name, scopes=frozenset(record.scopes), daily_usd=record.daily_usd)
+        return Client(
+            id=record.id,
+            name=record.name,
+            scopes=frozenset(record.scopes),
+            daily_usd=record.daily_usd,
+            corpora=None if record.corpora is None else frozenset(record.corpora),
+        )
 
     async def _looked_up(self, id_: str) -> KeyRecord | None:
         now, known = time.monotonic(), self._known.get(id_)
@@ -182,4 +196,5 @@ def _pepper(settings: Settings) -> bytes:
 
 def _record(row: Any) -> KeyRecord:
     times = {name: row[name] and in_utc(row[name]) for name in ("created", "expires", "revoked")}
-    return KeyRecord(**{**dict(row), **times, "scopes": tuple(row["scopes"])})
+    corpora = None if row["corpora"] is None else tuple(row["corpora"])
+    return KeyRecord(**{**dict(row), **times, "scopes": tuple(row["scopes"]), "corpora": corpora})

@@ -52,7 +52,7 @@ async def ask(
     record.question, record.session = asked.question, asked.session
     record.source_mode, record.mode = asked.source_mode, asked.mode
     restricted = asked.source_mode == CONTEXT_RESTRICTED
-    record.corpus = None if restricted else asked.corpus or next(iter(service.retrievers))
+    record.corpus = None if restricted else corpus_of(service, record, asked.corpus)
     with recorded(service, record):
         deadline = record.arrived + service.budgets.total
         before = None if history is None else bounded(history, service.sessions.limits).history
@@ -90,8 +90,6 @@ async def _replied(task: _Task, before: History | None) -> Result:
     """The answer, or the coach's question, stored in the session; small talk is answered without documents."""
     asked, record = task.asked, task.record
     history = await _before(task.service, record) if before is None else before
-    if record.corpus is not None:
-        served(task.service, record.corpus)  # an unknown corpus is an error for any message
     known = await _known(task)
     reading = read_intent(unmarked(asked.question, known) if "@" in asked.question else asked.question)
     if asked.mode == "coach" and not answered_before_the_coach(reading, asked.question, history):
@@ -197,8 +195,8 @@ async def _known(task: _Task) -> tuple[DocumentRecord, ...]:
 
 
 async def documents_of(service: Service, corpus: str) -> tuple[DocumentRecord, ...]:
-    """The documents of a served corpus. Raises `RequestError` for another one."""
-    over = served(service, corpus)
+    """The documents of a served corpus."""
+    over = service.retrievers[corpus]
     return await asyncio.to_thread(over.corpus.catalogue.documents) if isinstance(over, HybridRetriever) else ()
 
 
@@ -223,17 +221,14 @@ def _addressed(task: _Task, known: Sequence[DocumentRecord]) -> tuple[str, froze
     return message, documents
 
 
-def served(service: Service, corpus: str) -> Retriever:
-    """The retriever of a corpus. Raises `RequestError` for one that is not served."""
-    retriever = service.retrievers.get(corpus)
-    if retriever is None:
-        known = ", ".join(service.retrievers)
-        raise RequestError(404, "unknown_corpus", f"The corpus {corpus!r} is not served; choose from: {known}.")
-    return retriever
+def corpus_of(service: Service, record: RequestRecord, name: str | None) -> str:
+    """The corpus that a request is about. Raises `RequestError` if it is not served to the key."""
+    assert record.client is not None
+    return record.client.corpus(name, service.retrievers)
 
 
 def _watched(service: Service, corpus: str, record: RequestRecord) -> Retriever:
-    return WatchedRetriever.over(served(service, corpus), record, side_seconds=service.budgets.retrieval)
+    return WatchedRetriever.over(service.retrievers[corpus], record, side_seconds=service.budgets.retrieval)
 
 
 def supplied(service: Service, asked: AskRequest) -> list[Passage]:

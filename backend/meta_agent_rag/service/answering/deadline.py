@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from ...agent.engine import Answer
 from ...errors import DeadlineError
-from ...llm.endpoints.stages import endpoints_in_use
+from ...llm.stages import endpoints_in_use
 from ...settings import Settings
 from ..failures import TIMED_OUT, timed_out
 

@@ -11,7 +11,7 @@ from ...chat.history import HINT
 from ...grounding.claims import Claim
 from ...grounding.exact import Support
 from ...llm.ledger import total
-from ...llm.transport import Reply
+from ...llm.messages import Reply
 from ...retrieval.passage import Found
 from ...text.normalise import encodable
 from ..failures import PROVIDER_REFUSALS

@@ -10,10 +10,9 @@ from ...errors import RequestError
 from ...llm.ledger import total
 from ...retrieval.corpus.catalogue import DocumentRecord
 from ...retrieval.corpus.naming import without_mentions
-from ..answering.ask import ask, documents_of
+from ..answering.ask import ask, corpus_of, documents_of
 from ..answering.stream import sentences
 from ..gate import Visit
-from ..opening import Service
 from ..schemas import QUESTION_CHARACTERS, AskRequest, AskResponse
 from .wire import (
     AnswerMessage,
@@ -31,9 +30,9 @@ from .wire import (
 _STARTED = int(time.time())
 
 
-def models(service: Service) -> Models:
-    """Each served corpus as a model."""
-    return Models(data=[Model(id=name, created=_STARTED) for name in service.retrievers])
+def models(names: Sequence[str]) -> Models:
+    """Corpora as models."""
+    return Models(data=[Model(id=name, created=_STARTED) for name in names])
 
 
 async def complete(chat: ChatRequest, visit: Visit) -> ChatCompletion:
@@ -47,14 +46,14 @@ async def complete(chat: ChatRequest, visit: Visit) -> ChatCompletion:
         words = f"The last message has {len(question)} characters; use 1 to {QUESTION_CHARACTERS}."
         raise _refused("messages", words)
     asked = AskRequest(question=question, corpus=chat.model)
-    response = await ask(visit.service, asked, visit.record, history=await _history(chat, visit.service))
+    response = await ask(visit.service, asked, visit.record, history=await _history(chat, visit))
     return _completion(chat.model, response, visit)
 
 
-async def _history(chat: ChatRequest, service: Service) -> History:
-    earlier = chat.messages[:-1]
-    mentioned = chat.model in service.retrievers and any("@" in message.text() for message in earlier)
-    return history_of(earlier, await documents_of(service, chat.model) if mentioned else ())
+async def _history(chat: ChatRequest, visit: Visit) -> History:
+    earlier, corpus = chat.messages[:-1], corpus_of(visit.service, visit.record, chat.model)
+    mentioned = any("@" in message.text() for message in earlier)
+    return history_of(earlier, await documents_of(visit.service, corpus) if mentioned else ())
 
 
 def history_of(messages: list[ChatMessage], documents: Sequence[DocumentRecord] = ()) -> History:

@@ -6,8 +6,10 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 
 from ...errors import RequestError
+from ...retrieval.corpus.catalogue import DocumentRecord
 from ...retrieval.corpus.sample import SAMPLE
 from ...retrieval.hybrid import HybridRetriever, Retriever
+from ..gate import Visit
 from ..uploads.wire import Corpora, CorpusDocumentOut, CorpusDocumentsOut, CorpusOut, RemovedOut
 from .visiting import KEYED, READ, Limit, Offset, Removing, Visiting, refusals, the_client
 
@@ -18,8 +20,9 @@ DocumentPath = Annotated[str, Path(max_length=300, description="A `doc_id`, as i
 
 @router.get("/v1/corpora", response_model=Corpora, responses=refusals(*READ))
 async def get_corpora(visit: Visiting) -> Corpora:
-    """The corpora that can be asked."""
-    found = [await asyncio.to_thread(_corpus, *item) for item in visit.service.retrievers.items()]
+    """The corpora that this key can ask."""
+    served = visit.service.retrievers
+    found = [await asyncio.to_thread(_corpus, name, served[name]) for name in the_client(visit).allowed(served)]
     return Corpora(corpora=found)
 
 
@@ -28,7 +31,7 @@ async def get_corpus_documents(
     name: CorpusPath, visit: Visiting, limit: Limit = 100, offset: Offset = 0
 ) -> CorpusDocumentsOut:
     """The documents of a corpus, ordered by file, for a key of any scope."""
-    found = await asyncio.to_thread(visit.service.intake.indexing.documents, name)
+    found = await _documents(visit, name)
     return CorpusDocumentsOut(documents=[CorpusDocumentOut.of(one) for one in found[offset : offset + limit]])
 
 
@@ -37,7 +40,7 @@ async def get_corpus_documents(
 )
 async def get_corpus_document(name: CorpusPath, doc_id: DocumentPath, visit: Visiting) -> CorpusDocumentOut:
     """One document of a corpus, by the `doc_id` of a citation."""
-    for document in await asyncio.to_thread(visit.service.intake.indexing.documents, name):
+    for document in await _documents(visit, name):
         if document.id == doc_id:
             return CorpusDocumentOut.of(document)
     words = f"The corpus {name!r} has no document {doc_id!r}; GET /v1/corpora/{name}/documents lists all."
@@ -57,6 +60,11 @@ async def delete_corpus_document(name: CorpusPath, doc_id: DocumentPath, visit: 
     intake, patience = visit.service.intake, visit.service.budgets.retrieval
     removed = await intake.drop(name, doc_id, the_client(visit), patience=patience)
     return RemovedOut(doc_id=doc_id, removed=removed)
+
+
+async def _documents(visit: Visit, name: str) -> tuple[DocumentRecord, ...]:
+    corpus = the_client(visit).corpus(name, visit.service.retrievers)
+    return await asyncio.to_thread(visit.service.intake.indexing.documents, corpus)
 
 
 def _corpus(name: str, retriever: Retriever) -> CorpusOut:

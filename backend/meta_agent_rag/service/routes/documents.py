@@ -65,10 +65,11 @@ async def post_documents(
 ) -> DocumentsOut:
     """Add files to a corpus: they are read in the background, one after the other; poll each for its state.
 
-    A file with the name of an earlier upload to the corpus replaces it; the same file sent again keeps its id.
+    A file replaces what the same key sent to the corpus under its name, never a document of another key or of the
+    operator; the same file sent again keeps its id.
     """
     intake = visit.service.intake
-    wanted = intake.corpus(corpus)
+    wanted = intake.corpus(corpus, the_client(visit))
     with intake.places.one():
         async with received(request.headers, request.receive, intake.folder, intake.limits, intake.suffixes) as files:
             uploads = await intake.accept(files, the_client(visit), wanted, time.time())

@@ -5,11 +5,10 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Response
 from starlette.responses import StreamingResponse
 
-from ...errors import RequestError
 from ..answering.stream import EVENT_STREAM, EVENTS
 from ..openai.completion import chunks, complete, models
 from ..openai.wire import ChatCompletion, ChatRequest, FaultEnvelope, Model, Models
-from .visiting import KEYED, Asking, Responses, Visiting
+from .visiting import KEYED, Asking, Responses, Visiting, the_client
 
 _REFUSED: Responses = {"default": {"model": FaultEnvelope, "description": "Refused, in the form of OpenAI's API."}}
 router = APIRouter(tags=["openai"], dependencies=KEYED, responses=_REFUSED)
@@ -18,17 +17,13 @@ router = APIRouter(tags=["openai"], dependencies=KEYED, responses=_REFUSED)
 @router.get("/v1/models", response_model=Models)
 async def get_models(visit: Visiting) -> Models:
     """All served corpora as models."""
-    return models(visit.service)
+    return models(the_client(visit).allowed(visit.service.retrievers))
 
 
 @router.get("/v1/models/{model}", response_model=Model)
 async def get_model(model: Annotated[str, Path(max_length=64)], visit: Visiting) -> Model:
     """One model."""
-    for found in models(visit.service).data:
-        if found.id == model:
-            return found
-    known = ", ".join(visit.service.retrievers)
-    raise RequestError(404, "unknown_corpus", f"The model {model!r} does not exist; choose from: {known}.")
+    return models([the_client(visit).corpus(model, visit.service.retrievers)]).data[0]
 
 
 @router.post(

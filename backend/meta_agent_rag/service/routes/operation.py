@@ -21,10 +21,11 @@ class Health(BaseModel):
 class Readiness(BaseModel):
     """Whether questions can be answered, and what is degraded."""
 
-    status: Literal["ready", "degraded", "stopping"]
+    status: Literal["ready", "degraded", "unready"]
     corpora: list[str]
     degraded: list[str] = Field(
-        description="`audit`: records are waiting on this machine; `dense`, `lexical`: an index is down."
+        description="`audit`: records are waiting on this machine; `dense`, `lexical`: an index is down; `disk`, "
+        "`database`: it cannot be written."
     )
     audit_waiting: int = Field(description="Records not yet written to the database.")
 
@@ -39,11 +40,12 @@ async def healthz() -> Health:
 async def readyz(visit: Visiting, response: Response) -> Readiness:
     """Whether questions can be answered, and what is degraded."""
     service = visit.service
-    degraded = service.degraded()
-    down = {"dense", "lexical"} <= set(degraded)
+    unwritable, faults = await service.unwritable(), service.degraded()
+    down = bool(unwritable) or {"dense", "lexical"} <= set(faults)
+    degraded = sorted([*faults, *unwritable])
     response.status_code = 503 if down else 200
     return Readiness(
-        status="degraded" if degraded else "ready",
+        status="unready" if down else "degraded" if degraded else "ready",
         corpora=list(service.retrievers),
         degraded=degraded,
         audit_waiting=len(service.audit.pending),

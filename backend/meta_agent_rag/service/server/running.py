@@ -15,6 +15,7 @@ from ...exporting import exporting
 from ...settings import Settings
 from ..app import Opening, create_app
 from ..opening import Service, open_service
+from .header_timeout import HeaderTimeoutProtocol
 from .listening import bound
 from .logs import logging_to_stderr
 from .workers import require_servers, supervise
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from uvicorn import Config
 
 _LOG = logging.getLogger(__name__)
+_BACKLOG = 32
+"""Connections accepted at once, before any of them can be counted."""
 DRAIN_SECONDS = 7
 """The part of the ten seconds for shutdown that requests may take; the rest is for the audit log and the stores."""
 
@@ -61,6 +64,7 @@ async def _served(opening: Opening, listener: socket.socket, ready: Callable[[],
         async def opened() -> AsyncIterator[Service]:
             yield service
 
+        asyncio.get_running_loop().set_exception_handler(HeaderTimeoutProtocol.connections_limit.without_tracebacks)
         server = Server(server_config(create_app(opened)))
         for number in (signal.SIGTERM, signal.SIGINT):
             # uvicorn stops on a signal and then raises it again: the service must be closed before that
@@ -76,14 +80,13 @@ def server_config(app: FastAPI) -> "Config":
     """The uvicorn configuration of the application."""
     from uvicorn import Config
 
-    from .header_timeout import HeaderTimeoutProtocol
-
     return Config(
         app,
         log_config=None,
         access_log=False,
         lifespan="on",
         http=HeaderTimeoutProtocol,
+        backlog=_BACKLOG,
         server_header=False,
         timeout_graceful_shutdown=DRAIN_SECONDS,
     )

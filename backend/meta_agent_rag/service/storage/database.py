@@ -1,17 +1,20 @@
 """The service's database: SQLite in the data folder, or PostgreSQL (DATABASE_URL); migrated when opened."""
 
+import asyncio
+import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, event, make_url, text
+from sqlalchemy import URL, Connection, event, make_url, text, update
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from ...errors import SettingsError, StorageError
 from ...settings import Settings
+from .tables import KEYS
 
 _FILE = "service.sqlite"
 _MIGRATIONS = Path(__file__).parent / "migrations"
@@ -88,6 +91,7 @@ def _reported(*faults: type[Exception], own: bool) -> Iterator[None]:
 def _engine(settings: Settings) -> AsyncEngine:
     url = _url(settings)
     if url.get_backend_name() == "sqlite":
+        _keep_private(Path(url.database or ""))
         engine = create_async_engine(url, hide_parameters=True, connect_args={"timeout": 5.0})
         event.listen(engine.sync_engine, "connect", _prepare_sqlite)
         event.listen(engine.sync_engine, "begin", _begin_sqlite)
@@ -104,12 +108,6 @@ def _engine(settings: Settings) -> AsyncEngine:
 def _url(settings: Settings) -> URL:
     if settings.database_url is None:
         file = settings.marag_data_dir / _FILE
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StorageError(
-                f"{str(file.parent)!r} cannot be written ({error}); choose another MARAG_DATA_DIR."
-            ) from None
         return URL.create("sqlite+aiosqlite", database=str(file))
     try:
         url = make_url(settings.database_url.get_secret_value())
@@ -122,6 +120,23 @@ def _url(settings: Settings) -> URL:
     if url.drivername not in known:
         raise SettingsError(f"DATABASE_URL names {url.drivername!r}; use PostgreSQL or SQLite.")
     return url.set(drivername=kinds.get(url.drivername, url.drivername))
+
+
+def _keep_private(file: Path) -> None:
+    """Create the database readable only by this user; SQLite gives its log files the same permissions."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
+        file.chmod(0o600)
+    except OSError as error:
+        raise StorageError(f"{str(file)!r} cannot be written ({error}); choose another MARAG_DATA_DIR.") from None
+
+
+async def require_writable(engine: AsyncEngine, seconds: float) -> None:
+    """Raise `SQLAlchemyError`, `OSError` or `TimeoutError` if the database cannot be written; changes nothing."""
+    async with asyncio.timeout(seconds), engine.execution_options(immediate=True).connect() as connection:
+        await connection.execute(update(KEYS).where(KEYS.c.id == "").values(name=KEYS.c.name))
+        await connection.rollback()
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:

@@ -28,6 +28,8 @@ KEYS = Table(
     Column("digest", String(64), nullable=False),
     Column("scopes", Document, nullable=False),
     Column("daily_usd", Double),
+    # null: every corpus that the service was started with
+    Column("corpora", Document),
     Column("created", DateTime(timezone=True), nullable=False),
     Column("expires", DateTime(timezone=True)),
     Column("revoked", DateTime(timezone=True)),

@@ -9,7 +9,7 @@ from ...chat.summaries.writing import summary_text
 from ...errors import InputError, ModelError, RequestError, TooManyCallsError
 from ...llm.ledger import total
 from ...retrieval.hybrid import HybridRetriever
-from ..answering.ask import recorded, served
+from ..answering.ask import corpus_of, recorded
 from ..answering.deadline import within
 from ..failures import timed_out
 from ..opening import Service
@@ -27,7 +27,7 @@ async def summarise(service: Service, asked: SummaryRequest, record: RequestReco
     """
     record.question = f"Summarise {', '.join(asked.documents or ('all documents',))}"
     record.source_mode, record.mode = FULL_CORPUS, "summary"
-    record.corpus = asked.corpus or next(iter(service.retrievers))
+    record.corpus = corpus_of(service, record, asked.corpus)
     with recorded(service, record):
         deadline = record.arrived + service.budgets.total
         result = record.result = await within(_result(service, asked, record), deadline, message=_LATE)
@@ -55,7 +55,7 @@ async def _result(service: Service, asked: SummaryRequest, record: RequestRecord
 
 async def _prepared(service: Service, asked: SummaryRequest, corpus: str) -> Work:
     """The documents in sections. Raises `RequestError` if one is unknown, or if there are too many sections."""
-    retriever, settings = served(service, corpus), service.settings
+    retriever, settings = service.retrievers[corpus], service.settings
     most = min(settings.service_summary_sections, settings.overview_calls)
     library = retriever.corpus.catalogue if isinstance(retriever, HybridRetriever) else None
     if library is None or not (await asyncio.to_thread(library.counts))[0]:

@@ -89,14 +89,14 @@ class Indexing:
 
     def _unlink_original(self, corpus: str, source: str) -> None:
         """Files outside the folder of uploads belong to the operator and stay."""
-        original = self.folder.path / corpus / PurePath(source).name
+        original = self.folder.path.joinpath(corpus, *PurePath(source).parts[-2:])
         if source_name(original.resolve()) == source:
             original.unlink(missing_ok=True)
 
     def _copies(self, corpus: str, retriever: HybridRetriever, files: Collection[str]) -> list[FoundFile]:
         """Originals without a document because another had the same content, which may be about to be removed."""
         known = {document.source for document in retriever.corpus.catalogue.documents()}
-        kept = {source_name(path.resolve()): path for path in sorted((self.folder.path / corpus).glob("*"))}
+        kept = {source_name(path.resolve()): path for path in sorted((self.folder.path / corpus).glob("*/*"))}
         return [
             FoundFile(path=path, source=source, named=True)
             for source, path in kept.items()

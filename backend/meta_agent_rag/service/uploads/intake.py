@@ -30,7 +30,7 @@ _PAUSES_SECONDS = (2.0, 15.0)
 _TOGETHER = 16
 """The number of documents of one corpus that one process reads and publishes together."""
 _NOT_TAKEN = "The corpus cannot accept documents at the moment; tell the operator this id."
-_KNOWN_ALREADY = "The corpus already has this content under another name."
+_KNOWN_ALREADY = "The corpus already has this content in another document."
 
 
 @dataclass(kw_only=True)
@@ -51,13 +51,10 @@ class Intake:
     _new: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
     _editing: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
-    def corpus(self, name: str | None) -> str:
-        """The requested corpus, if it accepts documents. Raises `RequestError`."""
-        wanted = name or next(iter(self.retrievers), "")
-        retriever = self.retrievers.get(wanted)
-        if retriever is None:
-            known = ", ".join(self.retrievers)
-            raise RequestError(404, "unknown_corpus", f"The corpus {wanted!r} is not served; choose from: {known}.")
+    def corpus(self, name: str | None, client: Client) -> str:
+        """The requested corpus, if the client may use it and it accepts documents. Raises `RequestError`."""
+        wanted = client.corpus(name, self.retrievers)
+        retriever = self.retrievers[wanted]
         if wanted == SAMPLE or not isinstance(retriever, HybridRetriever):
             raise RequestError(409, "read_only", f"The corpus {wanted!r} does not accept documents; name another one.")
         if len(self._waiting) >= _MOST_WAITING:
@@ -70,19 +67,18 @@ class Intake:
         current = await asyncio.to_thread(self.folder.current, corpus)
         uploads: list[Upload] = []
         for file in files:
-            known = current.get(file.name)
-            if known is None or not await asyncio.to_thread(self._is_unchanged, known, file, client):
-                known = Upload(id=file.parent.name, client_id=client.id, corpus=corpus, name=file.name, at=at)
+            sent = Upload(id=file.parent.name, client_id=client.id, corpus=corpus, name=file.name, at=at)
+            known = current.get(sent.place)
+            if known is None or not await asyncio.to_thread(self._is_unchanged, known, file):
+                known = sent
                 self.folder.accept(file.parent, known)
                 self._wait_for_turn(known)
-            current[file.name] = known
+            current[known.place] = known
             uploads.append(self._parsing.get(known.id, known))
         return uploads
 
-    def _is_unchanged(self, known: Upload, file: Path, client: Client) -> bool:
-        """Is a file the same as an upload of this client that is waiting, or whose content the corpus still has?"""
-        if known.client_id != client.id:
-            return False
+    def _is_unchanged(self, known: Upload, file: Path) -> bool:
+        """Is a file the same as an upload that is waiting, or whose content the corpus still has?"""
         stored = self.folder.file(known) if known.state in UNFINISHED else self.folder.original(known)
         try:
             content = file_hash(file)
@@ -129,7 +125,7 @@ class Intake:
         Raises `RequestError`: 403 if the document is not from this client, whose key is not an administrator's
         either, and those of `delete`.
         """
-        self.corpus(corpus)
+        self.corpus(corpus, client)
         async with self._edited(patience):
             documents = await asyncio.to_thread(self.indexing.documents, corpus)
             source = next((document.source for document in documents if document.id == doc_id), None)
@@ -209,12 +205,12 @@ class Intake:
         self._new.set()
 
     def _next(self) -> list[Upload]:
-        """The oldest uploads of a corpus that is not paused; of two files with the same name, only the earlier one."""
-        group: dict[str, Upload] = {}
+        """The oldest uploads of a corpus that is not paused; of two with the same place, only the earlier one."""
+        group: dict[tuple[str, str, str], Upload] = {}
         ready = [upload for upload in self._waiting if upload.corpus not in self._resting]
         for upload in ready:
             if len(group) < _TOGETHER and upload.corpus == ready[0].corpus:
-                group.setdefault(upload.name, upload)
+                group.setdefault(upload.place, upload)
         taken = {upload.id for upload in group.values()}
         self._waiting = [upload for upload in self._waiting if upload.id not in taken]
         return list(group.values())

@@ -1,7 +1,7 @@
 """The records of uploaded documents, kept on disk so that they survive a restart.
 
 Layout of `<data_dir>/uploads/`: `.incoming/<id>/` while it arrives, `.waiting/<id>/` until it is processed,
-`.records/<id>.json` for its result, `<corpus>/` for the originals of the documents in a corpus.
+`.records/<id>.json` for its result, `<corpus>/<client>/` for the originals of the documents in a corpus.
 """
 
 import json
@@ -18,7 +18,7 @@ from ..request_record import new_id
 
 State: TypeAlias = Literal["queued", "parsing", "indexed", "failed", "replaced", "deleted"]
 _FOLDER = "uploads"
-_REPLACED = "A later upload of the same name replaced it."
+_REPLACED = "A later upload of the same name by this key replaced it."
 UNFINISHED: tuple[State, ...] = ("queued", "parsing")
 
 
@@ -37,6 +37,11 @@ class Upload:
     state: State = "queued"
     message: str | None = None
     passages: int = 0
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """What identifies its document: a later upload to the same place replaces it; other keys have other places."""
+        return self.corpus, self.client_id, self.name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +93,7 @@ class UploadFolder:
 
     def original(self, upload: Upload) -> Path:
         """The place of the file once it is in the corpus."""
-        return self.path / upload.corpus / upload.name
+        return self.path / upload.corpus / upload.client_id / upload.name
 
     def settle(self, upload: Upload) -> None:
         """Record the result of an upload: keep its original if it was indexed, delete it if it failed.
@@ -115,31 +120,30 @@ class UploadFolder:
         return [upload for upload in self._found(".records/*.json") if upload.client_id == client_id]
 
     def is_replaced(self, upload: Upload) -> bool:
-        """Has a later upload by any client replaced this one in its corpus?"""
+        """Has a later upload by the same client replaced this one in its corpus?"""
         return any(
-            (other.corpus, other.name, other.state) == (upload.corpus, upload.name, "indexed")
-            and (other.at, other.id) > (upload.at, upload.id)
+            (*other.place, other.state) == (*upload.place, "indexed") and (other.at, other.id) > (upload.at, upload.id)
             for other in self._found(".records/*.json")
         )
 
-    def current(self, corpus: str) -> dict[str, Upload]:
-        """The latest upload of each name in a corpus that is indexed or still to be read."""
+    def current(self, corpus: str) -> dict[tuple[str, str, str], Upload]:
+        """The latest upload at each place in a corpus that is indexed or still to be read."""
         live = [
             upload
             for upload in self._found(".records/*.json")
             if upload.corpus == corpus and upload.state in {"indexed", *UNFINISHED}
         ]
-        return {upload.name: upload for upload in sorted(live, key=lambda upload: (upload.at, upload.id))}
+        return {upload.place: upload for upload in sorted(live, key=lambda upload: (upload.at, upload.id))}
 
     def mark_replaced(self) -> None:
         """Give indexed uploads that a later one of the same name has replaced that state. Raises `OSError`."""
         indexed = (upload for upload in self._found(".records/*.json") if upload.state == "indexed")
-        latest: dict[tuple[str, str], Upload] = {}
+        latest: dict[tuple[str, str, str], Upload] = {}
         for upload in sorted(indexed, key=lambda upload: (upload.at, upload.id)):
-            earlier = latest.get((upload.corpus, upload.name))
+            earlier = latest.get(upload.place)
             if earlier is not None:
                 self.keep(replace(earlier, state="replaced", message=_REPLACED, passages=0))
-            latest[upload.corpus, upload.name] = upload
+            latest[upload.place] = upload
 
     def note_indexed(self, upload: Upload, passages: int) -> None:
         """A copy that was without a document now has one with this number of passages. Raises `OSError`."""

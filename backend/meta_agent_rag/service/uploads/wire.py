@@ -103,7 +103,7 @@ class DocumentOut(BaseModel):
     )
 
     id: str
-    name: str = Field(description="The stored file name; a later upload of the same name replaces it.")
+    name: str = Field(description="The stored file name; a later upload of the same name by the same key replaces it.")
     corpus: str
     state: Literal["queued", "parsing", "indexed", "failed", "replaced", "deleted"]
     message: str | None = Field(description="Why it failed, or a note, in one sentence.")

@@ -27,6 +27,7 @@ def upgrade() -> None:
         sa.Column("digest", sa.String(64), nullable=False),
         sa.Column("scopes", _document(), nullable=False),
         sa.Column("daily_usd", sa.Double),
+        sa.Column("corpora", _document()),
         sa.Column("created", _time(), nullable=False),
         sa.Column("expires", _time()),
         sa.Column("revoked", _time()),
