@@ -12,9 +12,8 @@ from meta_agent_rag.errors import InputError
 from meta_agent_rag.settings import Settings
 
 from .comparing.comparison import compare
-from .comparing.plot import save_plot
 from .comparing.sides import Side, file_side, pooled, run_side
-from .comparing.words import as_json, markdown, show
+from .comparing.words import as_json, markdown, save_plot, show
 from .option_groups import grouped
 from .rows.past_run import PastRun, past_run
 

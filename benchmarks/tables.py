@@ -120,8 +120,10 @@ def percent(share: float | None) -> str:
     return number(None if share is None else 100.0 * share)
 
 
-def with_interval(value: float, interval: Sequence[float], digits: int = 1) -> str:
-    """A figure and its interval for a cell."""
+def with_interval(value: float | None, interval: Sequence[float] | None, digits: int = 1) -> str:
+    """A figure and its interval for a cell; a dash if it is missing."""
+    if value is None or interval is None:
+        return "-"
     low, high = interval
     return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
 

@@ -1,4 +1,4 @@
-"""`answer`, `grounded_answer`, `summarise` and `compare`: single calls that open and close everything they need."""
+"""`answer`, `grounded_answer` and `summarise`: single calls that open and close everything they need."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 from .agent.engine import Answer, Engine, OnStep, open_engine, require_question
 from .agent.grounded import Checks, GroundedAnswer, checked
-from .chat.summaries.comparison import Comparison, compared, estimated
-from .chat.summaries.estimate import Estimate
-from .chat.summaries.overview import OnSection, Summary, prepared
+from .chat.summaries import Estimate, OnSection, Summary, prepared
 from .llm.messages import OnText
 from .llm.opening import Given, open_language_model
 from .retrieval.corpus.catalogue import DocumentRecord
@@ -104,27 +102,6 @@ async def summarise(
             if on_estimate is not None:
                 on_estimate(work.estimate)
             return await work.done(on_section)
-
-
-async def compare(
-    first: str,
-    second: str,
-    *,
-    corpus: str = SAMPLE,
-    settings: Settings | None = None,
-    on_estimate: Callable[[Estimate], None] | None = None,
-    on_section: OnSection | None = None,
-    model: Given = None,
-) -> Comparison:
-    """Compare two documents by the points of their summaries, with one additional call; otherwise like `summarise`."""
-    chosen = settings or Settings.load()
-    with open_catalogue(chosen.marag_data_dir, corpus) as catalogue:
-        async with open_language_model(chosen, model=model) as opened:
-            work = await prepared(opened, catalogue, (first, second), further=1)
-            effort = estimated(work)
-            if on_estimate is not None:
-                on_estimate(effort)
-            return await compared(work, on_section)
 
 
 @dataclass(frozen=True, kw_only=True)

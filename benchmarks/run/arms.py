@@ -16,7 +16,7 @@ from meta_agent_rag.prompts import prompt, prompt_names
 from meta_agent_rag.settings import Settings
 
 from ..methods import Method
-from ..rows.allowance import KINDS
+from ..methods.method import BUDGET_KINDS
 
 ORACLES = ("monitor", "diagnosis", "retrieval", "plan", "facts")
 _SWEPT = (
@@ -184,8 +184,8 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _equal(kind: str) -> str:
-    if kind not in KINDS:
-        raise InputError(f"--equal {kind!r} is unknown; choose from: {', '.join(KINDS)}.")
+    if kind not in BUDGET_KINDS:
+        raise InputError(f"--equal {kind!r} is unknown; choose from: {', '.join(BUDGET_KINDS)}.")
     return kind
 
 

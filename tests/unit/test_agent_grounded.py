@@ -10,7 +10,7 @@ import pytest
 from meta_agent_rag.agent.engine import Step, open_engine
 from meta_agent_rag.agent.grounded import Checks, GroundedAnswer, checked
 from meta_agent_rag.agent.prompting import without_marks
-from meta_agent_rag.chat.answerer import GroundedAnswerer
+from meta_agent_rag.chat.session import GroundedAnswerer
 from meta_agent_rag.errors import CostLimitError, DataFileError, RefusedError, UnknownNameError
 from meta_agent_rag.grounding.abstention import REASONS, refusal
 from meta_agent_rag.grounding.confidence import is_covered
@@ -421,7 +421,7 @@ async def test_a_claim_cites_the_passage_that_has_the_critics_words(tmp_path: Pa
     ("of_all", "reason"), [({"answers": False}, "off_question"), ({"sufficient": False}, "not_covered")]
 )
 async def test_the_critic_may_find_that_the_question_is_not_answered(
-    tmp_path: Path, of_all: dict[str, bool], reason: str
+    tmp_path: Path, of_all: dict[str, Any], reason: str
 ) -> None:
     assert_refused(await grounded(tmp_path, judged(BORN, WENT, **of_all), CRITIC), reason)
 

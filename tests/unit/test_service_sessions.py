@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from meta_agent_rag.chat.memories import Limits
+from meta_agent_rag.chat.memory import Limits
 from meta_agent_rag.service.answering.sessions import open_client_sessions, unused_sessions
 from tests.forked import forked_call
 

@@ -17,9 +17,8 @@ from ..agent.context import Task
 from ..agent.derivation.values import as_quantity, same_value
 from ..agent.engine import Engine, open_engine
 from ..agent.grounded import Checks
-from ..chat.intent import read_intent
-from ..chat.memories import Limits
-from ..chat.own_files import check_files
+from ..chat.memory import Limits
+from ..chat.phrases import check_files
 from ..errors import RequestError
 from ..llm.ledger import LedgerRow
 from ..llm.messages import Reply, Request
@@ -206,7 +205,6 @@ async def _warmed(engine: Engine) -> None:
     await engine.model.warm()
     await engine.monitor_encoder.queries(["Is everything there?"])
     await engine.run(Task(question="Is everything there?", evidence=(), grounded=True, method="service"))
-    await asyncio.to_thread(read_intent, "Is everything there?")
     await asyncio.to_thread(_compared)
 
 

@@ -10,20 +10,19 @@ from typing import Any
 from ...agent.context import Task
 from ...agent.engine import Engine, OnStep
 from ...agent.grounded import Checks, GroundedAnswer, checked
-from ...chat.answers import answer_about_documents, answer_without_documents, answered_before_the_coach
 from ...chat.coach.coach import CoachReply
 from ...chat.history import HINT, History, conversation
-from ...chat.intent import read_intent
+from ...chat.intent import Interpretation, answer_without_search, interpreted
 from ...chat.memory import bounded
-from ...chat.own_files import files_of
-from ...chat.rewriter import rewritten
+from ...chat.phrases import files_of
+from ...chat.session import answered_before_the_coach
 from ...errors import InputError, RequestError, UnknownNameError
 from ...grounding.styles import chosen
 from ...ingestion.chunkers.characters import spans
 from ...llm.ledger import total
 from ...prompts import prompt
 from ...retrieval.corpus.catalogue import DocumentRecord
-from ...retrieval.corpus.naming import addressed, unmarked
+from ...retrieval.corpus.naming import addressed
 from ...retrieval.hybrid import HybridRetriever, Retrieval, Retriever
 from ...retrieval.limited import limited
 from ...retrieval.passage import Passage, passage_id
@@ -91,39 +90,35 @@ async def _replied(task: _Task, before: History | None) -> Result:
     asked, record = task.asked, task.record
     history = await _before(task.service, record) if before is None else before
     known = await _known(task)
-    reading = read_intent(unmarked(asked.question, known) if "@" in asked.question else asked.question)
-    if asked.mode == "coach" and not answered_before_the_coach(reading, asked.question, history):
-        message, _ = _addressed(task, known)
-        reply = await _coached(task, message, history)
+    message, documents = _addressed(task, known)
+    model = task.service.engine.model.session(record.query_id, method=METHOD, deadline=task.loop_ends)
+    reading = await interpreted(message, history, model)
+    if asked.mode == "coach" and not answered_before_the_coach(reading, history):
+        reply = await _coached(task, message, reading, history)
         if reply.remembered:
             exchange = {"question": message, "answer": reply.text, "standalone": message}
             await _remember(task.service, record, **exchange, mode=reply.kind, topic=reply.topic)
         return reply
-    if reading.intent == "documents" and record.corpus is not None:
-        known = known or await documents_of(task.service, record.corpus)
-    if reading.intent == "documents" and known:
-        _, only = _addressed(task, known)
-        listed = [one for one in known if not only or one.id in only]
+    searches = reading.intent in {"question", "change_last_answer"}
+    if not searches and (record.corpus is not None or reading.intent != "about_documents"):
+        known = await documents_of(task.service, record.corpus) if record.corpus is not None else ()
+        listed = [one for one in known if not documents or one.id in documents]
         with files_of(task.service.settings.coach_dir):
-            return SmallTalk(text=answer_about_documents(reading, listed), intent=reading.intent)
-    if reading.intent not in {"question", "documents"}:
-        with files_of(task.service.settings.coach_dir):
-            return SmallTalk(text=answer_without_documents(reading, history), intent=reading.intent)
-    message, documents = _addressed(task, known)
-    question, result = await _answered(task, message, documents, history)
+            return SmallTalk(text=answer_without_search(reading, history, listed), intent=reading.intent)
+    result = await _answered(task, message, reading, documents, history)
     await _remember(
         task.service,
         record,
         question=message,
         answer=result.text,
-        standalone=question,
+        standalone=reading.standalone,
         mode="teacher" if asked.mode == "teacher" else "",
         short_answer=result.short_answer,
     )
     return result
 
 
-async def _coached(task: _Task, message: str, history: History) -> CoachReply:
+async def _coached(task: _Task, message: str, reading: Interpretation, history: History) -> CoachReply:
     options = task.asked.options
     try:
         return await task.service.coaches.reply(
@@ -133,6 +128,7 @@ async def _coached(task: _Task, message: str, history: History) -> CoachReply:
             level=options.level or 1,
             topic=options.topic or "",
             history=history,
+            reading=reading,
             deadline=task.loop_ends,
         )
     except UnknownNameError as error:
@@ -140,23 +136,20 @@ async def _coached(task: _Task, message: str, history: History) -> CoachReply:
 
 
 async def _answered(
-    task: _Task, message: str, documents: frozenset[str], history: History
-) -> tuple[str, GroundedAnswer]:
-    """The question as interpreted, and its answer."""
+    task: _Task, message: str, reading: Interpretation, documents: frozenset[str], history: History
+) -> GroundedAnswer:
     service, asked, record = task.service, task.asked, task.record
     engine = _engine(service.engine, asked.options)
     retriever = None if record.corpus is None else limited(_watched(service, record.corpus, record), documents)
     evidence = None if retriever is not None else supplied(service, asked)
     checks = _checks(service.checks[record.corpus or CONTEXT], asked.options)
     manner = prompt("teacher", engine.settings.prompts_dir).text() if asked.mode == "teacher" else ""
-    model = engine.model.session(record.query_id, method=METHOD, deadline=task.loop_ends)
-    query = await rewritten(message, history, model)
-    question, limits = query.query, service.sessions.limits
+    tokens = service.sessions.limits.tokens
     drafted = await engine.run(
         Task(
-            question=question,
+            question=reading.standalone,
             asked=message,
-            conversation=conversation(history, limits.tokens) if query.refers_back else "",
+            conversation=conversation(history, tokens) if reading.refers_back else "",
             manner=manner,
             evidence=evidence,
             retriever=retriever,
@@ -172,7 +165,7 @@ async def _answered(
     started = time.perf_counter()
     result = await checked(engine, drafted, checks, question_id=record.query_id, deadline=task.loop_ends)
     record.took("checks", time.perf_counter() - started)
-    return question, result
+    return result
 
 
 async def _remember(service: Service, record: RequestRecord, **exchange: str) -> None:

@@ -3,15 +3,13 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from ...agent.engine import Engine
 from ...chat.coach.coach import Coach, CoachReply
-from ...chat.coach.meanings import Meanings
-from ...chat.coach.mode import Socratic
-from ...chat.coach.topics import subject_of, topic_named
+from ...chat.coach.levels import Socratic
+from ...chat.coach.scope import TopicScope, subject_of, topic_named
 from ...chat.history import History
-from ...chat.session import open_scope
+from ...chat.intent import Interpretation
 from ...retrieval.hybrid import HybridRetriever, Retriever
 from ..request_record import RequestRecord
 
@@ -41,6 +39,7 @@ class Coaches:
         level: int,
         topic: str,
         history: History,
+        reading: Interpretation,
         deadline: float,
     ) -> CoachReply:
         """The coach's reply, searched with `retriever`. Raises the errors of `Coach`; `UnknownNameError` for topics."""
@@ -51,6 +50,7 @@ class Coaches:
             message,
             history=history,
             socratic=Socratic(mode="coach", level=level, topic=topic),
+            reading=reading,
             deadline=deadline,
             question_id=record.query_id,
         )
@@ -63,14 +63,8 @@ class Coaches:
             catalogue = None if known is None else known.corpus.catalogue
             subject = await asyncio.to_thread(subject_of, settings.scope_topics, catalogue)
             encoder = self.engine.monitor_encoder if known is None else known.encoder
-            scope = partial(open_scope, settings, subject, encoder)
-            coach = Coach(
-                model=self.engine.model,
-                retriever=retriever,
-                open_scope=scope,
-                topics=subject.topics,
-                meanings=Meanings(encoder=self.engine.monitor_encoder),
-            )
+            scope = TopicScope(subject=subject, encoder=encoder, threshold=settings.scope_threshold)
+            coach = Coach(model=self.engine.model, retriever=retriever, scope=scope, topics=subject.topics)
             self._held[corpus] = held = _Held(coach=coach, version=version)
         return held.coach
 

@@ -8,8 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from ...chat.history import History
-from ...chat.memories import Limits
-from ...chat.memory import bounded
+from ...chat.memory import Limits, bounded
 from ...chat.store import Sessions, Stored, open_sessions
 
 _FOLDER = "service"

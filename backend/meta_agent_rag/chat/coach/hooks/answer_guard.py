@@ -10,13 +10,11 @@ from ....text.names import content_words, words
 from ....text.normalise import typed
 from ....text.words import stop_words
 from ..hook import CoachDraft, RuleFinding
-from ..phrases import coach_words, holds, reason
-from ..wording import ends_with_question, pieces
+from ..words import ends_with_question, holds, language_of, pieces, reason
 
 _LATEST = 2000
 """The number of characters read of what the learner said, the latest."""
 _DENIAL = re.compile(r"\b(?:not|never|no|isnt|wasnt|arent|doesnt|dont|didnt)\b|ない|ません")
-_KANA = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
 _ENDING = 3
 _SHORTEST_STEM = 3
 
@@ -47,7 +45,7 @@ def gives_away(text: str, answer: str, said: Iterable[str] = ()) -> bool:
     (False, True)
     """
     spoken, shown = " ".join(_told("\n".join(said)[-_LATEST:])), " ".join(_told(text))
-    if _KANA.search(answer):
+    if language_of(answer) == "ja":
         return typed(answer) in typed(shown) and typed(answer) not in typed(spoken)
     learner, reader = words(_in_digits(spoken)), words(_in_digits(shown))
     wanted = [] if set(words(answer)) <= set(stop_words()) else content_words(_in_digits(answer))
@@ -59,7 +57,7 @@ def _told(text: str) -> Iterator[str]:
     """The sentences of a text, without questions that offer alternatives and statements that deny something."""
     for piece in pieces(text):
         asks = ends_with_question(piece)
-        if not (holds(typed(piece), coach_words().alternatives) if asks else _DENIAL.search(typed(piece))):
+        if not (holds(typed(piece), "alternatives") if asks else _DENIAL.search(typed(piece))):
             yield piece
 
 
