@@ -245,7 +245,7 @@ class ModelSession:
             self.owner.cache.drop(*keys)
 
     async def _call(self, call: Call) -> Reply:
-        owner = self.owner
+        owner, asked = self.owner, time.perf_counter()
         if owner.tape is not None and (played := self._played(owner.tape, call)) is not None:
             return played
         # with a cache, equal calls run one at a time
@@ -257,7 +257,8 @@ class ModelSession:
                 self._record(replace(call, row=row), kept.reply, cached=True)
                 return kept.reply
             async with holding(owner.gate(call.endpoint), self.deadline):
-                return await self._served(call)
+                queued = round(time.perf_counter() - asked, 4)
+                return await self._served(replace(call, row=replace(call.row, queued_s=queued)))
 
     async def _served(self, call: Call) -> Reply:
         """Serve a call, and repeat it if the server was busy, or the reply lost, late or unreadable.
