@@ -541,14 +541,6 @@ class Settings(ProviderKeys):
         None, description="Redis for rate limits across several workers, as redis://HOST:6379; default: in memory."
     )
 
-    # -- telemetry
-    otel_exporter_otlp_endpoint: Url | None = Field(
-        None,
-        description="Where spans are sent (OTLP over HTTP), as http://127.0.0.1:4318: by `marag serve`, `mcp`, `ask`, "
-        "`chat` and by benchmarks; needs the extra `telemetry`.",
-    )
-    telemetry_content: bool = Field(False, description="Include questions, queries, prompts and replies in spans.")
-
     # -- the demo
     demo_visitor_usd: PositiveFloat = Field(
         0.25, description="Maximum spending per visitor of `marag demo`, in dollars, if the model has a known price."

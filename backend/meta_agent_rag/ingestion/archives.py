@@ -6,9 +6,9 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..document import Refused
-from ..parsers import File
-from ..text import fault_of
+from .document import Refused
+from .parsers import File
+from .text import fault_of
 
 SIGNATURES = (b"PK\x03\x04", b"PK\x05\x06")
 _MOST_ENTRIES = 10_000
@@ -19,56 +19,40 @@ _MOST_KIND = 200
 """The most bytes that are read of the entry `mimetype`."""
 
 
-def holds(file: File, part: str) -> bool:
-    """Is the file a zip archive that contains this part?"""
-    return part in _names(file)
-
-
-def stated_kind(file: File) -> str:
-    """The contents of the part `mimetype`, as in OpenDocument and EPUB; empty if there is none."""
-    if not holds(file, "mimetype"):
-        return ""
+def contents(file: File) -> tuple[frozenset[str], str]:
+    """The names of an archive's parts, and the kind that the part `mimetype` states; empty for other files."""
+    if not file.content.startswith(SIGNATURES):
+        return frozenset(), ""
     try:
-        with zipfile.ZipFile(io.BytesIO(file.content)) as archive, archive.open("mimetype") as part:
-            return part.read(_MOST_KIND).decode("ascii", "replace").strip()
+        with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
+            names = frozenset(entry.filename for entry in archive.infolist())
+            if "mimetype" not in names:
+                return names, ""
+            with archive.open("mimetype") as part:
+                return names, part.read(_MOST_KIND).decode("ascii", "replace").strip()
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, OSError, RuntimeError):
-        return ""
+        return frozenset(), ""
 
 
 @contextmanager
 def opened(file: File) -> Iterator[zipfile.ZipFile]:
-    """The archive, after its unpacked size has been checked. Raises `Refused`."""
-    check(file)
-    with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
-        yield archive
-
-
-def check(file: File) -> None:
-    """Refuse an archive that is damaged, encrypted, or unpacks to too much, as declared or in fact."""
+    """The archive. Refuses one that is damaged, encrypted, or unpacks to too much, as declared or in fact."""
     try:
         with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
             entries = archive.infolist()
             if len(entries) > _MOST_ENTRIES:
                 raise Refused("limit", f"it has more than {_MOST_ENTRIES} parts")
-            if sum(entry.file_size for entry in entries) > file.unpacked_bytes:
-                raise _too_large(file)
             left = file.unpacked_bytes
+            if sum(entry.file_size for entry in entries) > left:
+                raise _too_large(file)
             for entry in entries:
                 left -= _unpacked_size(archive, entry, left, file)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, OSError) as error:
         raise Refused("unreadable", f"the archive is damaged ({fault_of(error)})") from error
     except RuntimeError as error:  # zipfile's way of asking for a password
         raise Refused("encrypted", "its parts are protected by a password; save it without one") from error
-
-
-def _names(file: File) -> frozenset[str]:
-    if not file.content.startswith(SIGNATURES):
-        return frozenset()
-    try:
-        with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
-            return frozenset(entry.filename for entry in archive.infolist())
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError):
-        return frozenset()
+    with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
+        yield archive
 
 
 def _unpacked_size(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, most: int, file: File) -> int:
