@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
-from .agent.engine import Answer, Engine, OnStep, open_engine, require_question
+from .agent.engine import Answer, Engine, OnStep, open_engine
 from .agent.grounded import Checks, GroundedAnswer, checked
+from .agent.opening import require_question
 from .chat.summaries import Estimate, OnSection, Summary, prepared
 from .llm.messages import OnText
 from .llm.opening import Given, open_language_model

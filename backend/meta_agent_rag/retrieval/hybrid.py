@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from .. import telemetry
-from ..errors import MetaRagError, SearchDownError
+from ..errors import InputError, MetaRagError, SearchDownError
 from .batching import AsyncEncoder
 from .corpus.corpus import Corpus
 from .fusion import best_of, blend, blended_score, reciprocal_rank_fusion
@@ -149,6 +149,19 @@ class HybridRetriever:
         least = min(scores, default=0.0)
         behind = [replace(found, score=least - place) for place, found in enumerate(others, start=1)]
         return sorted(scored, key=lambda found: (-found.score, found.passage.id)) + behind
+
+
+def as_retriever(given: object) -> Retriever:
+    """An object that a caller passed as a retriever: ours, or LangChain's. Raises `InputError` if it is none."""
+    if callable(getattr(given, "retrieve", None)):
+        return given  # type: ignore[return-value]
+    if callable(getattr(given, "ainvoke", None)) and hasattr(given, "_get_relevant_documents"):
+        from .langchain import ForeignRetriever
+
+        return ForeignRetriever(inner=given)  # type: ignore[arg-type]
+    raise InputError(
+        f"{type(given).__name__} is no retriever; pass a LangChain BaseRetriever, or what open_retriever gives."
+    )
 
 
 def confidence(found: Found) -> float:
