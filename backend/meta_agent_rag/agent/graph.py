@@ -9,7 +9,6 @@ from langgraph.runtime import Runtime
 from langgraph.utils.runnable import RunnableCallable
 from typing_extensions import TypedDict  # needed for the schemas that Studio shows
 
-from .. import telemetry
 from .context import Context
 from .deficits import DeficitRegistry, discover_deficits
 from .diagnose import diagnose
@@ -71,25 +70,23 @@ def build_graph(
 
 
 def _runnable(name: str, node: Node, resources: Resources, deficits: DeficitRegistry) -> RunnableCallable:
-    """The node within a span, with its context: an engine's own, or one opened from the run's resources.
+    """The node with its context: an engine's own, or one opened from the run's resources.
 
     It records the model calls that it makes in the state. A synchronous run waits for it in a background thread.
     """
 
     async def run(state: State, config: RunnableConfig, runtime: Runtime[Any]) -> Update:
-        about: dict[str, telemetry.Value] = {telemetry.NODE: name, telemetry.ROUND: len(state.get("rounds", ()))}
-        with telemetry.span(f"node {name}", about):
-            configurable: Mapping[str, Any] = config.get("configurable", {})
-            context = runtime.context
-            if not isinstance(context, Context):
-                context = await context_of(
-                    state.get("question"), resources.updated(context, configurable), deficits=deficits
-                )
-            if "thread_id" in configurable:
-                state = restored(state)
-            update = await node(state, runtime.override(context=context))
-            known = state.get("calls", ())
-            return {**update, "calls": tuple(row for row in context.model.rows if row not in known)}
+        configurable: Mapping[str, Any] = config.get("configurable", {})
+        context = runtime.context
+        if not isinstance(context, Context):
+            context = await context_of(
+                state.get("question"), resources.updated(context, configurable), deficits=deficits
+            )
+        if "thread_id" in configurable:
+            state = restored(state)
+        update = await node(state, runtime.override(context=context))
+        known = state.get("calls", ())
+        return {**update, "calls": tuple(row for row in context.model.rows if row not in known)}
 
     def run_in_background(state: State, config: RunnableConfig, runtime: Runtime[Any]) -> Update:
         return in_background(run(state, config, runtime))

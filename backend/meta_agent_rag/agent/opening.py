@@ -22,7 +22,7 @@ from ..llm.opening import Given, open_language_model, with_model
 from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.corpus.sample import SAMPLE
-from ..retrieval.hybrid import as_retriever
+from ..retrieval.hybrid import Retriever
 from ..retrieval.opening import open_retriever
 from ..retrieval.passage import Found, Passage
 from ..retrieval.screening import Dropped, screen
@@ -106,6 +106,19 @@ def require_question(question: str) -> None:
         raise InputError("The question is empty; write one.")
     if not question.isascii() and question.encode("utf-8", "ignore").decode("utf-8") != question:
         raise InputError("The question is not valid Unicode; check the terminal's encoding and type it again.")
+
+
+def as_retriever(given: object) -> Retriever:
+    """What a caller passed as a retriever: one of this package, or of LangChain's. Raises `InputError` for others."""
+    if callable(getattr(given, "retrieve", None)):
+        return given  # type: ignore[return-value]
+    if callable(getattr(given, "ainvoke", None)) and hasattr(given, "_get_relevant_documents"):
+        from ..retrieval.langchain import ForeignRetriever
+
+        return ForeignRetriever(inner=given)  # type: ignore[arg-type]
+    raise InputError(
+        f"{type(given).__name__} is no retriever; pass a LangChain BaseRetriever, or what open_retriever gives."
+    )
 
 
 def as_passages(evidence: Iterable[Passage]) -> tuple[Passage, ...]:
@@ -242,7 +255,7 @@ async def _hold(key: _Key, opened: Callable[[], AbstractAsyncContextManager[_T]]
         async with opened() as value:
             given.set_result(value)
             await asyncio.Event().wait()
-    except Exception as error:  # noqa: BLE001  # raised where it is awaited
+    except Exception as error:  # raised where it is awaited
         if given.done():
             raise
         given.set_exception(error)
