@@ -244,23 +244,23 @@ async def _held(name: Hashable, opened: Callable[[], AbstractAsyncContextManager
     key: _Key = (loop, name)
     if key not in _HELD:
         given: asyncio.Future[_T] = loop.create_future()
-        holding = loop.create_task(_hold(key, opened, given), context=contextvars.Context())
+        holding = loop.create_task(_hold(opened, given), context=contextvars.Context())
         _HELD[key] = given, holding
+
+        def ended(task: asyncio.Task[None]) -> None:
+            del _HELD[key]
+            if not task.cancelled() and (error := task.exception()) is not None and not given.done():
+                given.set_exception(error)
+
+        holding.add_done_callback(ended)
     value: _T = await asyncio.shield(_HELD[key][0])
     return value
 
 
-async def _hold(key: _Key, opened: Callable[[], AbstractAsyncContextManager[_T]], given: asyncio.Future[_T]) -> None:
-    try:
-        async with opened() as value:
-            given.set_result(value)
-            await asyncio.Event().wait()
-    except Exception as error:  # raised where it is awaited
-        if given.done():
-            raise
-        given.set_exception(error)
-    finally:
-        del _HELD[key]
+async def _hold(opened: Callable[[], AbstractAsyncContextManager[_T]], given: asyncio.Future[_T]) -> None:
+    async with opened() as value:
+        given.set_result(value)
+        await asyncio.Event().wait()
 
 
 @cache
