@@ -105,7 +105,10 @@ async def test_an_unsatisfiable_memory_limit_is_a_settings_error(written: Callab
         ("print('rubbish', flush=True); sys.stdin.read()", "unreadable"),
         ("print('[1]', flush=True); sys.stdin.read()", "unreadable"),
         ("print('{\"document\": {}}', flush=True); sys.stdin.read()", "unreadable"),
-        ('print(\'{"passage": {"id": 1}}\', flush=True); sys.stdin.read()', "unreadable"),
+        (
+            ('print(\'{"document": {"notes": 1}, "passages": 1}\', flush=True); sys.stdin.read()', "unreadable"),
+            "unreadable",
+        ),
         ('print(\'{"refused": {"kind": "odd", "reason": ""}}\', flush=True); sys.stdin.read()', "unreadable"),
         ("[sys.stdout.write('x' * 100000) for _ in iter(int, 1)]", "unreadable"),
         ("", "unreadable"),
