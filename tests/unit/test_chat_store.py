@@ -269,6 +269,7 @@ async def test_failed_turns_are_not_stored_and_small_talk_only_in_the_transcript
     async with chat_over(tmp_path, model) as talk:
         with pytest.raises(MetaRagError, match="busy"):
             await talk.reply("Where was Mira Holt born?")
+        assert talk.sessions is not None
         assert await talk.sessions.load("talk") is None
         await talk.reply("Thanks!")
         assert talk.history == History()
@@ -372,6 +373,7 @@ async def test_an_open_chat_does_not_bring_back_a_deleted_session(tmp_path: Path
 
 async def test_new_chats_about_different_corpora_cannot_share_a_session(tmp_path: Path) -> None:
     async with open_chat(settings_in(tmp_path, *HASHED), session="x", model=ScriptedModel({})) as talk:
+        assert talk.sessions is not None
         await saved_as(talk.sessions, "x", Stored(corpus="other", history=History().with_exchange(**EXCHANGE)))
         with pytest.raises(InputError, match="give another --session"):
             await talk.reply("Who designed the Pennant Bridge?")

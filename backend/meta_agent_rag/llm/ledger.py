@@ -23,7 +23,8 @@ class LedgerRow:
     unknown bill. `cached` refers to the response cache; `cache_hit_tokens` to the provider's prefix cache.
     `request` is the key of the request: equal keys are equal calls. `role` is the purpose of the stage and
     `endpoint` the name in MODEL_ROLES of what served it; `answered_by` is the model's own name in its reply, which may
-    differ from the requested `model`.
+    differ from the requested `model`. `queued_s` is how long the call waited for others before its first
+    attempt.
     """
 
     at: datetime
@@ -49,6 +50,7 @@ class LedgerRow:
     paid_usd: Decimal | None = None
     peak: bool = False
     latency_s: float = 0.0
+    queued_s: float = 0.0
     finish_reason: str | None = None
     answered_by: str | None = None
     error: str | None = None
