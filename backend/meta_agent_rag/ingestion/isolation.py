@@ -180,8 +180,8 @@ def _read_file(answer: dict[str, Any]) -> ReadFile:
                 raise _RubbishError
             raise Refused(kind, reason)
         fields = answer["document"]
-        told = {name: tuple(fields.pop(name)) for name in ("aliases", "notes")}
-        return ReadFile(**fields, **told, passages=tuple(map(from_fields, answer["passages"])))
+        fields |= {name: tuple(fields[name]) for name in ("aliases", "notes")}
+        return ReadFile(**fields, passages=tuple(map(from_fields, answer["passages"])))
     except (KeyError, TypeError, ValueError) as error:
         raise _RubbishError from error
 
