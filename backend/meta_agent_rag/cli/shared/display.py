@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ...agent.engine import Step
     from ...agent.routes import Vote
     from ...agent.state import Round, Signals
-    from ...demo.runs.files import Row
+    from ...demo.run_files import Row
     from ...llm.ledger import Totals
     from ...llm.messages import Request
     from ...llm.providers import Choice
@@ -315,7 +315,7 @@ def recorded_steps(
 
     A quote that occurs in none of the `passages` is marked if these include all of an answer's evidence.
     """
-    from ...demo.runs.files import rounds_of
+    from ...demo.run_files import rounds_of
 
     rounds = rounds_of(row)
     names = ", ".join(plain(passage_name(id_)) for id_ in rounds[0].evidence_ids)
@@ -371,7 +371,7 @@ def _instruction(round_: "Round") -> str:
 
 
 def _outcome(row: "Row", one_pass: "Row | None", rounds: "tuple[Round, ...]") -> "RenderableType":
-    from ...demo.runs.tour import LOOP, ONE_PASS, RIGHT
+    from ...demo.run_files import LOOP, ONE_PASS, RIGHT
     from ...demo.words import stop_reason
 
     p_correct = rounds[row["chosen"]].p_correct
