@@ -237,11 +237,8 @@ def small_model_hint(choice: "Choice") -> str | None:
     if choice.provider.name != EMBEDDED or choice.models["flash"] != providers()[EMBEDDED].flash:
         return None
     first = next(iter(local_models().values()))
-    return (
-        f"The packaged {choice.models['flash']} answers; it is very small, and most of its answers are rejected. Run "
-        f"`marag models get {first.name}` ({first.bytes / 1e9:.1f} GB; `marag models` lists others), or set "
-        "DEEPSEEK_API_KEY (or another provider's key), or EMBEDDED_MODEL_PATH to a GGUF file of your own."
-    )
+    better = f"`marag models get {first.name}` ({first.bytes / 1e9:.1f} GB) or a provider's key (docs/models.md)"
+    return f"The packaged {choice.models['flash']} answers; it is very small. For useful answers, use {better}."
 
 
 def _judged(round_: "Round") -> str:
