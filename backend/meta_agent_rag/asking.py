@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from .agent.engine import Answer, Engine, OnStep, open_engine, require_question
 from .agent.grounded import Checks, GroundedAnswer, checked
 from .chat.summaries import Estimate, OnSection, Summary, prepared
+from .llm.client import traced
 from .llm.messages import OnText
 from .llm.opening import Given, open_language_model
 from .retrieval.corpus.catalogue import DocumentRecord
@@ -19,6 +21,9 @@ from .retrieval.limited import limited
 from .retrieval.opening import open_retriever
 from .retrieval.passage import Passage
 from .settings import Settings
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
 
 
 async def answer(
@@ -33,13 +38,15 @@ async def answer(
     on_step: OnStep | None = None,
     on_text: OnText | None = None,
     model: Given = None,
+    config: "RunnableConfig | None" = None,
 ) -> Answer:
     """Answer a question, with the whole history of rounds.
 
     The evidence is what you supply, or else what retrieval finds in `corpus`, limited to `documents` if given by
     title or file, and with `mentions` to those that the question names as `@name`. With `grounded`, the answer
     comes from the evidence alone, or is NOT FOUND if the evidence does not contain it; otherwise it is the best
-    guess. `model` is any chat model of LangChain's, in place of the configured one.
+    guess. `model` is any chat model of LangChain's, in place of the configured one, and `config` its
+    configuration, for instance with callbacks that trace the run.
     `on_step` is called as each node of the graph starts, `on_text` with every reply while it is written.
     For many questions, keep an engine open (`open_engine`), so that model and encoder load once.
 
@@ -50,7 +57,13 @@ async def answer(
     opened = _opened(question, chosen, corpus, evidence, limits=limits, model=model)
     async with opened as (engine, retriever, asked):
         return await engine.answer(
-            asked, evidence=evidence, retriever=retriever, grounded=grounded, on_step=on_step, on_text=on_text
+            asked,
+            evidence=evidence,
+            retriever=retriever,
+            grounded=grounded,
+            on_step=on_step,
+            on_text=on_text,
+            config=config,
         )
 
 
@@ -65,6 +78,7 @@ async def grounded_answer(
     on_step: OnStep | None = None,
     on_text: OnText | None = None,
     model: Given = None,
+    config: "RunnableConfig | None" = None,
 ) -> GroundedAnswer:
     """Answer a question from documents alone, checked: cited, or refused with a text that suggests what to try.
 
@@ -75,10 +89,14 @@ async def grounded_answer(
     limits = _Limits(documents=documents, mentions=mentions)
     opened = _opened(question, settings, corpus, evidence, limits=limits, model=model)
     async with opened as (engine, retriever, asked):
-        drafted = await engine.answer(
-            asked, evidence=evidence, retriever=retriever, grounded=True, on_step=on_step, on_text=on_text
-        )
-        return await checked(engine, drafted, checks)
+
+        async def answered() -> GroundedAnswer:
+            drafted = await engine.answer(
+                asked, evidence=evidence, retriever=retriever, grounded=True, on_step=on_step, on_text=on_text
+            )
+            return await checked(engine, drafted, checks)
+
+        return await traced("grounded_answer", answered, config)
 
 
 async def summarise(

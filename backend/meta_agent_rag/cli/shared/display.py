@@ -29,6 +29,7 @@ WORD_SECONDS = 0.02
 ANSWER_SECONDS = 1.5
 """An answer streams one word per `WORD_SECONDS`, or faster if it would take longer than this."""
 _DRAFTS = frozenset({"write", "rewrite"})
+_DRAFT_LINES = 6
 _SPINNER = 4
 """Columns of the spinner, and of the margin that keeps the cursor in its line."""
 _BAR = 20
@@ -112,12 +113,12 @@ class Screen:
             self._status.update(plain(step.words))
 
     def writing(self, request: "Request", text: str) -> None:
-        """Show the end of a draft while it is written."""
+        """Show a draft below the spinner while it is written; it disappears when the checked answer is printed."""
         if self._status is None or request.stage not in _DRAFTS:
             return
-        room = self.console.width - len(self._stage) - len(": ") - _SPINNER
+        room = _DRAFT_LINES * (self.console.width - _SPINNER)
         if words := last_words(text, room):
-            self._status.update(f"{plain(self._stage)}: [dim]{plain(words)}[/]")
+            self._status.update(f"{plain(self._stage)} (not checked yet)\n[dim]{plain(words)}[/]")
 
     def progress(self, words: str) -> Callable[[int, int], None]:
         """Show next to the spinner how many of how many parts are done."""
