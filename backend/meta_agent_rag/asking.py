@@ -6,9 +6,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .agent.engine import Answer, Engine, OnStep, open_engine, require_question
+from .agent.engine import Answer, Engine, OnStep, open_engine
 from .agent.grounded import Checks, GroundedAnswer, checked
+from .agent.opening import require_question
 from .chat.summaries import Estimate, OnSection, Summary, prepared
+from .llm.client import traced
 from .llm.messages import OnText
 from .llm.opening import Given, open_language_model
 from .retrieval.corpus.catalogue import DocumentRecord
@@ -23,6 +25,7 @@ from .settings import Settings
 
 if TYPE_CHECKING:
     from langchain_core.retrievers import BaseRetriever
+    from langchain_core.runnables import RunnableConfig
 
 
 async def answer(
@@ -38,6 +41,7 @@ async def answer(
     on_step: OnStep | None = None,
     on_text: OnText | None = None,
     model: Given = None,
+    config: "RunnableConfig | None" = None,
 ) -> Answer:
     """Answer a question, with the whole history of rounds.
 
@@ -45,7 +49,8 @@ async def answer(
     title or file, and with `mentions` to those that the question names as `@name`; or what your own `retriever` finds,
     ours or LangChain's. With `grounded`, the answer
     comes from the evidence alone, or is NOT FOUND if the evidence does not contain it; otherwise it is the best
-    guess. `model` is any chat model of LangChain's, in place of the configured one.
+    guess. `model` is any chat model of LangChain's, in place of the configured one, and `config` its
+    configuration, for instance with callbacks that trace the run.
     `on_step` is called as each node of the graph starts, `on_text` with every reply while it is written.
     For many questions, keep an engine open (`open_engine`), so that model and encoder load once.
 
@@ -56,7 +61,13 @@ async def answer(
     opened = _opened(question, chosen, corpus, evidence, retriever, limits=limits, model=model)
     async with opened as (engine, over, asked):
         return await engine.answer(
-            asked, evidence=evidence, retriever=over, grounded=grounded, on_step=on_step, on_text=on_text
+            asked,
+            evidence=evidence,
+            retriever=over,
+            grounded=grounded,
+            on_step=on_step,
+            on_text=on_text,
+            config=config,
         )
 
 
@@ -72,6 +83,7 @@ async def grounded_answer(
     on_step: OnStep | None = None,
     on_text: OnText | None = None,
     model: Given = None,
+    config: "RunnableConfig | None" = None,
 ) -> GroundedAnswer:
     """Answer a question from documents alone, checked: cited, or refused with a text that suggests what to try.
 
@@ -82,10 +94,14 @@ async def grounded_answer(
     limits = _Limits(documents=documents, mentions=mentions)
     opened = _opened(question, settings, corpus, evidence, retriever, limits=limits, model=model)
     async with opened as (engine, over, asked):
-        drafted = await engine.answer(
-            asked, evidence=evidence, retriever=over, grounded=True, on_step=on_step, on_text=on_text
-        )
-        return await checked(engine, drafted, checks)
+
+        async def answered() -> GroundedAnswer:
+            drafted = await engine.answer(
+                asked, evidence=evidence, retriever=over, grounded=True, on_step=on_step, on_text=on_text
+            )
+            return await checked(engine, drafted, checks)
+
+        return await traced("grounded_answer", answered, config)
 
 
 async def summarise(

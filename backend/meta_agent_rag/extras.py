@@ -23,7 +23,6 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "docx",
             "frontmatter",
             "lxml",
-            "odf",
             "openpyxl",
             "pdfplumber",
             "pptx",

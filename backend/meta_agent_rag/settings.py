@@ -373,10 +373,10 @@ class Settings(ProviderKeys):
     unsupported_claims: Literal["mark", "drop"] = Field(
         "mark", description="Mark claims that no cited passage supports, or drop them (strict)."
     )
-    claim_check: Literal["rules", "critic", "both"] | None = Field(
+    claim_check: Literal["critic", "exact"] | None = Field(
         None,
-        description="Who checks claims: `rules`, the `critic`, or `both` (the critic for what the rules leave open, in "
-        "one call); default: `both`, and `rules` with the embedded model.",
+        description="Who checks claims: the `critic`, in one call, or code alone (`exact`), which shows only what a "
+        "passage says in the same words; default: `critic`, and `exact` with the packaged model.",
     )
     overview_calls: int = Field(50, ge=1, description="Maximum number of calls for one summary of whole documents.")
     confidence_floor: UnitFloat = Field(
@@ -540,14 +540,6 @@ class Settings(ProviderKeys):
     redis_url: Key | None = Field(
         None, description="Redis for rate limits across several workers, as redis://HOST:6379; default: in memory."
     )
-
-    # -- telemetry
-    otel_exporter_otlp_endpoint: Url | None = Field(
-        None,
-        description="Where spans are sent (OTLP over HTTP), as http://127.0.0.1:4318: by `marag serve`, `mcp`, `ask`, "
-        "`chat` and by benchmarks; needs the extra `telemetry`.",
-    )
-    telemetry_content: bool = Field(False, description="Include questions, queries, prompts and replies in spans.")
 
     # -- the demo
     demo_visitor_usd: PositiveFloat = Field(

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import logging
+import math
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -11,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from meta_agent_rag import telemetry
 from meta_agent_rag.agent.engine import Answer, Engine, open_engine
 from meta_agent_rag.datasets import LoadedQuestions, Question
 from meta_agent_rag.discovery import calling, require_result
@@ -119,8 +119,7 @@ class _Run:
 
     async def answer(self, question: Question, arm: Arm) -> None:
         """Answer one question with one row's method, and write the result; raises only what stops the run."""
-        with telemetry.span(f"question {arm.name}", {telemetry.WORKFLOW: arm.name, telemetry.QUESTION_ID: question.id}):
-            row = await self._row(question, arm)
+        row = await self._row(question, arm)
         self.folder.add(row)
         self.spending.note(row)
         if self.options.recorder is not None:
@@ -223,7 +222,7 @@ class _Run:
 
 
 def waited_s(calls: Sequence[LedgerRow]) -> float:
-    """Seconds in which an answer waited: a call had failed and was tried again, and no other call was being served."""
+    """Seconds in which an answer waited: a call queued or failed and was tried again, and no other was being served."""
     tries: dict[str, list[LedgerRow]] = {}
     for call in calls:
         if not call.cached:
@@ -232,7 +231,7 @@ def waited_s(calls: Sequence[LedgerRow]) -> float:
     serves: list[tuple[float, float]] = []
     for made in tries.values():
         first, last = made[0].at.timestamp(), made[-1].at.timestamp()
-        waits.append((first, last))
+        waits.append((first - made[0].queued_s, last))
         (serves if made[-1].error is None else waits).append((last, last + made[-1].latency_s))
     edges = sorted({edge for span in (*waits, *serves) for edge in span})
     return sum(
@@ -275,7 +274,7 @@ async def execute(
             engines=engines,
             retriever=retriever,
             judge=Judge(model=replace(model, unusable=None)) if config.judge else None,
-            most_failures=options.fail_on_error * len(questions),
+            most_failures=math.inf if options.recording else options.fail_on_error * len(questions),
             failures=Counter(row["method"] for row in finished.values() if row["error"] is not None),
         )
         model.ledger.listeners.append(run.hear)

@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 
 from benchmarks.runner import app
 from meta_agent_rag.llm.embedded import embedded_model_file
-from meta_agent_rag.llm.local.catalogue import local_models
+from meta_agent_rag.llm.local import local_models
 from meta_agent_rag.llm.messages import Message
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.settings import Settings
@@ -38,7 +38,7 @@ async def test_the_model_chosen_by_auto_answers_under_its_own_name() -> None:
         identity = (await model.connections.to(model.choice.tiers["flash"])).identity
     (row,) = session.rows
     assert (row.provider, row.model, row.error) == ("embedded", STEM, None)
-    assert row.completion_tokens > 0
+    assert row.completion_tokens
     assert identity.startswith(f"embedded:{STEM}-")
 
 

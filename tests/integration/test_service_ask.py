@@ -235,12 +235,13 @@ async def test_the_log_contains_no_secret_and_questions_only_if_enabled(
 
 
 async def test_an_unexpected_error_is_reported_without_its_message(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(request: object) -> str:
+    def broken(*_: object, **__: object) -> str:
         raise ZeroDivisionError(QUESTION)
 
-    async with running(tmp_path, model=ScriptedModel({"write": broken})) as service:
+    async with running(tmp_path) as service:
+        monkeypatch.setattr("meta_agent_rag.llm.client.parse_reply", broken)
         response = await service.ask()
         assert (response.status_code, code_of(response)) == (500, "internal_error")
         assert QUESTION not in response.text

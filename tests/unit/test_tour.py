@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from meta_agent_rag.cli.main import app
-from meta_agent_rag.demo.runs import tour as stops
-from meta_agent_rag.demo.runs.files import Run
+from meta_agent_rag.demo import run_files as stops
+from meta_agent_rag.demo.run_files import Run
 from tests.terminal import at_terminal
 
 
@@ -107,7 +107,7 @@ def test_at_a_terminal_enter_continues_and_q_quits() -> None:
 
 
 def test_the_first_stop_needs_no_model_and_no_heavy_library() -> None:
-    heavy = ("langgraph", "aiohttp", "torch", "gradio", "scipy", "numpy", "tantivy", "babel")
+    heavy = ("langgraph", "langchain_openai", "torch", "gradio", "scipy", "numpy", "tantivy", "babel")
     code = (
         "import sys; from meta_agent_rag.cli.tour import tour; tour(1, True, False);"
         f"print([name for name in {heavy!r} if name in sys.modules], file=sys.stderr)"

@@ -2,18 +2,23 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..llm.client import ModelSession
 from ..llm.messages import OnText
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.hybrid import Retriever
 from ..retrieval.passage import Passage
+from ..retrieval.screening import Dropped
 from ..settings import Settings
 from .deficits import DeficitRegistry
 from .derivation import Plan
 from .derivation.operator import Operator
 from .routes.vote import Voter
 from .state import Draft, Round
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +50,7 @@ class Task:
     user's original words if `question` was rewritten from them, `conversation` the earlier turns that it refers to,
     and `manner` tells the writer how to write. `id` and `method` identify the question and its caller in the ledger;
     `deadline` is a `time.monotonic` timestamp; `on_text` receives every reply while it is written. `oracles` replace
-    judgements with a benchmark's own knowledge.
+    judgements with a benchmark's own knowledge; `config` is LangChain's, for instance with callbacks for a trace.
     """
 
     question: str
@@ -60,14 +65,16 @@ class Task:
     deadline: float | None = None
     on_text: OnText | None = None
     oracles: Oracles = NO_ORACLES
+    config: "RunnableConfig | None" = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
     """Dependencies and policies of one question's run; see `Task` for the fields that come from it.
 
-    Follow-up retrieval requires a `retriever`. `grounded` switches answers from memory off and
-    lets the writer abstain (chat, service); a benchmark wants a best guess.
+    `dropped` are passages of the evidence that address the model. Follow-up retrieval requires a `retriever`.
+    `grounded` switches answers from memory off and lets the writer abstain (chat, service); a benchmark wants a best
+    guess.
     """
 
     settings: Settings
@@ -78,6 +85,7 @@ class Context:
     routes: Mapping[str, Voter]
     retriever: Retriever | None = None
     evidence: tuple[Passage, ...] | None = None
+    dropped: tuple[Dropped, ...] = ()
     oracles: Oracles = NO_ORACLES
     grounded: bool = False
     asked: str = ""

@@ -39,7 +39,6 @@ def ask(
     debug: Debug = False,
 ) -> None:
     """Answer a question over a corpus; check the answer and repair it if it is inadequate."""
-    from ..exporting import exporting
     from ..llm.providers import choose_provider
 
     if grounded:
@@ -48,7 +47,7 @@ def ask(
     if not json_ and (hint := small_model_hint(choose_provider(settings))) is not None:
         complain(hint)
     screen = Screen()
-    with exporting(settings), nullcontext() if json_ else screen.working():
+    with nullcontext() if json_ else screen.working():
         found = run(
             _answered(
                 " ".join(question),

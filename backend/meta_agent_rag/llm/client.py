@@ -6,7 +6,7 @@ malformed reply once, and writes a ledger row in every case.
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -29,7 +29,7 @@ from ..errors import (
 from ..settings import Settings
 from .budget import Budget
 from .cache import ResponseCache, request_key
-from .call import PLAIN, Call, Tape, is_cut, new_request, warn_of_cut
+from .call import PLAIN, Call, Tape, is_cut, new_request, warn_of_cut, withheld
 from .connections import Connections
 from .ledger import CANCELLED, Ledger, LedgerRow, usage_fields
 from .messages import Message, OnText, Reply, Request, Sampling
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
 Parsed = TypeVar("Parsed", bound=BaseModel)
+Result = TypeVar("Result")
 
 
 _PERHAPS_BILLED = LostConnectionError | TransientError
@@ -194,6 +195,7 @@ class ModelSession:
         wanted = json_schema(schema)
         first = await self._prepare(stage_name, tuple(messages), wanted, round_=round_, attempt=0, sampling=sampling)
         reply = await self._call(first)
+        self._require_consent(reply, first)
         try:
             return parse_reply(reply.text, schema, cut=is_cut(reply)), reply
         except MalformedReplyError as fault:
@@ -203,9 +205,11 @@ class ModelSession:
                 again, room = (*messages, *asked_again(reply, fault, self.owner.settings.prompts_dir)), 0
         second = await self._prepare(stage_name, again, wanted, round_=round_, attempt=1, sampling=sampling, more=room)
         reply = await self._call(second)
+        self._require_consent(reply, first, second)
         try:
             return parse_reply(reply.text, schema, cut=is_cut(reply)), reply
         except MalformedReplyError as fault:
+            self._require_text(reply, first, second)
             self._forget(first, second)
             why = second.cut_words(reply) if is_cut(reply) else f"{fault}; use a model that follows JSON mode"
             raise StructuredOutputError(
@@ -218,7 +222,8 @@ class ModelSession:
     ) -> Reply:
         """Request free text; returns the reply as received, with the tokens' log-probabilities if requested.
 
-        Raises a `StructuredOutputError` if hidden reasoning left no room for text, even on the second attempt.
+        Raises a `WithheldError` if there is no text, and a `StructuredOutputError` if hidden reasoning left no room
+        for it, even on the second attempt.
         """
         asked = tuple(messages)
         first = call = await self._prepare(stage_name, asked, None, round_=round_, attempt=0, sampling=sampling)
@@ -227,10 +232,25 @@ class ModelSession:
             more = call.unannounced_tokens
             call = await self._prepare(stage_name, asked, None, round_=round_, attempt=1, sampling=sampling, more=more)
             reply = await self._call(call)
+        self._require_consent(reply, first, call)
         if is_cut(reply) and not without_thinking(reply.text):
             self._forget(first, call)
             raise StructuredOutputError(f"The model {call.request.model!r} sent no text: {call.cut_words(reply)}.")
+        if not call.request.stop:  # else a reply may end before its first word
+            self._require_text(reply, first, call)
         return reply
+
+    def _require_consent(self, reply: Reply, *calls: Call) -> None:
+        """Raise a `WithheldError` for a reply that the model or its provider withholds."""
+        if reply.withheld in ("refusal", "content_filter"):
+            self._forget(*calls)
+            raise withheld(calls[-1].request, reply.withheld)
+
+    def _require_text(self, reply: Reply, *calls: Call) -> None:
+        """Raise a `WithheldError` for a reply without text that was not cut."""
+        if not (is_cut(reply) or without_thinking(reply.text)):
+            self._forget(*calls)
+            raise withheld(calls[-1].request, "reasoning" if reply.text or reply.withheld else "nothing")
 
     def _forget(self, *calls: Call) -> None:
         """Drop unusable replies from the cache; if kept, they would fail the question forever.
@@ -244,7 +264,7 @@ class ModelSession:
             self.owner.cache.drop(*keys)
 
     async def _call(self, call: Call) -> Reply:
-        owner = self.owner
+        owner, asked = self.owner, time.perf_counter()
         if owner.tape is not None and (played := self._played(owner.tape, call)) is not None:
             return played
         # with a cache, equal calls run one at a time
@@ -256,7 +276,8 @@ class ModelSession:
                 self._record(replace(call, row=row), kept.reply, cached=True)
                 return kept.reply
             async with holding(owner.gate(call.endpoint), self.deadline):
-                return await self._served(call)
+                queued = round(time.perf_counter() - asked, 4)
+                return await self._served(replace(call, row=replace(call.row, queued_s=queued)))
 
     async def _served(self, call: Call) -> Reply:
         """Serve a call, and repeat it if the server was busy, or the reply lost, late or unreadable.
@@ -417,6 +438,17 @@ class ModelSession:
         if self.deadline is not None and time.monotonic() >= self.deadline:
             return DeadlineError("The deadline passed during a model call; ask a simpler question or allow more time.")
         return TransientError(f"The model did not answer within {seconds:g} s; raise LLM_TIMEOUT_SECONDS or try again.")
+
+
+async def traced(name: str, work: Callable[[], Awaitable[Result]], config: "RunnableConfig | None" = None) -> Result:
+    """Do a piece of work as one run of a trace, below which the graph and every model call appear."""
+    from langchain_core.runnables import RunnableLambda
+
+    async def run(_: None) -> Result:
+        return await work()
+
+    done: Result = await RunnableLambda(run).with_config(run_name=name).ainvoke(None, config)
+    return done
 
 
 def _traced(row: LedgerRow) -> "RunnableConfig":

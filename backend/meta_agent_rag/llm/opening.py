@@ -15,7 +15,7 @@ from .client import LanguageModel
 from .connections import Connections
 from .embedded import embedded_model_file
 from .ledger import Ledger
-from .local.choice import decided, own_model_file
+from .local import decided, own_model_file
 from .providers import INTEGRATIONS, LANGCHAIN, Endpoint, choose_provider
 from .stages import CHAT, Use, endpoints_in_use
 
@@ -112,11 +112,10 @@ def _row(model: "BaseChatModel") -> EndpointRow:
     """The endpoint of a caller's model, as far as the model describes itself."""
     about = model._get_ls_params()
     vendor = about.get("ls_provider", "")
-    prices = INTEGRATIONS[vendor][3] if vendor in INTEGRATIONS else vendor
     return EndpointRow(
-        provider=LANGCHAIN,
+        provider=vendor if vendor in INTEGRATIONS else LANGCHAIN,
         model=about.get("ls_model_name") or type(model).__name__,
-        prices=prices or None,
+        prices=None if vendor in INTEGRATIONS else vendor or None,
         limit="max_completion_tokens" if vendor == "openai" else "max_tokens",
         context=(model.profile or {}).get("max_input_tokens"),
     )

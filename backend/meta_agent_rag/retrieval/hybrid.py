@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from .. import telemetry
 from ..errors import MetaRagError, SearchDownError
 from .batching import AsyncEncoder
 from .corpus.catalogue import Catalogue
@@ -47,8 +46,8 @@ class HybridRetriever:
     or under a heading that the question names come first.
 
     With `on_fault`, a search survives the failure or the timeout (`side_seconds`) of one index: it is
-    answered by the other one, and `on_fault` receives the side (`dense`, `lexical`) and its error. `telemetry_content`
-    includes the queries in spans. With `documents`, only passages of the documents with these ids are found. With
+    answered by the other one, and `on_fault` receives the side (`dense`, `lexical`) and its error. With
+    `documents`, only passages of the documents with these ids are found. With
     `screening`, passages that read like orders to a model are dropped.
     """
 
@@ -62,7 +61,6 @@ class HybridRetriever:
     reranker: Reranker | None = None
     side_seconds: float | None = None
     on_fault: Callable[[str, Exception], None] | None = None
-    telemetry_content: bool = False
     documents: frozenset[str] = frozenset()
     screening: bool = True
 
@@ -85,13 +83,6 @@ class HybridRetriever:
         asked = [query for query in dict.fromkeys(queries) if query.strip()]
         if not asked or k < 1:
             return Retrieval()
-        text = asked if self.telemetry_content else []
-        with telemetry.retrieval(self.corpus.manifest.name, k=k, queries=len(asked), text=text) as span:
-            retrieval = await self._retrieved(asked, k, exclude)
-            span.set_attribute(telemetry.FOUND, len(retrieval.found))
-        return retrieval
-
-    async def _retrieved(self, asked: Sequence[str], k: int, exclude: frozenset[str]) -> Retrieval:
         vectors = await self.encoder.queries(asked)
         view = await self.corpus.view()
         among = view.catalogue.rows_of(self.documents) if self.documents else None

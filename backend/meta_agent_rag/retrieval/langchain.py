@@ -13,7 +13,7 @@ from pydantic import ConfigDict
 from ..errors import InputError
 from .fusion import best_of
 from .passage import Found, Passage, passage_id
-from .retriever import Retrieval, Retriever
+from .retriever import Retrieval
 from .screening import screen
 
 
@@ -77,17 +77,6 @@ class ForeignRetriever:
             id=identity, doc_id=str(metadata.get("source") or title or identity), title=title, text=text,
             start_page=number, end_page=number,
         )  # fmt: skip
-
-
-def as_retriever(given: object) -> Retriever:
-    """An object that a caller passed as a retriever: ours, or LangChain's. Raises `InputError` if it is none."""
-    if callable(getattr(given, "retrieve", None)):
-        return given  # type: ignore[return-value]
-    if isinstance(given, BaseRetriever):
-        return ForeignRetriever(inner=given)
-    raise InputError(
-        f"{type(given).__name__} is no retriever; pass a LangChain BaseRetriever, or what open_retriever gives."
-    )
 
 
 def _document(found: Found) -> Document:

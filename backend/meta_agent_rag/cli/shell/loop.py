@@ -14,7 +14,6 @@ from ...chat.phrases import files_of, reply_phrase
 from ...chat.session import ChatSession, GroundedReply, notice, open_chat
 from ...chat.transcript import in_short
 from ...errors import MetaRagError
-from ...exporting import exporting
 from ...grounding.confidence import Confidence
 from ...retrieval.corpus.sample import SAMPLE
 from ...settings import Settings
@@ -46,7 +45,6 @@ async def converse(
         sys.stdin.reconfigure(errors="surrogateescape")  # undecodable bytes are rejected by their turn
     screen = Screen()
     async with AsyncExitStack() as stack:
-        stack.enter_context(exporting(settings))
         chat = await stack.enter_async_context(_opened(settings, screen, corpus, session))
         stack.enter_context(files_of(settings.coach_dir))
         shell = Shell(chat=chat, settings=settings, load=load, screen=screen)

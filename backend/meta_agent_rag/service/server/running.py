@@ -7,11 +7,11 @@ import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
-from ...exporting import exporting
 from ...settings import Settings
 from ..app import Opening, create_app
 from ..opening import Service, open_service
@@ -35,13 +35,7 @@ def serve(settings: Settings, corpora: Sequence[str], *, host: str, port: int, w
     if workers > 1:
         require_servers(settings)
 
-    @asynccontextmanager
-    async def opening() -> AsyncIterator[Service]:
-        with exporting(settings):  # in the serving process: span exporters do not survive a fork
-            async with open_service(settings, corpora) as service:
-                yield service
-
-    serve_opened(opening, host=host, port=port, workers=workers)
+    serve_opened(partial(open_service, settings, corpora), host=host, port=port, workers=workers)
 
 
 def serve_opened(opening: Opening, *, host: str, port: int, workers: int = 1) -> None:
