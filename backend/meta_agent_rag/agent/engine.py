@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import InputError
-from ..extras import require
 from ..llm.client import LanguageModel
 from ..llm.ledger import LedgerRow, Totals, total
 from ..llm.messages import OnText
@@ -133,8 +132,6 @@ class Engine:
         Raises `InputError` for an empty question or one with neither evidence nor a retriever,
         and a `ModelError` or `BudgetError` if not even a first draft could be written.
         """
-        if task.grounded:
-            require("grounding", "An answer from documents alone")
         if task.evidence is not None:
             evidence = _passages(task.evidence)
             task = replace(task, evidence=evidence)
