@@ -22,7 +22,6 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "docx",
             "frontmatter",
             "lxml",
-            "charset_normalizer",
             "openpyxl",
             "pdfplumber",
             "pptx",

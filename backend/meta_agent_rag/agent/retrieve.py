@@ -28,7 +28,7 @@ async def retrieve(state: State, runtime: Runtime[Context]) -> Update:
         whole = set(packed.packed_ids) - set(packed.shortened_ids)
         found = (*found[:least], *(one for one in found[least:] if one.passage.id in whole))
     asked = (question,) if context.evidence is None else ()
-    return {"evidence": found, "dropped": first.dropped, "queries": asked}
+    return {"evidence": found, "dropped": (*context.dropped, *first.dropped), "queries": asked}
 
 
 def _fills_the_budget(context: Context) -> bool:
