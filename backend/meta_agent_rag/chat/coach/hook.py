@@ -134,10 +134,3 @@ class Hooks:
 
     before: Sequence[PreHook] = field(default_factory=tuple)
     after: Sequence[PostHook] = field(default_factory=tuple)
-
-    def without(self, *names: str) -> "Hooks":
-        """The hooks without those of these names, to measure the contribution of each."""
-        return Hooks(
-            before=tuple(hook for hook in self.before if hook.name not in names),
-            after=tuple(hook for hook in self.after if hook.name not in names),
-        )
