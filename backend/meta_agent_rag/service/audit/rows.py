@@ -9,7 +9,7 @@ from typing import Any
 from ...chat.coach.coach import CoachReply
 from ...chat.history import HINT
 from ...grounding.claims import Claim
-from ...grounding.support.verdict import Support
+from ...grounding.exact import Support
 from ...llm.ledger import total
 from ...llm.messages import Reply
 from ...retrieval.passage import Found
@@ -165,10 +165,9 @@ def _claim(claim: Claim, support: Support) -> dict[str, Any]:
     return {
         "text": claim.text,
         "supported": support.supported,
-        "standing": support.standing,
         "passage_id": support.passage_id,
         "words": list(support.words),
-        "derived": [asdict(one) for one in support.derived],
+        "steps": list(support.steps),
         "missing": list(support.missing),
         "fault": support.fault,
     }
