@@ -48,9 +48,9 @@ class IncomingMessage:
     rulings: "tuple[Ruling, ...]" = ()
 
     @property
-    def in_emergency(self) -> bool:
-        """Whether an earlier hook detected a deadlock."""
-        return any(ruling.emergency for ruling in self.rulings)
+    def emergency(self) -> str:
+        """Why the coach may give the core hint, if an earlier hook detected a deadlock; else empty."""
+        return next((ruling.emergency for ruling in self.rulings if ruling.emergency), "")
 
     @property
     def pending(self) -> Exchange | None:
