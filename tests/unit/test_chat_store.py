@@ -288,7 +288,7 @@ async def test_memory_and_prompts_do_not_grow_over_500_turns(tmp_path: Path) -> 
             before = len(model.asked("summarize")) if turn % 4 == 0 else -1
             spent = len(talk.calls)
             await talk.reply("Where was Mira Holt born?" if turn == 1 else FOLLOW_UP)
-            tokens.append(sum(row.prompt_tokens for row in talk.calls[spent:]))
+            tokens.append(sum(row.prompt_tokens or 0 for row in talk.calls[spent:]))
             await talk.settle()
             assert len(talk.history.exchanges) <= 7
             if before >= 0 and len(model.asked("summarize")) > before:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ...agent.engine import Step
     from ...agent.routes import Vote
     from ...agent.state import Round, Signals
-    from ...demo.runs.files import Row
+    from ...demo.run_files import Row
     from ...llm.ledger import Totals
     from ...llm.messages import Request
     from ...llm.providers import Choice
@@ -238,11 +238,8 @@ def small_model_hint(choice: "Choice") -> str | None:
     if choice.provider.name != EMBEDDED or choice.models["flash"] != providers()[EMBEDDED].flash:
         return None
     first = next(iter(local_models().values()))
-    return (
-        f"The packaged {choice.models['flash']} answers; it is very small, and most of its answers are rejected. Run "
-        f"`marag models get {first.name}` ({first.bytes / 1e9:.1f} GB; `marag models` lists others), or set "
-        "DEEPSEEK_API_KEY (or another provider's key), or EMBEDDED_MODEL_PATH to a GGUF file of your own."
-    )
+    better = f"`marag models get {first.name}` ({first.bytes / 1e9:.1f} GB) or a provider's key (docs/models.md)"
+    return f"The packaged {choice.models['flash']} answers; it is very small. For useful answers, use {better}."
 
 
 def _judged(round_: "Round") -> str:
@@ -316,7 +313,7 @@ def recorded_steps(
 
     A quote that occurs in none of the `passages` is marked if these include all of an answer's evidence.
     """
-    from ...demo.runs.files import rounds_of
+    from ...demo.run_files import rounds_of
 
     rounds = rounds_of(row)
     names = ", ".join(plain(passage_name(id_)) for id_ in rounds[0].evidence_ids)
@@ -372,7 +369,7 @@ def _instruction(round_: "Round") -> str:
 
 
 def _outcome(row: "Row", one_pass: "Row | None", rounds: "tuple[Round, ...]") -> "RenderableType":
-    from ...demo.runs.tour import LOOP, ONE_PASS, RIGHT
+    from ...demo.run_files import LOOP, ONE_PASS, RIGHT
     from ...demo.words import stop_reason
 
     p_correct = rounds[row["chosen"]].p_correct

@@ -9,19 +9,40 @@ from typing import TYPE_CHECKING, Any
 from ...errors import MetaRagError
 from ...retrieval.passage import Found
 from ...settings import Settings
-from ..components import Parts, Updates, page, uploaded_files
-from ..loop.status import problem
-from ..runs.files import RECORDED, Row, Run, open_run, open_zip, run_names
-from ..runs.filter import SHOWN, Filter, answer_to, choices, counted, listed, methods
-from ..runs.html import about, plots, quality, quiet, table
+from ..cards import problem
+from ..run_cards import about, plots, quality, quiet, table
+from ..run_files import (
+    RECORDED,
+    SHOWN,
+    Filter,
+    Row,
+    Run,
+    answer_to,
+    choices,
+    counted,
+    listed,
+    methods,
+    open_run,
+    open_zip,
+    run_names,
+)
 from ..workbench import Workbench
-from .beside import Beside
-from .beside import laid_out as laid_out_beside
-from .replay import EVERY_STEP, FOREIGN, Replay, laid_out, texts_of
+from .parts import (
+    EVERY_STEP,
+    FOREIGN,
+    ComparisonPanel,
+    Parts,
+    Replay,
+    Updates,
+    comparison_panel,
+    page,
+    replay_parts,
+    texts_of,
+    uploaded_files,
+)
 
 if TYPE_CHECKING:
     import gradio as gr
-
 
 _PARTS = ("method", "outcome", "deficit", "hops")
 _FOREIGN = (*FOREIGN, csv.Error)
@@ -47,7 +68,7 @@ class _Parts(Parts):
     cells: "gr.HTML"
     scores: "gr.HTML"
     plots: "gr.HTML"
-    beside: Beside
+    beside: ComparisonPanel
 
     @property
     def filters(self) -> list[Any]:
@@ -214,7 +235,7 @@ def _laid_out(runs_dir: Path) -> _Parts:
                 with gr.Column(scale=2, min_width=300):
                     answers = gr.Radio([], label="Answers", elem_id="runs-answers")
                 with gr.Column(scale=3, min_width=320):
-                    replay = laid_out("Choose an answer to replay its rounds; no model is called.", "runs-replay")
+                    replay = replay_parts("Choose an answer to replay its rounds; no model is called.", "runs-replay")
         with gr.Tab("Scores"):
             scores = gr.HTML(quiet("No run is open."), elem_id="runs-scores")
         with gr.Tab("Tables"):
@@ -223,7 +244,7 @@ def _laid_out(runs_dir: Path) -> _Parts:
         with gr.Tab("Plots"):
             drawn = gr.HTML(quiet("No run is open."), elem_id="runs-plots")
         with gr.Tab("Compare"):
-            pair = laid_out_beside(runs_dir)
+            pair = comparison_panel(runs_dir)
     return _Parts(
         run=run, name=name, upload=upload, about=about, method=filters[0], outcome=filters[1],
         deficit=filters[2], hops=filters[3], count=count, answers=answers, replay=replay,

@@ -17,18 +17,15 @@ from ...chat.phrases import files_of
 from ...chat.session import ChatSession, GroundedAnswerer
 from ...retrieval.hybrid import Retriever
 from ...shipped import shipped
-from ..components import OwnDocuments, TalkParts, Updates, page
-from ..conversations.coach_html import beside, celebration, rules
-from ..conversations.moments import stoppable_moments
-from ..conversations.private_corpus import CORPUS, PrivateCorpus, corpora, subject_in
-from ..conversations.trail import Message
-from ..runs.html import quiet
+from ..private_corpus import CORPUS, PrivateCorpus, corpora, subject_in
+from ..run_cards import quiet
 from ..streams import Streams
+from ..talk import Message, beside, celebration, rules, stoppable_moments
 from ..workbench import Workbench, visitor_of
+from .parts import OwnDocuments, TalkParts, Updates, page
 
 if TYPE_CHECKING:
     import gradio as gr
-
 
 _COURSE = ("Sundials and seasons (sample course)", "sample course")
 _EXAMPLES = (

@@ -12,16 +12,14 @@ from ...chat.history import History
 from ...chat.session import ChatSession, GroundedAnswerer
 from ...errors import MetaRagError
 from ...ingestion.parsers import known_suffixes
-from ..components import OwnDocuments, TalkParts, Updates, page, uploaded_files
-from ..conversations.html import kept, reading, sources, taken
-from ..conversations.moments import stoppable_moments
-from ..conversations.private_corpus import CORPUS, PrivateCorpus, corpora
-from ..conversations.trail import Message
-from ..loop.status import problem
-from ..loop.walk import unexpected
-from ..runs.html import quiet
+from ..cards import problem
+from ..private_corpus import CORPUS, PrivateCorpus, corpora
+from ..run_cards import quiet
+from ..stepping import unexpected
 from ..streams import Finished, Streams, StreamStopped, watched
+from ..talk import Message, kept, reading, sources, stoppable_moments, taken
 from ..workbench import Workbench, visitor_of
+from .parts import OwnDocuments, TalkParts, Updates, page, uploaded_files
 
 if TYPE_CHECKING:
     import gradio as gr

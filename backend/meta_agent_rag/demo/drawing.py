@@ -6,13 +6,13 @@ from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ..words import spoken
+from .words import spoken
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
-    from ...agent.context import Context
-    from ...agent.state import State
+    from ..agent.context import Context
+    from ..agent.state import State
 
 _MAIN = (("retrieve", "evidence"), ("write", "cognition"), ("diagnose", "monitor, critic"))
 _END = "end"

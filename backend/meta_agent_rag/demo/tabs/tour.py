@@ -5,16 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 from ...retrieval.passage import Found
 from ...settings import Settings
-from ..components import Updates, page
-from ..runs.files import recorded_runs
-from ..runs.primer import primer
-from ..runs.tour import Stop, tour
+from ..run_cards import primer
+from ..run_files import Stop, recorded_runs, tour
 from ..workbench import Workbench
-from .replay import Replay, laid_out, texts_of
+from .parts import Replay, Updates, page, replay_parts, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
 
 _WHAT = (
     "Recorded answers of a 1.5B model. <em>Next step</em>, or the right arrow key, shows how a draft is questioned and "
@@ -33,7 +30,7 @@ def build(workbench: Workbench) -> None:
             labels = [(f"{stop.shows}. {stop.row['question']}", str(place)) for place, stop in enumerate(stops)]
             chosen = gr.Radio(labels, value="0", label="Questions", elem_id="tour-stops")
         with gr.Column(scale=3, min_width=320):
-            replay = laid_out("Opening the first question.", "tour-replay")
+            replay = replay_parts("Opening the first question.", "tour-replay")
     tab = _Tab(replay=replay, stops=stops, settings=workbench.settings, texts=texts_of(workbench))
     quietly: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
     page().load(tab.opened, chosen, replay.all, **quietly)

@@ -9,16 +9,16 @@ from hashlib import sha256
 from pathlib import Path
 from uuid import uuid4
 
-from ...chat.coach.scope import Subject, subject_of
-from ...errors import CorpusError, InputError
-from ...ingestion.pipeline import OnProgress, ingest
-from ...ingestion.report import IngestReport
-from ...retrieval.batching import AsyncEncoder
-from ...retrieval.corpus.sample import SAMPLE
-from ...retrieval.hybrid import HybridRetriever, Retrieval, Retriever
-from ...retrieval.opening import open_retriever
-from ...settings import Settings
-from ..workbench import Workbench
+from ..chat.coach.scope import Subject, subject_of
+from ..errors import CorpusError, InputError
+from ..ingestion.pipeline import OnProgress, ingest
+from ..ingestion.report import IngestReport
+from ..retrieval.batching import AsyncEncoder
+from ..retrieval.corpus.sample import SAMPLE
+from ..retrieval.hybrid import HybridRetriever, Retrieval, Retriever
+from ..retrieval.opening import open_retriever
+from ..settings import Settings
+from .workbench import Workbench
 
 CORPUS = "shelf"
 _YOURS = ("Your documents", CORPUS)
