@@ -8,9 +8,8 @@ import pptx
 import pytest
 
 from meta_agent_rag.ingestion.chunkers import ChunkingOptions, prepared
-from meta_agent_rag.ingestion.parsers import File, html
+from meta_agent_rag.ingestion.parsers import File, html, read_document
 from meta_agent_rag.ingestion.parsers.pdf import divided
-from meta_agent_rag.ingestion.reading import read_document
 from meta_agent_rag.ingestion.tables import Cell, continued, grid_rows, row_text, table_blocks
 from tests.files import opendocument, pdf, workbook
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TextIO, cast
 
-from ...errors import DataFileError
+from ..errors import DataFileError
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _CHUNK = 1 << 20
