@@ -18,8 +18,8 @@ import typer
 
 from meta_agent_rag.cli.shared.command import Json, print_json, reporting, say
 from meta_agent_rag.ingestion.document import REFUSAL_KINDS
-from meta_agent_rag.service.access.keys import open_keys
-from meta_agent_rag.service.storage.database import open_database
+from meta_agent_rag.service.access import open_keys
+from meta_agent_rag.service.database import open_database
 from meta_agent_rag.settings import Settings
 
 from .rigs.serving import free_port, within

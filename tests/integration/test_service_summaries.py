@@ -21,7 +21,7 @@ from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retriever
 from meta_agent_rag.retrieval.opening import open_retriever
 from meta_agent_rag.retrieval.passage import Passage
-from meta_agent_rag.service.audit.reading import latest
+from meta_agent_rag.service.audit import latest
 from meta_agent_rag.testing import ScriptedModel
 from meta_agent_rag.testing.server import Behaviour, LoopbackServer, ServerReply
 from tests.loop import FakeRetriever, settings_in
@@ -89,7 +89,6 @@ async def summary_of(service: Running, **fields: Any) -> httpx.Response:
 
 
 async def rows_of(service: Running) -> list[dict[str, Any]]:
-    await service.drained()
     return await latest(service.service.audit.engine, 20)
 
 

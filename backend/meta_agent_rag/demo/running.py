@@ -11,7 +11,7 @@ from typing import TypeAlias
 from fastapi import FastAPI
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-from ..service.server.listening import bound
+from ..service.server import bound
 from .app import create_demo
 from .appearance import head, style_sheet, theme
 from .workbench import Workbench

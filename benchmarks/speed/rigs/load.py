@@ -72,8 +72,8 @@ def _process(folder: Path, assignments: Sequence[str]) -> "Iterator[tuple[subpro
 @asynccontextmanager
 async def service(folder: Path, model_url: str, *assignments: str) -> AsyncIterator[RunningService]:
     """`marag serve` over the sample corpus, with a model at `model_url` and its data in `folder`."""
-    from meta_agent_rag.service.access.keys import open_keys
-    from meta_agent_rag.service.storage.database import open_database
+    from meta_agent_rag.service.access import open_keys
+    from meta_agent_rag.service.database import open_database
 
     said = [
         "LLM_PROVIDER=deepseek",

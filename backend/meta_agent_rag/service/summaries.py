@@ -4,48 +4,43 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 
-from ...chat.summaries.overview import EVERY, Overview, SectionPoints, Work, prepared
-from ...chat.summaries.writing import summary_text
-from ...errors import InputError, ModelError, RequestError, TooManyCallsError
-from ...llm.ledger import total
-from ...retrieval.hybrid import HybridRetriever
-from ..answering.ask import corpus_of, recorded
-from ..answering.deadline import within
-from ..failures import timed_out
-from ..opening import Service
-from ..request_record import RequestRecord, Summarised, SummaryStopReason
-from ..schemas import FULL_CORPUS, CitationOut
-from .wire import EstimateOut, SummaryRequest, SummaryResponse, SummarySource
+from ..chat.summaries.overview import EVERY, Overview, SectionPoints, Work, prepared
+from ..chat.summaries.writing import summary_text
+from ..errors import InputError, ModelError, RequestError, TooManyCallsError
+from ..llm.ledger import total
+from ..retrieval.hybrid import HybridRetriever
+from .answers import in_time
+from .failures import timed_out
+from .request_context import RequestContext, Summarised, SummaryStopReason
+from .schemas import FULL_CORPUS, CitationOut, EstimateOut, SummaryRequest, SummaryResponse, SummarySource
 
 _LATE = "The summary was not ready by the deadline; name fewer documents."
 
 
-async def summarise(service: Service, asked: SummaryRequest, record: RequestRecord) -> SummaryResponse:
+async def summarise(asked: SummaryRequest, context: RequestContext) -> SummaryResponse:
     """Summarise within the deadline of the whole request, or raise. Sections that fail or are late are reported.
 
     Raises `RequestError`, or a `MetaRagError` that `failures.refusal` translates.
     """
-    record.question = f"Summarise {', '.join(asked.documents or ('all documents',))}"
-    record.source_mode, record.mode = FULL_CORPUS, "summary"
-    record.corpus = corpus_of(service, record, asked.corpus)
-    with recorded(service, record):
-        deadline = record.arrived + service.budgets.total
-        result = record.result = await within(_result(service, asked, record), deadline, message=_LATE)
-    return _as_response(record, result)
+    context.question = f"Summarise {', '.join(asked.documents or ('all documents',))}"
+    context.source_mode, context.mode = FULL_CORPUS, "summary"
+    context.corpus = context.client.corpus(asked.corpus, context.service.retrievers)
+    context.result = result = await in_time(_result(asked, context), context, _LATE)
+    return _as_response(context, result)
 
 
-async def _result(service: Service, asked: SummaryRequest, record: RequestRecord) -> Summarised:
+async def _result(asked: SummaryRequest, context: RequestContext) -> Summarised:
     """The summary, from the sections whose calls ended in time. Raises the error of the calls if all failed."""
-    work = await _prepared(service, asked, record.corpus or "")
+    work = await _prepared(asked, context)
     if asked.dry_run:
         return Summarised(work=work)
-    ends = record.arrived + service.budgets.total - service.budgets.finish
-    summary = await work.done(question_id=record.query_id, deadline=ends)
+    ends = context.deadline - context.service.budgets.finish
+    summary = await work.done(question_id=context.query_id, deadline=ends)
     sections = [section for one in summary.overviews for section in one.sections]
     failed = [section for section in sections if section.failure]
     late = any(section.late for section in failed)
     if failed:
-        record.message = f"{len(failed)} of {len(sections)} sections failed: {failed[0].failure}"[:1000]
+        context.message = f"{len(failed)} of {len(sections)} sections failed: {failed[0].failure}"[:1000]
     if failed and len(failed) == len(sections):
         raise timed_out(_LATE) if late else ModelError(failed[0].failure)
     shown = replace(summary, overviews=tuple(_for_a_client(one) for one in summary.overviews))
@@ -53,8 +48,9 @@ async def _result(service: Service, asked: SummaryRequest, record: RequestRecord
     return Summarised(work=work, summary=summary, text=summary_text(shown), stop_reason=reason)
 
 
-async def _prepared(service: Service, asked: SummaryRequest, corpus: str) -> Work:
+async def _prepared(asked: SummaryRequest, context: RequestContext) -> Work:
     """The documents in sections. Raises `RequestError` if one is unknown, or if there are too many sections."""
+    service, corpus = context.service, context.corpus or ""
     retriever, settings = service.retrievers[corpus], service.settings
     most = min(settings.service_summary_sections, settings.overview_calls)
     library = retriever.corpus.catalogue if isinstance(retriever, HybridRetriever) else None
@@ -83,13 +79,13 @@ def _for_a_client(overview: Overview) -> Overview:
     return replace(overview, sections=tuple(map(worded, overview.sections)))
 
 
-def _as_response(record: RequestRecord, result: Summarised) -> SummaryResponse:
-    estimate, cost = result.work.estimate, total(call.row for call in record.calls).cost_usd
+def _as_response(context: RequestContext, result: Summarised) -> SummaryResponse:
+    estimate, cost = result.work.estimate, total(call.row for call in context.calls).cost_usd
     citations = () if result.summary is None else result.summary.citations
     return SummaryResponse(
-        query_id=record.query_id,
-        answer_id=record.answer_id,
-        corpus=record.corpus or "",
+        query_id=context.query_id,
+        answer_id=context.answer_id,
+        corpus=context.corpus or "",
         dry_run=result.summary is None,
         estimate=EstimateOut(
             calls=estimate.calls,
@@ -100,7 +96,7 @@ def _as_response(record: RequestRecord, result: Summarised) -> SummaryResponse:
         complete=result.stop_reason == "complete",
         citations=[CitationOut.model_validate(asdict(citation)) for citation in citations],
         sources=list(_sources(result)),
-        calls=len(record.calls),
+        calls=len(context.calls),
         cost_usd=None if cost is None else float(cost),
     )
 

@@ -1,10 +1,22 @@
-"""Requests and responses of OpenAI's API, limited to the fields of a chat that one answer can serve."""
+"""OpenAI's API: its chat completions as questions of /v1/ask, limited to the fields that one answer can serve."""
 
-from typing import Annotated, Literal, TypeAlias
+import json
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool
 
-from ..schemas import NUMBER, AskResponse, Text
+from ..chat.history import History
+from ..errors import RequestError
+from ..llm.ledger import total
+from ..retrieval.corpus.catalogue import DocumentRecord
+from ..retrieval.corpus.naming import without_mentions
+from .answers import ask, documents_of, sentences
+from .request_context import RequestContext
+from .schemas import NUMBER, QUESTION_CHARACTERS, AskRequest, AskResponse, Text
+
+_STARTED = int(time.time())
 
 
 class _Sent(BaseModel):
@@ -50,6 +62,7 @@ def _from_a_user(messages: "list[ChatMessage]") -> "list[ChatMessage]":
     return messages
 
 
+_IGNORED: Any = Field(None, description="Without effect.")
 _Penalty: TypeAlias = Annotated[float, Field(strict=True, ge=-2, le=2)]
 
 
@@ -81,21 +94,21 @@ class ChatRequest(_Sent):
     modalities: Annotated[list[Literal["text"]], Field(min_length=1, max_length=1)] | None = None
     logprobs: Literal[False] | None = None
     tool_choice: Literal["none"] | None = None
-    temperature: Annotated[float, Field(strict=True, ge=0, le=2)] | None = Field(None, description="Without effect.")
-    top_p: Annotated[float, Field(strict=True, ge=0, le=1)] | None = Field(None, description="Without effect.")
-    max_tokens: Annotated[int, Field(ge=1), NUMBER] | None = Field(None, description="Without effect.")
-    max_completion_tokens: Annotated[int, Field(ge=1), NUMBER] | None = Field(None, description="Without effect.")
-    presence_penalty: _Penalty | None = Field(None, description="Without effect.")
-    frequency_penalty: _Penalty | None = Field(None, description="Without effect.")
-    seed: Annotated[int, NUMBER] | None = Field(None, description="Without effect.")
-    user: str | None = Field(None, description="Without effect.")
-    safety_identifier: str | None = Field(None, description="Without effect.")
-    metadata: dict[str, str] | None = Field(None, description="Without effect.")
+    temperature: Annotated[float, Field(strict=True, ge=0, le=2)] | None = _IGNORED
+    top_p: Annotated[float, Field(strict=True, ge=0, le=1)] | None = _IGNORED
+    max_tokens: Annotated[int, Field(ge=1), NUMBER] | None = _IGNORED
+    max_completion_tokens: Annotated[int, Field(ge=1), NUMBER] | None = _IGNORED
+    presence_penalty: _Penalty | None = _IGNORED
+    frequency_penalty: _Penalty | None = _IGNORED
+    seed: Annotated[int, NUMBER] | None = _IGNORED
+    user: str | None = _IGNORED
+    safety_identifier: str | None = _IGNORED
+    metadata: dict[str, str] | None = _IGNORED
     store: StrictBool | None = Field(None, description="Ignored; GET /v1/queries/{id} returns the record.")
-    reasoning_effort: str | None = Field(None, description="Without effect.")
-    service_tier: str | None = Field(None, description="Without effect.")
-    prompt_cache_key: str | None = Field(None, description="Without effect.")
-    verbosity: str | None = Field(None, description="Without effect.")
+    reasoning_effort: str | None = _IGNORED
+    service_tier: str | None = _IGNORED
+    prompt_cache_key: str | None = _IGNORED
+    verbosity: str | None = _IGNORED
 
 
 class CachedTokens(BaseModel):
@@ -238,3 +251,87 @@ class FaultEnvelope(BaseModel):
     )
 
     error: Fault
+
+
+def models(names: Sequence[str]) -> Models:
+    """Corpora as models."""
+    return Models(data=[Model(id=name, created=_STARTED) for name in names])
+
+
+async def complete(chat: ChatRequest, context: RequestContext) -> ChatCompletion:
+    """Answer the last message. Raises the errors of `ask`, and `RequestError` for an invalid question."""
+    if chat.stream_options is not None and not chat.stream:
+        raise _refused(
+            "stream_options", "The field 'stream_options' requires 'stream'; set it, or leave stream_options out."
+        )
+    question = chat.messages[-1].text().strip()
+    if not 0 < len(question) <= QUESTION_CHARACTERS:
+        words = f"The last message has {len(question)} characters; use 1 to {QUESTION_CHARACTERS}."
+        raise _refused("messages", words)
+    asked = AskRequest(question=question, corpus=chat.model)
+    response = await ask(asked, context, history=await _history(chat, context))
+    return _completion(chat.model, response, context)
+
+
+async def _history(chat: ChatRequest, context: RequestContext) -> History:
+    earlier, served = chat.messages[:-1], context.service.retrievers
+    corpus = context.client.corpus(chat.model, served)
+    mentioned = any("@" in message.text() for message in earlier)
+    return history_of(earlier, await documents_of(context.service, corpus) if mentioned else ())
+
+
+def history_of(messages: list[ChatMessage], documents: Sequence[DocumentRecord] = ()) -> History:
+    """The earlier questions with their answers, without names of documents; unanswered ones are left out."""
+    history, question = History(), ""
+    for message in messages:
+        text = message.text().strip()
+        if message.role == "user":
+            question = without_mentions(text, documents)
+        elif message.role == "assistant" and question and text:
+            history = history.with_exchange(question=question, answer=text, standalone=question)
+            question = ""
+    return history
+
+
+def _completion(model: str, response: AskResponse, context: RequestContext) -> ChatCompletion:
+    spent = total(call.row for call in context.calls)
+    return ChatCompletion(
+        id=f"chatcmpl-{response.query_id}",
+        created=int(context.at.timestamp()),
+        model=model,
+        choices=[Choice(message=AnswerMessage(content=response.answer))],
+        usage=Usage(
+            prompt_tokens=spent.prompt_tokens,
+            completion_tokens=spent.completion_tokens,
+            total_tokens=spent.prompt_tokens + spent.completion_tokens,
+            prompt_tokens_details=CachedTokens(cached_tokens=spent.cache_hit_tokens),
+        ),
+        grounding=Grounding.of(response),
+    )
+
+
+async def chunks(done: ChatCompletion, *, with_usage: bool) -> AsyncIterator[str]:
+    """A completion as a stream, started after the text is verified, so that failures have their own status."""
+    for chunk in _chunks(done, with_usage):
+        yield f"data: {json.dumps(chunk)}\n\n"
+    yield "data: [DONE]\n\n"
+
+
+def _chunks(done: ChatCompletion, with_usage: bool) -> Iterator[dict[str, Any]]:
+    base = {"id": done.id, "object": "chat.completion.chunk", "created": done.created, "model": done.model}
+    usage = {"usage": None} if with_usage else {}
+    deltas = [{"content": sentence} for sentence in sentences(done.choices[0].message.content)]
+    for delta in [{"role": "assistant", "content": ""}, *deltas]:
+        yield {**base, "choices": [_choice(delta, None)], **usage}
+    grounding = done.grounding.model_dump(mode="json") if done.grounding is not None else None
+    yield {**base, "choices": [_choice({}, "stop")], **usage, "grounding": grounding}
+    if with_usage:
+        yield {**base, "choices": [], "usage": done.usage.model_dump(mode="json")}
+
+
+def _choice(delta: dict[str, Any], finish_reason: str | None) -> dict[str, Any]:
+    return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+
+
+def _refused(param: str, words: str) -> RequestError:
+    return RequestError(422, "invalid_request", words, param=param)

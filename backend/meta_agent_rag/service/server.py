@@ -1,0 +1,338 @@
+"""The server processes: uvicorn with limits on connections, its workers, and logs as JSON lines."""
+
+import asyncio
+import errno
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from uvicorn import Config, Server
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.supervisors import Multiprocess
+
+from ..errors import InputError, SettingsError
+from ..exporting import exporting
+from ..settings import Settings
+from .request_context import RequestContext
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from .opening import Service
+
+DRAIN_SECONDS = 7
+"""The part of the ten seconds for shutdown that requests may take; the rest is for the audit log and the stores."""
+HEAD_SECONDS = 10.0
+"""The time for the headers of a request, from the connection or their first byte, and for data after a response."""
+_BACKLOG = 32
+"""Connections accepted at once, before any of them can be counted."""
+_LOG_SECONDS = 60.0
+_QUESTION_CHARACTERS = 1000
+_LOG = logging.getLogger(__name__)
+Opened: TypeAlias = "Callable[[], AbstractAsyncContextManager[Service]]"
+
+
+def serve(settings: Settings, corpora: Sequence[str], *, host: str, port: int, workers: int = 1) -> None:
+    """Serve corpora until SIGTERM or SIGINT. Raises a `MetaRagError` that says what prevents it from serving."""
+    if workers > 1 and (settings.qdrant_url is None or settings.elasticsearch_url is None):
+        raise SettingsError(
+            "With embedded indexes, a worker sees only its own uploads; set QDRANT_URL and ELASTICSEARCH_URL, "
+            "or serve with --workers 1."
+        )
+    if workers > 1 and settings.redis_url is None:
+        raise SettingsError(
+            "Several workers need Redis to share rate limits; set REDIS_URL, or serve with --workers 1."
+        )
+    serve_opened(partial(_opened, settings, tuple(corpora)), host=host, port=port, workers=workers)
+
+
+@asynccontextmanager
+async def _opened(settings: Settings, corpora: Sequence[str]) -> "AsyncIterator[Service]":
+    from .opening import open_service
+
+    with exporting(settings):  # in the serving process
+        async with open_service(settings, corpora) as service:
+            yield service
+
+
+def serve_opened(opening: Opened, *, host: str, port: int, workers: int = 1) -> None:
+    """Serve what `opening` yields, and close it at the end; requests in progress are finished first.
+
+    For several workers, `opening` must be picklable.
+    """
+    with logging_to_stderr(), bound(host, port) as listener:
+        address = f"[{host}]" if ":" in host else host
+        listening = f"Listening on http://{address}:{listener.getsockname()[1]}"
+        if workers == 1:
+            asyncio.run(_served(opening, listener, listening))
+        else:
+            asyncio.run(_tried(opening))
+            _LOG.info(listening)
+            config = server_config(partial(_worker, opening))
+            config.factory, config.workers = True, workers
+            Multiprocess(config, sockets=[listener]).run()
+        _LOG.info("Stopped.")
+
+
+async def _served(opening: Opened, listener: socket.socket, listening: str) -> None:
+    from .app import create_app
+
+    async with opening() as service:
+        await _hint_at_keys(service)
+
+        @asynccontextmanager
+        async def opened() -> "AsyncIterator[Service]":
+            yield service
+
+        _LOG.info(listening)
+        await run_server(server_config(create_app(opened)), listener)
+
+
+async def _tried(opening: Opened) -> None:
+    """Open the service once, so that what prevents it is reported once, and resources are built once."""
+    async with opening() as service:
+        await _hint_at_keys(service)
+
+
+def _worker(opening: Opened) -> "FastAPI":
+    """The application of a worker process, which ends with its parent."""
+    import multiprocessing
+
+    from .app import create_app
+
+    parent = multiprocessing.parent_process()
+
+    def follow() -> None:
+        if parent is not None:
+            parent.join()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=follow, daemon=True).start()
+    log_to_stderr()
+    _LOG.info("Worker %d started.", os.getpid())
+    return create_app(opening)
+
+
+async def run_server(config: Config, listener: socket.socket) -> None:
+    """Serve at a bound socket until SIGTERM or SIGINT."""
+    server = Server(config)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # uvicorn stops on a signal and then raises it again: the service must be closed before that
+        signal.signal(number, lambda *_: None)
+    asyncio.get_running_loop().set_exception_handler(LimitedProtocol.limit.without_tracebacks)
+    await server.serve(sockets=[listener])
+
+
+def server_config(app: Any) -> Config:
+    """The uvicorn configuration of an application."""
+    return Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="on",
+        http=LimitedProtocol,
+        backlog=_BACKLOG,
+        server_header=False,
+        timeout_graceful_shutdown=DRAIN_SECONDS,
+    )
+
+
+async def _hint_at_keys(service: "Service") -> None:
+    now = datetime.now(UTC)
+    if not any(record.state(now) == "valid" for record in await service.keys.all()):
+        _LOG.warning("No valid key exists yet; create one with `marag keys create NAME`.")
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket bound to an address. Raises `InputError` if it is not available."""
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+    except (OSError, OverflowError) as error:
+        listener.close()
+        if getattr(error, "errno", None) == errno.EADDRINUSE:
+            raise InputError(f"Port {port} on {host!r} is in use; choose another, or 0 for any free one.") from None
+        raise InputError(f"Cannot listen on {host!r}, port {port!r} ({error}); choose another host or port.") from None
+    return listener
+
+
+@dataclass(kw_only=True)
+class ConnectionLimit:
+    """The open connections by address: a quarter of the descriptors for all, half of that for one address."""
+
+    _open: Counter[str] = field(default_factory=Counter, repr=False)
+    _logged: float = float("-inf")
+
+    def take(self, address: str) -> bool:
+        """Count a connection, unless there are too many."""
+        most = _descriptors() // 4
+        if self._open.total() >= most or self._open[address] >= most // 2:
+            self._log_once("Connections from %s are closed: too many are open (limit %d).", address, most // 2)
+            return False
+        self._open[address] += 1
+        return True
+
+    def release(self, address: str) -> None:
+        """A counted connection has ended."""
+        self._open[address] -= 1
+        if not self._open[address]:
+            del self._open[address]
+
+    def without_tracebacks(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """A handler for errors of the loop: asyncio reports every connection for which no descriptor is left."""
+        if isinstance(context.get("exception"), OSError) and "socket.accept" in str(context.get("message")):
+            self._log_once("A connection cannot be accepted (%s).", context["exception"])
+        else:
+            loop.default_exception_handler(context)
+
+    def _log_once(self, words: str, *values: object) -> None:
+        if time.monotonic() - self._logged > _LOG_SECONDS:
+            self._logged = time.monotonic()
+            _LOG.warning(words, *values)
+
+
+def _descriptors() -> int:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 4096
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+class LimitedProtocol(H11Protocol):
+    """uvicorn's protocol with limits before a request: on connections, and on the time for its headers.
+
+    The body is limited by the deadline of its request; uvicorn itself limits nothing before that.
+    """
+
+    head_seconds = HEAD_SECONDS
+    limit = ConnectionLimit()
+    _address: str | None = None
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
+        """A client has connected and not sent anything yet."""
+        super().connection_made(transport)
+        address = self.client[0] if self.client else ""
+        if self.limit.take(address):
+            self._address = address
+            self._watch()
+        else:
+            transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Data arrived: part of the headers, of a body, or unsolicited."""
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client has disconnected."""
+        self._unwatch()
+        if self._address is not None:
+            self.limit.release(self._address)
+            self._address = None
+        super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        served = self.cycle is not None and not self.cycle.response_complete
+        if served or self.transport.is_closing():
+            self._unwatch()
+        elif self._late is None:
+            self._late = self.loop.call_later(self.head_seconds, self.transport.close)
+
+    def _unwatch(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+
+class JsonLines(logging.Formatter):
+    """A record as one line of JSON, with the fields passed as `extra={"fields": ...}`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line. Line breaks in a text are escaped, so that a line cannot be forged."""
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line: dict[str, Any] = {
+            "at": at.replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+        }
+        line |= getattr(record, "fields", {})
+        if record.exc_info and record.exc_info[0] is not None:
+            line |= {"error_type": record.exc_info[0].__name__, "error_at": _place(record.exc_info[2])}
+        return json.dumps(line, default=str)
+
+
+def _place(trace: Any) -> str | None:
+    """The file, line and function of an error: a traceback without the values that it may contain."""
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return None
+    code = trace.tb_frame.f_code
+    return f"{code.co_filename}:{trace.tb_lineno} in {code.co_name}"
+
+
+def log_request(context: RequestContext, method: str, path: str) -> None:
+    """Log the line of a served request: no secrets, and its question only with SERVICE_LOG_QUESTIONS."""
+    fields: dict[str, Any] = {
+        "request_id": context.request_id,
+        "method": method,
+        "path": path,
+        "status": context.status,
+        "ms": round(1000 * (time.monotonic() - context.arrived), 1),
+        "client": None if context.known_client is None else context.known_client.id,
+        "error": context.error,
+    }
+    if context.source_mode:
+        fields |= {
+            "query_id": context.query_id,
+            "corpus": context.corpus,
+            "degraded": sorted(context.degraded),
+            "calls": len(context.calls),
+            "seconds": context.seconds,
+        }
+    if context.service.settings.service_log_questions and context.question:
+        fields["question"] = context.question[:_QUESTION_CHARACTERS]
+    _LOG.info("request", extra={"fields": fields})
+
+
+@contextmanager
+def logging_to_stderr() -> Iterator[None]:
+    """Send the log to stderr while this is open."""
+    undo = log_to_stderr()
+    try:
+        yield
+    finally:
+        undo()
+
+
+def log_to_stderr() -> Callable[[], None]:
+    """Send the log of this package, and the server's warnings, to stderr as JSON lines; the result undoes it."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    levels = {"meta_agent_rag": logging.INFO, "uvicorn": logging.WARNING}
+    before = {name: logging.getLogger(name).level for name in levels}
+    for name, level in levels.items():
+        logging.getLogger(name).addHandler(handler)
+        logging.getLogger(name).setLevel(level)
+
+    def undo() -> None:
+        for name, level in before.items():
+            logging.getLogger(name).removeHandler(handler)
+            logging.getLogger(name).setLevel(level)
+
+    return undo
