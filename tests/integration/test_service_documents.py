@@ -91,6 +91,7 @@ async def test_an_uploaded_document_is_found_by_the_running_service(tmp_path: Pa
         changed = [("files", ("tunnel.md", TUNNEL.replace(b"1871", b"1872")))]
         (again,) = (await post("/v1/documents", files=changed, headers=key)).json()["documents"]
         assert (await final_status(service, key, again["id"]))["state"] == "indexed"
+        assert (await final_status(service, key, copy["id"]))["passages"] == 1
         assert (await service.client.get("/v1/corpora")).json()["corpora"][0]["documents"] == 4, (
             "the document is replaced, but its copy is independent"
         )

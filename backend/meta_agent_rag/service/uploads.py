@@ -314,19 +314,17 @@ class Uploads:
             await self._ended(replace(upload, state="failed", message=words))
 
     async def _ended(self, upload: Upload) -> None:
-        """Note the result of reading an upload, and that it replaces earlier ones to its place."""
+        """Note the result of reading an upload, after what it means for others: it replaces those at its place."""
         if upload.state == "indexed":
             await asyncio.to_thread(self._settle, upload)
+            words = "A later upload of the same name by this key replaced it."
+            for earlier in await self.select(UPLOADS.c.state == "indexed", *_at(upload), UPLOADS.c.id != upload.id):
+                await self._change(UPLOADS.c.id == earlier.id, state="replaced", message=words, passages=0)
+                await self._read_again(await self._copies(upload.corpus, self.source(upload), [earlier.digest]))
         values = {"state": upload.state, "message": upload.message, "passages": upload.passages}
         await self._change(UPLOADS.c.id == upload.id, **values)
-        self.metrics.documents.labels(upload.state).inc()
         await asyncio.to_thread(shutil.rmtree, self._arrived(upload).parent, ignore_errors=True)
-        if upload.state != "indexed":
-            return
-        words = "A later upload of the same name by this key replaced it."
-        for earlier in await self.select(UPLOADS.c.state == "indexed", *_at(upload), UPLOADS.c.id != upload.id):
-            await self._change(UPLOADS.c.id == earlier.id, state="replaced", message=words, passages=0)
-            await self._read_again(await self._copies(upload.corpus, self.source(upload), [earlier.digest]))
+        self.metrics.documents.labels(upload.state).inc()
 
     async def _deleted(self, upload: Upload) -> Upload:
         await self._change(UPLOADS.c.id == upload.id, state="deleted", message=None, passages=0)
