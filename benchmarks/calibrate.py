@@ -12,7 +12,7 @@ import typer
 import yaml
 from pydantic import BaseModel, FiniteFloat, StrictStr, ValidationError
 
-from meta_agent_rag.agent.monitoring.calibration import (
+from meta_agent_rag.agent.calibration import (
     Calibration,
     is_satisfied,
     probability,
@@ -61,8 +61,8 @@ def main(  # options of a command
     models = found[0].models
     if evaluate is not None:
         calibration, measured = _evaluated(evaluate, drafts, with_.monitor_encoder)
-        cosine = cosine_quality(drafts, with_.monitor_similarity_threshold)
-        _show(drafts, [measured, cosine], models, as_json=as_json, fitted_with=calibration.fitted_on.models)
+        monitors = [measured, *cosine_quality(drafts, with_.monitor_similarity_threshold)]
+        _show(drafts, monitors, models, as_json=as_json, fitted_with=calibration.fitted_on.models)
         return
     assert out is not None
     fitted = fit(
@@ -75,7 +75,7 @@ def main(  # options of a command
     )
     _write(out, fitted.calibration)
     cosine = cosine_quality(drafts, with_.monitor_similarity_threshold)
-    _show(drafts, [fitted.quality, cosine], models, as_json=as_json, fitted=fitted, out=out)
+    _show(drafts, [fitted.quality, *cosine], models, as_json=as_json, fitted=fitted, out=out)
 
 
 class _Monitor(BaseModel, frozen=True):

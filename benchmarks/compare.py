@@ -12,9 +12,8 @@ from meta_agent_rag.errors import InputError
 from meta_agent_rag.settings import Settings
 
 from .comparing.comparison import compare
-from .comparing.plot import save_plot
 from .comparing.sides import Side, file_side, pooled, run_side
-from .comparing.words import as_json, markdown, show
+from .comparing.words import as_json, markdown, save_plot, show
 from .option_groups import grouped
 from .rows.past_run import PastRun, past_run
 
@@ -66,6 +65,10 @@ class OutputOptions:
     """How the comparison is computed and shown."""
 
     seed: Annotated[int, typer.Option(min=0, help="Seed of confidence intervals and permutations.")] = 42
+    count_failures: Annotated[
+        bool,
+        typer.Option("--count-failures", help="Include questions that a side failed to answer, scored 0."),
+    ] = False
     examples: Annotated[int, typer.Option(min=0, help="Number of questions won and lost to show.")] = 5
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the comparison as Markdown, with every question.")
@@ -90,7 +93,7 @@ def main(
 ) -> None:
     """Compare B with A on the questions that both answered, and test the difference for significance.
 
-    A file of predictions is a JSON list or JSON Lines of {"id", "prediction"}, or the official {"answer": {id: text}}.
+    Questions that a side failed to answer are left out. A file of predictions is of any schema that `import` reads.
     """
     results = sides.output_dir
     a, b = _sides(first, second, (sides.method_a, sides.method_b), data, results)
@@ -99,7 +102,7 @@ def main(
             raise InputError("--pool compares two methods within runs; leave B out.")
         both = [(a, b), *(_of_one_run(run, (a.name, b.name), results) for run in sides.pool)]
         a, b = pooled([one for one, _ in both]), pooled([other for _, other in both])
-    found = compare(a, b, seed=output.seed)
+    found = compare(a, b, seed=output.seed, count_failures=output.count_failures)
     if output.out is not None:
         output.out.write_text(markdown(found), encoding="utf-8")
     if output.plot is not None:

@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from meta_agent_rag.cli.shared.command import Debug, Json, print_json, reporting, say
+from meta_agent_rag.cli.shared.command import Debug, Json, complain, print_json, reporting, say
 from meta_agent_rag.datasets import HubAccess, discover, load_questions
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.settings import Settings
+from meta_agent_rag.wording import counted
 
 from .importing.files import imported
 from .importing.table import Table, write_table
@@ -69,8 +70,8 @@ def main(
 ) -> None:
     """Score predictions of other systems with our scorer, intervals and paired tests, beside one of our runs.
 
-    Supported are FlashRAG's, MOTHRAG's and HippoRAG's files, HotpotQA's official predictions, and
-    {"id", "prediction"}. The table covers the questions that all rows have.
+    Supported are FlashRAG's, MOTHRAG's and HippoRAG's files, HotpotQA's official predictions, {id: answer}, and rows
+    of {"id" or "question", "prediction"}. The table covers the questions that all rows have.
     """
     names = systems.name or [file.name.partition(".")[0] for file in files]
     if len(names) != len(files):
@@ -102,6 +103,12 @@ def main(
         )
         say(f"  {row}: {scores}")
     say(f"Over {summary['n']} questions. Run folder: {folder.path}")
+    largest = max(predictions, key=lambda system: len(system.predictions))
+    if (left_out := len(largest.predictions) - summary["n"]) > 0:
+        complain(
+            f"Only {counted(summary['n'], 'question')} in all rows: {counted(left_out, 'answer')} of {largest.name} "
+            "left out; import a file alone for its figures over all of its questions."
+        )
 
 
 if __name__ == "__main__":

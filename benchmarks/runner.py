@@ -1,32 +1,21 @@
 """Run methods on a data set and write a run folder: `python -m benchmarks.runner --help`."""
 
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from meta_agent_rag.cli.shared.command import complain, reporting
+from meta_agent_rag.cli.shared.command import Debug, reporting
 from meta_agent_rag.errors import InputError, UnknownNameError
-from meta_agent_rag.llm.endpoints.stages import runs_here
-from meta_agent_rag.settings import Settings
 
-from .methods import named
-from .option_groups import grouped
-from .recording import Player, Recorder
-from .run.benchmarking import RunPlan, benchmark, planned, replayed, resumed, say_results, with_corpus
-from .run.config import MODES, Conduct, Mode, RunConfig
-from .run.display import display
-from .run.estimate import estimated
-from .run.folder import RunFolder
-from .run.options import ConductOptions, OutputOptions, QuestionOptions, RecordOptions, RowOptions
-from .run.protocols import protocol_named
-from .run.provenance import experiment
-from .run.serving import one_model
-from .spreading.node import ShardContext, on_node
-from .spreading.spread import ShardEngine, engine_named, spread
+from .run import DEFAULT_FAILURE_SHARE, DEFAULT_N
+from .run.display import DisplayName
+
+if TYPE_CHECKING:
+    from .run.config import Mode, RunConfig
+    from .run.plan import RunPlan
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
 _EXAMPLES = (
@@ -35,18 +24,167 @@ _EXAMPLES = (
     "--method metarag --sweep MAX_METACOGNITIVE_ROUNDS=0,1,2",
     "--replay run.jsonl.gz",
 )
+_WHAT, _ROWS, _RUN, _RECORD, _LOOK = (
+    "Questions",
+    "Rows of the table",
+    "The run",
+    "Record and replay",
+    "Settings and output",
+)
+
+
+def _option(panel: str, *names: str, metavar: str | None = None, help: str, **more: Any) -> Any:
+    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel, **more)
 
 
 @app.command(epilog="  |  ".join(f"marag bench runner {words}" for words in _EXAMPLES))
 @reporting
-@grouped
 def main(
     context: typer.Context,
-    questions: QuestionOptions,
-    rows: RowOptions,
-    run: ConductOptions,
-    records: RecordOptions,
-    output: OutputOptions,
+    dataset: Annotated[
+        str,
+        _option(_WHAT, help="sample, or another that docs/benchmarks-reference.md lists; an unknown name lists them."),
+    ] = "sample",
+    mode: Annotated[
+        str,
+        _option(
+            _WHAT,
+            help="gold: the context supplied with each question; supporting: only its supporting paragraphs; "
+            "open_domain: retrieval over the pooled paragraphs of the data file.",
+        ),
+    ] = "gold",
+    n: Annotated[int | None, _option(_WHAT, "--n", help=f"Questions to draw (default {DEFAULT_N}).")] = None,
+    limit: Annotated[
+        str | None, _option(_WHAT, metavar="A-B", help="Take rows by position instead of drawing.")
+    ] = None,
+    sample_id: Annotated[
+        list[str] | None, _option(_WHAT, metavar="ID", help="Take this question instead of drawing; repeatable.")
+    ] = None,
+    shard: Annotated[
+        str | None,
+        _option(
+            _WHAT,
+            metavar="I/N",
+            help="Take the I-th of N parts of these questions; benchmarks.merge combines the runs.",
+        ),
+    ] = None,
+    seed: Annotated[int, _option(_WHAT, help="Seed of the draw and of the confidence intervals.", min=0)] = 42,
+    protocol: Annotated[
+        str | None,
+        _option(_WHAT, metavar="NAME", help="Take data set, mode, questions and seed from run/protocols.yaml."),
+    ] = None,
+    data_file: Annotated[
+        Path | None, _option(_WHAT, metavar="FILE", help="Read this official JSON or JSONL file instead of the hub.")
+    ] = None,
+    revision: Annotated[
+        str | None, _option(_WHAT, metavar="REV", help="Commit, tag or branch of the data set on the hub.")
+    ] = None,
+    aliases: Annotated[Path | None, _option(_WHAT, metavar="FILE", help="2WikiMultiHopQA's id_aliases.json.")] = None,
+    corpus: Annotated[str | None, _option(_WHAT, metavar="NAME", help="An ingested corpus for open_domain.")] = None,
+    method: Annotated[str, _option(_ROWS, help="Methods, separated by commas, or `all`: see docs/benchmarks.md.")] = (
+        "metarag"
+    ),
+    sweep: Annotated[
+        list[str] | None,
+        _option(_ROWS, metavar="SETTING=V1,V2", help="One row per value; several sweeps give all combinations."),
+    ] = None,
+    without_deficit: Annotated[
+        list[str] | None,
+        _option(
+            _ROWS, metavar="NAME", help="Add a row without this deficit (several at once: A,B) beside the full method."
+        ),
+    ] = None,
+    oracle: Annotated[
+        str | None,
+        _option(
+            _ROWS,
+            metavar="STAGES",
+            help="monitor, diagnosis, retrieval, plan, facts, separated by commas: add a row with each stage replaced "
+            "by the data set's gold information.",
+        ),
+    ] = None,
+    equal: Annotated[
+        str | None,
+        _option(
+            _ROWS,
+            metavar="KINDS",
+            help="dollars, tokens, separated by commas: add a row of self_consistency that samples chains until it has "
+            "spent what the loop spent on the same question.",
+        ),
+    ] = None,
+    repeat: Annotated[int, _option(_ROWS, metavar="K", help="Run everything K times to measure the spread.")] = 1,
+    judge: Annotated[bool, _option(_ROWS, "--judge", help="Have a model judge the answers as well.")] = False,
+    scorer: Annotated[
+        str,
+        _option(_ROWS, help="official, or multilingual: with characters as words where a script puts no blanks."),
+    ] = "official",
+    resume: Annotated[
+        str | None, _option(_RUN, metavar="RUN", help="Continue a run with its own data, methods, settings and limit.")
+    ] = None,
+    retry_failed: Annotated[
+        bool, _option(_RUN, "--retry-failed", help="With --resume: retry failures, also of single calls.")
+    ] = False,
+    rescore: Annotated[
+        str | None,
+        _option(_RUN, metavar="RUN", help="Score a run again, by --scorer or --judge, without answering again."),
+    ] = None,
+    fail_on_error: Annotated[
+        float,
+        _option(
+            _RUN,
+            metavar="SHARE",
+            help="Stop once more than this share of a row's answers failed; 0 stops at the first, 1 never.",
+            min=0.0,
+            max=1.0,
+        ),
+    ] = DEFAULT_FAILURE_SHARE,
+    cost_limit: Annotated[
+        float | None, _option(_RUN, metavar="USD", help="Stop before the run costs more than this; --resume continues.")
+    ] = None,
+    dry_run: Annotated[
+        bool, _option(_RUN, "--dry-run", help="Estimate the run from an earlier one, without any call.")
+    ] = False,
+    probe: Annotated[
+        int | None, _option(_RUN, metavar="K", help="With --dry-run: base the estimate on K questions run first.")
+    ] = None,
+    concurrency: Annotated[
+        int | None, _option(_RUN, help="Questions in parallel (default 8, or 2 with the embedded model).")
+    ] = None,
+    engine: Annotated[
+        str | None, _option(_RUN, metavar="NAME", help="Distribute the run over the machines of a cluster: ray.")
+    ] = None,
+    shards: Annotated[
+        int | None,
+        _option(
+            _RUN, metavar="N", help="With --engine: divide the run into N parts (default: one per processor).", min=1
+        ),
+    ] = None,
+    cache: Annotated[
+        bool, _option(_RUN, "--cache/--no-cache", help="Answer repeated calls from the response cache.")
+    ] = True,
+    record: Annotated[
+        Path | None,
+        _option(_RECORD, metavar="FILE", help="Record answers, calls, searches and vectors in FILE (.jsonl[.gz])."),
+    ] = None,
+    replay: Annotated[
+        Path | None,
+        _option(_RECORD, metavar="FILE", help="Rescore a recorded run, without a key, a model or any calls."),
+    ] = None,
+    strict: Annotated[
+        bool,
+        _option(_RECORD, "--strict", help="With --replay: rebuild every prompt; each must match the recorded one."),
+    ] = False,
+    convergence_threshold: Annotated[
+        float | None, _option(_LOOK, help="Jaccard similarity at which the loop counts as converged.")
+    ] = None,
+    output_dir: Annotated[Path, _option(_LOOK, metavar="DIR", help="Where run folders are written.")] = Path("RESULTS"),
+    display_: Annotated[DisplayName, _option(_LOOK, "--display", help="How progress is shown.")] = "rich",
+    plots: Annotated[bool, _option(_LOOK, "--plots/--no-plots", help="Draw the report's plots.")] = True,
+    set_: Annotated[
+        list[str] | None,
+        _option(_LOOK, "--set", metavar="NAME=VALUE", help="Any setting; `marag config show` lists them."),
+    ] = None,
+    debug: Debug = False,
 ) -> None:
     """Answer questions of a data set with one or more methods, score the answers, and write a report.
 
@@ -56,118 +194,105 @@ def main(
     answer in samples.jsonl. An interrupted run can be continued with `--resume`.
     """
     given = {name for name in context.params if (by := context.get_parameter_source(name)) and by.name != "DEFAULT"}
-    shard = context.obj if isinstance(context.obj, ShardContext) else None
-    config = _config(questions, rows, run, output, shard)
-    if questions.protocol is not None:
-        config = _by_protocol(config, questions.protocol, given)
     _check_together(given)
-    engine = None if run.engine is None else engine_named(run.engine)
-    conduct = Conduct(
-        retry_failed=run.retry_failed,
-        fail_on_error=run.fail_on_error,
-        recorder=None if records.record is None else Recorder(path=_record_path(records.record)),
-        player=None if records.replay is None else Player.read(records.replay, strict=records.strict),
-        strict=records.strict,
-        plots=output.plots,
-    )
-    folder, plan = _plan(config, conduct, run.resume, output.output_dir, given)
-    if questions.protocol is not None:
-        _require_whole_sample(plan, questions.protocol)
-    if run.dry_run:
-        estimated(plan, output.output_dir, probe=run.probe, display_name=output.display_)
-        return
-    if engine is not None:
-        _spread(context, engine, plan, run.shards, output)
-        return
-    with nullcontext() if shard is None else shard.watched():
-        benchmark(plan, conduct, folder, output.output_dir, output.display_)
+    # imported here, so that --help is quick
+    from meta_agent_rag.settings import Settings
 
+    from .methods import named
+    from .recording import Recorder, Recording
+    from .run.benchmarking import benchmark, require_answers, say_results
+    from .run.cluster import engine_named, spread
+    from .run.config import RunConfig, RunOptions
+    from .run.estimate import estimated
+    from .run.folder import RunFolder
+    from .run.plan import planned, replayed, resumed
+    from .run.rescoring import rescore as rescored
+    from .run.serving import one_model
 
-def _spread(
-    context: typer.Context, engine: ShardEngine, plan: RunPlan, shards: int | None, output: OutputOptions
-) -> None:
-    if plan.config.mode == "open_domain" and plan.config.corpus is None:
-        with_corpus(plan)  # once, not once a shard
-    visible = output.display_ in ("rich", "plain")
-    if visible:
-        complain(f"Model: {plan.config.model_words}.")
-    merged, summary = spread(
-        context,
-        engine,
-        shards=shards,
-        questions=len(plan.questions),
-        settings=plan.config.settings,
-        output_dir=output.output_dir,
-        plots=output.plots,
-        figures=display("none", free=runs_here(plan.config.settings)) if visible else None,
-    )
-    say_results(plan, merged, summary, output.display_)
-
-
-def _config(
-    questions: QuestionOptions,
-    rows: RowOptions,
-    run: ConductOptions,
-    output: OutputOptions,
-    shard: ShardContext | None,
-) -> RunConfig:
-    threshold = output.convergence_threshold
     assignments = [
-        *(output.set_ or ()),
-        *([] if threshold is None else [f"CONVERGENCE_THRESHOLD={threshold}"]),
-        *([] if run.cost_limit is None else [f"COST_LIMIT_USD={run.cost_limit}"]),
-        *([] if run.cache else ["RESPONSE_CACHE=false"]),
+        *(set_ or ()),
+        *([] if convergence_threshold is None else [f"CONVERGENCE_THRESHOLD={convergence_threshold}"]),
+        *([] if cost_limit is None else [f"COST_LIMIT_USD={cost_limit}"]),
+        *([] if cache else ["RESPONSE_CACHE=false"]),
     ]
     settings = Settings.load(assignments)
-    if shard is not None:
-        settings = on_node(shard.settings, settings)
-    return RunConfig(
-        dataset=questions.dataset,
-        mode=_mode(questions.mode),
-        methods=tuple(chosen.name for chosen in named(rows.method, settings.methods_dir)),
-        n=questions.n,
-        limit=questions.limit,
-        sample_ids=tuple(questions.sample_id or ()),
-        shard=questions.shard,
-        seed=questions.seed,
-        data_file=questions.data_file,
-        revision=questions.revision,
-        aliases_file=questions.aliases,
-        corpus=questions.corpus,
-        concurrency=run.concurrency,
+    config = RunConfig(
+        dataset=dataset,
+        mode=_mode(mode),
+        methods=tuple(chosen.name for chosen in named(method, settings.methods_dir)),
+        n=n,
+        limit=limit,
+        sample_ids=tuple(sample_id or ()),
+        shard=shard,
+        seed=seed,
+        data_file=data_file,
+        revision=revision,
+        aliases_file=aliases,
+        corpus=corpus,
+        concurrency=concurrency,
         settings=settings,
-        sweeps=tuple(rows.sweep or ()),
-        ablations=tuple(rows.without_deficit or ()),
-        oracles=() if rows.oracle is None else tuple(name.strip() for name in rows.oracle.split(",")),
-        equals=() if rows.equal is None else tuple(name.strip() for name in rows.equal.split(",")),
-        repeats=rows.repeat,
-        judge=rows.judge,
+        sweeps=tuple(sweep or ()),
+        ablations=tuple(without_deficit or ()),
+        oracles=_listed(oracle),
+        equals=_listed(equal),
+        repeats=repeat,
+        judge=judge,
+        scorer=scorer,
     )
-
-
-def _plan(
-    config: RunConfig, conduct: Conduct, resume: str | None, output_dir: Path, given: set[str]
-) -> tuple[RunFolder | None, RunPlan]:
-    if conduct.player is not None:
-        _require_as_begun(config, conduct.player.run["experiment"], given)
-        return None, replayed(config, conduct.player, strict=conduct.strict)
-    if resume is None:
-        return None, planned(replace(config, settings=one_model(config.settings)))
-    folder = RunFolder.resume(resume, output_dir)
-    _require_as_begun(config, folder.config()["experiment"], given)
-    return folder, planned(resumed(config, folder))
-
-
-def _require_whole_sample(plan: RunPlan, protocol: str) -> None:
-    """A protocol's name states a number of questions: fewer questions are a different experiment."""
-    if plan.config.n is not None and plan.sample["questions"] < plan.config.n:
-        raise InputError(
-            f"--protocol {protocol} draws {plan.config.n} questions, but the data set has {plan.sample['questions']}; "
-            "use --dataset, --mode and --n instead."
+    own_settings = frozenset(assignment.partition("=")[0].strip().lower() for assignment in assignments)
+    if rescore is not None:
+        rescored(
+            config,
+            RunFolder.named(rescore, output_dir),
+            own_settings,
+            scorer=scorer if "scorer" in given else None,
+            output_dir=output_dir,
+            plots=plots,
+            display_name=display_,
         )
+        return
+    if protocol is not None:
+        config = _by_protocol(config, protocol, given)
+    chosen_engine = None if engine is None else engine_named(engine)
+    options = RunOptions(
+        retry_failed=retry_failed,
+        fail_on_error=fail_on_error,
+        recorder=None if record is None else Recorder(path=_record_path(record)),
+        recording=None if replay is None else Recording.read(replay),
+        strict=strict,
+        plots=plots,
+    )
+    folder = None
+    if options.recording is not None:
+        _require_as_begun(config, options.recording.run["experiment"], given)
+        plan = replayed(config, options.recording, strict=strict)
+    elif resume is not None:
+        folder = RunFolder.named(resume, output_dir)
+        _require_as_begun(config, folder.config()["experiment"], given)
+        plan = planned(resumed(config, folder, own_settings))
+    else:
+        plan = planned(replace(config, settings=one_model(settings)))
+    if protocol is not None:
+        _require_whole_sample(plan, protocol)
+    if dry_run:
+        estimated(plan, output_dir, probe=probe, display_name=display_)
+    elif chosen_engine is not None:
+        visible = display_ in ("rich", "plain")
+        merged, summary = spread(plan, options, chosen_engine, shards=shards, output_dir=output_dir, say=visible)
+        say_results(plan.config, merged, summary, display_, pooled=plan.sample["pooled"])
+        require_answers(summary, [row for row in merged.rows().values() if row["error"] is not None])
+    else:
+        benchmark(plan, options, folder, output_dir, display_)
 
 
-def _mode(name: str) -> Mode:
+def _listed(names: str | None) -> tuple[str, ...]:
+    return () if names is None else tuple(name.strip() for name in names.split(","))
+
+
+def _mode(name: str) -> "Mode":
+
+    from .run.config import MODES
+
     for mode in MODES:
         if mode == name:
             return mode
@@ -176,6 +301,7 @@ def _mode(name: str) -> Mode:
 
 _OF_THE_EXPERIMENT = {
     **{name: name for name in ("dataset", "mode", "n", "limit", "shard", "seed", "revision", "corpus", "judge")},
+    "scorer": "scorer",
     "sample_id": "sample_ids",
     "method": "methods",
     "sweep": "sweeps",
@@ -185,37 +311,24 @@ _OF_THE_EXPERIMENT = {
     "repeat": "repeats",
 }
 """Flags, and their names in a run's `config.json`."""
+_OF_QUESTIONS = ("dataset", "mode", "n", "limit", "sample_id", "shard", "seed", "protocol", "data_file", "corpus")
 _EXCLUDE: dict[str, tuple[str, ...]] = {
     "replay": (
-        "resume",
-        "dry_run",
-        "protocol",
-        "set_",
-        "cost_limit",
-        "convergence_threshold",
-        "data_file",
-        "aliases",
-        "revision",
+        *("resume", "dry_run", "protocol", "set_", "cost_limit", "convergence_threshold"),
+        *("data_file", "aliases", "revision"),
     ),
     "data_file": ("revision",),
     "resume": ("record", "dry_run", "protocol"),
+    "rescore": ("resume", "replay", "record", "dry_run", "engine", "method", *_OF_QUESTIONS),
     "dry_run": ("record",),
     "engine": ("shard", "resume", "record", "replay", "dry_run"),
 }
 _NEEDS = {"retry_failed": "resume", "probe": "dry_run", "strict": "replay", "shards": "engine"}
 
 
-def _require_as_begun(config: RunConfig, was: Mapping[str, Any], given: set[str]) -> None:
-    """Refuse a flag that contradicts the resumed run: it could only be ignored."""
-    asked = experiment(config)
-    for flag, name in _OF_THE_EXPERIMENT.items():
-        if flag in given and asked[name] != was.get(name):
-            begun = "was made without it" if was.get(name) is None else f"has {was[name]!r}"
-            raise InputError(f"{_flag(flag)} is {asked[name]!r}, but that run {begun}; leave {_flag(flag)} out.")
-
-
 def _check_together(given: set[str]) -> None:
     """Refuse flags that contradict each other: an ignored flag would mislead."""
+
     for flag, excluded in _EXCLUDE.items():
         clash = [name for name in excluded if flag in given and name in given]
         if clash:
@@ -225,18 +338,32 @@ def _check_together(given: set[str]) -> None:
             raise InputError(f"{_flag(flag)} requires {_flag(needed)}; add it, or leave {_flag(flag)} out.")
 
 
+def _require_as_begun(config: "RunConfig", was: Mapping[str, Any], given: set[str]) -> None:
+    """Refuse a flag that contradicts the resumed run: it could only be ignored."""
+
+    asked = config.experiment
+    for flag, name in _OF_THE_EXPERIMENT.items():
+        if flag in given and asked[name] != was.get(name):
+            begun = "was made without it" if was.get(name) is None else f"has {was[name]!r}"
+            raise InputError(f"{_flag(flag)} is {asked[name]!r}, but that run {begun}; leave {_flag(flag)} out.")
+
+
 def _flag(name: str) -> str:
     return f"--{name.strip('_').replace('_', '-')}"
 
 
 def _record_path(path: Path) -> Path:
+
     if not path.name.endswith((".jsonl", ".jsonl.gz")):
         raise InputError(f"--record {str(path)!r} must end in .jsonl or .jsonl.gz.")
     return path
 
 
-def _by_protocol(config: RunConfig, name: str, given: set[str]) -> RunConfig:
+def _by_protocol(config: "RunConfig", name: str, given: set[str]) -> "RunConfig":
     """What a named protocol pins, in place of the corresponding flags."""
+
+    from .run.protocols import protocol_named
+
     clash = [flag for flag in ("dataset", "mode", "n", "limit", "sample_id", "seed") if flag in given]
     if clash:
         raise InputError(f"--protocol {name} already defines the questions; leave {_flag(clash[0])} out.")
@@ -252,6 +379,16 @@ def _by_protocol(config: RunConfig, name: str, given: set[str]) -> RunConfig:
         limit=pinned.limit,
         seed=pinned.seed,
     )
+
+
+def _require_whole_sample(plan: "RunPlan", protocol: str) -> None:
+    """A protocol's name states a number of questions: fewer questions are a different experiment."""
+
+    if plan.config.n is not None and plan.sample["questions"] < plan.config.n:
+        raise InputError(
+            f"--protocol {protocol} draws {plan.config.n} questions, but the data set has {plan.sample['questions']}; "
+            "use --dataset, --mode and --n instead."
+        )
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ _LATEX = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
 }
+_INTERVAL = re.compile(r"([-+]?[\d.]+) \[([-+]?[\d.]+), ([-+]?[\d.]+)\]")
 _NUMERIC = re.compile(r"[-+]?[\d.,]+\s*%?( \[.*\])?|-|unknown|free|cached|")
 
 
@@ -66,13 +67,27 @@ def as_markdown(table: Table) -> str:
 
 
 def as_csv(table: Table) -> str:
-    """Head and rows as in RFC 4180, with Unix line ends; a caveat becomes an extra column."""
+    """Head and rows as in RFC 4180, with Unix line ends; a caveat becomes an extra column.
+
+    A figure with its interval becomes three columns of numbers, so that a spreadsheet can compute with them.
+    """
     out = io.StringIO()
-    lines = [table.head, *table.rows]
+    columns = [_columns(name, [row[place] for row in table.rows]) for place, name in enumerate(table.head)]
+    lines = [tuple(cell for column in columns for cell in column[index]) for index in range(len(table.rows) + 1)]
     if table.caveat:
         lines = [(*line, cell) for line, cell in zip(lines, ("caveat", *[table.caveat] * len(table.rows)), strict=True)]
     csv.writer(out, lineterminator="\n").writerows(lines)
     return out.getvalue()
+
+
+def _columns(name: str, cells: Sequence[str]) -> list[Cells]:
+    """A column of the CSV as lines, its head first: one cell each, or figure, low and high end of its interval."""
+    parts = [_INTERVAL.fullmatch(cell) for cell in cells]
+    if not any(parts):
+        return [(name,), *((cell,) for cell in cells)]
+    plain = name.replace(" [95 %]", "")
+    split = [part.groups() if part else (cell, "", "") for part, cell in zip(parts, cells, strict=True)]
+    return [(plain, f"{plain} low", f"{plain} high"), *((one[0], one[1], one[2]) for one in split)]
 
 
 def as_latex(table: Table) -> str:
@@ -105,8 +120,10 @@ def percent(share: float | None) -> str:
     return number(None if share is None else 100.0 * share)
 
 
-def with_interval(value: float, interval: Sequence[float], digits: int = 1) -> str:
-    """A figure and its interval for a cell."""
+def with_interval(value: float | None, interval: Sequence[float] | None, digits: int = 1) -> str:
+    """A figure and its interval for a cell; a dash if it is missing."""
+    if value is None or interval is None:
+        return "-"
     low, high = interval
     return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
 

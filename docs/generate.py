@@ -3,21 +3,23 @@
 import inspect
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import typer
+from packaging.markers import Marker
 from typer.core import TyperGroup
 
 from meta_agent_rag.agent.deficits import discover_deficits
-from meta_agent_rag.agent.deficits.registry import as_markdown
+from meta_agent_rag.agent.deficits.deficit import as_markdown
 from meta_agent_rag.agent.derivation.operator import discover_operators
 from meta_agent_rag.agent.graph import build_graph
 from meta_agent_rag.agent.routes.route import discover_routes
+from meta_agent_rag.cli.config import env_example
+from meta_agent_rag.cli.config import settings_with_choices as described
 from meta_agent_rag.cli.main import app
-from meta_agent_rag.cli.shared.choices import described
-from meta_agent_rag.cli.shared.env_example import env_example
 from meta_agent_rag.datasets import Dataset, discover
 from meta_agent_rag.settings import Settings
 
@@ -35,6 +37,7 @@ def blocks() -> dict[str, str]:
         "operators": operators_table(),
         "routes": routes_table(),
         "datasets": datasets_table(),
+        "extras": extras_table(),
     }
 
 
@@ -64,6 +67,80 @@ def datasets_table() -> str:
     """A row for each data set: where its rows come from."""
     rows = [f"| `{dataset.name}` | {_source(dataset)} | {dataset.data_file} |" for dataset in discover().values()]
     return "\n".join(["| name | from the hub | or `--data-file` |", "|---|---|---|", *rows])
+
+
+_ADDS = {
+    "": "the loop, `marag ask`, `marag tour`, the benchmark (`marag bench runner`), the Python interface",
+    "encoders": "the packaged encoder, and encoders and rerankers of the hub on onnxruntime",
+    "embedded": "a small language model on this machine; includes `encoders`",
+    "grounding": "grounded answers and the checks they must pass (`marag ask --grounded`)",
+    "ingest": "`marag ingest`: PDF, office formats, EPUB, HTML and Markdown",
+    "chat": "`marag chat`, with the coach; includes `grounding`",
+    "demo": "`marag demo`; includes `chat` and `ingest`",
+    "service": "`marag serve`, `marag keys` and `marag audit`; includes `chat` and `ingest`",
+    "mcp": "`marag mcp`; includes `service`",
+    "servers": "Qdrant and Elasticsearch as stores",
+    "telemetry": "OpenTelemetry spans",
+    "bench": "the benchmark's plots, calibration, and data sets of the hub",
+    "ray": "benchmark runs, and reading and encoding documents, on a Ray cluster (`--engine ray`)",
+    "torch": "encoders and rerankers that need PyTorch, or a GPU; on Linux with CUDA libraries",
+    "all": "all of these",
+}
+_LINUX = {
+    "python_full_version": "3.11.9",
+    "python_version": "3.11",
+    "sys_platform": "linux",
+    "platform_system": "Linux",
+    "platform_machine": "x86_64",
+    "platform_python_implementation": "CPython",
+    "implementation_name": "cpython",
+    "os_name": "posix",
+}
+_FITTING = re.compile(
+    r"-(cp311-cp311|cp3\d+-abi3|py3|py2\.py3|cp\d+\.[\w.]+-\w+)-\S*(manylinux\S*x86_64|linux_x86_64|any)"
+)
+
+
+def extras_table() -> str:
+    """A row for each extra: what it adds, and the size of what `pip` downloads for it besides the core."""
+    core = _downloads("")
+    rows = []
+    for extra, adds in _ADDS.items():
+        more = {name: size for name, size in _downloads(extra).items() if name not in core} if extra else core
+        rows.append(f"| {f'`{extra}`' if extra else 'the core'} | {adds} | {_megabytes(sum(more.values()))} |")
+    return "\n".join(["| extra | adds | download |", "|---|---|---|", *rows])
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{max(1, round(size / 1e6))} MB"
+
+
+def _downloads(extra: str) -> dict[str, int]:
+    """The size of each package that an extra brings on Linux with Python 3.11, from uv.lock."""
+    packages: dict[str, list[dict[str, Any]]] = {}
+    for package in tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))["package"]:
+        packages.setdefault(package["name"], []).append(package)
+    found: dict[str, int] = {}
+    seen: set[tuple[str, str]] = set()
+    open_ = [("meta-agent-rag", ""), ("meta-agent-rag", extra)]
+    while open_:
+        name, part = one = open_.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        for package in packages[name]:
+            if name != "meta-agent-rag":
+                found[name] = _size(package)
+            needed = package.get("optional-dependencies", {}).get(part, []) if part else package.get("dependencies", [])
+            for need in needed:
+                if "marker" not in need or Marker(need["marker"]).evaluate(_LINUX):
+                    open_ += [(need["name"], more) for more in ("", *need.get("extra", ()))]
+    return found
+
+
+def _size(package: dict[str, Any]) -> int:
+    wheels = [wheel for wheel in package.get("wheels", []) if _FITTING.search(wheel["url"].rpartition("/")[2])]
+    return int((wheels or [package.get("sdist", {})])[0].get("size", 0))
 
 
 def _source(dataset: Dataset) -> str:

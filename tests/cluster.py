@@ -17,4 +17,4 @@ def two_nodes() -> Iterator[tuple[Any, list[Any]]]:
         cluster.wait_for_nodes()
         yield cluster, nodes
     finally:
-        cluster.shutdown()  # type: ignore[no-untyped-call]
+        cluster.shutdown()

@@ -59,7 +59,7 @@ async def coaching(
     async def open_scope() -> Scope | None:
         return scope
 
-    async with open_language_model(settings_in(folder, *assignments), transport=model) as opened:
+    async with open_language_model(settings_in(folder, *assignments), model=model) as opened:
         yield Conversation.open(
             opened,
             FakeAnswerer(),

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,24 +33,32 @@ __all__ = [
 ]
 
 
+LARGE_GROUPS = {
+    "browser": ("playwright", "browser/*"),
+    "ray": ("ray", "integration/test_cluster_encoder.py"),
+    "torch": ("sentence_transformers", "unit/test_torch_encoder.py", "unit/test_retrieval_reranker.py"),
+}
+"""Dependency groups that `uv sync` leaves out: a module of each, and the tests that need it."""
+LEFT_OUT = [group for group, (module, *_) in LARGE_GROUPS.items() if find_spec(module) is None]
+collect_ignore_glob = [tests for group in LEFT_OUT for tests in LARGE_GROUPS[group][1:]]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what was left out."""
+    if LEFT_OUT:
+        terminalreporter.line(
+            f"Left out: the tests of {', '.join(LEFT_OUT)}; uv sync --all-groups installs what they need."
+        )
+
+
 hypothesis.settings.register_profile("patient", deadline=None)  # other processes may be using the CPU
 hypothesis.settings.load_profile("patient")
 
 
-@pytest.fixture(scope="session")
-def exported_encoders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Encoders exported once for all tests and workers, as they are once for all of a user's runs."""
-    ours = tmp_path_factory.getbasetemp()
-    folder = (ours.parent if "PYTEST_XDIST_WORKER" in os.environ else ours) / "shared" / "encoders"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
 @pytest.fixture(autouse=True)
-def isolated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, exported_encoders: Path) -> None:
+def isolated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Unset every setting and work in an empty folder with its own data; child processes can import `tests`."""
     (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "encoders").symlink_to(exported_encoders)
     for name in list(os.environ):
         if name.lower() in Settings.model_fields:
             monkeypatch.delenv(name)

@@ -8,7 +8,7 @@ from typing import Any
 from meta_agent_rag.agent.context import Task
 from meta_agent_rag.agent.deficits import DeficitRegistry, discover_deficits
 from meta_agent_rag.agent.engine import Answer, open_engine
-from meta_agent_rag.llm.transport import Request
+from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retrieval
@@ -134,8 +134,7 @@ async def ask(
     if "retriever" not in options:
         options.setdefault("evidence", EVIDENCE)
     encoder, settings = AsyncEncoder(HashEncoder()), settings_in(folder, *assignments)
-    opened = open_engine(settings, transport=model, monitor_encoder=encoder, without_deficits=without_deficits)
+    opened = open_engine(settings, model=model, monitor_encoder=encoder, without_deficits=without_deficits)
     async with opened as engine:
         answer = await engine.run(Task(question=question, **options))
-    assert model.closed
     return Run(answer=answer, model=model)

@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from meta_agent_rag.llm.client import LanguageModel
+from meta_agent_rag.llm.messages import Message
 from meta_agent_rag.llm.opening import open_language_model
-from meta_agent_rag.llm.transport import Message
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing.server import Behaviour, LoopbackServer, ServerReply
 

@@ -58,7 +58,7 @@ async def answered(
     """Answer one question with one method: over the retriever if given, else over the evidence."""
     model = model or ScriptedModel(script)
     encoder = AsyncEncoder(HashEncoder())
-    async with open_engine(settings_in(folder, *assignments), transport=model, monitor_encoder=encoder) as engine:
+    async with open_engine(settings_in(folder, *assignments), model=model, monitor_encoder=encoder) as engine:
         task = MethodTask(
             id="q1",
             question=question,

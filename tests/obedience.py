@@ -8,14 +8,14 @@ an address, as an image and as a link.
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from meta_agent_rag.agent.engine import Engine, open_engine
 from meta_agent_rag.agent.grounded import Checks, GroundedAnswer, checked
-from meta_agent_rag.llm.transport import Request
+from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retrieval, Retriever
@@ -97,7 +97,7 @@ def obedient(known: Sequence[Known]) -> ScriptedModel:
 
         return line
 
-    return replace(reading, script={stage: obeying(stage) for stage in reading.script})
+    return reading.model_copy(update={"script": {stage: obeying(stage) for stage in reading.script}})
 
 
 def _hijacked(number: int, request: Request) -> Mapping[str, Any]:
@@ -144,7 +144,7 @@ async def obeying(*assignments: str) -> AsyncIterator[tuple[Engine, Checks]]:
     with TemporaryDirectory() as folder:
         settings = Settings.load([*fixed, f"MARAG_DATA_DIR={folder}", *assignments])
         encoder = AsyncEncoder(HashEncoder())
-        async with open_engine(settings, transport=obedient(sample()), monitor_encoder=encoder) as engine:
+        async with open_engine(settings, model=obedient(sample()), monitor_encoder=encoder) as engine:
             yield engine, Checks.of(settings, "supplied")
 
 

@@ -3,8 +3,8 @@
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-ON_TORCH = ("unit/test_retrieval_encoder.py", "unit/test_retrieval_onnx.py", "unit/test_retrieval_reranker.py")
-"""Only one worker imports torch, which takes over ten seconds, and exports the encoder that the others use."""
+ON_TORCH = ("unit/test_torch_encoder.py", "unit/test_retrieval_reranker.py")
+"""Only one worker imports torch, which takes over ten seconds."""
 LONGEST = (
     *ON_TORCH,
     "integration/test_chat_embedded.py",

@@ -80,7 +80,7 @@ async def running(
         lambda: open_service(
             settings,
             (),
-            transport=None if loopback else model,
+            model=None if loopback else model,
             monitor_encoder=AsyncEncoder(HashEncoder()),
             retrievers=film_retrievers() if retrievers is None else retrievers,
         )

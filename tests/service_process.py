@@ -27,7 +27,7 @@ def opened(in_process: bool, corpora: Sequence[str]) -> "AbstractAsyncContextMan
     return open_service(
         Settings.load(),
         corpora,
-        transport=ScriptedModel(SCRIPT, seconds=0.02) if in_process else None,
+        model=ScriptedModel(SCRIPT, seconds=0.02) if in_process else None,
         monitor_encoder=AsyncEncoder(HashEncoder()),
         retrievers=None if corpora else film_retrievers(),
     )

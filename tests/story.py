@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from meta_agent_rag.llm.transport import Request
+from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.testing import Scripted
 from meta_agent_rag.testing.scripted import Line
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from meta_agent_rag.chat.conversation import Answerer, Conversation, TurnReply
 from meta_agent_rag.chat.history import Exchange, History
+from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.llm.opening import open_language_model
-from meta_agent_rag.llm.transport import Request
 from meta_agent_rag.testing import Scripted, ScriptedModel
 from tests.loop import settings_in
 
@@ -62,5 +62,5 @@ async def conversation(
     answerer: Answerer | None = None,
     history: History | None = None,
 ) -> AsyncIterator[Conversation]:
-    async with open_language_model(settings_in(folder, *assignments), transport=model) as opened:
+    async with open_language_model(settings_in(folder, *assignments), model=model) as opened:
         yield Conversation.open(opened, answerer or FakeAnswerer(), history)

@@ -5,17 +5,17 @@
 2
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .agent.context import Task
-    from .agent.deficits import Deficit, discover_deficits
+    from .agent.deficits import Deficit, Findings, discover_deficits
     from .agent.derivation.values import as_quantity
     from .agent.engine import Answer, Engine, Step, open_engine
-    from .agent.facts.findings import Finding, Findings
     from .agent.graph import build_graph
-    from .agent.state import Round, Signals
+    from .agent.state import Diagnosis, Repair, Round, Signals
     from .asking import answer, grounded_answer
     from .errors import MetaRagError
     from .llm.ledger import Ledger
@@ -24,15 +24,29 @@ if TYPE_CHECKING:
     from .settings import Settings
     from .text.dates import as_date
 
+# Set before any of these libraries is imported; the first five would report their use to their vendors.
+for _name, _value in {
+    "DO_NOT_TRACK": "1",
+    "GRADIO_ANALYTICS_ENABLED": "False",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "ORT_DISABLE_TELEMETRY": "1",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # Otherwise Ray copies the working folder to every node, and starts `uv run` there if it started this process.
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    "TOKENIZERS_PARALLELISM": "false",  # a warning at each fork
+}.items():
+    os.environ.setdefault(_name, _value)
+
 __all__ = [
     "Answer",
     "Deficit",
+    "Diagnosis",
     "Engine",
-    "Finding",
     "Findings",
     "Ledger",
     "MetaRagError",
     "Passage",
+    "Repair",
     "Round",
     "Settings",
     "Signals",
@@ -51,12 +65,13 @@ __all__ = [
 _HOMES = {
     "Answer": "agent.engine",
     "Deficit": "agent.deficits",
+    "Diagnosis": "agent.state",
     "Engine": "agent.engine",
-    "Finding": "agent.facts.findings",
-    "Findings": "agent.facts.findings",
+    "Findings": "agent.deficits",
     "Ledger": "llm.ledger",
     "MetaRagError": "errors",
     "Passage": "retrieval.passage",
+    "Repair": "agent.state",
     "Round": "agent.state",
     "Settings": "settings",
     "Signals": "agent.state",

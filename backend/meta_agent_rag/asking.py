@@ -10,8 +10,8 @@ from .agent.grounded import Checks, GroundedAnswer, checked
 from .chat.summaries.comparison import Comparison, compared, estimated
 from .chat.summaries.estimate import Estimate
 from .chat.summaries.overview import OnSection, Summary, prepared
-from .llm.opening import open_language_model
-from .llm.transport import OnText, Transport
+from .llm.messages import OnText
+from .llm.opening import Given, open_language_model
 from .retrieval.corpus.catalogue import DocumentRecord
 from .retrieval.corpus.corpus import open_catalogue, require_corpus
 from .retrieval.corpus.naming import addressed, documents_named
@@ -34,21 +34,22 @@ async def answer(
     settings: Settings | None = None,
     on_step: OnStep | None = None,
     on_text: OnText | None = None,
-    transport: Transport | None = None,
+    model: Given = None,
 ) -> Answer:
     """Answer a question, with the whole history of rounds.
 
     The evidence is what you supply, or else what retrieval finds in `corpus`, limited to `documents` if given by
     title or file, and with `mentions` to those that the question names as `@name`. With `grounded`, the answer
     comes from the evidence alone, or is NOT FOUND if the evidence does not contain it; otherwise it is the best
-    guess. `on_step` is called as each node of the graph starts, `on_text` with every reply while it is written.
+    guess. `model` is any chat model of LangChain's, in place of the configured one.
+    `on_step` is called as each node of the graph starts, `on_text` with every reply while it is written.
     For many questions, keep an engine open (`open_engine`), so that model and encoder load once.
 
     Raises a `MetaRagError` whose message says what to do.
     """
     chosen = settings or Settings.load()
     limits = _Limits(documents=documents, mentions=mentions)
-    opened = _opened(question, chosen, corpus, evidence, limits=limits, transport=transport)
+    opened = _opened(question, chosen, corpus, evidence, limits=limits, model=model)
     async with opened as (engine, retriever, asked):
         return await engine.answer(
             asked, evidence=evidence, retriever=retriever, grounded=grounded, on_step=on_step, on_text=on_text
@@ -65,7 +66,7 @@ async def grounded_answer(
     settings: Settings | None = None,
     on_step: OnStep | None = None,
     on_text: OnText | None = None,
-    transport: Transport | None = None,
+    model: Given = None,
 ) -> GroundedAnswer:
     """Answer a question from documents alone, checked: cited, or refused with a text that suggests what to try.
 
@@ -74,7 +75,7 @@ async def grounded_answer(
     settings = settings or Settings.load()
     checks = Checks.of(settings, corpus)
     limits = _Limits(documents=documents, mentions=mentions)
-    opened = _opened(question, settings, corpus, evidence, limits=limits, transport=transport)
+    opened = _opened(question, settings, corpus, evidence, limits=limits, model=model)
     async with opened as (engine, retriever, asked):
         drafted = await engine.answer(
             asked, evidence=evidence, retriever=retriever, grounded=True, on_step=on_step, on_text=on_text
@@ -89,7 +90,7 @@ async def summarise(
     settings: Settings | None = None,
     on_estimate: Callable[[Estimate], None] | None = None,
     on_section: OnSection | None = None,
-    transport: Transport | None = None,
+    model: Given = None,
 ) -> Summary:
     """Summarise whole documents, given by title or file, or `all`: one call per section, every point cited.
 
@@ -98,8 +99,8 @@ async def summarise(
     """
     chosen = settings or Settings.load()
     with open_catalogue(chosen.marag_data_dir, corpus) as catalogue:
-        async with open_language_model(chosen, transport=transport) as model:
-            work = await prepared(model, catalogue, documents)
+        async with open_language_model(chosen, model=model) as opened:
+            work = await prepared(opened, catalogue, documents)
             if on_estimate is not None:
                 on_estimate(work.estimate)
             return await work.done(on_section)
@@ -113,13 +114,13 @@ async def compare(
     settings: Settings | None = None,
     on_estimate: Callable[[Estimate], None] | None = None,
     on_section: OnSection | None = None,
-    transport: Transport | None = None,
+    model: Given = None,
 ) -> Comparison:
     """Compare two documents by the points of their summaries, with one additional call; otherwise like `summarise`."""
     chosen = settings or Settings.load()
     with open_catalogue(chosen.marag_data_dir, corpus) as catalogue:
-        async with open_language_model(chosen, transport=transport) as model:
-            work = await prepared(model, catalogue, (first, second), further=1)
+        async with open_language_model(chosen, model=model) as opened:
+            work = await prepared(opened, catalogue, (first, second), further=1)
             effort = estimated(work)
             if on_estimate is not None:
                 on_estimate(effort)
@@ -151,14 +152,14 @@ async def _opened(
     evidence: Sequence[Passage] | None,
     *,
     limits: _Limits,
-    transport: Transport | None,
+    model: Given,
 ) -> AsyncIterator[tuple[Engine, Retriever | None, str]]:
     """Engine, retriever and question; errors in question or corpus are raised before these are loaded."""
     require_question(question)
     if evidence is None:
         require_corpus(settings.marag_data_dir, corpus)
     async with AsyncExitStack() as stack:
-        engine = await stack.enter_async_context(open_engine(settings, transport=transport))
+        engine = await stack.enter_async_context(open_engine(settings, model=model))
         retriever: Retriever | None = None
         if evidence is None:
             over = await stack.enter_async_context(open_retriever(settings, corpus))

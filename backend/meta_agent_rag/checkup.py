@@ -4,12 +4,12 @@ import asyncio
 import re
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from http import HTTPStatus
 from tempfile import TemporaryFile
 from typing import Literal, TypeAlias, get_args
 
-from .errors import MetaRagError
+from .errors import MetaRagError, UnknownModelError
 from .llm.providers import EMBEDDED, Endpoint, choose_provider
 from .settings import Settings, Tier
 from .wording import counted
@@ -77,12 +77,12 @@ async def _provider(settings: Settings) -> CheckResult:
 
 async def _roles(settings: Settings) -> CheckResult:
     """Every endpoint that MODEL_ROLES names: its key is set, and it responds."""
-    from .llm.endpoints.stages import Use, check_stages, endpoints_in_use
+    from .llm.stages import Use, check_stages, endpoints_in_use
 
     check_stages(settings)
     served = endpoints_in_use(settings, get_args(Use))
     flash = choose_provider(settings).tiers["flash"]
-    flash.require_key()
+    flash.require()
     others = {
         role: endpoint
         for role, endpoint in served.items()
@@ -90,7 +90,7 @@ async def _roles(settings: Settings) -> CheckResult:
         or (endpoint.connection, endpoint.base_url) != (flash.connection, flash.base_url)
     }
     for endpoint in {endpoint.name: endpoint for endpoint in others.values()}.values():
-        endpoint.require_key()
+        endpoint.require()
         if not endpoint.is_embedded:
             await _list_models(endpoint)
     words = ", ".join(f"{role}: {one.model} at {one.place}" for role, one in others.items())
@@ -127,28 +127,16 @@ async def _model(settings: Settings) -> CheckResult:
 
 async def _list_models(endpoint: Endpoint) -> None:
     """List the endpoint's models, which costs nothing; raises a `ModelError`."""
-    from .llm.endpoints.faults import translated
-    from .llm.endpoints.http import HttpClient, HttpError
+    from .llm.connections import fetched
 
-    where = f"{endpoint.provider.label} at {endpoint.base_url}"
-    client = HttpClient(endpoint.base_url or "", api_key=endpoint.api_key, headers=endpoint.headers)
-    try:
-        async with asyncio.timeout(_LISTING_SECONDS):
-            await client.get("/models")
-    except HttpError as error:
-        if error.status != HTTPStatus.NOT_FOUND:  # an endpoint that cannot list models can still answer
-            reports = endpoint.provider.reports_balance
-            raise translated(error, where=where, model=endpoint.model, reports_balance=reports) from None
-    except TimeoutError:
-        raise translated(HttpError("no reply", sent=False), where=where, model=endpoint.model) from None
-    finally:
-        await client.aclose()
+    with suppress(UnknownModelError):  # an endpoint that cannot list models can still answer
+        await fetched(endpoint, "/models", seconds=_LISTING_SECONDS)
 
 
 async def _prices(settings: Settings) -> CheckResult:
     from .llm.client import utc_now
-    from .llm.endpoints.stages import CHAT, Use, runs_here
     from .llm.pricing import unpriced_models
+    from .llm.stages import CHAT, Use, runs_here
 
     if runs_here(settings, CHAT) and not settings.price_as:
         return CheckResult(words="the embedded model is free")
@@ -166,7 +154,7 @@ async def _encoder(settings: Settings) -> CheckResult:
 
 
 async def _monitor(settings: Settings) -> CheckResult:
-    from .agent.monitoring.monitor import monitor_encoder, policy
+    from .agent.monitor import monitor_encoder, policy
 
     policy(settings)
     await asyncio.to_thread(monitor_encoder, settings)
@@ -178,10 +166,8 @@ async def _encoder_called(settings: Settings, name: str) -> CheckResult:
 
     choice = await asyncio.to_thread(load_encoder, settings, name)
     if choice.note:
-        remedy = (
-            "No action needed if this is intended; otherwise connect to the hub once, or set ENCODER to a local folder."
-        )
-        return CheckResult(status="note", words=choice.note, remedy=remedy)
+        return CheckResult(status="note", words=choice.note, remedy="No action needed if this is intended.")
+    await asyncio.to_thread(lambda: choice.encoder.dimension)  # loads a model of the hub, and says if it cannot
     return CheckResult(words=f"encoder {choice.encoder.name}")
 
 

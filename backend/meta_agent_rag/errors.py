@@ -13,7 +13,9 @@ MetaRagError
 |   |-- BalanceError         402: the account has no balance        (stops a run)
 |   |-- UnreachableError     the server does not respond            (stops a run)
 |   |   `-- LostConnectionError  the connection broke: the call may have been billed
-|   |-- RefusedError         the server rejected the request, or retries ran out
+|   |-- UnknownModelError    404: the server does not know the model  (stops a run)
+|   |-- RefusedError         the server rejected the request
+|   |   |-- BusyError          429, 5xx: worth another attempt, which costs nothing
 |   |   `-- TransientError     a late or unreadable reply: worth another attempt
 |   |-- ContextWindowError   the prompt exceeds the model's context window
 |   `-- StructuredOutputError  prose, or the wrong shape, instead of the requested JSON
@@ -105,8 +107,22 @@ class LostConnectionError(UnreachableError):
     """The connection broke after the call was sent, and again on every retry."""
 
 
+class UnknownModelError(ModelError):
+    """The server does not know the model (404), or a file is no model."""
+
+    stops_run = True
+
+
 class RefusedError(ModelError):
-    """The server rejected the request, or kept failing until retries ran out."""
+    """The server rejected the request."""
+
+
+class BusyError(RefusedError):
+    """The server is too busy, or failed (408, 409, 429, 5xx); `retry_after` is the pause that it requests, in s."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class TransientError(RefusedError):

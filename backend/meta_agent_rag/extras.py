@@ -12,10 +12,11 @@ from .errors import MissingExtraError
 
 EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "bench": ("datasets", "langchain_openai", "matplotlib", "sklearn"),
-        "chat": ("aiosqlite", "prompt_toolkit", "frontmatter", "regex"),
+        "bench": ("datasets", "matplotlib", "sklearn"),
+        "chat": ("aiosqlite", "prompt_toolkit", "frontmatter"),
         "demo": ("gradio", "fastapi", "uvicorn"),
         "embedded": ("xllamacpp",),
+        "encoders": ("fastembed", "huggingface_hub", "loguru", "onnxruntime", "tokenizers"),
         "grounding": ("icu4py", "py3langid", "snowballstemmer"),
         "ingest": (
             "bs4",
@@ -45,15 +46,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "uvicorn",
         ),
         "telemetry": ("opentelemetry",),
-        "torch": (
-            "sentence_transformers",
-            "torch",
-            "transformers",
-            "huggingface_hub",
-            "tokenizers",
-            "onnx",
-            "onnxruntime",
-        ),
+        "torch": ("sentence_transformers", "torch", "transformers"),
     }
 )
 """The modules that each extra provides and the code imports, by the extra's name."""

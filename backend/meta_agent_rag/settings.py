@@ -440,20 +440,14 @@ class Settings(ProviderKeys):
         None, description="A cross-encoder (folder or hub name) that reorders the best candidates; default: none."
     )
     encoder: str = Field(
-        "BAAI/bge-small-en-v1.5",
-        description="Encoder of passages; the packaged all-MiniLM-L6-v2 if it is unavailable, "
-        "and words alone without the extra `torch`.",
-    )
-    encoder_runtime: Literal["onnx", "torch"] = Field(
-        "onnx", description="What computes vectors: onnxruntime on the CPU, or torch, which can also use a GPU."
+        "all-MiniLM-L6-v2",
+        description="Encoder of passages: the packaged all-MiniLM-L6-v2 (8-bit weights), a model of the hub such as "
+        "BAAI/bge-small-en-v1.5, or a folder; `fastembed:` or `torch:` before the name says what computes it.",
     )
     encoder_device: Device = Field(
         "auto",
         description="Where torch computes vectors: `auto` (a GPU if PyTorch finds one), `cpu`, `cuda`, `cuda:1` or "
-        "`mps`; a GPU requires ENCODER_RUNTIME=torch.",
-    )
-    encoder_batch: Annotated[int, Field(ge=1, le=4096)] | None = Field(
-        None, description="Texts that the encoder computes at once; default: 32 with torch, 4 with onnxruntime."
+        "`mps`; a GPU requires an encoder on torch.",
     )
     hf_token: Key | None = Field(
         None, description="Token for the Hugging Face hub (encoders, data sets); also silences its messages."
@@ -711,7 +705,7 @@ def lent_environment(values: Mapping[str, str]) -> Iterator[None]:
 def described() -> list[tuple[str, str, Any]]:
     """Every setting as (environment name, description, default), in the order of the class.
 
-    Users see `cli.shared.choices.described`, which adds the names that a registry offers.
+    Users see `cli.config.settings_with_choices`, which adds the names that a registry offers.
     """
     return [
         (name.upper(), field.description or "", None if field.default_factory else field.default)

@@ -22,7 +22,7 @@ class Material:
     """The input of analyses.
 
     `rows` holds the rows of every arm by its name, ordered by question id; each arm was run on `n` questions,
-    and a question without a row scores 0. `quadrants` are those of the deficits, by name; `tariffs` price
+    and may have failed on some or not reached them. `quadrants` are those of the deficits, by name; `tariffs` price
     the calls of each tier, by default at the newest prices.
     """
 
@@ -42,15 +42,14 @@ class Material:
         return [arm for arm in self.arms if arm.method.loop and without_oracle not in arm.oracles]
 
     def scores(self, arm: Arm, score: str) -> dict[str, float]:
-        """A score in percent by question id; a failed question scores 0."""
-        return {row["id"]: 100.0 * (row[score] or 0.0) for row in self.rows[arm.name]}
+        """A score in percent by question id, of the questions that the arm answered."""
+        return {row["id"]: 100.0 * row[score] for row in self.rows[arm.name] if row["error"] is None}
 
     def pairs(self, one: Arm, other: Arm, score: str) -> tuple[list[float], list[float]]:
-        """A score of two arms in percent, question by question, over all questions of the run."""
+        """A score of two arms in percent, question by question, over the questions that both answered."""
         first, second = self.scores(one, score), self.scores(other, score)
-        ids = sorted({*first, *second})
-        unseen = [0.0] * (self.n - len(ids))
-        return [first.get(id_, 0.0) for id_ in ids] + unseen, [second.get(id_, 0.0) for id_ in ids] + unseen
+        ids = sorted(first.keys() & second.keys())
+        return [first[id_] for id_ in ids], [second[id_] for id_ in ids]
 
 
 @dataclass(frozen=True, kw_only=True)

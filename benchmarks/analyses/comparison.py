@@ -19,7 +19,8 @@ def measure(material: Material) -> Figures:
     for arm in material.arms:
         if not arm.oracles and not arm.without_deficits and arm.repeat == 1:
             groups.setdefault(arm.assignments, []).append(arm)
-    compared = [_compared(material, group) for group in groups.values() if len(group) > 1]
+    found = [_compared(material, group) for group in groups.values() if len(group) > 1]
+    compared = [one for one in found if one["against"]]
     if not compared:
         return {}
     return {**compared[0], "further": compared[1:]} if len(compared) > 1 else compared[0]
@@ -28,7 +29,8 @@ def measure(material: Material) -> Figures:
 def _compared(material: Material, group: Sequence[Arm]) -> dict[str, Any]:
     chosen = next((arm for arm in group if arm.method.loop), group[0])
     others = [arm for arm in group if arm != chosen]
-    return {"method": chosen.name, "against": {other.name: against(material, chosen, other) for other in others}}
+    differences = {other.name: against(material, chosen, other) for other in others}
+    return {"method": chosen.name, "against": {name: found for name, found in differences.items() if found}}
 
 
 def tables(figures: Figures) -> Sequence[Table]:
@@ -43,7 +45,7 @@ ANALYSIS = Analysis(
     name="comparison",
     title="Against the other methods",
     about=(
-        "Paired differences on the same questions, with 95 % bootstrap intervals; a failed question scores 0.",
+        "Paired differences on the same questions, with 95 % bootstrap intervals, over those that both answered.",
         "Methods are compared only under the same settings.",
         "p: McNemar's exact test for EM, a sign-flip permutation test for F1, not corrected for the number of rows.",
     ),

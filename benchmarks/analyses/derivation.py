@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from meta_agent_rag.agent.derivation.derivation import Chain, Plan
 from meta_agent_rag.agent.derivation.operator import Operators, discover_operators
-from meta_agent_rag.agent.derivation.plan import Chain, Plan
 
 from ..rows.decomposition import GoldChains, follows, gives, gold_chains, pairs, says
 from ..tables import Table, number, percent

@@ -10,11 +10,8 @@ from .paired import against, baseline_of, table
 def measure(material: Material) -> dict[str, Figures]:
     """Differences of every arm with oracles from the same arm without them."""
     pairs = [(arm, baseline_of(arm, material.arms)) for arm in material.arms if arm.oracles]
-    return {
-        arm.name: {"oracles": list(arm.oracles), **against(material, arm, plain)}
-        for arm, plain in pairs
-        if plain is not None
-    }
+    found = {arm: against(material, arm, plain) for arm, plain in pairs if plain is not None}
+    return {arm.name: {"oracles": list(arm.oracles), **figures} for arm, figures in found.items() if figures}
 
 
 def tables(figures: Figures) -> Sequence[Table]:

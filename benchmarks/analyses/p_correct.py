@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from meta_agent_rag.agent.monitoring.calibration import calibration_of_votes
+from meta_agent_rag.agent.calibration import calibration_of_votes
 from meta_agent_rag.errors import SettingsError
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.wording import counted

@@ -16,12 +16,16 @@ SCORES = ("em", "f1")
 def against(material: Material, arm: Arm, baseline: Arm) -> dict[str, Any]:
     """Points of an arm over a baseline, with 95 % bootstrap intervals over questions and p values.
 
+    Only questions that both answered are compared: `n` is their number if it is not that of the run, and without one
+    there is no figure.
     For EM McNemar's exact test, for F1 a sign-flip permutation test; both two-sided. `verdict` is that of
     `statistics.verdict`: does the arm score more, less, or is the difference not significant?
     """
     differences = {}
     for score in SCORES:
         theirs, ours = material.pairs(baseline, arm, score)
+        if not ours:
+            return {}
         found = paired_difference(theirs, ours, seed=material.seed)
         if score == "em":
             only_ours = sum(one >= 100.0 > other for one, other in zip(ours, theirs, strict=True))
@@ -35,7 +39,7 @@ def against(material: Material, arm: Arm, baseline: Arm) -> dict[str, Any]:
             "p": round(p, 4),
             "verdict": verdict(found, p),
         }
-    return {"reference": baseline.name, **differences}
+    return {"reference": baseline.name, **({} if len(ours) == material.n else {"n": len(ours)}), **differences}
 
 
 def baseline_of(arm: Arm, arms: Sequence[Arm]) -> Arm | None:

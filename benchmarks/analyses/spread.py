@@ -16,8 +16,10 @@ def measure(material: Material) -> Figures:
     """Mean, standard deviation, lowest and highest of EM and F1 over the repetitions of each row, in percent."""
     runs: dict[str, list[dict[str, float]]] = {}
     for arm in material.arms:
-        scored = {score: math.fsum(material.scores(arm, score).values()) / material.n for score in SCORES}
-        runs.setdefault(arm.base, []).append(scored)
+        scored = {score: material.scores(arm, score).values() for score in SCORES}
+        if scored["em"]:
+            means = {score: math.fsum(values) / len(values) for score, values in scored.items()}
+            runs.setdefault(arm.base, []).append(means)
     return {
         base: {"repeats": len(found), **{score: _spread([one[score] for one in found]) for score in SCORES}}
         for base, found in runs.items()

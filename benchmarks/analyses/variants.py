@@ -10,7 +10,8 @@ from .paired import against, baseline_of, table
 def measure(material: Material) -> dict[str, Figures]:
     """Differences of every varied arm from its baseline row, which itself is left out."""
     pairs = [(arm, baseline_of(arm, material.arms)) for arm in material.arms if arm.variant and not arm.oracles]
-    return {arm.name: against(material, arm, plain) for arm, plain in pairs if plain is not None}
+    found = {arm.name: against(material, arm, plain) for arm, plain in pairs if plain is not None}
+    return {name: figures for name, figures in found.items() if figures}
 
 
 def tables(figures: Figures) -> Sequence[Table]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, FiniteFloat, StrictBool, StrictInt, StrictStr
 
-from meta_agent_rag.agent.monitoring.calibration import (
+from meta_agent_rag.agent.calibration import (
     FEATURES,
     VERSION,
     Calibration,
@@ -19,8 +19,8 @@ from meta_agent_rag.agent.monitoring.calibration import (
     features,
     weighed,
 )
-from meta_agent_rag.agent.monitoring.calibration import question_fingerprint as fingerprint
-from meta_agent_rag.agent.monitoring.calibration import text_fingerprint as text_fingerprint_of
+from meta_agent_rag.agent.calibration import question_fingerprint as fingerprint
+from meta_agent_rag.agent.calibration import text_fingerprint as text_fingerprint_of
 from meta_agent_rag.agent.state import Signals
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.settings import UnitFloat
@@ -264,20 +264,21 @@ def quality(
     )
 
 
-def cosine_quality(drafts: Sequence[FirstDraft], threshold: float) -> Quality:
-    """The paper's monitor on the same drafts: the cosine alone, read as a probability; a missing one is the lowest."""
+def cosine_quality(drafts: Sequence[FirstDraft], threshold: float) -> list[Quality]:
+    """The paper's monitor on the same drafts: the cosine alone, read as a probability; a missing one is the lowest.
+
+    Empty if no cosine was measured, as under MONITOR_POLICY=vote.
+    """
     cosines = [draft.signals.similarity for draft in drafts]
+    if all(cosine is None for cosine in cosines):
+        return []
     satisfied = [
         cosine is not None and cosine >= threshold and not draft.signals.abstained
         for cosine, draft in zip(cosines, drafts, strict=True)
     ]
-    return quality(
-        f"cosine alone, from {threshold:g}",
-        drafts,
-        [-2.0 if cosine is None else cosine for cosine in cosines],
-        [0.0 if cosine is None else min(max(cosine, 0.0), 1.0) for cosine in cosines],
-        satisfied,
-    )
+    ranked = [-2.0 if cosine is None else cosine for cosine in cosines]
+    shares = [min(max(cosine, 0.0), 1.0) for cosine in ranked]
+    return [quality(f"cosine alone, from {threshold:g}", drafts, ranked, shares, satisfied)]
 
 
 def _unsatisfied(satisfied: Sequence[bool], labels: Sequence[bool], *, of: bool) -> float | None:

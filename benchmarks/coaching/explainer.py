@@ -15,8 +15,8 @@ from meta_agent_rag.chat.coach.hook import Hooks, Scope
 from meta_agent_rag.chat.coach.mode import Socratic
 from meta_agent_rag.chat.history import History
 from meta_agent_rag.llm.client import LanguageModel
+from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.llm.opening import open_language_model
-from meta_agent_rag.llm.transport import Request
 from meta_agent_rag.prompts import prompt
 from meta_agent_rag.retrieval.hybrid import Retriever
 from meta_agent_rag.settings import Settings
@@ -65,7 +65,7 @@ async def scripted(model: ScriptedModel, folder: Path) -> AsyncIterator[Language
     settings = Settings.load(
         (), llm_provider="deepseek", deepseek_api_key="scripted", response_cache=False, marag_data_dir=folder
     )
-    async with open_language_model(settings, transport=model) as opened:
+    async with open_language_model(settings, model=model) as opened:
         yield opened
 
 

@@ -1,6 +1,7 @@
 """Compare two sides on the questions that both answered: how large the difference is, and whether it is significant.
 
-Everything is B minus A, in percent, over pairs; a failed answer scores 0 and is included.
+Everything is B minus A, in percent, over pairs. A pair in which a side failed says nothing about the answers, so it is
+left out unless failures are to be counted; they then score 0.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -66,7 +67,9 @@ class Figures:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Two sides, paired. `alone_a` and `failed_a` count A's questions that B lacks, and A's failures among the pairs.
+    """Two sides, paired. `alone_a` and `failed_a` count A's questions that B lacks, and A's failures among the shared.
+
+    `failures_counted` says whether pairs with a failure are part of the figures.
 
     `differing` lists the aspects in which the protocols differ, as (aspect, A's, B's); `unlike_golds` counts pairs
     that were scored against different gold answers.
@@ -83,22 +86,30 @@ class Comparison:
     alone_b: int
     failed_a: int
     failed_b: int
+    failures_counted: bool
     differing: tuple[tuple[str, str, str], ...]
     unlike_golds: int
 
 
-def compare(a: Side, b: Side, *, seed: int = 42) -> Comparison:
+def compare(a: Side, b: Side, *, seed: int = 42, count_failures: bool = False) -> Comparison:
     """Pair two sides by question and compare them.
 
-    Raises `InputError` for different data sets, for sides without a common question, and if one id
-    refers to two questions.
+    Raises `InputError` for different data sets, for sides without a common question that both answered, and if one
+    id refers to two questions.
     """
     if a.dataset != b.dataset:
         raise InputError(
             f"A is from the data set {a.dataset!r} and B from {b.dataset!r}; "
             "only answers to the same questions can be compared."
         )
-    pairs = _paired(a, b)
+    shared = _paired(a, b)
+    answered = [pair for pair in shared if all(one.prediction is not None for one in pair)]
+    pairs = shared if count_failures else answered
+    if not pairs:
+        raise InputError(
+            f"None of the {counted(len(shared), 'shared question')} was answered by both sides; continue the run with "
+            "--resume RUN --retry-failed, or count failures as 0 with --count-failures."
+        )
     return Comparison(
         a=a,
         b=b,
@@ -107,10 +118,11 @@ def compare(a: Side, b: Side, *, seed: int = 42) -> Comparison:
         by_hops=_grouped(pairs, lambda one: None if one.hops is None else str(one.hops), seed),
         won=_moved(pairs, 1),
         lost=_moved(pairs, -1),
-        alone_a=len(a.answers) - len(pairs),
-        alone_b=len(b.answers) - len(pairs),
-        failed_a=sum(one.prediction is None for one, _ in pairs),
-        failed_b=sum(other.prediction is None for _, other in pairs),
+        alone_a=len(a.answers) - len(shared),
+        alone_b=len(b.answers) - len(shared),
+        failed_a=sum(one.prediction is None for one, _ in shared),
+        failed_b=sum(other.prediction is None for _, other in shared),
+        failures_counted=count_failures,
         differing=differing(a.protocol, b.protocol),
         unlike_golds=sum(set(one.golds) != set(other.golds) for one, other in pairs),
     )

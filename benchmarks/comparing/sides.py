@@ -1,22 +1,18 @@
 """One side of a comparison: scored answers and their protocol, from a run or from a prediction file."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, StrictInt, StrictStr
-from pydantic import ValidationError as RowError
+from pydantic import BaseModel, StrictInt, StrictStr
 
 from meta_agent_rag.datasets import LoadedQuestions, Question
-from meta_agent_rag.datasets.reading.rows import read_json_rows
-from meta_agent_rag.datasets.reading.schema import Text
-from meta_agent_rag.errors import DataFileError, InputError
+from meta_agent_rag.errors import InputError
 from meta_agent_rag.settings import UnitFloat
-from meta_agent_rag.wording import first_fault
 
+from ..importing.files import imported
 from ..metrics import AnswerScore, score_answer
 from ..rows.past_run import PastRun, Row
 
@@ -218,40 +214,24 @@ def _words(value: object) -> str:
     return "none" if value is None else str(value)
 
 
-class _Prediction(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-    id: Text
-    prediction: StrictStr | None
-
-
-class _Official(BaseModel, frozen=True):
-    answer: Mapping[Text, StrictStr | None]
-
-
 def file_side(path: Path, loaded: LoadedQuestions, dataset: str) -> Side:
-    """The predictions of a file, scored against the questions of a data set.
+    """The predictions of a file, scored against the questions of a data set; a null prediction counts as failed.
 
-    The file is a JSON list or JSON Lines of `{"id", "prediction"}`, or the official `{"answer": {id: text}}`; a
-    null prediction counts as failed. Raises `DataFileError` with the file and the row.
+    The file is of any schema that `benchmarks.import` reads. Raises `DataFileError` with the file and the row.
     """
-    predictions = read_predictions(path)
+    read = imported(path, loaded.questions, name=path.name)
     answers = {
-        question.id: _scored_prediction(question, predictions[question.id])
+        question.id: _scored_prediction(question, read.predictions[question.id].text)
         for question in loaded.questions
-        if question.id in predictions
+        if question.id in read.predictions
     }
-    if not answers:
-        raise DataFileError(
-            f"{path.name} answers none of the questions of {loaded.source}; check --data-file and --dataset."
-        )
     return Side(
         name=path.name,
         source=str(path),
         dataset=dataset,
         answers=answers,
         protocol={"data file": f"{loaded.source} (SHA-256 {loaded.sha256[:12]})"},
-        unknown=len(predictions) - len(answers),
+        unknown=read.unknown,
     )
 
 
@@ -265,30 +245,3 @@ def _scored_prediction(question: Question, prediction: str | None) -> Scored:
         prediction=prediction,
         score=NOTHING if prediction is None else score_answer(prediction, question.golds),
     )
-
-
-def read_predictions(path: Path) -> Mapping[str, str | None]:
-    """Predictions by question id, in any of the three forms; raises `DataFileError`."""
-    try:
-        whole = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        whole = None  # not a single JSON value: JSON Lines, gzipped, or unreadable, which is reported below
-    if isinstance(whole, dict) and "answer" in whole:
-        try:
-            return _Official.model_validate(whole).answer
-        except RowError as error:
-            raise DataFileError(f"{path.name}: {first_fault(error)}.") from None
-    return _listed(path.name, read_json_rows(path).rows)
-
-
-def _listed(name: str, rows: Sequence[tuple[int, object]]) -> Mapping[str, str | None]:
-    predictions: dict[str, str | None] = {}
-    for number, value in rows:
-        try:
-            row = _Prediction.model_validate(value)
-        except RowError as error:
-            raise DataFileError(f"{name}: row {number}, {first_fault(error)}.") from None
-        if row.id in predictions:
-            raise DataFileError(f"{name}: row {number} answers {row.id!r} a second time; give one method's rows.")
-        predictions[row.id] = row.prediction
-    return predictions

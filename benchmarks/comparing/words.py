@@ -2,14 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from meta_agent_rag.errors import InputError
 from meta_agent_rag.statistics.paired import Difference
 from meta_agent_rag.wording import counted
 
+from ..plots import Plot, intervals, save
 from ..tables import Table, as_markdown, signed, with_interval
 from .comparison import Comparison, Figures, Mean, Pair, verdict
 from .sides import Scored, Side
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 _ASPECTS_ON_SCREEN = 8
 
@@ -43,8 +50,8 @@ def counts(found: Comparison) -> list[str]:
     """What was paired and what was not, exact matches, and wins."""
     these = found.figures
     return [
-        _side("A", found.a, found.alone_a, found.failed_a),
-        _side("B", found.b, found.alone_b, found.failed_b),
+        _side("A", found.a, found.alone_a, found.failed_a, counted_as_0=found.failures_counted),
+        _side("B", found.b, found.alone_b, found.failed_b, counted_as_0=found.failures_counted),
         f"EM: both right {these.both_right}, only A {these.only_a_right}, only B {these.only_b_right}, neither "
         f"{these.neither_right}; McNemar's exact {p_words(these.mcnemar_p)}.",
         f"F1: B wins {these.wins}, loses {these.losses}, ties {these.ties}; permutation "
@@ -52,11 +59,12 @@ def counts(found: Comparison) -> list[str]:
     ]
 
 
-def _side(letter: str, side: Side, alone: int, failed: int) -> str:
+def _side(letter: str, side: Side, alone: int, failed: int, *, counted_as_0: bool) -> str:
     unknown = f", {side.unknown} for questions that the data set does not have" if side.unknown else ""
+    fate = "they score 0" if counted_as_0 else "left out"
     return (
         f"{letter}: {side.name}, {side.source}; {counted(len(side.answers), 'answer')}{unknown}, "
-        f"{alone} without a counterpart, {failed} of the paired failed (they score 0)."
+        f"{alone} without a counterpart, {failed} of the shared failed ({fate})."
     )
 
 
@@ -148,6 +156,7 @@ def as_json(found: Comparison) -> dict[str, Any]:
         "dataset": found.a.dataset,
         "a": _side_json(found.a, found.alone_a, found.failed_a),
         "b": _side_json(found.b, found.alone_b, found.failed_b),
+        "failures_counted": found.failures_counted,
         **asdict(found.figures),
         "by_type": {name: asdict(one) for name, one in found.by_type.items()},
         "by_hops": {name: asdict(one) for name, one in found.by_hops.items()},
@@ -212,3 +221,33 @@ def show(found: Comparison, *, examples: int) -> None:
         for pair in shown:
             first, second = pair_lines(pair)
             console.print(f"- {plain(first)}\n  {plain(second)}")
+
+
+_ENDINGS = ("png", "svg")
+_SCORES = {"F1": "f1", "EM": "em"}
+
+
+def save_plot(found: Comparison, path: Path) -> None:
+    """Draw it into a PNG or SVG file; raises `InputError` for a name with a different ending."""
+    ending = path.suffix.lower().removeprefix(".")
+    if ending not in _ENDINGS:
+        raise InputError(f"The plot is written as PNG or SVG; {path.name!r} must end in .png or .svg.")
+    by_hops = {f"{hops} hops": one for hops, one in found.by_hops.items()}
+    groups = {"all": found.figures, **found.by_type, **by_hops}
+    a, b = sides(found)
+
+    def draw(figure: "Figure") -> None:
+        axes = figure.subplots()
+        differences = {
+            label: [
+                (one.scores[score].difference.mean, one.scores[score].difference.low, one.scores[score].difference.high)
+                for one in groups.values()
+            ]
+            for label, score in _SCORES.items()
+        }
+        intervals(axes, [f"{name} (n = {one.n})" for name, one in groups.items()], differences)
+        axes.axvline(0.0, color="black", linewidth=0.8)
+        axes.set_xlabel("points, 95 % intervals")
+        axes.legend()
+
+    save(Plot(name=path.stem, title=f"{b} minus {a}", draw=draw, height=1.6 + 0.5 * len(groups)), path.parent, ending)

@@ -52,7 +52,8 @@ def imported(path: Path, questions: Sequence[Question], *, name: str, schema: st
 
 def _value(path: Path) -> object:
     try:
-        return json.loads(path.read_bytes())
+        whole = json.loads(path.read_bytes())
+        return [whole] if isinstance(whole, dict) and "prediction" in whole else whole  # JSON Lines of one row
     except (OSError, ValueError, RecursionError):
         return [row for _, row in read_json_rows(path).rows]  # JSON Lines, gzipped, or unreadable, which is reported
 
@@ -88,6 +89,8 @@ def _matched(
     found: dict[str, Prediction] = {}
     unknown = 0
     for number, prediction in enumerate(predictions, start=1):
+        if prediction.id is None and prediction.question is None:
+            raise DataFileError(f"{path.name}: row {number} has neither 'id' nor 'question'; give one of them.")
         id_ = None if prediction.question is None else by_text.get(_key(prediction.question))
         if id_ is None and prediction.id in ids and _may_be_by_id(prediction, times):
             id_ = prediction.id

@@ -11,7 +11,6 @@ from meta_agent_rag.datasets import LoadedQuestions, Question
 from meta_agent_rag.errors import DataFileError, InputError
 from meta_agent_rag.settings import Settings
 
-from ..merging.folders import recorded_config
 from ..methods import Method, MethodTask
 from ..metrics import score_answer
 from ..report import write_report
@@ -21,6 +20,7 @@ from ..rows.summary import summarise
 from ..run.arms import Arm
 from ..run.config import Mode, RunConfig
 from ..run.folder import SUMMARY, RunFolder
+from ..run.plan import recorded_config
 from ..run.protocols import SCORER, Protocol
 from .files import Imported
 

@@ -4,11 +4,11 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Literal
 
-from meta_agent_rag.agent.prompting.replies import Line, ReplyModel
+from meta_agent_rag.agent.prompting import Line, ReplyModel
 from meta_agent_rag.datasets import Question
 from meta_agent_rag.errors import ModelError
 from meta_agent_rag.llm.client import LanguageModel
-from meta_agent_rag.llm.transport import Message, Sampling
+from meta_agent_rag.llm.messages import Message, Sampling
 from meta_agent_rag.prompts import prompt
 
 NAME = "judge"

@@ -9,10 +9,8 @@ from typing import Annotated
 from pydantic import Field
 
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.prompting.messages import messages
-from meta_agent_rag.agent.prompting.packing import Packed
-from meta_agent_rag.agent.prompting.replies import ReplyModel, Short
-from meta_agent_rag.llm.transport import Sampling
+from meta_agent_rag.agent.prompting import Packed, ReplyModel, Short, messages
+from meta_agent_rag.llm.messages import Sampling
 
 from .inquiry import Inquiry
 from .method import Method, MethodTask

@@ -4,7 +4,7 @@ The paper fine-tunes a model to answer in this way; here an instruction-tuned mo
 """
 
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.prompting.messages import messages
+from meta_agent_rag.agent.prompting import messages
 
 from .inquiry import AnswerReply, Inquiry
 from .method import Method, MethodTask

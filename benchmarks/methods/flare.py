@@ -15,10 +15,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.prompting.messages import messages
+from meta_agent_rag.agent.prompting import messages
 from meta_agent_rag.errors import RefusedError
+from meta_agent_rag.llm.messages import Reply, Sampling
 from meta_agent_rag.llm.structured import without_thinking
-from meta_agent_rag.llm.transport import Reply, Sampling
 from meta_agent_rag.prompts import phrase
 
 from .inquiry import Inquiry, concludes, next_sentence

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.prompting.packing import pack
+from meta_agent_rag.agent.prompting import pack
 from meta_agent_rag.retrieval.passage import Found
 from meta_agent_rag.text.names import mentioned, name_keys, proper_names
 

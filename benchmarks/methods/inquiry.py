@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.prompting.messages import messages
-from meta_agent_rag.agent.prompting.packing import Packed, pack
-from meta_agent_rag.agent.prompting.replies import Line, ReplyModel, Short
+from meta_agent_rag.agent.prompting import Line, Packed, ReplyModel, Short, messages, pack
 from meta_agent_rag.agent.retrieve import first_evidence
 from meta_agent_rag.agent.state import Draft, MethodStop, Packing, Round, add_found
 from meta_agent_rag.errors import StructuredOutputError

@@ -9,8 +9,8 @@ five sentences whereas the paper allows eight, and the chain ends once it can co
 """
 
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.prompting.messages import messages
-from meta_agent_rag.llm.transport import Sampling
+from meta_agent_rag.agent.prompting import messages
+from meta_agent_rag.llm.messages import Sampling
 from meta_agent_rag.prompts import phrase
 
 from .chain_of_thought import chain

@@ -14,9 +14,7 @@ from typing import Annotated
 from pydantic import Field
 
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.prompting.messages import messages
-from meta_agent_rag.agent.prompting.packing import Packed
-from meta_agent_rag.agent.prompting.replies import ReplyModel
+from meta_agent_rag.agent.prompting import Packed, ReplyModel, messages
 from meta_agent_rag.prompts import phrase
 from meta_agent_rag.text.normalise import normalised
 from meta_agent_rag.text.sentences import sentences

@@ -8,9 +8,7 @@ judges its own trial, which is harder. Instructions replace worked examples.
 """
 
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.prompting.messages import messages
-from meta_agent_rag.agent.prompting.packing import Packed
-from meta_agent_rag.agent.prompting.replies import Line, ReplyModel
+from meta_agent_rag.agent.prompting import Line, Packed, ReplyModel, messages
 
 from .chain_of_thought import ChainReply, chain
 from .inquiry import Inquiry

@@ -10,8 +10,8 @@ short answer from the chain, whereas the paper marks it in a box.
 """
 
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.prompting.messages import messages
-from meta_agent_rag.llm.transport import Sampling
+from meta_agent_rag.agent.prompting import messages
+from meta_agent_rag.llm.messages import Sampling
 from meta_agent_rag.prompts import phrase
 from meta_agent_rag.text.normalise import normalised
 

@@ -13,8 +13,7 @@ from typing import Annotated
 from pydantic import Field
 
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.prompting.messages import messages
-from meta_agent_rag.agent.prompting.replies import ReplyModel, Short
+from meta_agent_rag.agent.prompting import ReplyModel, Short, messages
 from meta_agent_rag.prompts import phrase
 from meta_agent_rag.text.normalise import normalised
 

@@ -2,7 +2,7 @@
 
 The equal-cost control of the loop: what the same money buys by repeated sampling. The paper samples up to 40
 chains at 0.5 to 0.7 after worked examples; here it is `SELF_CONSISTENCY_SAMPLES` of them at 0.7, with
-`chain_of_thought`'s instruction, or, with an allowance, as few as spend at least that much. Reasoning models
+`chain_of_thought`'s instruction, or, with a budget, as few as spend at least that much. Reasoning models
 ignore the temperature.
 """
 
@@ -13,15 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.prompting.packing import Packed
+from meta_agent_rag.agent.prompting import Packed
 from meta_agent_rag.errors import StructuredOutputError
-from meta_agent_rag.llm.transport import Sampling
+from meta_agent_rag.llm.messages import Sampling
 from meta_agent_rag.text.normalise import normalised
 
-from ..rows.allowance import Allowance
 from .chain_of_thought import ChainReply, chain
 from .inquiry import Inquiry
-from .method import Method, MethodTask
+from .method import Method, MethodTask, RunBudget
 
 TEMPERATURE = 0.7
 MOST_CHAINS = 100
@@ -33,10 +32,10 @@ async def answer(engine: Engine, task: MethodTask) -> Answer:
     inquiry = Inquiry.of(engine, task)
     packed = await inquiry.first_evidence()
     drawing = _Drawing(inquiry=inquiry, packed=packed)
-    if task.allowance is None:
+    if task.budget is None:
         await drawing.draw(engine.settings.self_consistency_samples)
     else:
-        await drawing.spend(task.allowance)
+        await drawing.spend(task.budget)
     elected = majority(drawing.chains())
     return inquiry.answer(elected.text, elected.short_answer, packed, "majority")
 
@@ -59,14 +58,14 @@ class _Drawing:
             first = len(self.drawn)
             self.drawn += await asyncio.gather(*(self._one(first + more) for more in range(count)))
 
-    async def spend(self, allowance: Allowance) -> None:
-        """Sample until the allowance is spent, in batches sized to use up the rest."""
+    async def spend(self, budget: RunBudget) -> None:
+        """Sample until the budget is spent, in batches sized to use up the rest."""
         await self.draw(1)
         while not any(map(_lost, self.drawn)) and len(self.drawn) < MOST_CHAINS:
-            spent = allowance.spent(self.inquiry.session.rows)
-            if spent >= allowance.amount or not spent:
+            spent = budget.spent(self.inquiry.session.rows)
+            if spent >= budget.amount or not spent:
                 return
-            wanted = missing_chains(allowance.amount, spent, len(self.drawn))
+            wanted = missing_chains(budget.amount, spent, len(self.drawn))
             await self.draw(min(wanted, MOST_CHAINS - len(self.drawn)))
 
     def chains(self) -> list[ChainReply]:

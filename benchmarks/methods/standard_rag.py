@@ -1,7 +1,7 @@
 """The baseline: retrieve once, answer once, with a plain prompt."""
 
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.prompting.messages import messages
+from meta_agent_rag.agent.prompting import messages
 
 from .inquiry import AnswerReply, Inquiry
 from .method import Method, MethodTask

@@ -1,8 +1,8 @@
 """Recorded runs: every call, search and vector, and the replay of a run without a model."""
 
-from .player import Player, ReplayError
+from .lines import Search, table_content
 from .recorder import Recorder
-from .table import table_content
+from .recording import Recording, ReplayError
 from .taped import TapedEncoder, TapedRetriever
 
-__all__ = ["Player", "Recorder", "ReplayError", "TapedEncoder", "TapedRetriever", "table_content"]
+__all__ = ["Recorder", "Recording", "ReplayError", "Search", "TapedEncoder", "TapedRetriever", "table_content"]

@@ -13,15 +13,25 @@ from meta_agent_rag.datasets import Question
 from meta_agent_rag.errors import InputError, MetaRagError
 from meta_agent_rag.journal import Journal
 from meta_agent_rag.llm.ledger import LedgerRow
-from meta_agent_rag.llm.transport import Reply, Request
+from meta_agent_rag.llm.messages import Reply, Request
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.passage import to_fields
 from meta_agent_rag.retrieval.vectors import FloatVector
 
-from .player import Player
-from .records import FORMAT, Line, as_line, question_line, read_lines, retrieval_content, vector_text, write_lines
-from .rows import row_content
-from .taped import Search
+from .lines import (
+    FORMAT,
+    Line,
+    Search,
+    as_line,
+    last_line,
+    question_line,
+    read_lines,
+    retrieval_content,
+    row_content,
+    vector_text,
+    write_lines,
+)
+from .recording import Recording
 
 
 @dataclass(kw_only=True)
@@ -61,9 +71,6 @@ class Recorder:
             came = {"raised": [type(outcome).__name__, str(outcome)]}
         self._write({"call": {"row": vars(row), "prompt": prompt, **came}})
 
-    def play_search(self, search: Search) -> None:
-        """Nothing is played back during recording."""
-
     def keep_search(self, search: Search, outcome: Retrieval | MetaRagError) -> None:
         """Record a search with its new passages, or the error that was raised."""
         if isinstance(outcome, MetaRagError):
@@ -74,9 +81,6 @@ class Recorder:
                 self._passages.add(one.passage.id)
                 self._write({"passage": to_fields(one.passage)})
         self._write({"retrieval": {**vars(search), **retrieval_content(outcome)}})
-
-    def play_vector(self, encoder: str, kind: str, text: str) -> None:
-        """Nothing is played back during recording."""
 
     def keep_vector(self, encoder: str, kind: str, text: str, vector: FloatVector) -> None:
         """Record a text's vector by an encoder, once."""
@@ -90,16 +94,18 @@ class Recorder:
 
     def finish(self, summary_sha256: str) -> None:
         """Write the record of this run."""
-        write_lines(self.path, chain(self._lines(), [_last(summary_sha256)]))
+        write_lines(self.path, chain(self._lines(), [last_line(summary_sha256)]))
         self.close()
 
     def sign(
-        self, player: Player, run: Mapping[str, Any], rows: Iterable[Mapping[str, Any]], summary_sha256: str
+        self, recording: Recording, run: Mapping[str, Any], rows: Iterable[Mapping[str, Any]], summary_sha256: str
     ) -> None:
         """Rewrite a replayed record: its own calls and seconds, with these rows, this first line and summary."""
         answers = {(row["id"], row["method"]): row for row in rows}
-        lines = (_signed(kind, content, run, answers) for kind, content in read_lines(player.path) if kind != "summary")
-        write_lines(self.path, chain(map(as_line, lines), [_last(summary_sha256)]))
+        lines = (
+            _signed(kind, content, run, answers) for kind, content in read_lines(recording.path) if kind != "summary"
+        )
+        write_lines(self.path, chain(map(as_line, lines), [last_line(summary_sha256)]))
         self.close()
 
     def close(self) -> None:
@@ -146,13 +152,10 @@ class Recorder:
 def _signed(kind: str, content: Any, run: Mapping[str, Any], answers: Mapping[Any, Mapping[str, Any]]) -> Line:
     if kind == "run":
         return {"run": {**run, "format": FORMAT}}
-    if kind not in ("answer", "row"):
+    if kind != "row":
         return {kind: content}
     row = row_content(answers[content["id"], content["method"]])
-    seconds = [round_["seconds"] for round_ in content.get("rounds", ())] or [0.0] * len(row["rounds"])
-    timed = [{**round_, "seconds": then} for round_, then in zip(row["rounds"], seconds, strict=True)]
+    timed = [
+        {**round_, "seconds": then["seconds"]} for round_, then in zip(row["rounds"], content["rounds"], strict=True)
+    ]
     return {"row": {**row, "rounds": timed}}
-
-
-def _last(summary_sha256: str) -> bytes:
-    return as_line({"summary": {"sha256": summary_sha256}})

@@ -1,54 +1,28 @@
-"""A retriever and an encoder that record their results, or play recorded ones back."""
+"""A retriever and an encoder that record their results, or play recorded ones back, and stubs for a replay."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from meta_agent_rag.errors import MetaRagError
+from meta_agent_rag.llm.messages import Reply, Request
 from meta_agent_rag.retrieval.encoders.encoder import Encoder
 from meta_agent_rag.retrieval.hybrid import Retrieval, Retriever
-from meta_agent_rag.retrieval.vectors import FloatMatrix, FloatVector
+from meta_agent_rag.retrieval.vectors import FloatMatrix
+from meta_agent_rag.testing import ScriptedModel
 
-
-@dataclass(frozen=True, kw_only=True)
-class Search:
-    """The queries of a search, with its question and row of the table; equal searches find the same."""
-
-    question_id: str
-    method: str
-    queries: tuple[str, ...]
-    k: int
-    exclude: tuple[str, ...]
-
-
-class SearchTape(Protocol):
-    """Records searches, or plays them back."""
-
-    def play_search(self, search: Search) -> Retrieval | None:
-        """The recorded result of the search; `None` if nothing is played back. Raises the recorded error."""
-
-    def keep_search(self, search: Search, outcome: Retrieval | MetaRagError) -> None:
-        """Record one search: what it found, or the error that it raised."""
-
-
-class VectorTape(Protocol):
-    """Records vectors, or plays them back."""
-
-    def play_vector(self, encoder: str, kind: str, text: str) -> FloatVector | None:
-        """The text's vector by the encoder with that name; `None` if nothing is played back."""
-
-    def keep_vector(self, encoder: str, kind: str, text: str, vector: FloatVector) -> None:
-        """Record one vector that the encoder with that name computed."""
+from .lines import Search
+from .recorder import Recorder
+from .recording import Recording, ReplayError
 
 
 @dataclass(frozen=True, kw_only=True)
 class TapedRetriever:
-    """A `Retriever` for one question and row, through a tape."""
+    """A `Retriever` for one question and row: it searches and records, or plays the record back."""
 
     inner: Retriever
-    tape: SearchTape
+    tape: Recorder | Recording
     question_id: str
     method: str
 
@@ -61,9 +35,8 @@ class TapedRetriever:
             k=k,
             exclude=tuple(sorted(exclude)),
         )
-        played = self.tape.play_search(search)
-        if played is not None:
-            return played
+        if isinstance(self.tape, Recording):
+            return self.tape.play_search(search)
         try:
             found = await self.inner.retrieve(queries, k=k, exclude=exclude)
         except MetaRagError as error:
@@ -75,10 +48,10 @@ class TapedRetriever:
 
 @dataclass(frozen=True, kw_only=True)
 class TapedEncoder:
-    """An `Encoder` through a tape; without `inner` it only plays back."""
+    """An `Encoder` that encodes and records, or plays the record back."""
 
     name: str
-    tape: VectorTape
+    tape: Recorder | Recording
     inner: Encoder | None = None
 
     @property
@@ -95,11 +68,26 @@ class TapedEncoder:
         return self._encode("passage", texts)
 
     def _encode(self, kind: str, texts: Sequence[str]) -> FloatMatrix:
-        if self.inner is None:
-            played = [self.tape.play_vector(self.name, kind, text) for text in texts]
-            return np.stack([vector for vector in played if vector is not None])
-        encode = self.inner.encode_queries if kind == "query" else self.inner.encode_passages
-        vectors = encode(texts)
+        if isinstance(self.tape, Recording):
+            return np.stack([self.tape.play_vector(self.name, kind, text) for text in texts])
+        assert self.inner is not None
+        vectors = (self.inner.encode_queries if kind == "query" else self.inner.encode_passages)(texts)
         for text, vector in zip(texts, vectors, strict=True):
             self.tape.keep_vector(self.name, kind, text, vector)
         return vectors
+
+
+class NoModel(ScriptedModel):
+    """The chat model of a replay, which serves nothing: the record in front of it answers."""
+
+    async def complete(self, request: Request) -> Reply:
+        """Raise: a replay makes no call."""
+        raise ReplayError(f"A replay makes no call, but stage {request.stage!r} asked for one; record the run again.")
+
+
+class NoSearch:
+    """The corpus of a replay, which finds nothing; the record in front of it answers."""
+
+    async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
+        """Raise: a replay searches nothing."""
+        raise ReplayError(f"A replay makes no search, but was asked for {queries!r}; record the run again.")

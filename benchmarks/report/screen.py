@@ -3,16 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from meta_agent_rag.llm.endpoints.stages import runs_here
+from meta_agent_rag.llm.stages import runs_here
 from meta_agent_rag.wording import counted
 
 from ..run.config import RunConfig
 from ..run.protocols import Protocol, differences
 from ..tables import Cells, number
-from .comparable import aspects
+from .document import mixed
 from .figures import HEAD, method_cells
-from .headline import mixed
-from .published import PublishedRow, published_rows
+from .published import PublishedRow, aspects, published_rows
 
 _TOO_WIDE = ("prec. [95 %]", "rec. [95 %]")
 
@@ -46,8 +45,9 @@ def _on_screen(name: str, figures: Mapping[str, Any], *, free: bool) -> Cells:
     """The columns that fit into 80 characters: no precision and recall, intervals without decimals."""
     row = dict(zip(HEAD, method_cells(name, figures, free=free), strict=True))
     for score in ("em", "f1"):
-        low, high = figures[f"{score}_ci95"]
-        row[f"{score.upper()} [95 %]"] = f"{figures[score]:.1f} [{low:.0f}, {high:.0f}]"
+        if figures[score] is not None:
+            low, high = figures[f"{score}_ci95"]
+            row[f"{score.upper()} [95 %]"] = f"{figures[score]:.1f} [{low:.0f}, {high:.0f}]"
     return tuple(cell for column, cell in row.items() if column not in _TOO_WIDE)
 
 

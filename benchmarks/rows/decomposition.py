@@ -8,9 +8,9 @@ from importlib.resources import files
 
 import yaml
 
+from meta_agent_rag.agent.derivation.derivation import Chain, Plan, references, resolved
+from meta_agent_rag.agent.derivation.look_up import names
 from meta_agent_rag.agent.derivation.operator import Operand, Operators
-from meta_agent_rag.agent.derivation.plan import Chain, Plan, references, resolved
-from meta_agent_rag.agent.derivation.support import names
 from meta_agent_rag.agent.derivation.values import same_value
 from meta_agent_rag.text.names import content_words, spaced, unqualified
 

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -13,10 +14,12 @@ from meta_agent_rag.statistics.paired import bootstrap_ci
 from ..analyses import Material, discover_analyses
 from ..analyses.analysis import Quadrant, Row
 from ..run.arms import Arm
-from ..statistics import percentiles
+from ..statistics import binomial_interval, percentiles
+from .samples import SCORES
 from .survival import STAGES
 
-SCORES = ("em", "f1", "precision", "recall")
+CONVENTIONS = 2
+"""How figures are rounded and which intervals they have; a record of an earlier number is replayed under that."""
 _TOKENS = ("prompt", "cache_hit", "completion")
 _CURVE = ("p50", "p75", "p90", "p99")
 
@@ -34,24 +37,27 @@ def summarise(
     quadrants: Mapping[str, Quadrant | None] | None = None,
     analyses: Sequence[str] | None = None,
     tariffs: Mapping[str, Tariff] | None = None,
+    conventions: int = CONVENTIONS,
 ) -> dict[str, Any]:
     """The summary of a run over `n` questions.
 
-    Scores are percent over all `n` questions: a question that failed, or was not reached, scores 0 and
-    is counted under `errors` or missing from `answered`. What the loop did (rounds, triggers, survival, signals) is
-    over answered questions. `methods` are the names of the rows, those
+    Scores are percent over the answered questions, and null if none was answered; `errors` counts those that failed,
+    and `unreached` those that the run did not get to. `methods` are the names of the rows, those
     of `arms` if given; without arms there are no further analyses. `quadrants` are those of
     the deficits, by default the installed ones; `analyses` names the analyses to run, by
     default all; `tariffs` are the prices for comparison, by default the newest.
     """
     ordered = sorted(rows, key=lambda row: (str(row["method"]), str(row["id"])))
     by_method = {name: [row for row in ordered if row["method"] == name] for name in methods}
-    figures = {name: method_summary(found, n=n, seed=seed, deficits=deficits) for name, found in by_method.items()}
+    figures = {
+        name: method_summary(found, n=n, seed=seed, deficits=deficits, conventions=conventions)
+        for name, found in by_method.items()
+    }
     whole = {"dataset": dataset, "mode": mode, "n": n, "seed": seed, "methods": figures}
     if arms:
         known = dict.fromkeys(deficits) | (_quadrants() if quadrants is None else dict(quadrants))
         material = Material(arms=tuple(arms), rows=by_method, n=n, seed=seed, quadrants=known, tariffs=tariffs)
-        whole |= _analysed(material, figures, analyses)
+        whole |= _analysed(material, figures, analyses, _Means(seed=seed, conventions=conventions))
     return whole
 
 
@@ -60,12 +66,13 @@ def _quadrants() -> dict[str, Quadrant | None]:
 
 
 def _analysed(
-    material: Material, figures: Mapping[str, dict[str, Any]], wanted: Sequence[str] | None
+    material: Material, figures: Mapping[str, dict[str, Any]], wanted: Sequence[str] | None, means: "_Means"
 ) -> dict[str, Any]:
     """Add the analyses of each arm to its figures; return those of the run as a whole."""
     for arm in material.arms:
         if arm.method.quotes:
-            figures[arm.name].update(_supporting_facts(material.rows[arm.name], material.n, material.seed))
+            answered = [row for row in material.rows[arm.name] if row["error"] is None]
+            figures[arm.name].update(_supporting_facts(answered, means))
     across = {}
     for analysis in discover_analyses():
         if wanted is not None and analysis.name not in wanted:
@@ -79,29 +86,27 @@ def _analysed(
     return across
 
 
-def method_summary(rows: Sequence[Row], *, n: int, seed: int, deficits: Sequence[str]) -> dict[str, Any]:
+def method_summary(
+    rows: Sequence[Row], *, n: int, seed: int, deficits: Sequence[str], conventions: int = CONVENTIONS
+) -> dict[str, Any]:
     """The figures of one method; `rows` are its questions in any order."""
     rows = sorted(rows, key=lambda row: str(row["id"]))
     answered = [row for row in rows if row["error"] is None]
-    missing = [0.0] * (n - len(answered))
-    values = {score: [100.0 * row[score] for row in answered] + missing for score in SCORES}
     fired = [row for row in answered if row["fired"]]
+    means = _Means(seed=seed, conventions=conventions)
     return {
         "n": n,
         "answered": len(answered),
         "errors": len(rows) - len(answered),
-        **{score: round(math.fsum(values[score]) / n, 2) for score in SCORES},
-        **{f"{score}_ci95": _interval(values[score], seed) for score in SCORES},
+        **({"unreached": n - len(rows)} if conventions > 1 else {}),
+        **means.scores(answered),
         "latency_s": _latency(rows, answered),
         "llm_calls": sum(row["llm_calls"] for row in rows),
-        "tokens": {
-            kind: sum(row["tokens"].get(kind, 0) for row in rows)
-            for kind in (*_TOKENS, *(["reasoning"] if any("reasoning" in row["tokens"] for row in rows) else []))
-        },
+        "tokens": _tokens(rows),
         "cost_usd": _cost(rows),
         "rounds_mean": round(sum(len(row["rounds"]) for row in answered) / len(answered), 3) if answered else None,
         "trigger_rate": round(len(fired) / len(answered), 4) if answered else None,
-        "trigger_rate_ci95": _interval([float(row["fired"]) for row in answered], seed, 4) if answered else None,
+        "trigger_rate_ci95": means.share([row["fired"] for row in answered]),
         "stop_reasons": dict(sorted(Counter(row["stop_reason"] for row in answered).items())),
         "deficits": {name: _diagnosed(answered, name) for name in deficits},
         "fixed": sum(_first(row) < 1.0 <= row["em"] for row in fired),
@@ -113,41 +118,92 @@ def method_summary(rows: Sequence[Row], *, n: int, seed: int, deficits: Sequence
         "left_out_passages": _packed(answered, "left_out_ids"),
         "notes": dict(sorted(Counter(note for row in answered for note in row.get("notes", ())).items())),
         **_served(answered),
-        **_judged(rows, n, seed),
+        **_judged(answered, means),
     }
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Means:
+    """Means of scores in percent with their 95 % intervals.
+
+    EM is a share of answers, whose interval is the exact one of Clopper and Pearson; the others have a bootstrap
+    interval, and the exact one if all answers score 0 or all 100, of which a bootstrap tells nothing.
+    """
+
+    seed: int
+    conventions: int
+
+    def scores(self, answered: Sequence[Row]) -> dict[str, Any]:
+        """Each score of these rows, then their intervals."""
+        values = {score: [100.0 * row[score] for row in answered] for score in SCORES}
+        return {
+            **{score: self.mean(found) for score, found in values.items()},
+            **{f"{score}_ci95": self.interval(found, exact=score == "em") for score, found in values.items()},
+        }
+
+    def mean(self, values: Sequence[float]) -> float | None:
+        """The mean, rounded to what a reader may round once more."""
+        return round(math.fsum(values) / len(values), 2 if self.conventions == 1 else 4) if values else None
+
+    def interval(self, values: Sequence[float], *, exact: bool = False) -> list[float] | None:
+        """The interval of the mean; `None` without values."""
+        if not values:
+            return None
+        digits = 2 if self.conventions == 1 else 4
+        if self.conventions > 1 and (exact or set(values) in ({0.0}, {100.0})):
+            low, high = (100.0 * bound for bound in binomial_interval(values.count(100.0), len(values)))
+        else:
+            low, high = bootstrap_ci(values, seed=self.seed)
+        return [round(low, digits), round(high, digits)]
+
+    def share(self, flags: Sequence[bool]) -> list[float] | None:
+        """The interval of a share in 0..1."""
+        if not flags:
+            return None
+        if self.conventions == 1:
+            low, high = bootstrap_ci([float(flag) for flag in flags], seed=self.seed)
+        else:
+            low, high = binomial_interval(sum(flags), len(flags))
+        return [round(low, 4), round(high, 4)]
+
+
+def _tokens(rows: Sequence[Row]) -> dict[str, int | None]:
+    """Tokens by kind; null if the server reported those of no call."""
+    kinds = (*_TOKENS, *(["reasoning"] if any("reasoning" in row["tokens"] for row in rows) else []))
+    unmetered = sum(row.get("unmetered_calls", 0) for row in rows)
+    sums = {kind: sum(row["tokens"].get(kind, 0) for row in rows) for kind in kinds}
+    return dict.fromkeys(kinds) if unmetered and not any(sums.values()) else dict(sums)
+
+
 def _served(rows: Sequence[Row]) -> dict[str, Any]:
-    """Calls by model, and replies cut at their limit by stage, if the rows state them."""
+    """Calls by requested and by answering model, and replies cut at their limit by stage, if the rows state them."""
     calls = [call for row in rows for call in row.get("usage", ()) if "model" in call]
     if not calls:
         return {}
+    named = Counter(call["answered_by"] for call in calls if "answered_by" in call)
     return {
+        **({"answered_by": dict(sorted(named.items()))} if named else {}),
         "models": dict(sorted(Counter(call["model"] for call in calls).items())),
         "cut_replies": dict(sorted(Counter(call["stage"] for call in calls if call["cut"]).items())),
     }
 
 
 def _latency(rows: Sequence[Row], answered: Sequence[Row]) -> dict[str, Any]:
-    """Percentiles in seconds, over answers with no call served by the response cache, if the rows state this.
+    """Percentiles in seconds of the time in which an answer was worked on, without waiting, and the mean wait.
 
-    This way a resumed run keeps its latencies: only questions in progress at the interruption have none.
+    They are over answers with no call served by the response cache, if the rows state this: so a resumed run keeps its
+    latencies, and only questions in progress at the interruption have none.
     """
-    latencies = [row["latency_s"] for row in answered if row.get("timed", True)]
+    timed = [row for row in answered if row.get("timed", True)]
+    working = [row["latency_s"] - row.get("waited_s", 0.0) for row in timed]
+    waited = [row["waited_s"] for row in timed if "waited_s" in row]
+    curve = {name: round(value, 4) for name, value in percentiles(working).items()} if timed else dict.fromkeys(_CURVE)
     return {
-        **(_rounded(percentiles(latencies)) if latencies else dict.fromkeys(_CURVE)),
+        **curve,
         "cached_calls": sum(row["cached_calls"] for row in rows),  # served instantly by the response cache
-        **({"timed": len(latencies)} if any("timed" in row for row in answered) else {}),
+        **({"timed": len(timed)} if any("timed" in row for row in answered) else {}),
+        **({"waiting_mean": round(math.fsum(waited) / len(waited), 4)} if waited else {}),
     }
-
-
-def _interval(values: Sequence[float], seed: int, digits: int = 2) -> list[float]:
-    low, high = bootstrap_ci(values, seed=seed)
-    return [round(low, digits), round(high, digits)]
-
-
-def _rounded(figures: Mapping[str, float]) -> dict[str, float]:
-    return {name: round(value, 4) for name, value in figures.items()}
 
 
 def _cost(rows: Sequence[Row]) -> float | None:
@@ -183,45 +239,24 @@ def _packed(rows: Sequence[Row], which: str) -> int:
     return sum(len(row["rounds"][-1]["packing"][which]) for row in rows if row["rounds"])
 
 
-def _judged(rows: Sequence[Row], n: int, seed: int) -> dict[str, Any]:
-    """The judge's figure in percent, if a judge was used.
-
-    Answers for which its call failed are counted as missing; `judged` are all other questions. Among these, a
-    question that failed or was not reached counts as incorrect and needs no verdict.
-    """
-    asked = [row["judge"] for row in rows if row["error"] is None and "judge" in row]
+def _judged(answered: Sequence[Row], means: _Means) -> dict[str, Any]:
+    """The judge's figure in percent over the answers that have a verdict, if a judge was used."""
+    asked = [row["judge"] for row in answered if "judge" in row]
     if not asked:
         return {}
     verdicts = [100.0 * verdict for verdict in asked if verdict is not None]
-    values = verdicts + [0.0] * (n - len(asked))
     return {
-        "judge": round(math.fsum(values) / len(values), 2) if values else None,
-        "judge_ci95": _interval(values, seed) if values else None,
-        "judged": len(values),
+        "judge": means.mean(verdicts),
+        "judge_ci95": means.interval(verdicts, exact=True),
+        "judged": len(verdicts),
         "judge_missing": len(asked) - len(verdicts),
     }
 
 
-def _supporting_facts(rows: Sequence[Row], n: int, seed: int) -> dict[str, Any]:
-    """Official scores of supporting facts and joint scores, in percent over the questions that have such facts.
-
-    A failed question scores 0. Empty if the data set labels no sentences.
-    """
-    unlabelled = sum(not row.get("supporting_facts_gold") for row in rows)
-    labelled = n - unlabelled
-    found: dict[str, Any] = {}
-    for part in ("support", "joint"):
-        scores = [row[part] for row in rows if row.get(part) is not None]
-        if not scores:
-            continue
-        missing = [0.0] * (labelled - len(scores))
-        values = {name: [100.0 * one[name] for one in scores] + missing for name in SCORES}
-        found[part] = {
-            "n": labelled,
-            **{name: round(math.fsum(values[name]) / labelled, 2) for name in SCORES},
-            **{f"{name}_ci95": _interval(values[name], seed) for name in SCORES},
-        }
-    return found
+def _supporting_facts(answered: Sequence[Row], means: _Means) -> dict[str, Any]:
+    """Official scores of supporting facts and joint scores, in percent; empty if the data set labels no sentences."""
+    found = {part: [row[part] for row in answered if row.get(part) is not None] for part in ("support", "joint")}
+    return {part: {"n": len(scores), **means.scores(scores)} for part, scores in found.items() if scores}
 
 
 def _first(row: Row) -> float:

@@ -10,7 +10,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from meta_agent_rag.agent.prompting.packing import pack
+from meta_agent_rag.agent.prompting import pack
 from meta_agent_rag.agent.state import Packing, Round
 from meta_agent_rag.datasets import Question
 from meta_agent_rag.datasets.question import Paragraph

@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from meta_agent_rag.agent.deficits import discover_deficits
-from meta_agent_rag.agent.monitoring.monitor import policy
+from meta_agent_rag.agent.monitor import policy
 from meta_agent_rag.errors import InputError, SettingsError
-from meta_agent_rag.llm.endpoints.stages import check_stages
+from meta_agent_rag.llm.stages import check_stages
 from meta_agent_rag.prompts import prompt, prompt_names
 from meta_agent_rag.settings import Settings
 
 from ..methods import Method
-from ..rows.allowance import KINDS
+from ..methods.method import BUDGET_KINDS
 
 ORACLES = ("monitor", "diagnosis", "retrieval", "plan", "facts")
 _SWEPT = (
@@ -184,8 +184,8 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _equal(kind: str) -> str:
-    if kind not in KINDS:
-        raise InputError(f"--equal {kind!r} is unknown; choose from: {', '.join(KINDS)}.")
+    if kind not in BUDGET_KINDS:
+        raise InputError(f"--equal {kind!r} is unknown; choose from: {', '.join(BUDGET_KINDS)}.")
     return kind
 
 

@@ -1,19 +1,26 @@
 """What defines a run, and how it is carried out."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from meta_agent_rag.errors import InputError
 from meta_agent_rag.settings import Settings
 
 from ..methods import named
-from ..recording import Player, Recorder
+from ..recording import Recorder, Recording
+from . import DEFAULT_FAILURE_SHARE
 from .arms import Arm, arms
 
 Mode = Literal["gold", "supporting", "open_domain", "imported"]
 MODES: tuple[Mode, ...] = ("gold", "supporting", "open_domain")
+_EXPERIMENT = (
+    *("dataset", "mode", "methods", "n", "limit", "sample_ids", "shard", "seed", "data_file", "aliases_file"),
+    *("revision", "corpus", "sweeps", "ablations", "oracles", "equals", "repeats", "judge", "scorer"),
+)
+_FILES = ("data_file", "aliases_file")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,10 +29,10 @@ class RunConfig:
 
     `limit` takes rows by position ("A-B", from 1) and `sample_ids` by id instead of a draw of `n`; `shard` ("I/N") is
     the part of these that this run covers; `revision` is that of the data set on the hub. `sweeps`, `ablations`,
-    `oracles`, `equals` and `repeats` are those of `benchmarks.run.arms`; `judge` has a model judge the answers too.
-    `concurrency` is the number of questions at once, by default what suits the provider. `model_words` describe
-    the model to a reader. `recorded` is what a record says of the run that is replayed, and `recorded_arms` the rows
-    of its table where these are not asked again.
+    `oracles`, `equals` and `repeats` are those of `benchmarks.run.arms`; `judge` has a model judge the answers too,
+    and `scorer` names the function that scores them. `concurrency` is the number of questions at once, by default what
+    suits the provider. `model_words` describe the model to a reader. `recorded` is what a record says of the run that
+    is replayed, and `recorded_arms` the rows of its table where these are not asked again.
     """
 
     dataset: str
@@ -48,6 +55,7 @@ class RunConfig:
     equals: tuple[str, ...] = ()
     repeats: int = 1
     judge: bool = False
+    scorer: str = "official"
     model_words: str = ""
     recorded: Mapping[str, Any] | None = None
     recorded_arms: tuple[Arm, ...] = ()
@@ -64,19 +72,38 @@ class RunConfig:
             repeats=self.repeats,
         )
 
+    @property
+    def experiment(self) -> dict[str, Any]:
+        """What a resumed run must have in common with its start, as JSON values."""
+        values = {name: getattr(self, name) for name in _EXPERIMENT}
+        for name in _FILES:
+            values[name] = None if values[name] is None else str(values[name].resolve())
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+    def as_begun(self, was: Mapping[str, Any]) -> "RunConfig":
+        """This configuration with the experiment of an earlier run; a data file given now stands in for its own."""
+        kept: dict[str, Any] = {name: was[name] for name in _EXPERIMENT if name in was}
+        kept = {name: tuple(value) if isinstance(value, list) else value for name, value in kept.items()}
+        for name in _FILES:
+            there = None if kept.get(name) is None else Path(kept[name])
+            kept[name] = getattr(self, name) or there
+        if missing := [name for name in ("dataset", "mode", "methods") if name not in kept]:
+            raise InputError(f"The run's configuration lacks {missing[0]!r}; start a new run.")
+        return replace(self, **kept)
+
 
 @dataclass(frozen=True, kw_only=True)
-class Conduct:
+class RunOptions:
     """How a run is carried out, which does not affect its answers.
 
-    `retry_failed` retries questions that failed before; `fail_on_error` stops at the first failure;
-    a recorder records the run; a player takes its rows from a record or, if `strict`, recomputes them from the
-    record's calls; without `plots` the report has none.
+    `retry_failed` retries questions that failed before; a run stops once more than the share `fail_on_error` of a
+    row's answers failed. A recorder records the run; a recording provides its rows or, if `strict`, the calls from
+    which they are recomputed; without `plots` the report has none.
     """
 
     retry_failed: bool = False
-    fail_on_error: bool = False
+    fail_on_error: float = DEFAULT_FAILURE_SHARE
     recorder: Recorder | None = None
-    player: Player | None = None
+    recording: Recording | None = None
     strict: bool = False
     plots: bool = True

@@ -6,20 +6,18 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any, Literal
 
-from meta_agent_rag.wording import FREE
-
 DisplayName = Literal["rich", "plain", "json", "none"]
 
 
 class Silent:
-    """Shows nothing; the other displays keep running figures in it: sums, since a run may have any number of rows."""
+    """Shows nothing; the other displays extend it and show its running figures, which are sums over any number of rows.
 
-    def __init__(self) -> None:
-        self.free = False
-        """Is a call without a price free because it runs on this machine?"""
-        self.total = 0
-        self.asked = 0
-        self.failed = 0
+    `free` says that a call without a price is free, because the model runs on this machine.
+    """
+
+    def __init__(self, *, free: bool = False) -> None:
+        self._free = free
+        self._total = self._asked = self._failed = 0
         self._scores = dict.fromkeys(("em", "f1"), 0.0)
         self._cost_usd: Decimal | None = Decimal(0)
 
@@ -27,8 +25,8 @@ class Silent:
         """Passages indexed so far."""
 
     def start(self, total: int, done: Iterable[Mapping[str, Any]]) -> None:
-        """The run begins, or continues."""
-        self.total = total
+        """`total` answers are expected; `done` exist from an earlier part of the run."""
+        self._total = total
         for row in done:
             self._count(row)
 
@@ -37,18 +35,19 @@ class Silent:
         self._count(row)
 
     def stop(self) -> None:
-        """The run is over."""
+        """The run is over, or interrupted."""
 
     def figures(self) -> str:
-        """Scores over the questions so far, including failures, and their cost."""
-        em, f1 = (100.0 * score / max(self.asked, 1) for score in self._scores.values())
-        errors = f"  errors {self.failed}" if self.failed else ""
-        return f"EM {em:.1f}  F1 {f1:.1f}  {self._money()}{errors}"
+        """Scores over the answers so far, their cost, and the number of failures."""
+        answered = self._asked - self._failed
+        em, f1 = (f"{100.0 * score / answered:.1f}" if answered else "-" for score in self._scores.values())
+        failed = f"  failed {self._failed}" if self._failed else ""
+        return f"EM {em}  F1 {f1}  {self._money()}{failed}"
 
     def _count(self, row: Mapping[str, Any]) -> None:
-        self.asked += 1
+        self._asked += 1
         if row["error"] is not None:
-            self.failed += 1
+            self._failed += 1
             return
         for name in self._scores:
             self._scores[name] += row[name]
@@ -56,12 +55,14 @@ class Silent:
             self._cost_usd = None if row["cost_usd"] is None else self._cost_usd + Decimal(str(row["cost_usd"]))
 
     def _money(self) -> str:
+        from meta_agent_rag.wording import FREE
+
         if self._cost_usd is None:
-            return FREE if self.free else "cost unknown"
-        return f"{self._cost_usd:.4f} USD" if self.asked > self.failed else "cost -"
+            return FREE if self._free else "cost unknown"
+        return f"{self._cost_usd:.4f} USD" if self._asked > self._failed else "cost -"
 
 
-class Plain(Silent):
+class PlainLines(Silent):
     """One line per answer, on stderr."""
 
     def corpus(self, done: int, total: int) -> None:
@@ -72,10 +73,10 @@ class Plain(Silent):
         """A line."""
         super().row(row)
         result = row["error"] or f"{row['prediction']!r} (gold {row['gold']!r}, EM {row['em']:.0f}, F1 {row['f1']:.2f})"
-        sys.stderr.write(f"{self.asked}/{self.total} {row['method']} {row['id']}: {result}  | {self.figures()}\n")
+        sys.stderr.write(f"{self._asked}/{self._total} {row['method']} {row['id']}: {result}  | {self.figures()}\n")
 
 
-class JsonProgress(Silent):
+class JsonLines(Silent):
     """One JSON object per answer, on stdout."""
 
     def row(self, row: Mapping[str, Any]) -> None:
@@ -89,8 +90,8 @@ class JsonProgress(Silent):
 class RichBar(Silent):
     """A progress bar with running EM and F1, cost, and remaining time."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, free: bool = False) -> None:
+        super().__init__(free=free)
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -114,7 +115,7 @@ class RichBar(Silent):
         """Show the bar."""
         super().start(total, done)
         self._progress.start()
-        self._progress.update(self._task, total=total, completed=self.asked, visible=True)
+        self._progress.update(self._task, total=total, completed=self._asked, visible=True)
 
     def row(self, row: Mapping[str, Any]) -> None:
         """Advance the bar."""
@@ -128,7 +129,5 @@ class RichBar(Silent):
 
 def display(name: DisplayName, *, free: bool = False) -> Silent:
     """The display of that name; `free` says that the model runs on this machine."""
-    kinds: dict[DisplayName, type[Silent]] = {"rich": RichBar, "plain": Plain, "json": JsonProgress, "none": Silent}
-    shown = kinds[name]()
-    shown.free = free
-    return shown
+    kinds: dict[DisplayName, type[Silent]] = {"rich": RichBar, "plain": PlainLines, "json": JsonLines, "none": Silent}
+    return kinds[name](free=free)

@@ -8,32 +8,33 @@ from tempfile import TemporaryDirectory
 
 from meta_agent_rag.cli.shared.command import say
 from meta_agent_rag.errors import InputError
-from meta_agent_rag.llm.endpoints.stages import runs_here
 from meta_agent_rag.llm.ledger import LedgerRow, read_ledger, total
 from meta_agent_rag.llm.providers import choose_provider
+from meta_agent_rag.llm.stages import runs_here
 from meta_agent_rag.wording import FREE, counted
 
 from ..judge import NAME as JUDGE
 from .arms import Arm
-from .benchmarking import RunPlan, benchmark
-from .config import Conduct, RunConfig
+from .benchmarking import benchmark
+from .config import RunConfig, RunOptions
 from .display import DisplayName
 from .folder import CONFIG, RunFolder
+from .plan import RunPlan
 from .provenance import changed_settings
 
 
 @dataclass(frozen=True, kw_only=True)
-class Expected:
-    """The expected cost of a row of the table, its oracle or the judge; `cost_usd` is `None` without a price.
+class ExpectedCost:
+    """The expected cost of a row of the table, its oracle or the judge; `None` for tokens or dollars not known.
 
-    It is based on `measured` answers, failed ones included, of the row `basis` of the run `source`, in which the
-    answer-shaping settings `other_settings` had other values.
+    It is based on `measured` answers of the row `basis` of the run `source`, in which the answer-shaping settings
+    `other_settings` had other values.
     """
 
     method: str
     calls: int
-    prompt_tokens: int
-    completion_tokens: int
+    prompt_tokens: int | None
+    completion_tokens: int | None
     cost_usd: float | None
     measured: int
     basis: str
@@ -42,8 +43,8 @@ class Expected:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
-    """A run to estimate from: the questions that each row answered or failed, and the calls by their purpose."""
+class MeasuredRun:
+    """A run to estimate from: the questions that each row answered, and the calls by their purpose."""
 
     source: str
     judged: bool
@@ -51,18 +52,15 @@ class Measured:
     ids: Mapping[str, frozenset[str]]
     calls: Mapping[str, tuple[LedgerRow, ...]]
 
-    def scaled(self, method: str, basis: str, calls: Sequence[LedgerRow], *, measured: int, n: int) -> Expected:
+    def scaled(self, method: str, basis: str, calls: Sequence[LedgerRow], *, measured: int, n: int) -> ExpectedCost:
         """The calls of `measured` answers, scaled to `n` answers."""
-        sums = total(calls)
-
-        def of(count: int) -> int:
-            return round(count / measured * n)
-
-        return Expected(
+        sums, share = total(calls), n / measured
+        metered = sums.unmetered_calls < sums.calls - sums.failed_calls
+        return ExpectedCost(
             method=method,
-            calls=of(sums.calls),
-            prompt_tokens=of(sums.prompt_tokens),
-            completion_tokens=of(sums.completion_tokens),
+            calls=round(sums.calls * share),
+            prompt_tokens=round(sums.prompt_tokens * share) if metered else None,
+            completion_tokens=round(sums.completion_tokens * share) if metered else None,
             cost_usd=None if sums.cost_usd is None else float(sums.cost_usd / measured * n),
             measured=measured,
             basis=basis,
@@ -74,7 +72,7 @@ class Measured:
 def estimated(plan: RunPlan, output_dir: Path, *, probe: int | None, display_name: DisplayName) -> None:
     """Print calls, tokens and dollars of the run, row by row; no call is made unless a probe is requested.
 
-    Raises `InputError` if there is no earlier run to estimate from.
+    Raises `InputError` if there is no earlier run with answers to estimate from.
     """
     runs = _earlier(plan.config, output_dir) if probe is None else [_probed(plan, probe)]
     found = expectations(plan.config, runs, n=len(plan.questions))
@@ -82,7 +80,7 @@ def estimated(plan: RunPlan, output_dir: Path, *, probe: int | None, display_nam
     missing = [name for name, one in found.items() if one is None]
     if not known:
         raise InputError(
-            f"No earlier run in {str(output_dir)!r} has this data set, mode and model; "
+            f"No earlier run in {str(output_dir)!r} has answers on this data set, mode and model; "
             "add --probe 3 to run three questions first (at cost) and base the estimate on them."
         )
     source = ", ".join(dict.fromkeys(one.source for one in known))
@@ -92,14 +90,15 @@ def estimated(plan: RunPlan, output_dir: Path, *, probe: int | None, display_nam
         _show(plan, source, known, missing)
 
 
-def expectations(config: RunConfig, runs: Sequence[Measured], *, n: int) -> dict[str, Expected | None]:
+def expectations(config: RunConfig, runs: Sequence[MeasuredRun], *, n: int) -> dict[str, ExpectedCost | None]:
     """What each row of the table costs for `n` questions, with its oracle and the judge listed separately.
 
     `runs` are in order of preference; an entry is `None` if no run has it.
     """
-    found: dict[str, Expected | None] = {}
+    found: dict[str, ExpectedCost | None] = {}
     for arm in config.arms:
-        found[arm.name] = _of_arm(arm, runs, n)
+        of_method = () if arm.equal else (arm.method.name,)  # which spends differently
+        found[arm.name] = _of_row(arm.name, (arm.name, arm.base, *of_method), runs, n)
         if "diagnosis" in arm.oracles:
             found[_closed_book(arm.name)] = _of_oracle(arm, runs, n)
     if config.judge:
@@ -107,15 +106,13 @@ def expectations(config: RunConfig, runs: Sequence[Measured], *, n: int) -> dict
     return found
 
 
-def _of_arm(arm: Arm, runs: Sequence[Measured], n: int) -> Expected | None:
+def _of_row(name: str, bases: Sequence[str], runs: Sequence[MeasuredRun], n: int) -> ExpectedCost | None:
     """From the row itself, or from the unchanged method if this variant was not run."""
-    of_method = () if arm.equal else (arm.method.name,)  # which spends differently
-    for name in dict.fromkeys((arm.name, arm.base, *of_method)):
+    for basis in dict.fromkeys(bases):
         for run in runs:
-            ids = run.ids.get(name, frozenset())
-            calls = _once(run.calls.get(name, ()), ids)
-            if calls:
-                return run.scaled(arm.name, name, calls, measured=len(ids), n=n)
+            ids = run.ids.get(basis, frozenset())
+            if calls := _once(run.calls.get(basis, ()), ids):
+                return run.scaled(name, basis, calls, measured=len(ids), n=n)
     return None
 
 
@@ -124,27 +121,25 @@ def _closed_book(name: str) -> str:
     return f"{name} (closed book)"
 
 
-def _of_oracle(arm: Arm, runs: Sequence[Measured], n: int) -> Expected | None:
+def _of_oracle(arm: Arm, runs: Sequence[MeasuredRun], n: int) -> ExpectedCost | None:
     for name in dict.fromkeys((arm.name, arm.base)):
         for run in runs:
             if ids := run.ids.get(name):
-                basis = _closed_book(name)
-                calls = _once(run.calls.get(basis, ()), ids)
-                return run.scaled(_closed_book(arm.name), basis, calls, measured=len(ids), n=n)
+                calls = _once(run.calls.get(_closed_book(name), ()), ids)
+                return run.scaled(_closed_book(arm.name), _closed_book(name), calls, measured=len(ids), n=n)
     return None
 
 
-def _of_judge(runs: Sequence[Measured], n: int) -> Expected | None:
+def _of_judge(runs: Sequence[MeasuredRun], n: int) -> ExpectedCost | None:
     """From the verdicts per answer: answers that rows share are judged once."""
-    for run in runs:
-        if run.judged:
-            calls = _once(run.calls.get(JUDGE, ()), frozenset().union(*run.ids.values()))
-            return run.scaled(JUDGE, JUDGE, calls, measured=sum(map(len, run.ids.values())), n=n)
+    for run in (run for run in runs if run.judged):
+        calls = _once(run.calls.get(JUDGE, ()), frozenset().union(*run.ids.values()))
+        return run.scaled(JUDGE, JUDGE, calls, measured=sum(map(len, run.ids.values())), n=n)
     return None
 
 
 def _once(calls: Iterable[LedgerRow], ids: frozenset[str]) -> list[LedgerRow]:
-    """The calls for finished questions, without those that a resumed run had already paid for."""
+    """The calls for answered questions, without those that a resumed run had already paid for."""
     kept: list[LedgerRow] = []
     served: set[tuple[str, str]] = set()
     for call in calls:
@@ -156,19 +151,17 @@ def _once(calls: Iterable[LedgerRow], ids: frozenset[str]) -> list[LedgerRow]:
     return kept
 
 
-def _show(plan: RunPlan, source: str, known: list[Expected], missing: list[str]) -> None:
+def _show(plan: RunPlan, runs: str, known: Sequence[ExpectedCost], missing: Sequence[str]) -> None:
     say(
-        f"Expected for {counted(len(plan.questions), 'question')}, based on {source}; "
+        f"Expected for {counted(len(plan.questions), 'question')}, based on {runs}; "
         "calls in the response cache are free."
     )
     unpriced = FREE if runs_here(plan.config.settings) else "price unknown"
     for one in known:
         cost = unpriced if one.cost_usd is None else f"{one.cost_usd:.4f} USD"
         basis = "" if one.basis == one.method else f" of {one.basis!r}"
-        say(
-            f"  {one.method}: {one.calls:,} calls, {one.prompt_tokens:,} prompt and {one.completion_tokens:,} "
-            f"completion tokens, {cost} (from {counted(one.measured, 'answer')}{basis})"
-        )
+        source = f"from {counted(one.measured, 'answer')}{basis}"
+        say(f"  {one.method}: {one.calls:,} calls, {_tokens(one)}, {cost} ({source})")
         if one.other_settings:
             say(f"    measured under different settings: {', '.join(one.other_settings).upper()}")
     costs = [one.cost_usd for one in known]
@@ -179,10 +172,16 @@ def _show(plan: RunPlan, source: str, known: list[Expected], missing: list[str])
         say(f"  unknown, because no earlier run has them: {', '.join(missing)}; add --probe 3 to find out (at cost).")
 
 
-def _earlier(config: RunConfig, output_dir: Path) -> list[Measured]:
-    """The runs with this data set, mode and models: those with equal settings first, newest first."""
+def _tokens(one: ExpectedCost) -> str:
+    if one.prompt_tokens is None or one.completion_tokens is None:
+        return "tokens unknown"
+    return f"{one.prompt_tokens:,} prompt and {one.completion_tokens:,} completion tokens"
+
+
+def _earlier(config: RunConfig, output_dir: Path) -> list[MeasuredRun]:
+    """The runs with answers on this data set, mode and models: those with equal settings first, newest first."""
     models = dict(choose_provider(config.settings).models)
-    runs: list[Measured] = []
+    runs: list[MeasuredRun] = []
     for path in sorted((file.parent for file in output_dir.glob(f"*/{CONFIG}")), reverse=True):
         try:
             before = RunFolder(path).config()
@@ -195,14 +194,15 @@ def _earlier(config: RunConfig, output_dir: Path) -> list[Measured]:
     return sorted((run for run in runs if run.ids), key=lambda run: bool(run.other_settings))
 
 
-def _measured(folder: RunFolder, source: str, *, judged: bool, changed: Sequence[str] = ()) -> Measured:
+def _measured(folder: RunFolder, source: str, *, judged: bool, changed: Sequence[str] = ()) -> MeasuredRun:
     ids: dict[str, set[str]] = {}
-    for id_, method in folder.rows():
-        ids.setdefault(method, set()).add(id_)
+    for (id_, method), row in folder.rows().items():
+        if row["error"] is None:
+            ids.setdefault(method, set()).add(id_)
     calls: dict[str, list[LedgerRow]] = {}
     for call in read_ledger(folder.calls):
         calls.setdefault(call.method, []).append(call)
-    return Measured(
+    return MeasuredRun(
         source=source,
         judged=judged,
         other_settings=tuple(changed),
@@ -211,13 +211,13 @@ def _measured(folder: RunFolder, source: str, *, judged: bool, changed: Sequence
     )
 
 
-def _probed(plan: RunPlan, probe: int) -> Measured:
+def _probed(plan: RunPlan, probe: int) -> MeasuredRun:
     """A run on the first questions, whose folder is not kept; its replies stay in the cache."""
     if probe < 1:
         raise InputError(f"--probe must be at least 1, not {probe}.")
     with TemporaryDirectory() as folder:
         first = replace(plan, questions=plan.questions[:probe])
-        path = benchmark(first, Conduct(), None, Path(folder), "none")
+        path = benchmark(first, RunOptions(), None, Path(folder), "none")
         return _measured(
             RunFolder(path), f"a probe of {counted(len(first.questions), 'question')}", judged=first.config.judge
         )

@@ -4,11 +4,12 @@ import asyncio
 import gc
 import logging
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
-from importlib import import_module
-from typing import Any, Protocol
+from itertools import pairwise
+from typing import Any
 
 from meta_agent_rag import telemetry
 from meta_agent_rag.agent.engine import Answer, Engine, open_engine
@@ -16,54 +17,40 @@ from meta_agent_rag.datasets import LoadedQuestions, Question
 from meta_agent_rag.discovery import calling, require_result
 from meta_agent_rag.errors import AuthenticationError, BalanceError, CostLimitError, ExtensionError, MetaRagError
 from meta_agent_rag.llm.client import LanguageModel
-from meta_agent_rag.llm.embedded import EmbeddedTransport
-from meta_agent_rag.llm.endpoints.stages import ANSWER, endpoints_in_use
 from meta_agent_rag.llm.ledger import LedgerRow, total
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.llm.providers import EMBEDDED, choose_provider
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.loading import load_encoder
 from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retriever
+from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.retrieval.supplied import SuppliedRetriever
+from meta_agent_rag.wording import counted
 
 from ..judge import Judge
 from ..methods import MethodTask
+from ..methods.method import TOKENS, RunBudget, dollars
 from ..recording import TapedEncoder, TapedRetriever
-from ..recording.offline import NoModel, NoSearch
-from ..rows.allowance import Spending
+from ..recording.taped import NoModel, NoSearch
 from ..rows.samples import failed_row, sample_row
+from ..rows.scorers import scorer_named
 from .arms import Arm, arm_settings, reference
-from .config import Conduct, RunConfig
+from .config import RunConfig, RunOptions
+from .display import Silent
 from .evidence import open_domain, supplied, tuned
 from .folder import RunFolder
 from .oracles import oracles_for
-from .serving import Recorded
+from .serving import RecordedConnections
 
 _LOG = logging.getLogger("meta_agent_rag.benchmarks")
 _AT_ONCE = 8
+_AT_ONCE_EMBEDDED = 2
 _MOMENT_S = 1.0
 _ANY_TEXT = "Is everything there?"
-_AT_ONCE_EMBEDDED = 2
 
 
-class Display(Protocol):
-    """Shows the progress of a run."""
-
-    def corpus(self, done: int, total: int) -> None:
-        """Passages indexed so far."""
-
-    def start(self, total: int, done: Iterable[Mapping[str, Any]]) -> None:
-        """`total` answers are expected; `done` exist from an earlier part of the run."""
-
-    def row(self, row: Mapping[str, Any]) -> None:
-        """One more answer, or failure."""
-
-    def stop(self) -> None:
-        """The run is over, or interrupted."""
-
-
-class FailedAnswerError(MetaRagError):
-    """An answer failed, and the run was set to stop at the first failure."""
+class TooManyFailuresError(MetaRagError):
+    """More of a row's answers failed than the run allows."""
 
     exit_code = 1
     stops_run = True
@@ -78,35 +65,77 @@ class RunOutcome:
     deficits: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, kw_only=True)
+class Spending:
+    """What rows of a run spent, by question id and name, for rows that wait for it."""
+
+    _rows: dict[tuple[str, str], "asyncio.Future[Mapping[str, Any]]"] = field(default_factory=dict)
+
+    def note(self, row: Mapping[str, Any]) -> None:
+        """A row is complete, answered or failed."""
+        found = self._row(row["id"], row["method"])
+        if not found.done():
+            found.set_result({name: row[name] for name in ("cost_usd", "tokens")})
+
+    def end(self, id_: str, name: str, error: MetaRagError) -> None:
+        """The awaited row failed for good: every waiter fails for the same reason."""
+        found = self._row(id_, name)
+        if not found.done():
+            found.set_exception(error)
+            found.exception()  # retrieved, in case nobody waits
+
+    async def budget(self, id_: str, name: str, kind: str) -> RunBudget:
+        """As much as that row spent, once it is complete."""
+        row = await self._row(id_, name)
+        if kind == TOKENS:
+            return RunBudget(kind=kind, amount=float(row["tokens"]["prompt"] + row["tokens"]["completion"]))
+        return RunBudget(kind=kind, amount=dollars(row["cost_usd"]))
+
+    def _row(self, id_: str, name: str) -> "asyncio.Future[Mapping[str, Any]]":
+        if (id_, name) not in self._rows:
+            self._rows[id_, name] = asyncio.get_running_loop().create_future()
+        return self._rows[id_, name]
+
+
 @dataclass(kw_only=True)
 class _Run:
     config: RunConfig
-    conduct: Conduct
+    options: RunOptions
     folder: RunFolder
-    display: Display
+    display: Silent
     engines: Mapping[Arm, Engine]
     retriever: Retriever | None
     judge: Judge | None
+    most_failures: float
+    failures: Counter[str] = field(default_factory=Counter)
     calls: dict[tuple[str, str], list[LedgerRow]] = field(default_factory=dict)
     spending: Spending = field(default_factory=Spending)
     reported: set[str] = field(default_factory=set)
 
     def hear(self, call: LedgerRow) -> None:
-        """Keep a call while its question is in progress, for the row of a question that fails."""
+        """Keep a call while its question is in progress: for its waiting time, and for the row of a failed question."""
         if (key := (call.question_id, call.method)) in self.calls:
             self.calls[key].append(call)
 
     async def answer(self, question: Question, arm: Arm) -> None:
         """Answer one question with one row's method, and write the result; raises only what stops the run."""
         with telemetry.span(f"question {arm.name}", {telemetry.WORKFLOW: arm.name, telemetry.QUESTION_ID: question.id}):
-            await self._answer(question, arm)
+            row = await self._row(question, arm)
+        self.folder.add(row)
+        self.spending.note(row)
+        if self.options.recorder is not None:
+            self.options.recorder.answered(row)
+        self.display.row(row)
+        self._forget_unusable(question, arm)
+        if row["error"] is not None:
+            self._count_failure(arm, row["error"])
 
-    async def _answer(self, question: Question, arm: Arm) -> None:
-        started = time.perf_counter()
+    async def _row(self, question: Question, arm: Arm) -> dict[str, Any]:
         calls = self.calls[question.id, arm.name] = []
+        started = time.perf_counter()
         try:
-            task = await self._allowed(question, arm)
-            started = time.perf_counter()  # waiting for another row's spending is not part of this row's latency
+            task = await self._task(question, arm)
+            started = time.perf_counter()  # neither indexing nor waiting for another row's spending is this row's time
             answer = await self._answered(arm, task)
         except MetaRagError as error:
             if error.stops_run:
@@ -115,22 +144,18 @@ class _Run:
             if isinstance(error, ExtensionError) and str(error) not in self.reported:
                 self.reported.add(str(error))
                 _LOG.error("%s", error, exc_info=error.__cause__)
-            row = failed_row(question, arm.name, error, total(calls), latency_s=self._seconds(question, arm, started))
-        else:
-            row = await self._scored(question, arm, answer, latency_s=self._seconds(question, arm, started))
+            return failed_row(question, arm.name, error, total(calls), **self._times(question, arm, started, calls))
         finally:
             del self.calls[question.id, arm.name]
-        self._keep(row)
-        self._forget_unusable(question, arm)
-        if self.conduct.fail_on_error and row["error"] is not None:
-            raise FailedAnswerError(f"{arm.name!r} failed on question {question.id!r}: {row['error']}")
-
-    async def _allowed(self, question: Question, arm: Arm) -> MethodTask:
-        """The task, with its allowance if it may spend as much as another row of the table."""
-        task = self._task(question, arm, self.engines[arm])
-        if (loop := reference(arm, self.config.arms) if arm.equal else None) is None:
-            return task
-        return replace(task, allowance=await self.spending.allowance(question.id, loop.name, arm.equal))
+        row = sample_row(
+            question,
+            arm.name,
+            answer,
+            quotes=arm.method.quotes,
+            scorer=scorer_named(self.config.scorer),
+            **self._times(question, arm, started, calls),
+        )
+        return row if self.judge is None else {**row, "judge": await self.judge.verdict(question, answer.short_answer)}
 
     async def _answered(self, arm: Arm, task: MethodTask) -> Answer:
         with calling("method", arm.method.name, arm.method.answer):
@@ -141,17 +166,17 @@ class _Run:
             raise CostLimitError("The cost limit leaves no room for the next call; raise it to continue.")
         return answer
 
-    def _task(self, question: Question, arm: Arm, engine: Engine) -> MethodTask:
+    async def _task(self, question: Question, arm: Arm) -> MethodTask:
+        """The task, with its evidence indexed, and its budget if it may spend as much as another row of the table."""
+        engine = self.engines[arm]
         evidence = supplied(question, "supporting" if "retrieval" in arm.oracles else self.config.mode)
-        retriever = None
         if evidence is None and self.retriever is not None:
-            retriever = self._taped(tuned(self.retriever, engine.settings), question, arm)
-        search = retriever
-        if search is None:
-            own = SuppliedRetriever(passages=evidence or (), encoder=engine.monitor_encoder)
-            search = self._taped(own, question, arm)
+            retriever = search = self._taped(tuned(self.retriever, engine.settings), question, arm)
+        else:
+            retriever, search = None, self._taped(await self._indexed(evidence or (), engine), question, arm)
         if evidence is not None and engine.narrows(evidence):
             retriever, evidence = search, None
+        loop = reference(arm, self.config.arms) if arm.equal else None
         return MethodTask(
             id=question.id,
             question=question.text,
@@ -160,22 +185,27 @@ class _Run:
             evidence=evidence,
             retriever=retriever,
             oracles=oracles_for(arm.oracles, engine, question, name=arm.name),
+            budget=None if loop is None else await self.spending.budget(question.id, loop.name, arm.equal),
         )
 
+    async def _indexed(self, evidence: Sequence[Passage], engine: Engine) -> SuppliedRetriever:
+        """A retriever over a question's evidence, which is encoded before any row's clock starts."""
+        found = SuppliedRetriever(passages=tuple(evidence), encoder=engine.monitor_encoder)
+        if self.options.recording is None:
+            await found.index()
+        return found
+
     def _taped(self, retriever: Retriever, question: Question, arm: Arm) -> Retriever:
-        tape = self.conduct.player or self.conduct.recorder
+        tape = self.options.recording or self.options.recorder
         if tape is None:
             return retriever
         return TapedRetriever(inner=retriever, tape=tape, question_id=question.id, method=arm.name)
 
-    async def _scored(self, question: Question, arm: Arm, answer: Answer, *, latency_s: float) -> dict[str, Any]:
-        row = sample_row(question, arm.name, answer, latency_s=latency_s, quotes=arm.method.quotes)
-        return row if self.judge is None else {**row, "judge": await self.judge.verdict(question, answer.short_answer)}
-
-    def _seconds(self, question: Question, arm: Arm, started: float) -> float:
-        if self.conduct.player is not None:
-            return self.conduct.player.seconds(question.id, arm.name)
-        return round(time.perf_counter() - started, 4)
+    def _times(self, question: Question, arm: Arm, started: float, calls: Sequence[LedgerRow]) -> dict[str, float]:
+        if self.options.recording is not None:
+            return self.options.recording.times(question.id, arm.name)
+        seconds = time.perf_counter() - started
+        return {"latency_s": seconds, "waited_s": min(waited_s(calls), seconds)}  # the clock of calls may jump
 
     def _forget_unusable(self, question: Question, arm: Arm) -> None:
         """Drop malformed replies from the cache, now that a resumed run will not need them any more."""
@@ -183,22 +213,45 @@ class _Run:
         if model.cache is not None and model.unusable is not None:
             model.cache.drop(*model.unusable.pop((question.id, arm.name), ()))
 
-    def _keep(self, row: dict[str, Any]) -> None:
-        self.folder.add(row)
-        self.spending.note(row)
-        if self.conduct.recorder is not None:
-            self.conduct.recorder.answered(row)
-        self.display.row(row)
+    def _count_failure(self, arm: Arm, error: str) -> None:
+        self.failures[arm.name] += 1
+        if self.failures[arm.name] > self.most_failures:
+            raise TooManyFailuresError(
+                f"{counted(self.failures[arm.name], 'answer')} of {arm.name!r} failed, more than --fail-on-error "
+                f"{self.options.fail_on_error:g} allows; the last with {error}"
+            )
+
+
+def waited_s(calls: Sequence[LedgerRow]) -> float:
+    """Seconds in which an answer waited: a call had failed and was tried again, and no other call was being served."""
+    tries: dict[str, list[LedgerRow]] = {}
+    for call in calls:
+        if not call.cached:
+            tries.setdefault(call.request, []).append(call)
+    waits: list[tuple[float, float]] = []
+    serves: list[tuple[float, float]] = []
+    for made in tries.values():
+        first, last = made[0].at.timestamp(), made[-1].at.timestamp()
+        waits.append((first, last))
+        (serves if made[-1].error is None else waits).append((last, last + made[-1].latency_s))
+    edges = sorted({edge for span in (*waits, *serves) for edge in span})
+    return sum(
+        end - start for start, end in pairwise(edges) if _inside(waits, start, end) and not _inside(serves, start, end)
+    )
+
+
+def _inside(spans: Sequence[tuple[float, float]], start: float, end: float) -> bool:
+    return any(first <= start and end <= last for first, last in spans)
 
 
 async def execute(
     config: RunConfig,
-    conduct: Conduct,
+    options: RunOptions,
     loaded: LoadedQuestions,
     *,
     questions: Sequence[Question],
     folder: RunFolder,
-    display: Display,
+    display: Silent,
 ) -> RunOutcome:
     """Answer the questions that are still open; finished questions of a resumed run are not run again."""
     async with AsyncExitStack() as stack:
@@ -206,22 +259,24 @@ async def execute(
         stack.callback(folder.close)
         before = folder.rows()
         wanted = [(question, arm) for question in questions for arm in config.arms]
-        finished = {key: row for key, row in before.items() if not (conduct.retry_failed and _failed(row))}
+        finished = {key: row for key, row in before.items() if not (options.retry_failed and _failed(row))}
         open_ = [(question, arm) for question, arm in wanted if (question.id, arm.name) not in finished]
         open_.sort(key=lambda task: bool(task[1].equal))  # after the rows whose spending they match
-        model = await stack.enter_async_context(_model(config, conduct, folder))
-        engines = await _engines(config, conduct, model, stack, warm=bool(open_))
-        retriever = await stack.enter_async_context(_retriever(config, conduct, loaded, display))
-        if open_ and conduct.player is None:
+        model = await stack.enter_async_context(_model(config, options, folder))
+        engines = await _engines(config, options, model, stack, warm=bool(open_))
+        retriever = await stack.enter_async_context(_retriever(config, options, loaded, display))
+        if open_ and options.recording is None:
             await _warmed(model, retriever)
         run = _Run(
             config=config,
-            conduct=conduct,
+            options=options,
             folder=folder,
             display=display,
             engines=engines,
             retriever=retriever,
             judge=Judge(model=replace(model, unusable=None)) if config.judge else None,
+            most_failures=options.fail_on_error * len(questions),
+            failures=Counter(row["method"] for row in finished.values() if row["error"] is not None),
         )
         model.ledger.listeners.append(run.hear)
         for row in finished.values() if config.equals else ():
@@ -231,6 +286,8 @@ async def execute(
         stack.callback(display.stop)
         stack.enter_context(_uncollected())
         stopped_by = await _all(run, open_, _at_once(config, model))
+        folder.close()
+        folder.compact()
         rows = folder.rows()
         kept = tuple(rows[key] for key in ((q.id, arm.name) for q, arm in wanted) if key in rows)
         deficits = dict.fromkeys(name for engine in engines.values() for name in engine.deficits.names)
@@ -254,32 +311,36 @@ def _uncollected() -> Iterator[None]:
 
 
 @asynccontextmanager
-async def _model(config: RunConfig, conduct: Conduct, folder: RunFolder) -> AsyncIterator[LanguageModel]:
+async def _model(config: RunConfig, options: RunOptions, folder: RunFolder) -> AsyncIterator[LanguageModel]:
     """The model behind every row, or, for a replay, none."""
-    player = conduct.player
+    recording = options.recording
     async with open_language_model(
         config.settings,
         ledger_path=folder.calls,
         paid_usd=folder.paid_usd(),
         reservations=folder.reservations,
-        transport=None if player is None else NoModel(endpoint=player.run["endpoint"]),
+        model=None if recording is None else NoModel(),
     ) as model:
-        if player is None:
-            yield replace(model, tape=conduct.recorder, unusable={})
+        if recording is None:
+            yield replace(model, tape=options.recorder, unusable={})
         else:  # needs no response cache, and must not drop its contents
-            yield replace(model, tape=player, cache=None, connections=Recorded(run=player.run))
+            connections = RecordedConnections(settings=config.settings, run=recording.run)
+            yield replace(model, tape=recording, cache=None, connections=connections)
 
 
 async def _engines(
-    config: RunConfig, conduct: Conduct, model: LanguageModel, stack: AsyncExitStack, *, warm: bool
+    config: RunConfig, options: RunOptions, model: LanguageModel, stack: AsyncExitStack, *, warm: bool
 ) -> dict[Arm, Engine]:
-    """An engine for every row, over one model, one ledger, one budget and, for each name, one encoder."""
-    encoders: dict[str, AsyncEncoder] = {}
+    """An engine for each row, all over one ledger, budget, cache and encoder of a kind.
+
+    Rows share no provider or settings, and repetitions no replies.
+    """
     engines: dict[Arm, Engine] = {}
+    encoders: dict[str, AsyncEncoder] = {}
     for arm in config.arms:
         settings = arm_settings(arm, config.settings)
         if settings.monitor_encoder not in encoders:
-            encoders[settings.monitor_encoder] = await _encoder(settings.monitor_encoder, config, conduct, warm=warm)
+            encoders[settings.monitor_encoder] = await _encoder(settings.monitor_encoder, config, options, warm=warm)
         own = replace(model, settings=settings, choice=choose_provider(settings), draw=arm.repeat - 1)
         engines[arm] = await stack.enter_async_context(
             open_engine(
@@ -294,35 +355,31 @@ async def _engines(
 
 async def _warmed(model: LanguageModel, retriever: HybridRetriever | NoSearch | None) -> None:
     """Load what the first question would wait for, so that its latency is like the others'. Makes no call."""
-    await asyncio.to_thread(import_module, "aiohttp")
     if isinstance(retriever, HybridRetriever):
         await retriever.encoder.queries([_ANY_TEXT])
-    for endpoint in endpoints_in_use(model.settings, ANSWER).values():
-        connection = await model.connections.to(endpoint)
-        if isinstance(connection.transport, EmbeddedTransport):
-            await connection.transport.start()
+    await model.warm()
 
 
-async def _encoder(name: str, config: RunConfig, conduct: Conduct, *, warm: bool) -> AsyncEncoder:
-    if conduct.player is not None:
-        return AsyncEncoder(TapedEncoder(name=name, tape=conduct.player))
+async def _encoder(name: str, config: RunConfig, options: RunOptions, *, warm: bool) -> AsyncEncoder:
+    if options.recording is not None:
+        return AsyncEncoder(TapedEncoder(name=name, tape=options.recording))
     choice = load_encoder(config.settings, name)
     if choice.note:
         _LOG.warning("The monitor's encoder: %s", choice.note)
     encoder = choice.encoder
     if warm:
         await asyncio.to_thread(encoder.encode_queries, [_ANY_TEXT])  # loads it, unseen by the recorder
-    if conduct.recorder is None:
+    if options.recorder is None:
         return AsyncEncoder(encoder)
-    return AsyncEncoder(TapedEncoder(name=encoder.name, tape=conduct.recorder, inner=encoder))
+    return AsyncEncoder(TapedEncoder(name=name, tape=options.recorder, inner=encoder))
 
 
 @asynccontextmanager
 async def _retriever(
-    config: RunConfig, conduct: Conduct, loaded: LoadedQuestions, display: Display
+    config: RunConfig, options: RunOptions, loaded: LoadedQuestions, display: Silent
 ) -> AsyncIterator[HybridRetriever | NoSearch | None]:
     """The retriever of an `open_domain` run; a replay needs no corpus."""
-    if conduct.player is not None:
+    if options.recording is not None:
         yield NoSearch() if config.mode == "open_domain" else None
         return
     async with open_domain(config, loaded, display.corpus) as retriever:

@@ -6,27 +6,25 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from decimal import Decimal
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from meta_agent_rag.discovery import by_todays_stage
 from meta_agent_rag.errors import InputError
-from meta_agent_rag.journal import Journal
+from meta_agent_rag.journal import Journal, record_at, records
 from meta_agent_rag.llm.budget import unsettled
 from meta_agent_rag.llm.ledger import read_ledger
 from meta_agent_rag.wording import first_fault
 
-from ..rows.stored_rows import StoredRow, stored_rows
-
-_SAME = ("dataset", "provider", "endpoints", "prompts", "deficits", "calibration", "rows", "encoders")
 CONFIG, SAMPLES, CALLS, SUMMARY, REPORT = "config.json", "samples.jsonl", "calls.jsonl", "summary.json", "report.md"
 RESERVATIONS = "reservations.jsonl"
-CODE = ("version", "commit", "own_code")
-_BY_STAGE = ("prompts", "stage_tiers", "stage_tokens")
-"""Parts of `config.json` that have an entry for each stage or prompt."""
+CODE = ("version", "commit", "lock")
+_SAME = ("dataset", "provider", "endpoints", "own_files", "encoders")
+_AT_HAND = 256
+_STORED = object()
 
 
 class _Part(BaseModel):
@@ -52,9 +50,10 @@ class _Experiment(_Part):
     equals: list[str] = []
     repeats: int = 1
     judge: bool = False
+    scorer: str = "official"
 
 
-class _Dataset(_Part):
+class _Source(_Part):
     source: str | None = None
     sha256: str | None = None
     aliases_sha256: str | None = None
@@ -68,36 +67,59 @@ class _Provider(_Part):
 
 
 class _Config(_Part):
-    """The required contents of `config.json` with their types; parts that were added later may be missing."""
+    """The required contents of `config.json` with their types."""
 
     experiment: _Experiment
-    dataset: _Dataset
+    dataset: _Source
     provider: _Provider
-    prompts: dict[str, str]
-    deficits: dict[str, str]
     settings: dict[str, Any]
-    calibration: str | None = None
     encoders: dict[str, Any] | None = None
     commit: str | None = None
 
 
-def current(stored: Any) -> Any:
-    """A `config.json`, or a part of one, with the current names of stages and prompts."""
-    if not isinstance(stored, dict):
-        return stored
+class StoredRow(Mapping[str, Any]):
+    """A row of `samples.jsonl` in little memory: its lists and objects stay on disk and are read on demand."""
+
+    __slots__ = ("_at", "_file", "_values")
+
+    def __init__(self, file: "_SamplesFile", at: int, row: Mapping[str, Any]) -> None:
+        self._file = file
+        self._at = at
+        self._values = {name: _STORED if isinstance(value, (list, dict)) else value for name, value in row.items()}
+
+    def __getitem__(self, name: str) -> Any:
+        value = self._values[name]
+        return self._file.row(self._at)[name] if value is _STORED else value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+class _SamplesFile:
+    """Caches the rows read last: analyses go over all rounds of one row, then of the next."""
+
+    def __init__(self, path: Path) -> None:
+        self.row = lru_cache(maxsize=_AT_HAND)(lambda at: record_at(path, at))
+
+
+def _current(path: Path) -> dict[tuple[str, str], tuple[int, Mapping[str, Any]]]:
+    """The rows of a file with their places in it, by (question id, method); a later row replaces an earlier one."""
     return {
-        name: by_todays_stage(part) if name in _BY_STAGE and isinstance(part, dict) else current(part)
-        for name, part in stored.items()
+        (row["id"], row["method"]): (at, row)
+        for at, row in records(path)
+        if row is not None and "error" in row and isinstance(row.get("id"), str) and isinstance(row.get("method"), str)
     }
 
 
 def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     """The parts of two `config.json` that must be equal in an experiment but differ, apart from addresses.
 
-    Older versions do not state which endpoints served, and a server that did not respond reported no identity.
+    A server that did not respond reported no identity, so that its identity cannot differ.
     """
-    parts = [name for name in _SAME if name not in ("provider", "endpoints")]
-    changed = [name for name in parts if one.get(name) != other.get(name)]
+    changed = [name for name in _SAME if name not in ("provider", "endpoints") and one.get(name) != other.get(name)]
     if _without(one.get("provider"), "base_url") != _without(other.get("provider"), "base_url"):
         changed.append("provider")
     if "endpoints" in one and "endpoints" in other and not _served_alike(one["endpoints"], other["endpoints"]):
@@ -119,9 +141,8 @@ def _without(value: Any, name: str) -> Any:
 
 
 def _code_words(code: Mapping[str, Any]) -> str:
-    version = f"version {code['version']}" if code.get("version") else "an unknown version"
     commit = f" (commit {code['commit']})" if code.get("commit") else ""
-    return f"{version}{commit}" + (f" with own files {code['own_code']}" if code.get("own_code") else "")
+    return f"version {code.get('version', 'unknown')}{commit}"
 
 
 class RunFolder:
@@ -153,7 +174,7 @@ class RunFolder:
         raise InputError(f"{str(results)!r} already has a thousand runs of this second; give another --output-dir.")
 
     @classmethod
-    def resume(cls, run: str, results: Path) -> "RunFolder":
+    def named(cls, run: str, results: Path) -> "RunFolder":
         """An existing folder, by path or by its name in `results`."""
         for path in (Path(run), results / run):
             if (path / CONFIG).is_file():
@@ -176,7 +197,7 @@ class RunFolder:
         """The configuration that the run was started with; raises `InputError` if it is damaged."""
         file = self.path / CONFIG
         try:
-            config: dict[str, Any] = current(json.loads(file.read_text(encoding="utf-8")))
+            config: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
             _Config.model_validate(config)
         except ValidationError as error:
             raise InputError(f"{str(file)!r} is damaged ({first_fault(error)}); start a new run.") from None
@@ -185,7 +206,7 @@ class RunFolder:
         return config
 
     def require_same(self, now: Mapping[str, Any]) -> None:
-        """Refuse to continue with a different model, prompts, deficits or data from those at the start."""
+        """Refuse to continue with a different model, data or own files from those at the start."""
         if changed := differing(self.config(), json.loads(json.dumps(now, default=str))):
             raise InputError(
                 f"The run {self.path.name!r} was started with different {' and '.join(changed)}; "
@@ -206,6 +227,12 @@ class RunFolder:
             "come from different code; start a new run to avoid that."
         )
 
+    def note_limit(self, limit_usd: float | None) -> None:
+        """Keep a new cost limit in `config.json`, so that the next part of the run has it too."""
+        config = self.config()
+        if config["settings"].get("cost_limit_usd") != limit_usd:
+            self.write_json(CONFIG, {**config, "settings": {**config["settings"], "cost_limit_usd": limit_usd}})
+
     def mixed_code(self) -> str:
         """One sentence if several versions of the code started or resumed the run, else nothing."""
         config = self.config()
@@ -216,8 +243,24 @@ class RunFolder:
         return f"The run was started or resumed with different code: {codes}."
 
     def rows(self) -> dict[tuple[str, str], StoredRow]:
-        """The rows so far by (question id, method); a later row replaces an earlier one, torn ones are skipped."""
-        return stored_rows(self.path / SAMPLES)
+        """The rows so far by (question id, method), in any number in little memory."""
+        file = _SamplesFile(self.path / SAMPLES)
+        return {key: StoredRow(file, at, row) for key, (at, row) in _current(self.path / SAMPLES).items()}
+
+    def compact(self) -> None:
+        """Rewrite `samples.jsonl` with its current rows alone, if it also has torn rows or rows since replaced."""
+        file = self.path / SAMPLES
+        places = sorted(at for at, _ in _current(file).values())
+        if len(places) == sum(1 for _ in records(file)):
+            return
+        unfinished = self.path / f".{SAMPLES}.unfinished"
+        with file.open("rb") as source, unfinished.open("wb") as kept:
+            for at in places:
+                source.seek(at)
+                kept.write(source.readline().rstrip(b"\n") + b"\n")
+            kept.flush()
+            os.fsync(kept.fileno())
+        os.replace(unfinished, file)
 
     def paid_usd(self) -> Decimal:
         """What the run has paid so far, and what calls in progress at a kill may have cost.

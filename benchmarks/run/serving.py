@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from meta_agent_rag.llm.cache import ResponseCache
-from meta_agent_rag.llm.endpoints.connections import Connection, OneTransport, OpenConnections
-from meta_agent_rag.llm.endpoints.stages import ANSWER, Use, endpoints_in_use
+from meta_agent_rag.llm.chat import Connection
+from meta_agent_rag.llm.connections import Connections
 from meta_agent_rag.llm.local.catalogue import PACKAGED
 from meta_agent_rag.llm.local.choice import AUTO, decided
 from meta_agent_rag.llm.providers import Endpoint
+from meta_agent_rag.llm.stages import ANSWER, Use, endpoints_in_use
 from meta_agent_rag.settings import Settings
 
-from ..recording.offline import NoModel
+from ..recording.taped import NoModel
 from .arms import arm_settings
 from .config import RunConfig
 
@@ -30,14 +30,6 @@ def one_model(settings: Settings) -> Settings:
     return decided(tiers) if embedded else tiers
 
 
-def as_served(settings: Settings, before: Mapping[str, Any]) -> Settings:
-    """The settings of a resumed run: TIERS, EMBEDDED_MODEL, ROUTES and PLANS are those of its start, unless set."""
-    tiers = {} if "tiers" in settings.model_fields_set else {"tiers": before.get("tiers", "by_stage")}
-    embedded = {"embedded_model": embedded_model_of(before)} if settings.embedded_model == AUTO else {}
-    demands = {name: before[name] for name in ("routes", "plans") if name in before and getattr(settings, name) is None}
-    return settings.model_copy(update=tiers | embedded | demands)
-
-
 def embedded_model_of(settings: Mapping[str, Any]) -> str:
     """The embedded model in a run's settings: settings without one predate the choice, or do not use it."""
     name = str(settings.get("embedded_model", AUTO))
@@ -47,17 +39,6 @@ def embedded_model_of(settings: Mapping[str, Any]) -> str:
 def uses(config: RunConfig) -> tuple[Use, ...]:
     """What a run uses models for."""
     return (*ANSWER, "judge") if config.judge else ANSWER
-
-
-def endpoints(config: RunConfig) -> dict[str, Endpoint]:
-    """The endpoint of every role of a run; a row's own endpoints are also listed under its name."""
-    shared = endpoints_in_use(config.settings, uses(config))
-    found = dict(shared)
-    for arm in config.arms if not config.recorded_arms else ():
-        for role, endpoint in endpoints_in_use(arm_settings(arm, config.settings), ANSWER).items():
-            if arm.assignments and endpoint != shared.get(role):
-                found[f"{arm.base}: {role}"] = endpoint
-    return found
 
 
 def paying(config: RunConfig) -> list[tuple[Settings, list[Endpoint]]]:
@@ -76,11 +57,16 @@ def paying(config: RunConfig) -> list[tuple[Settings, list[Endpoint]]]:
 async def served_by(config: RunConfig) -> dict[str, Mapping[str, Any]]:
     """For `config.json`: the name, provider and model behind each role, and the identity that the server reports.
 
-    Raises `SettingsError` if a key or a model file is missing.
+    A row's own endpoints are also listed, under its name. Raises `SettingsError` if a key or a model file is missing.
     """
     settings = config.settings
-    cache = ResponseCache(settings.marag_data_dir / "responses.sqlite") if settings.response_cache else None
-    connections = OpenConnections(settings=settings, cache=cache)
+    shared = endpoints_in_use(settings, uses(config))
+    found = dict(shared)
+    for arm in config.arms:
+        for role, endpoint in endpoints_in_use(arm_settings(arm, settings), ANSWER).items():
+            if arm.assignments and endpoint != shared.get(role):
+                found[f"{arm.base}: {role}"] = endpoint
+    connections = Connections(settings=settings)
     try:
         return {
             role: {
@@ -90,16 +76,14 @@ async def served_by(config: RunConfig) -> dict[str, Mapping[str, Any]]:
                 "model": endpoint.model,
                 "identity": (await connections.to(endpoint)).identity,
             }
-            for role, endpoint in endpoints(config).items()
+            for role, endpoint in found.items()
         }
     finally:
         await connections.aclose()
-        if cache is not None:
-            cache.close()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recorded:
+class RecordedConnections(Connections):
     """Connections without a server, under the identities of a record: a replay makes no call."""
 
     run: Mapping[str, Any]
@@ -108,7 +92,4 @@ class Recorded:
         """A stub that serves nothing; records of earlier versions have one identity for all roles."""
         known = {(one["connection"], one["model"]): one["identity"] for one in self.run.get("endpoints", {}).values()}
         identity = known.get((endpoint.connection, endpoint.model), self.run["endpoint"])
-        return await OneTransport(transport=NoModel(endpoint=identity)).to(endpoint)
-
-    async def aclose(self) -> None:
-        """Nothing to release."""
+        return Connection(endpoint=endpoint, identity=identity, model=NoModel())

@@ -80,7 +80,7 @@ def _of_analyses(*names: str) -> tuple[Table, ...]:
     if not gold:
         raise InputError(f"No record in {str(RESULTS)!r} covers {' or '.join(names)} in gold mode.")
     rows = [row for one in gold for row in one.rows[LOOP]]
-    first = gold[0].player
+    first = gold[0].recording
     material = Material(
         arms=tuple(arm for arm in first.arms if arm.name == LOOP),
         rows={LOOP: sorted(rows, key=lambda row: row["id"])},
@@ -288,7 +288,7 @@ def named(recorded: Sequence[Recorded]) -> Table:
 def critics(_: Sequence[Recorded]) -> Table:
     """First diagnoses by rules over the facts and by the model as critic, against those that the data imply."""
     asked = reduce(Recorded.with_those_of, _pooled(records("diagnosis")))
-    arms, quadrants = asked.player.arms, asked.player.quadrants
+    arms, quadrants = asked.recording.arms, asked.recording.quadrants
     material = Material(arms=arms, rows=asked.rows, n=len(asked.rows[arms[0].name]), seed=SEED, quadrants=quadrants)
     rows = []
     for name, found in diagnosis.measure(material).items():

@@ -19,7 +19,7 @@ from meta_agent_rag.demo.runs.files import PASSAGES
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.retrieval.passage import passages_of
 
-from ..recording import Player
+from ..recording import Recording
 from ..run.folder import CONFIG, SAMPLES, SUMMARY
 
 _OF_A_MACHINE = ("_dir", "_path", "_url", "_key", "_token")
@@ -73,7 +73,7 @@ def _passages(run: Path, record: Path) -> bytes:
     """The passages that the answers were based on, one per line, from the questions of the record."""
     rows = [json.loads(line) for line in (run / SAMPLES).read_bytes().splitlines()]
     used = {id_ for row in rows for round_ in row["rounds"] for id_ in round_["evidence_ids"]}
-    paragraphs = (paragraph for question in Player.read(record).questions for paragraph in question.paragraphs)
+    paragraphs = (paragraph for question in Recording.read(record).questions for paragraph in question.paragraphs)
     found = {passage.id: passage for passage in passages_of(paragraphs) if passage.id in used}
     lines = ({"title": passage.title, "text": passage.text} for passage in found.values())
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode()

@@ -8,7 +8,7 @@ from pathlib import Path
 from meta_agent_rag.datasets import discover
 
 from ..analyses.analysis import Row
-from ..recording import Player
+from ..recording import Recording
 
 POOLED = ("hotpotqa", "2wikimultihopqa")
 """The data sets that are also reported together."""
@@ -22,7 +22,7 @@ class Recorded:
     dataset: str
     mode: str
     rows: Mapping[str, Sequence[Row]]
-    player: Player
+    recording: Recording
 
     def with_those_of(self, other: "Recorded") -> "Recorded":
         """These answers followed by the other record's, by method."""
@@ -52,9 +52,9 @@ def records(folder: str = ".") -> tuple[Recorded, ...]:
 
 
 def _recorded(path: Path) -> Recorded:
-    player = Player.read(path)
+    recording = Recording.read(path)
     rows: dict[str, list[Row]] = {}
-    for row in player.rows():
+    for row in recording.rows():
         rows.setdefault(row["method"], []).append(row)
-    experiment = player.run["experiment"]
-    return Recorded(dataset=experiment["dataset"], mode=experiment["mode"], rows=rows, player=player)
+    experiment = recording.run["experiment"]
+    return Recorded(dataset=experiment["dataset"], mode=experiment["mode"], rows=rows, recording=recording)

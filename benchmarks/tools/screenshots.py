@@ -25,7 +25,7 @@ from meta_agent_rag.testing import ScriptedModel
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-    from meta_agent_rag.llm.transport import Request
+    from meta_agent_rag.llm.messages import Request
 
 _IMAGES = Path(__file__).parents[2] / "docs" / "images"
 _WIDE, _NARROW = (1440, 900), (390, 844)
@@ -85,7 +85,7 @@ def _taken(browser: "Browser", url: str, shot: Shot) -> bytes:
     shot.act(page)
     page.locator(shot.top).evaluate("element => element.scrollIntoView()")
     page.wait_for_timeout(800)
-    picture = page.locator(shot.only).first.screenshot() if shot.only else page.screenshot()
+    picture: bytes = page.locator(shot.only).first.screenshot() if shot.only else page.screenshot()
     page.close()
     return picture
 
@@ -121,7 +121,7 @@ def served(data: Path, model: ScriptedModel) -> Iterator[str]:
     servers: list[Server] = []
 
     async def serve() -> None:
-        async with open_workbench(settings, transport=model) as workbench:
+        async with open_workbench(settings, model=model) as workbench:
             servers.append(Server(Config(mounted(workbench), port=0, log_level="critical", ws="none")))
             await servers[0].serve()
 

@@ -106,7 +106,7 @@ async def serving(settings: Settings) -> AsyncIterator[tuple[str, str]]:
         open_service(
             settings,
             (),
-            transport=ScriptedModel(),
+            model=ScriptedModel(),
             monitor_encoder=encoder,
             retrievers={_CORPUS: retriever},
         ) as service,

@@ -64,7 +64,7 @@ def served(folder: Path, model: ScriptedModel | None, *assignments: str) -> Iter
     async def serve() -> None:
         encoder = AsyncEncoder(HashEncoder())
         sets: dict[str, Any] = {"datasets": ["musique", "hotpotqa"], "fetch": fetched}
-        async with open_workbench(settings, transport=model, monitor_encoder=encoder, **sets) as workbench:
+        async with open_workbench(settings, model=model, monitor_encoder=encoder, **sets) as workbench:
             config = Config(mounted(workbench), host="127.0.0.1", port=0, log_level="error", ws="none")
             servers.append(Server(config))
             await servers[0].serve()

@@ -22,7 +22,7 @@ def stages(page: "Page", side: str = "a") -> "Locator":
 
 def answer(page: "Page", side: str = "a") -> str:
     """The text of the final answer's card, once it appears."""
-    return page.locator(f"#loop-answer-{side} .m-outcome").inner_text()
+    return str(page.locator(f"#loop-answer-{side} .m-outcome").inner_text())
 
 
 def wait_for_status(page: "Page", words: str) -> None:

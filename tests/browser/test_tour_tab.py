@@ -25,7 +25,7 @@ def test_three_steps_show_what_the_loop_does(visit: OpenPage, model: ScriptedMod
         step.click()
         replay.get_by_text(shown).first.wait_for()
         page.wait_for_function(_LAST_CARD_IN_VIEW)
-    assert step.bounding_box()["y"] >= 0, "the buttons remain in view"  # type: ignore[index]
+    assert step.bounding_box()["y"] >= 0, "the buttons remain in view"
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     overlapping = """() => {
         const found = [...document.querySelectorAll('#tour-replay section section')];

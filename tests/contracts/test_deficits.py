@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from meta_agent_rag.agent.deficits import Deficit, DeficitRegistry, discover_deficits
-from meta_agent_rag.agent.deficits.registry import as_markdown
+from meta_agent_rag.agent.deficits.deficit import as_markdown
+from meta_agent_rag.agent.diagnose import critique_schema
 from meta_agent_rag.agent.graph import build_graph
-from meta_agent_rag.agent.prompting.replies import critique_schema
 from meta_agent_rag.agent.state import Signals
 from meta_agent_rag.errors import DuplicateNameError, InputError, UnknownNameError
 from meta_agent_rag.prompts import phrase

@@ -23,7 +23,7 @@ from meta_agent_rag.errors import (
     StructuredOutputError,
     UnknownNameError,
 )
-from meta_agent_rag.llm.transport import Request
+from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.prompts import phrase
 from meta_agent_rag.testing import ScriptedModel, universal_reply
 from tests.loop import EVIDENCE, QUESTION

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from meta_agent_rag.agent.derivation.derivation import tidied
 from meta_agent_rag.agent.derivation.operator import Operand, Operator, Outcome, discover_operators
-from meta_agent_rag.agent.derivation.plan import tidied
-from meta_agent_rag.agent.derivation.plan_checks import directed, fault_of
-from meta_agent_rag.agent.derivation.planning import plan_schema
+from meta_agent_rag.agent.derivation.planning import directed, fault_of, plan_schema
 
 OPERATORS = discover_operators()
 WITHOUT_EXAMPLES = {"least"}

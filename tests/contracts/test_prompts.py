@@ -12,7 +12,7 @@ import yaml
 
 from meta_agent_rag.agent.state import AnswerMode
 from meta_agent_rag.errors import PromptError
-from meta_agent_rag.llm.endpoints.stages import stage
+from meta_agent_rag.llm.stages import stage
 from meta_agent_rag.prompts import phrase, prompt, prompt_names
 from meta_agent_rag.settings import Settings
 

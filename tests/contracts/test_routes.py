@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from meta_agent_rag.agent.facts.demands import voters
 from meta_agent_rag.agent.routes.route import Route, discover_routes
+from meta_agent_rag.agent.voting import voters
 from meta_agent_rag.errors import ExtensionError, ModelError
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import Scripted
@@ -63,7 +63,7 @@ class TestEveryRoute:
 )
 async def test_a_wrong_result_is_named_with_the_file(source: str, said: str, tmp_path: Path) -> None:
     routes = "from meta_agent_rag.agent.routes"
-    head = f"{routes}.ballot import RouteAnswer\n{routes}.route import Route\n"
+    head = f"{routes}.vote import RouteAnswer\n{routes}.route import Route\n"
     own = tmp_path / "own"
     own.mkdir()
     (own / "mine.py").write_text(f"{head}{source}ROUTE = Route(name='mine', about='says it at once', run=run)\n")

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from meta_agent_rag import discover_deficits
+from meta_agent_rag.agent.diagnose import critique_schema
 from meta_agent_rag.agent.graph import build_graph
-from meta_agent_rag.agent.prompting.replies import critique_schema
 from meta_agent_rag.cli.main import app
 
 ROOT = Path(__file__).parents[2]

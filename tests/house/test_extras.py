@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.errors import MissingExtraError
 from meta_agent_rag.extras import EXTRAS, require
-from meta_agent_rag.retrieval.encoders.loading import load_encoder
+from meta_agent_rag.retrieval.encoders.loading import _chosen, load_encoder
 from meta_agent_rag.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -63,6 +63,9 @@ def distributions() -> Mapping[str, list[str]]:
 
 
 def homes(module: str) -> set[str]:
+    """The installed packages that provide a module; of one that `uv sync` leaves out, the name is the package's."""
+    if module in {"ray", "torch", "transformers", "sentence_transformers"} and module not in distributions():
+        return {canonicalize_name(module)}
     return {canonicalize_name(name) for name in distributions().get(module, [])}
 
 
@@ -128,12 +131,15 @@ def test_a_command_names_its_missing_extra(
 
 
 def test_without_encoder_extras_defaults_fall_back_and_chosen_encoders_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    _chosen.cache_clear()
+    for module in ("sentence_transformers", "onnxruntime"):
+        monkeypatch.setitem(sys.modules, module, None)
     found = load_encoder(Settings.load())
     assert found.encoder.name == "hash-64"
-    assert "meta-agent-rag[torch]" in (found.note or "")
+    assert "meta-agent-rag[encoders]" in (found.note or "")
     assert load_encoder(Settings.load(["ENCODER=hash-64"])).note is None
-    with pytest.raises(MissingExtraError, match="thenlper/gte-small"):
+    with pytest.raises(MissingExtraError, match=r"thenlper/gte-small.*\[torch\]"):
         load_encoder(Settings.load(["ENCODER=thenlper/gte-small"]))
     with pytest.raises(MissingExtraError, match="The loop"):
         require("torch", "The loop")
+    _chosen.cache_clear()

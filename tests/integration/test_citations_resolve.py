@@ -20,7 +20,7 @@ from meta_agent_rag.ingestion.document import Document
 from meta_agent_rag.ingestion.parsers import File
 from meta_agent_rag.ingestion.pipeline import ingest
 from meta_agent_rag.ingestion.reading import read_document
-from meta_agent_rag.llm.transport import Request
+from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.corpus import read_documents
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
@@ -130,7 +130,7 @@ async def companion(settings: Settings, encoder: AsyncEncoder) -> AsyncIterator[
     model = ScriptedModel({"write": quoting, "second_answer": second_answer})
     async with (
         open_retriever(settings, CORPUS, encoder=encoder) as retriever,
-        open_engine(settings, transport=model, monitor_encoder=encoder) as engine,
+        open_engine(settings, model=model, monitor_encoder=encoder) as engine,
     ):
         yield GroundedAnswerer(engine=engine, retriever=retriever, checks=Checks.of(settings, CORPUS))
 

@@ -96,9 +96,7 @@ def test_a_refusal_by_the_packaged_model_suggests_another_model(
     short: str, provider: str, hinted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted = {stage: universal_reply(short) for stage in ("write", "rewrite", "second_answer", "route")}
-    monkeypatch.setattr(
-        "meta_agent_rag.llm.endpoints.connections.OpenConnections._made", lambda *_: ScriptedModel(scripted)
-    )
+    monkeypatch.setattr("meta_agent_rag.llm.opening._given", lambda *_: {"": ScriptedModel(scripted)})
     env = {"LLM_PROVIDER": provider, "DEEPSEEK_API_KEY": "none"}
     plain = marag("ask", "Who designed the Pennant Bridge?", **env)
     assert plain.exit_code == 0, plain.output
@@ -182,7 +180,7 @@ def test_wrong_input_is_rejected_before_models_are_loaded(
     def loaded(*_: object) -> None:
         raise AssertionError("an encoder was loaded for wrong input")
 
-    for user in ("agent.monitoring.monitor", "retrieval.opening"):
+    for user in ("agent.monitor", "retrieval.opening"):
         monkeypatch.setattr(f"meta_agent_rag.{user}.load_encoder", loaded)
     result = marag(*words)
     assert result.exit_code == 2, result.output

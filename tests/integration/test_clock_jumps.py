@@ -8,8 +8,8 @@ import pytest
 
 from meta_agent_rag.llm import client
 from meta_agent_rag.llm.ledger import read_ledger
+from meta_agent_rag.llm.messages import Usage
 from meta_agent_rag.llm.pricing import price
-from meta_agent_rag.llm.transport import Usage
 from meta_agent_rag.testing.server import disagreeing, loopback_server
 from tests.integration.test_runner import command, environment, lines, only_run, run
 

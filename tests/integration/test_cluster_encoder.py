@@ -21,7 +21,7 @@ from meta_agent_rag.ingestion.cluster import read_on_node
 from meta_agent_rag.ingestion.isolation import ReadFile
 from meta_agent_rag.retrieval.corpus.catalogue import FILE_NAME, Catalogue
 from meta_agent_rag.retrieval.corpus.corpus import open_corpus
-from meta_agent_rag.retrieval.encoders.cluster import Node, encoded
+from meta_agent_rag.retrieval.encoders.cluster import encoded
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.opening import open_cluster_encoder
 from meta_agent_rag.settings import Settings
@@ -34,15 +34,19 @@ SECONDS_TO_START = 120
 
 
 def test_a_node_with_another_encoder_is_rejected() -> None:
-    node = Node(encoder="hash-64", runtime="onnx", name="all-MiniLM-L6-v2")
-    with pytest.raises(SettingsError, match="has the encoder 'hash-64' instead of 'all-MiniLM-L6-v2'"):
-        encoded(node, ["Oslo lies by the sea."])
+    with pytest.raises(SettingsError, match="has the encoder 'all-MiniLM-L6-v2-int8' instead of 'all-MiniLM-L6-v2'"):
+        encoded("all-MiniLM-L6-v2", "auto", ["Oslo lies by the sea."])
+
+
+def test_a_gpu_number_is_rejected_on_a_cluster() -> None:
+    settings = Settings.load(encoder="torch:some/model", encoder_device="cuda:1")
+    with pytest.raises(SettingsError, match=r"cuda:1 cannot be used with --engine ray.*set cuda\."):
+        open_cluster_encoder(settings, "ray")
 
 
 def test_a_node_computes_the_same_vectors_as_this_machine() -> None:
     texts = ["Oslo lies by the sea.", "Mira Holt was born there."]
-    node = Node(encoder="hash-64", runtime="onnx", name="hash-64")
-    assert np.array_equal(encoded(node, texts), HashEncoder().encode_passages(texts))
+    assert np.array_equal(encoded("hash-64", "auto", texts), HashEncoder().encode_passages(texts))
 
 
 def test_an_unknown_engine_is_rejected() -> None:

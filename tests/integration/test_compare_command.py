@@ -10,7 +10,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from benchmarks import calibrate, compare
-from meta_agent_rag.agent.monitoring.calibration import read_calibration
+from meta_agent_rag.agent.calibration import read_calibration
 from meta_agent_rag.datasets import load_questions
 from tests.dozen import rows_a, rows_b
 from tests.first_drafts import telling
@@ -38,7 +38,7 @@ def run_calibrate(*words: object) -> Result:
 def test_two_runs_are_compared_at_80_columns(tmp_path: Path) -> None:
     write_run(tmp_path / "RESULTS" / "one", rows_a())
     write_run(tmp_path / "two", rows_b(), mode="open_domain")
-    done = run_compare("one", tmp_path / "two", "--out", tmp_path / "comparison.md")
+    done = run_compare("one", tmp_path / "two", "--count-failures", "--out", tmp_path / "comparison.md")
     assert done.exit_code == 0, done.output
     first = done.stdout.splitlines()[0]
     assert first.startswith("No significant difference between A (run one) and B (run two)")
@@ -73,7 +73,7 @@ def test_runs_of_two_data_sets_are_pooled(tmp_path: Path) -> None:
     rows = [*rows_a("react"), *rows_b("metarag")]
     hotpot = write_run(tmp_path / "hotpot", rows, dataset="hotpotqa")
     wiki = write_run(tmp_path / "wiki", rows, dataset="2wikimultihopqa")
-    named = ("--method-a", "react", "--method-b", "metarag", "--json")
+    named = ("--method-a", "react", "--method-b", "metarag", "--count-failures", "--json")
     alone = json.loads(run_compare(hotpot, *named).stdout)
     both = json.loads(run_compare(hotpot, *named, "--pool", wiki).stdout)
     assert (both["n"], both["only_b_right"]) == (2 * alone["n"], 2 * alone["only_b_right"])
@@ -89,8 +89,8 @@ def test_runs_of_two_data_sets_are_pooled(tmp_path: Path) -> None:
 def test_two_methods_of_one_run_are_compared_as_json(tmp_path: Path) -> None:
     run = write_run(tmp_path / "both", [*rows_a("react"), *rows_b("metarag")], methods=["react", "metarag", "flare"])
     implied, named = (
-        run_compare(run, "--json"),
-        run_compare(run, "--method-a", "metarag", "--method-b", "react", "--json"),
+        run_compare(run, "--count-failures", "--json"),
+        run_compare(run, "--method-a", "metarag", "--method-b", "react", "--count-failures", "--json"),
     )
     one, other = json.loads(implied.stdout), json.loads(named.stdout)
     assert "A (react) and B (metarag)" in one["sentence"]
@@ -137,7 +137,7 @@ def test_a_run_is_compared_with_a_prediction_file(tmp_path: Path) -> None:
         (["one", "p.json"], "'p.json' contains no questions; name them with --data-file"),
         (["p.json"], "Nothing to compare 'p.json' with"),
         (["p.json", "one", "--method-a", "react", "--dataset", "sample"], "is a file of predictions"),
-        (["p.json", "one", "--dataset", "sample"], "p.json answers none of the questions"),
+        (["p.json", "one", "--dataset", "sample"], "p.json answers none of these"),
         (["one", "two", "--dataset", "sample"], "--dataset 'sample' applies to files of predictions"),
         (["one", "two", "--data-file", "q.json"], "'one' and 'two' are runs with their own questions"),
         (["one", "--aliases", "a.json"], "--aliases 'a.json' applies to files of predictions, but 'one' is a run"),

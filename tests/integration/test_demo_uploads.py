@@ -29,7 +29,7 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
     async def lifespan(outer: FastAPI) -> Any:
         encoder = AsyncEncoder(HashEncoder())
         settings = settings_in(tmp_path, "ENCODER=hash-64")
-        async with open_workbench(settings, transport=ScriptedModel(), monitor_encoder=encoder) as workbench:
+        async with open_workbench(settings, model=ScriptedModel(), monitor_encoder=encoder) as workbench:
             app = mounted(workbench)
             outer.mount("/", app)
             async with app.router.lifespan_context(app):

@@ -11,16 +11,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
+import httpx2
 import openai  # noqa: F401  # its import takes longer than the time limits below
 import pytest
 from pydantic import BaseModel, Field
 
-from meta_agent_rag.errors import ContextWindowError, SettingsError, UnreachableError
-from meta_agent_rag.llm.embedded import EmbeddedTransport
+from meta_agent_rag.errors import ContextWindowError, SettingsError, UnknownModelError
+from meta_agent_rag.llm.embedded import EmbeddedConnection
 from meta_agent_rag.llm.ledger import total
+from meta_agent_rag.llm.messages import Message, Request
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.llm.providers import choose_provider
-from meta_agent_rag.llm.transport import Message, Request
 from meta_agent_rag.settings import Settings
 
 pytest.importorskip("xllamacpp")
@@ -128,73 +129,85 @@ async def test_closing_does_not_wait_for_a_call_in_progress() -> None:
     assert servers_of(os.getpid()) == []
 
 
-HI = Request(stage="write", model="m", messages=(Message(role="user", content="Hi"),), max_tokens=4, temperature=0.0)
+HI_MESSAGE = Message(role="user", content="Hi")
+HI = Request(stage="write", model="m", messages=(HI_MESSAGE,), max_tokens=4, temperature=0.0)
 STORY = Message(role="user", content="Tell a very long story about a doctor.")
 LONG = replace(HI, messages=(STORY,), max_tokens=1_000)
 
 
 async def test_a_server_start_survives_the_timeout_of_its_first_call() -> None:
     settings = settings_for()
-    transport = EmbeddedTransport(choose_provider(settings).tiers["flash"], settings)
+    connection = EmbeddedConnection.of(choose_provider(settings).tiers["flash"], settings)
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(transport.complete(HI), 0.3)
+        await asyncio.wait_for(connection.complete(HI, {}), 0.3)
     begun = servers_of(os.getpid())
-    reply = await transport.complete(HI)
+    reply = await connection.complete(HI, {})
     assert reply.usage is not None
     assert 0 < reply.usage.completion <= 4
     assert len(begun) == 1
     assert servers_of(os.getpid()) == begun
-    await transport.aclose()
-    await transport.aclose()
+    await connection.aclose()
+    await connection.aclose()
     assert servers_of(os.getpid()) == []
 
 
 async def test_closing_stops_a_server_that_is_starting() -> None:
     settings = settings_for()
-    transport = EmbeddedTransport(choose_provider(settings).tiers["flash"], settings)
+    connection = EmbeddedConnection.of(choose_provider(settings).tiers["flash"], settings)
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(transport.complete(HI), 0.1)
-    await transport.aclose()
+        await asyncio.wait_for(connection.complete(HI, {}), 0.1)
+    await connection.aclose()
     assert servers_of(os.getpid()) == []
 
 
 async def test_a_dead_server_is_restarted_once() -> None:
     settings = settings_for()
-    transport = EmbeddedTransport(choose_provider(settings).tiers["flash"], settings)
-    await transport.complete(HI)
+    connection = EmbeddedConnection.of(choose_provider(settings).tiers["flash"], settings)
+    await connection.complete(HI, {})
     (died,) = servers_of(os.getpid())
     os.kill(died, signal.SIGKILL)
     assert await asyncio.to_thread(within, 10, lambda: _status(died)[0] == "gone")
-    await asyncio.gather(*(transport.complete(HI) for _ in range(3)))
+    await asyncio.gather(*(connection.complete(HI, {}) for _ in range(3)))
     (serving,) = servers_of(os.getpid())
     assert serving != died
-    await transport.aclose()
+    await connection.aclose()
     assert servers_of(os.getpid()) == []
 
 
 async def test_calls_in_progress_when_the_server_dies_are_answered_by_the_next() -> None:
-    settings = settings_for()
-    transport = EmbeddedTransport(choose_provider(settings).tiers["flash"], settings)
-    await transport.complete(HI)
-    (died,) = servers_of(os.getpid())
-    calls = [asyncio.create_task(transport.complete(replace(LONG, max_tokens=200, draw=n))) for n in range(4)]
-    await asyncio.sleep(0.3)
-    os.kill(died, signal.SIGKILL)
-    replies = [await transport.complete(HI), *await asyncio.gather(*calls)]
-    assert all(reply.usage is not None for reply in replies)
-    assert len(servers_of(os.getpid())) == 1
-    await transport.aclose()
+    async with open_language_model(settings_for()) as model:
+        await model.session().ainvoke("short_answer", [HI_MESSAGE])
+        (died,) = servers_of(os.getpid())
+        sessions = [model.session(str(number)) for number in range(4)]
+        calls = [asyncio.create_task(session.ainvoke("short_answer", [STORY])) for session in sessions]
+        await asyncio.sleep(0.3)
+        os.kill(died, signal.SIGKILL)
+        assert all(await asyncio.gather(*calls))
+        assert {row.error for session in sessions for row in session.rows} == {None, "LostConnectionError"}
+        assert len(servers_of(os.getpid())) == 1
     assert servers_of(os.getpid()) == []
+
+
+async def test_the_server_answers_only_with_its_key() -> None:
+    settings = settings_for()
+    connection = EmbeddedConnection.of(choose_provider(settings).tiers["flash"], settings)
+    address = (await connection.chat()).model_dump()["openai_api_base"]
+    body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
+    async with httpx2.AsyncClient() as stranger:
+        refused = await stranger.post(f"{address}/chat/completions", json=body)
+    assert refused.status_code == 401
+    assert (await connection.complete(HI, {})).usage is not None
+    await connection.aclose()
 
 
 @pytest.mark.parametrize("retries", [0, 2])
 async def test_a_call_interrupted_by_closing_starts_no_new_server(retries: int) -> None:
     settings = settings_for(llm_max_retries=retries)
-    transport = EmbeddedTransport(choose_provider(settings).tiers["flash"], settings)
-    await transport.complete(HI)
-    call = asyncio.create_task(transport.complete(LONG))
+    connection = EmbeddedConnection.of(choose_provider(settings).tiers["flash"], settings)
+    await connection.complete(HI, {})
+    call = asyncio.create_task(connection.complete(LONG, {}))
     await asyncio.sleep(0.3)
-    await transport.aclose()
+    await connection.aclose()
     (ended,) = await asyncio.gather(call, return_exceptions=True)
     assert isinstance(ended, Exception)
     assert servers_of(os.getpid()) == []
@@ -202,10 +215,10 @@ async def test_a_call_interrupted_by_closing_starts_no_new_server(retries: int) 
 
 async def test_cancelled_closing_leaves_no_process() -> None:
     settings = settings_for()
-    transport = EmbeddedTransport(choose_provider(settings).tiers["flash"], settings)
+    connection = EmbeddedConnection.of(choose_provider(settings).tiers["flash"], settings)
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(transport.complete(HI), 0.3)
-    closing = asyncio.create_task(transport.aclose())
+        await asyncio.wait_for(connection.complete(HI, {}), 0.3)
+    closing = asyncio.create_task(connection.aclose())
     await asyncio.sleep(0)
     closing.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -225,10 +238,12 @@ async def test_an_invalid_model_file_is_reported(tmp_path: Path) -> None:
     wrong.write_text("certainly not a model")
     async with open_language_model(settings_for(embedded_model_path=wrong)) as model:
         session = model.session()
-        with pytest.raises(UnreachableError, match=r"'wrong\.gguf' did not start; check that the file is a GGUF model"):
+        with pytest.raises(
+            UnknownModelError, match=r"'wrong\.gguf' did not start; check that the file is a GGUF model"
+        ):
             await session.ainvoke("write", [Message(role="user", content="Hi")])
         assert servers_of(os.getpid()) == []
-    assert [row.error for row in session.rows] == ["UnreachableError"]
+    assert [row.error for row in session.rows] == ["UnknownModelError"]
 
 
 def test_fine_tuned_weights_get_a_different_name(tmp_path: Path) -> None:
@@ -240,7 +255,7 @@ def test_fine_tuned_weights_get_a_different_name(tmp_path: Path) -> None:
             weights[at:] = bytes([1]) * (size - at)
         (tmp_path / "own.gguf").write_bytes(weights)
         settings = settings_for(embedded_model_path=tmp_path / "own.gguf")
-        names.add(EmbeddedTransport(choose_provider(settings).tiers["flash"], settings).endpoint)
+        names.add(EmbeddedConnection.of(choose_provider(settings).tiers["flash"], settings).identity)
     assert len(names) == 4
     assert all(name.startswith("embedded:own-") for name in names)
 
@@ -254,7 +269,7 @@ async def test_a_missing_model_file_is_reported(tmp_path: Path) -> None:
 SCRIPT = """
 import asyncio
 from pydantic import BaseModel
-from meta_agent_rag.llm.transport import Message
+from meta_agent_rag.llm.messages import Message
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.settings import Settings
 

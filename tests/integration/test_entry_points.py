@@ -11,7 +11,7 @@ from meta_agent_rag.errors import DuplicateNameError, InputError
 
 CODE = """
 from meta_agent_rag.agent.derivation.operator import Operator, Outcome, one_chain
-from meta_agent_rag.agent.routes.ballot import RouteAnswer
+from meta_agent_rag.agent.routes.vote import RouteAnswer
 from meta_agent_rag.agent.routes.route import Route
 
 

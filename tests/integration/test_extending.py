@@ -56,7 +56,7 @@ from pathlib import Path
 from benchmarks.analyses import discover_analyses
 from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.agent.derivation.operator import discover_operators
-from meta_agent_rag.agent.monitoring.monitor import policy
+from meta_agent_rag.agent.monitor import policy
 from meta_agent_rag.chat.memories import memory_named
 from meta_agent_rag.chat.coach.hooks import discover_hooks
 from meta_agent_rag.datasets import discover, load_questions

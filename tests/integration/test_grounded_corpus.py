@@ -14,7 +14,7 @@ from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.grounded import Checks, GroundedAnswer
 from meta_agent_rag.chat.answerer import GroundedAnswerer
 from meta_agent_rag.grounding.abstention import Reason, refusal
-from meta_agent_rag.llm.transport import Request
+from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.sample import SAMPLE
 from meta_agent_rag.retrieval.encoders.encoder import Encoder
@@ -87,7 +87,7 @@ async def asking(
     settings = settings_in(data, f"ENCODER={PACKAGED}", *assignments)
     async with (
         open_retriever(settings, SAMPLE, encoder=encoder) as retriever,
-        open_engine(settings, transport=model, monitor_encoder=encoder) as engine,
+        open_engine(settings, model=model, monitor_encoder=encoder) as engine,
     ):
         yield GroundedAnswerer(engine=engine, retriever=retriever, checks=Checks.of(settings, SAMPLE))
 

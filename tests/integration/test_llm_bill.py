@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from meta_agent_rag.llm.ledger import LedgerRow, read_ledger, total
-from meta_agent_rag.llm.transport import Message
+from meta_agent_rag.llm.messages import Message
 from meta_agent_rag.testing.server import ServerReply
 from tests.loopback import GOOD, Serve, opened
 

@@ -14,10 +14,10 @@ from meta_agent_rag.errors import (
     SettingsError,
     StructuredOutputError,
 )
-from meta_agent_rag.llm.chat import ChatTransport
+from meta_agent_rag.llm.chat import Connection
 from meta_agent_rag.llm.ledger import read_ledger, total
+from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.llm.providers import EMBEDDED, choose_provider, providers
-from meta_agent_rag.llm.transport import Request
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing.server import ServerReply, always
 from tests.loopback import ASK, GOOD, OFF_PEAK, SECRET, Answer, Serve, in_turn, opened
@@ -30,6 +30,7 @@ async def test_a_deepseek_request_has_the_expected_fields(serve: Serve) -> None:
     assert server.bodies == [
         {
             "model": "deepseek-v4-flash",
+            "stream": False,
             "messages": [
                 {"role": "system", "content": "Be brief."},
                 {"role": "user", "content": "Who wrote Faust?"},
@@ -94,18 +95,18 @@ async def test_every_provider_limits_the_reply_and_requests_json(name: str, serv
     assert {key: body[key] for key in body if key.startswith("max_")} == {limit: 700}
     assert body["response_format"]["type"] == provider.json_mode
     assert body["temperature"] == 0.0
-    own = {key for key in body if key not in ("model", "messages", "temperature", "response_format", limit)}
+    own = {key for key in body if key not in ("model", "messages", "stream", "temperature", "response_format", limit)}
     assert own == set(provider.thinking_off)
 
 
 async def test_a_provider_that_supports_schemas_is_sent_the_schema(serve: Serve) -> None:
     server = serve(always(GOOD))
     tiers = choose_provider(Settings.load(llm_provider=EMBEDDED)).tiers
-    transport = ChatTransport(replace(tiers["flash"], base_url=server.base_url), max_retries=0)
+    connection = Connection(endpoint=replace(tiers["flash"], base_url=server.base_url), identity="here")
     schema = Answer.model_json_schema()
     request = Request(stage="write", model="m", messages=tuple(ASK), max_tokens=9, temperature=None, json_schema=schema)
-    reply = await transport.complete(request)
-    await transport.aclose()
+    reply = await connection.complete(request, {})
+    await connection.aclose()
     assert reply.text == GOOD.text
     assert server.bodies[0]["response_format"] == {
         "type": "json_schema",

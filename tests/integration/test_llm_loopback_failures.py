@@ -1,7 +1,6 @@
 """The model client when the server refuses, fails, hangs or is unreachable."""
 
 import asyncio
-import math
 import re
 import socket
 import threading
@@ -11,7 +10,6 @@ from contextlib import asynccontextmanager
 from decimal import Decimal
 from typing import Any
 
-import aiohttp  # noqa: F401  # importing it takes longer than the time limits below
 import pytest
 
 from meta_agent_rag.errors import (
@@ -22,11 +20,11 @@ from meta_agent_rag.errors import (
     InputError,
     ModelError,
     RefusedError,
+    UnknownModelError,
     UnreachableError,
 )
 from meta_agent_rag.llm.balance import account_balance
 from meta_agent_rag.llm.ledger import total
-from meta_agent_rag.llm.pacing import time_left, within
 from meta_agent_rag.llm.providers import COMPATIBLE
 from meta_agent_rag.testing.server import ServerReply, always
 from tests.loopback import ASK, GOOD, SECRET, SOON, Answer, Serve, in_turn, opened, settings_for
@@ -55,7 +53,7 @@ OF_A_SCHEMA = {"error": {"message": "Unknown parameter 'heat'.", "type": "invali
         (ServerReply(status=403), AuthenticationError, "rejected the key (403)", True),
         (ServerReply(status=402), BalanceError, "(402); top it up, then resume (`marag balance`).", True),
         (ServerReply(status=429, body=NO_QUOTA), BalanceError, "no balance left (429); top it up", True),
-        (ServerReply(status=404), RefusedError, "does not know 'deepseek-v4-flash' or the path (404)", False),
+        (ServerReply(status=404), UnknownModelError, "does not know 'deepseek-v4-flash' or the path (404)", True),
         (ServerReply(status=400, body=WORDS_OF_DEEPSEEK), ContextWindowError, "lower EVIDENCE_TOKENS", False),
         (ServerReply(status=400, body=OF_OPENAI), ContextWindowError, "context window of 'deepseek-v4-flash'", False),
         (ServerReply(status=400, body=OF_LLAMA_CPP), ContextWindowError, "lower EVIDENCE_TOKENS", False),
@@ -94,7 +92,8 @@ async def test_a_failing_server_is_retried(serve: Serve) -> None:
         session = model.session()
         assert (await session.ainvoke("write", ASK, Answer)).answer == "Goethe"
     assert len(server.bodies) == 3
-    assert [row.error for row in session.rows] == [None]
+    assert [row.error for row in session.rows] == ["BusyError", "BusyError", None]
+    assert [row.paid_usd for row in session.rows[:2]] == [None, None], "a busy server bills nothing"
 
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 503])
@@ -123,9 +122,7 @@ async def test_retry_after_is_respected(serve: Serve) -> None:
 async def test_a_requested_pause_beyond_the_total_time_fails_at_once(status: int, fewer: str, serve: Serve) -> None:
     server = serve(always(ServerReply(status=status, headers={"Retry-After": "90"})))
     started = time.monotonic()
-    said = (
-        f"(?:failed|rejected the call) with {status}: .*; wait 90 s or raise LLM_TIMEOUT_SECONDS{fewer}, then try again"
-    )
+    said = f"(?:failed|rejected the call) with {status}: .*; wait 90 s{fewer}, then try again"
     async with opened(server, llm_timeout_seconds=60) as model:
         with pytest.raises(RefusedError, match=said):
             await model.session().ainvoke("write", ASK)
@@ -133,12 +130,6 @@ async def test_a_requested_pause_beyond_the_total_time_fails_at_once(status: int
             await model.session(deadline=time.monotonic() + 30).ainvoke("write", ASK)
     assert len(server.bodies) == 2
     assert time.monotonic() - started < 5
-
-
-async def test_a_requested_pause_within_the_total_time_is_waited_for() -> None:
-    async with within(120):
-        assert 90 < time_left() <= 120  # a pause of 90 s is allowed
-    assert time_left() == math.inf
 
 
 async def test_an_unreachable_server_is_reported(serve: Serve) -> None:
@@ -184,7 +175,8 @@ async def answering(raw: bytes) -> AsyncIterator[tuple[str, list[bytes]]]:
 async def test_a_non_http_reply_is_reported_as_our_error(raw: bytes) -> None:
     async with answering(raw) as (address, heads), opened(address, llm_max_retries=1) as model:
         session = model.session()
-        with pytest.raises(ModelError, match=r"cannot be read.*; try again|broke before the whole reply arrived"):
+        said = r"cannot be read.*; try again|broke before the whole reply arrived|not a chat completion"
+        with pytest.raises(ModelError, match=said):
             await session.ainvoke("write", ASK)
     assert any(head.startswith(b"POST") for head in heads)
     assert len(session.rows) > 1, "the call was retried"
@@ -307,7 +299,7 @@ async def test_the_balance_is_parsed(serve: Serve) -> None:
     ("account", "kind", "said"),
     [
         (ServerReply(status=401), AuthenticationError, "rejected the key (401); check the key (`marag doctor` names"),
-        (ServerReply(status=402), BalanceError, "no balance left (402); top it up, then resume."),
+        (ServerReply(status=402), BalanceError, "no balance left (402); top it up, then resume"),
         (ServerReply(status=503, headers=SOON), RefusedError, "failed with 503"),
         (
             ServerReply(body={"is_available": True}),

@@ -16,9 +16,9 @@ from meta_agent_rag.errors import (
     UnpricedModelError,
 )
 from meta_agent_rag.llm.ledger import LedgerRow, total
+from meta_agent_rag.llm.messages import Message
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.llm.providers import COMPATIBLE, EMBEDDED
-from meta_agent_rag.llm.transport import Message
 from meta_agent_rag.testing.server import ServerReply, always
 from tests.loopback import ASK, GOOD, Answer, Serve, in_turn, opened, settings_for
 

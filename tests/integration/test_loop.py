@@ -11,7 +11,7 @@ from meta_agent_rag.agent.context import Task
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.errors import ContextWindowError, InputError, RefusedError, SettingsError
 from meta_agent_rag.llm.ledger import total
-from meta_agent_rag.llm.transport import Request
+from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.prompts import phrase
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
@@ -287,7 +287,7 @@ async def test_concurrent_questions_are_isolated(tmp_path: Path) -> None:
 
     model = ScriptedModel({**WRONG, "write": write, "second_answer": write}, seconds=0.001)
     encoder = AsyncEncoder(HashEncoder())
-    async with open_engine(settings_in(tmp_path), transport=model, monitor_encoder=encoder) as engine:
+    async with open_engine(settings_in(tmp_path), model=model, monitor_encoder=encoder) as engine:
         asked = [f"Question {n}, {'Rome' if n % 2 else 'Oslo'}?" for n in range(12)]
         answers = await asyncio.gather(*(engine.run(Task(question=text, evidence=EVIDENCE, id=text)) for text in asked))
     assert [answer.question for answer in answers] == asked

@@ -41,7 +41,7 @@ async def client(
     settings = settings_in(folder, "ENCODER=hash-64", *assignments)
     async with (
         open_library(
-            settings, transport=model, retrievers=film_retrievers(), monitor_encoder=AsyncEncoder(HashEncoder())
+            settings, model=model, retrievers=film_retrievers(), monitor_encoder=AsyncEncoder(HashEncoder())
         ) as library,
         Client(create_server(library)) as connected,
     ):

@@ -93,9 +93,9 @@ class TestInAClone:
         assert_clean(tree)
 
     def test_an_existing_file_is_kept(self, tree: Path) -> None:
-        file = tree / "backend/meta_agent_rag/agent/deficits/registry.py"
+        file = tree / "backend/meta_agent_rag/agent/deficits/deficit.py"
         before = file.read_bytes()
-        refused = in_tree(tree, "-m", "meta_agent_rag.cli.main", "new", "deficit", "registry")
+        refused = in_tree(tree, "-m", "meta_agent_rag.cli.main", "new", "deficit", "deficit")
         assert (refused.returncode, file.read_bytes()) == (2, before)
         assert refused.stderr == f"The file {str(file)!r} already exists; choose a different name.\n"
 

@@ -60,7 +60,7 @@ async def test_the_method_of_the_guide_searches_twice(tmp_path: Path) -> None:
     assert method.name not in discover_methods()
     model = ScriptedModel({"baseline": {"answer": "Mira Holt [1].", "short_answer": "Mira Holt"}})
     settings = settings_in(tmp_path, "RETRIEVAL_TOP_K=1", "MONITOR_ENCODER=hash-64")
-    async with open_engine(settings, transport=model) as engine:
+    async with open_engine(settings, model=model) as engine:
         search = SuppliedRetriever(passages=EVIDENCE, encoder=engine.monitor_encoder)
         task = MethodTask(question=QUESTION, id="q", method=method.name, retriever=search, search=search)
         answer = await method.answer(engine, task)

@@ -7,12 +7,10 @@ from typing import Any, TypeVar
 import pytest
 
 from benchmarks.tools.recorded import records
-from meta_agent_rag.agent.derivation.derivation import Fact
+from meta_agent_rag.agent.derivation.derivation import Chain, Fact, Plan
 from meta_agent_rag.agent.derivation.derive import apply_operator
 from meta_agent_rag.agent.derivation.operator import discover_operators
-from meta_agent_rag.agent.derivation.plan import Chain, Plan
-from meta_agent_rag.agent.routes.ballot import Ballot
-from meta_agent_rag.agent.routes.vote import count
+from meta_agent_rag.agent.routes.vote import Ballot, count
 
 FOLDERS = (".", "one_machine", "open_domain")
 _Value = TypeVar("_Value")

@@ -29,10 +29,9 @@ TIMED_OUT = "Query processing timed out. Try a simpler question."
 
 def slow_at(stage: str, seconds: float = 30.0) -> "_Hanging":
     """A model that hangs in one stage and otherwise repairs a wrong draft."""
-    return _Hanging(WRONG, stage=stage, slow=seconds)
+    return _Hanging(script=WRONG, stage=stage, slow=seconds)
 
 
-@dataclass
 class _Hanging(ScriptedModel):
     stage: str = ""
     slow: float = 30.0
@@ -178,7 +177,7 @@ async def test_a_retriever_without_separate_indexes_is_supported(tmp_path: Path)
 @pytest.mark.slow
 async def test_hanging_calls_do_not_delay_responses_beyond_the_deadline(tmp_path: Path) -> None:
     chance = random.Random(3)
-    model = _SometimesHanging(SCRIPT, seconds=0.05, hangs=lambda: chance.random() < 0.3)
+    model = _SometimesHanging(script=SCRIPT, seconds=0.05, hangs=lambda: chance.random() < 0.3)
     async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=3.0", model=model) as service:
 
         async def asked() -> tuple[int, float]:
@@ -192,7 +191,6 @@ async def test_hanging_calls_do_not_delay_responses_beyond_the_deadline(tmp_path
         assert len(await latest(service.service.audit.engine, 100)) == 16
 
 
-@dataclass
 class _SometimesHanging(ScriptedModel):
     hangs: Callable[[], bool] = bool
 

@@ -13,7 +13,7 @@ import pytest
 from meta_agent_rag.errors import BalanceError, RefusedError
 from meta_agent_rag.ingestion.chunkers import prepared
 from meta_agent_rag.ingestion.pipeline import chunking_options
-from meta_agent_rag.llm.transport import Request
+from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
 from meta_agent_rag.retrieval.corpus.editing import edit_corpus

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks.merging.folders import merge_folders
-from benchmarks.spreading.shard_task import ShardOutcome, ShardTask, places, without, work
-from benchmarks.spreading.spread import ENGINES, ShardEngine
-from meta_agent_rag.errors import InputError
+from benchmarks.merge import merge_folders
+from benchmarks.run.cluster import ENGINES, ShardEngine, ShardOutcome, ShardTask, tasks_of, work
+from benchmarks.run.config import RunConfig, RunOptions
+from benchmarks.run.serving import one_model
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing.server import ServerReply, always, disagreeing, loopback_server
 from tests.cluster import two_nodes
@@ -44,12 +44,20 @@ def holding(folder: Path, *secrets: bytes) -> list[Path]:
     return [file for file in files if any(secret in file.read_bytes() for secret in secrets)]
 
 
+def tasks(folder: Path, count: int, *assignments: str) -> list[ShardTask]:
+    """The shards of a run of six questions and two methods."""
+    settings = one_model(Settings.load(assignments))
+    methods = ("metarag", "standard_rag")
+    config = RunConfig(dataset="sample", mode="gold", methods=methods, n=6, concurrency=1, settings=settings)
+    return tasks_of(config, RunOptions(), folder, count)
+
+
 def test_shards_run_one_by_one_merge_into_one_run(settings: Any, tmp_path: Path) -> None:
-    tasks = places(tmp_path / "SHARDS", tmp_path, command(*WORDS), 3, settings=Settings.load())
-    outcomes = [work(task) for task in tasks]
-    assert [(outcome.shard, outcome.code) for outcome in outcomes] == [("1/3", 0), ("2/3", 0), ("3/3", 0)]
+    own = tasks(tmp_path / "SHARDS", 3)
+    outcomes = [work(task) for task in own]
+    assert [(outcome.shard, outcome.error) for outcome in outcomes] == [("1/3", ""), ("2/3", ""), ("3/3", "")]
     asked = len(settings.bodies)
-    again = [work(task) for task in tasks]
+    again = [work(task) for task in own]
     assert [outcome.folder for outcome in again] == [outcome.folder for outcome in outcomes]
     assert len(settings.bodies) == asked, "finished questions are not asked again"
     merged, summary = merge_folders([outcome.folder or "" for outcome in outcomes], tmp_path, plots=False)
@@ -58,11 +66,10 @@ def test_shards_run_one_by_one_merge_into_one_run(settings: Any, tmp_path: Path)
 
 
 def test_a_failed_shard_reports_the_reason(settings: Any, tmp_path: Path) -> None:
-    limited = Settings.load(["COST_LIMIT_USD=0.0000001"])
-    (task,) = places(tmp_path / "SHARDS", tmp_path, command(*WORDS), 1, settings=limited)
+    (task,) = tasks(tmp_path / "SHARDS", 1, "COST_LIMIT_USD=0.0000001")
     outcome = work(task)
-    assert outcome.code != 0
-    assert "raise the limit to continue" in outcome.said
+    assert outcome.at_limit
+    assert "raise the limit to continue" in outcome.error
 
 
 def test_a_node_with_other_settings_runs_the_shard_with_those_of_the_run(
@@ -88,11 +95,6 @@ def test_a_node_with_other_settings_runs_the_shard_with_those_of_the_run(
     assert not holding(merged, b"sk-planted-secret", b"sk-of-the-node")
 
 
-def test_a_resumed_shard_uses_the_protocol_of_its_folder() -> None:
-    words = ["--protocol", "p", "--concurrency", "2", "--protocol", "q", "--no-cache"]
-    assert without(words, "--protocol") == ["--concurrency", "2", "--no-cache"]
-
-
 def test_a_distributed_run_is_resumed_with_the_same_number_of_shards(
     settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,7 +106,7 @@ def test_a_distributed_run_is_resumed_with_the_same_number_of_shards(
         if not lost:
             lost.append(tasks[-1].shard)
             done = [work(task) for task in tasks[:-1]]
-            return [*done, ShardOutcome(shard=tasks[-1].shard, code=1, said="The node caught fire.", folder=None)]
+            return [*done, ShardOutcome(shard=tasks[-1].shard, error="The node caught fire.")]
         return [work(task) for task in tasks]
 
     monkeypatch.setitem(ENGINES, "ray", ShardEngine(size=lambda: sizes.pop(0), carry_out=carry_out))
@@ -166,21 +168,22 @@ def test_a_shard_whose_every_question_failed_is_complete(tmp_path: Path, monkeyp
             monkeypatch.setenv(name, value)
         engine = ShardEngine(size=lambda: 3, carry_out=lambda tasks: [work(task) for task in tasks])
         monkeypatch.setitem(ENGINES, "ray", engine)
-        done = in_process([*command(*WORDS), "--engine", "ray"], dict(os.environ))
-    assert done.exit_code == 0, done.output
+        words = [*command(*WORDS), "--engine", "ray", "--fail-on-error", "1"]
+        done = in_process(words, dict(os.environ))
+    assert done.exit_code == 1, done.output
+    assert "metarag and standard_rag answered no question" in done.stderr
     merged = only_run(tmp_path)
     assert [row["error"] is None for row in lines(merged / "samples.jsonl")] == [False] * 12
     with loopback_server(disagreeing()) as mended:
         env = {**os.environ, "LLM_BASE_URL": mended.base_url}
         again = in_process(["--resume", str(merged), "--retry-failed", "--display", "none", "--no-plots"], env)
     assert again.exit_code == 0, again.output
-    assert [row["error"] for row in lines(merged / "samples.jsonl")[12:]] == [None] * 12
+    assert [row["error"] for row in lines(merged / "samples.jsonl")] == [None] * 12
 
 
 def test_a_node_without_the_folder_is_rejected(tmp_path: Path) -> None:
-    (task,) = places(tmp_path / "SHARDS", tmp_path / "elsewhere", command(*WORDS), 1, settings=Settings.load())
-    with pytest.raises(InputError, match="storage that all nodes share"):
-        work(task)
+    (task,) = tasks(tmp_path / "SHARDS", 1, "LLM_PROVIDER=deepseek", "DEEPSEEK_API_KEY=sk-none")
+    assert "storage that all nodes share" in work(replace(task, home=str(tmp_path / "elsewhere"))).error
 
 
 @pytest.mark.parametrize(
@@ -223,8 +226,8 @@ def test_two_nodes_share_one_cost_limit_and_show_their_progress(
     reported = done.stderr.splitlines()
     assert reported[0].startswith("Model: deepseek-v4-flash at 127.0.0.1")
     assert "Shard 2/2 stopped at its share of the cost limit." in reported
-    assert sum(line.startswith("Shard 1/2 is finished (1 of 2): 3 questions  | EM ") for line in reported) == 1
-    assert reported[-1].startswith("Shard 2/2 is finished (2 of 2): 3 questions  | EM ")
+    assert "Shard 1/2 is finished (1 of 2)." in reported
+    assert reported[-1] == "Shard 2/2 is finished (2 of 2)."
     assert "standard_rag" in done.stdout, "the table"
     assert f"Run folder: RESULTS/{only_run(tmp_path).name}" in done.stdout
 

@@ -14,7 +14,7 @@ from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.grounded import Checks, GroundedAnswer
 from meta_agent_rag.chat.answerer import GroundedAnswerer
 from meta_agent_rag.grounding.quotes import is_verbatim
-from meta_agent_rag.llm.transport import Request
+from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retrieval
@@ -101,7 +101,7 @@ async def checking(folder: Path, critic: Critic, *assignments: str) -> AsyncIter
 
     model = ScriptedModel({"write": written, "second_answer": answered, "check_claims": judged})
     settings = settings_in(folder, "RETRIEVAL_TOP_K=8", *assignments)
-    async with open_engine(settings, transport=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
+    async with open_engine(settings, model=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
         checks = Checks.of(settings, "cases")
 
         async def check(one: Case) -> GroundedAnswer:

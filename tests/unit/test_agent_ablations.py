@@ -7,7 +7,7 @@ from typing import Any, get_args
 import pytest
 
 from meta_agent_rag.errors import SettingsError
-from meta_agent_rag.llm.transport import Request
+from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.settings import LoopPart, Settings
 from meta_agent_rag.testing import Scripted
 from tests.loop import BIRTH, BIRTH_SENTENCE, FILM, QUESTION, FakeRetriever, Run, ask, draft, passage, user_text

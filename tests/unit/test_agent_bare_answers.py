@@ -42,7 +42,7 @@ async def shown(
     """The checked answer if a route without quotes was elected."""
     model = ScriptedModel({**answering(), "check_claims": judged})
     settings = settings_in(folder, *(assignments or ("CLAIM_CHECK=both",)))
-    async with open_engine(settings, transport=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
+    async with open_engine(settings, model=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
         drafted = await engine.run(Task(question=WHERE, retriever=FixedRetriever(), grounded=True))
         bare = replace(drafted.rounds[drafted.chosen].draft, answer=answer, quotes=(), route=route)
         rounds = tuple(replace(one, draft=bare, derivation=derivation or one.derivation) for one in drafted.rounds)

@@ -9,7 +9,7 @@ import pytest
 
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.grounded import Checks, GroundedAnswer, checked
-from meta_agent_rag.agent.prompting.packing import without_marks
+from meta_agent_rag.agent.prompting import without_marks
 from meta_agent_rag.errors import AuthenticationError, CostLimitError, MetaRagError, RefusedError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
@@ -65,7 +65,7 @@ async def test_a_citation_contradicted_by_the_critics_quote_is_replaced(tmp_path
     away = Passage(id="ice", doc_id="ice", title="Ice", text="Ice is frozen water, whatever the sea may be.")
     settings = settings_in(tmp_path, BOTH)
     model = ScriptedModel(script(YES, answer=stray))
-    async with open_engine(settings, transport=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
+    async with open_engine(settings, model=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
         retriever = FixedRetriever(passages=(*PASSAGES, away))
         drafted = await engine.answer(QUESTION, retriever=retriever, grounded=True)
         reply = await checked(engine, drafted, Checks.of(settings, "films"))
@@ -175,7 +175,7 @@ async def test_the_rules_decide_if_the_critic_fails(tmp_path: Path, fault: MetaR
 async def test_the_critic_call_carries_the_question_id_and_deadline(tmp_path: Path) -> None:
     settings = settings_in(tmp_path, BOTH)
     model = ScriptedModel(script(YES))
-    async with open_engine(settings, transport=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
+    async with open_engine(settings, model=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
         drafted = await engine.answer(QUESTION, retriever=FixedRetriever(), grounded=True)
         checks = Checks.of(settings, "films")
         late = await checked(engine, drafted, checks, question_id="q7", deadline=time.monotonic() - 1)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from meta_agent_rag.agent.facts.demands import voters, with_demands
+from meta_agent_rag.agent.voting import small_model_defaults, voters
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import Scripted
 from tests.loop import ask, draft
@@ -15,7 +15,7 @@ PACKAGED, ENTIRE = (("plain_pass",), "grammar"), (5, "model")
 
 
 def demands(folder: Path, *assignments: str) -> tuple[object, ...]:
-    given = with_demands(Settings.load([f"MARAG_DATA_DIR={folder}", "DEEPSEEK_API_KEY=none", *assignments]))
+    given = small_model_defaults(Settings.load([f"MARAG_DATA_DIR={folder}", "DEEPSEEK_API_KEY=none", *assignments]))
     assert given.routes == tuple(voters(given))
     return (given.routes if len(voters(given)) == 1 else len(voters(given))), given.plans
 

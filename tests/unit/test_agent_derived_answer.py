@@ -40,7 +40,7 @@ async def shown(
     said = answering("Oslo is where its director first saw the light [3].", short=short)
     model = ScriptedModel({**said, "check_claims": judged})
     settings = settings_in(folder, "CLAIM_CHECK=both", *assignments)
-    async with open_engine(settings, transport=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
+    async with open_engine(settings, model=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
         drafted = await engine.run(Task(question=question, retriever=FixedRetriever(), grounded=True))
         derivation = Derivation(plan=None, facts=tuple(facts), answer=answer, because="", compared=compared)
         rounds = tuple(replace(one, derivation=derivation) for one in drafted.rounds)

@@ -2,23 +2,22 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import Field
 
 from meta_agent_rag.agent.context import Task
-from meta_agent_rag.agent.deficits import discover_deficits
+from meta_agent_rag.agent.deficits import Findings, discover_deficits
 from meta_agent_rag.agent.derivation import Chain, Derivation, Fact, Plan
 from meta_agent_rag.agent.engine import open_engine
-from meta_agent_rag.agent.facts.findings import Findings
-from meta_agent_rag.agent.facts.repair import draft_from_vote
-from meta_agent_rag.agent.prompting.packing import Packed
+from meta_agent_rag.agent.prompting import Packed
 from meta_agent_rag.agent.routes import DRAFT, Ballot, Vote
 from meta_agent_rag.agent.state import Draft, Packing, Round, Signals, State
+from meta_agent_rag.agent.write import draft_from_vote
 from meta_agent_rag.errors import BudgetError
-from meta_agent_rag.llm.transport import Reply, Request
+from meta_agent_rag.llm.messages import Reply, Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.testing import Scripted, ScriptedModel
@@ -71,11 +70,10 @@ def route(short: str) -> dict[str, Any]:
     return {"steps": ["A step."], "rationale": "So.", "answer": f"It is {short}.", "short_answer": short}
 
 
-@dataclass
 class PlanAndDraftBarrier(ScriptedModel):
     """Replies to the draft and plan requests only after both have been made."""
 
-    both: asyncio.Barrier = field(default_factory=lambda: asyncio.Barrier(2))
+    both: asyncio.Barrier = Field(default_factory=lambda: asyncio.Barrier(2))
 
     async def complete(self, request: Request) -> Reply:
         if request.stage in {"write", "plan"}:
@@ -144,7 +142,7 @@ async def test_an_answer_that_stops_one_hop_early_has_no_vote(tmp_path: Path) ->
 
 
 async def test_the_plan_and_the_draft_are_requested_concurrently(tmp_path: Path) -> None:
-    model = PlanAndDraftBarrier({"write": draft("Oslo"), "plan": CHAIN, "look_up": LOOKED_UP})
+    model = PlanAndDraftBarrier(script={"write": draft("Oslo"), "plan": CHAIN, "look_up": LOOKED_UP})
     run = await vote(tmp_path, {}, model=model)
     assert run.answer.short_answer == "Oslo"
 
@@ -290,7 +288,7 @@ async def test_the_critic_can_still_be_the_diagnoser(tmp_path: Path) -> None:
 async def test_a_trace_shows_facts_and_votes(tmp_path: Path) -> None:
     from rich.console import Console
 
-    from meta_agent_rag.cli.shared.rounds import show_round
+    from meta_agent_rag.cli.shared.display import show_round
 
     looked_up = values({"Ada Roth born": "8 May 1931", "Bo Lind born": "2 May 1952"})
     script = {"write": draft("Bo Lind"), "plan": BIRTHS, "look_up": looked_up}
@@ -329,7 +327,7 @@ async def test_a_look_up_prompt_omits_the_users_wording(tmp_path: Path) -> None:
     script = {"write": draft("Oslo"), "plan": CHAIN, "look_up": LOOKED_UP}
     settings = settings_in(tmp_path, "MONITOR_POLICY=vote")
     model = ScriptedModel(script)
-    async with open_engine(settings, transport=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
+    async with open_engine(settings, model=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
         await engine.run(Task(question=QUESTION, evidence=EVIDENCE, asked="And where was he born?"))
     assert "And where was he born?" in user_text(model.asked("write")[0])
     assert all("And where was he born?" not in user_text(request) for request in model.asked("look_up"))
@@ -368,13 +366,9 @@ def test_a_draft_contradicts_the_passages_only_by_a_different_answer(short: str,
         signals=Signals(similarity=None, agreement=None, verbatim=1.0, abstained=False, evidence_passages=2),
         derivation=derivation,
         vote=Vote(elected="Rome", route="plain_pass", share=0.6, ballots=(), support=()),
-        searched=frozenset(),
-        remembered=frozenset(),
-        tried=frozenset(),
         may_search=False,
-        may_remember=True,
     )
-    found = discover_deficits()["external_only"].rule(findings)
+    found = discover_deficits()["external_only"].detect(findings)
     assert (found.about if found is not None else None) == named
 
 

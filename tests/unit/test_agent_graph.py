@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from meta_agent_rag.agent.deficits import DeficitRegistry, discover_deficits
+from meta_agent_rag.agent.diagnose import critique_schema
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.graph import build_graph
-from meta_agent_rag.agent.prompting.replies import DraftReply, SecondAnswerReply, critique_schema
+from meta_agent_rag.agent.prompting import DraftReply, SecondAnswerReply
 from meta_agent_rag.agent.state import add_found
 from meta_agent_rag.errors import InputError, StructuredOutputError, UnknownNameError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
@@ -46,7 +47,7 @@ def test_the_graph_matches_the_snapshot() -> None:
 async def test_evidence_that_cannot_be_told_apart_or_read_is_refused(
     tmp_path: Path, evidence: Any, said: str, grounded: bool
 ) -> None:
-    async with open_engine(settings_in(tmp_path), transport=ScriptedModel({})) as engine:
+    async with open_engine(settings_in(tmp_path), model=ScriptedModel({})) as engine:
         with pytest.raises(InputError, match=said):
             await engine.answer("Where?", evidence=evidence, grounded=grounded)
 
@@ -72,21 +73,21 @@ async def test_an_engine_can_exclude_a_deficit(tmp_path: Path) -> None:
     model = ScriptedModel(WRONG)
     encoder = AsyncEncoder(HashEncoder())
     async with open_engine(
-        settings_in(tmp_path), transport=model, monitor_encoder=encoder, without_deficits=["reasoning_error"]
+        settings_in(tmp_path), model=model, monitor_encoder=encoder, without_deficits=["reasoning_error"]
     ) as engine:
         answer = await engine.answer(QUESTION, evidence=EVIDENCE)
     assert "reasoning_error" not in model.asked("evaluate")[0].messages[-1].content
     assert answer.rounds[0].diagnosis is not None
     assert answer.rounds[0].diagnosis.source == "heuristic", "the critic named a deficit that it was not offered"
     with pytest.raises(UnknownNameError, match="no_such"):
-        async with open_engine(settings_in(tmp_path), transport=model, without_deficits=["no_such"]):
+        async with open_engine(settings_in(tmp_path), model=model, without_deficits=["no_such"]):
             pass
 
 
 async def test_a_question_without_evidence_or_retriever_is_an_error(tmp_path: Path) -> None:
     model = ScriptedModel(WRONG)
     encoder = AsyncEncoder(HashEncoder())
-    async with open_engine(settings_in(tmp_path), transport=model, monitor_encoder=encoder) as engine:
+    async with open_engine(settings_in(tmp_path), model=model, monitor_encoder=encoder) as engine:
         with pytest.raises(InputError, match="give evidence or a retriever"):
             await engine.answer(QUESTION)
         assert not model.requests

@@ -65,7 +65,7 @@ async def grounded(
 ) -> GroundedAnswer:
     settings = settings_in(folder, *assignments)
     model = model or ScriptedModel(script)
-    async with open_engine(settings, transport=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
+    async with open_engine(settings, model=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
         companion = GroundedAnswerer(
             engine=engine,
             retriever=retriever or FixedRetriever(),
@@ -375,7 +375,7 @@ async def test_a_missing_quote_is_requested_again(tmp_path: Path) -> None:
 async def test_an_answer_can_be_checked_without_the_graph(tmp_path: Path) -> None:
     settings = settings_in(tmp_path)
     encoder = AsyncEncoder(HashEncoder())
-    async with open_engine(settings, transport=ScriptedModel(answering()), monitor_encoder=encoder) as engine:
+    async with open_engine(settings, model=ScriptedModel(answering()), monitor_encoder=encoder) as engine:
         answer = await engine.answer(QUESTION, evidence=PASSAGES, grounded=True)
         one = await checked(engine, answer, Checks.of(settings, "films"))
         again = await checked(engine, answer, Checks.of(settings, "films"))
@@ -392,7 +392,7 @@ async def test_an_answer_of_the_wrong_kind_is_not_shown(tmp_path: Path) -> None:
 async def test_only_the_writer_sees_the_conversation(tmp_path: Path) -> None:
     model = ScriptedModel(answering())
     settings = settings_in(tmp_path)
-    async with open_engine(settings, transport=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
+    async with open_engine(settings, model=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
         companion = GroundedAnswerer(engine=engine, retriever=FixedRetriever(), checks=Checks.of(settings, "films"))
         await companion("In German please", QUESTION, before="User: Where?\nAssistant: Oslo.")
     write, other = (request.messages[-1].content for request in model.requests)

@@ -10,15 +10,15 @@ import pytest
 from meta_agent_rag.agent.context import Context
 from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.agent.engine import open_engine
-from meta_agent_rag.agent.monitoring.monitor import agreement_policy, paper_policy, policy
-from meta_agent_rag.agent.monitoring.signals import measure
-from meta_agent_rag.agent.prompting.packing import pack
+from meta_agent_rag.agent.monitor import agreement_policy, paper_policy, policy
+from meta_agent_rag.agent.prompting import pack
+from meta_agent_rag.agent.signals import measure
 from meta_agent_rag.agent.state import Draft, SecondAnswer, Signals
 from meta_agent_rag.errors import UnknownNameError
 from meta_agent_rag.grounding.abstention import is_abstention
 from meta_agent_rag.grounding.short_answer import same_answer, without_disambiguation
 from meta_agent_rag.llm.client import LanguageModel
-from meta_agent_rag.llm.endpoints.connections import OneTransport
+from meta_agent_rag.llm.connections import Connections
 from meta_agent_rag.llm.providers import choose_provider
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
@@ -55,7 +55,9 @@ async def measured(
 ) -> Signals:
     settings = settings_in(folder)
     model = LanguageModel(
-        settings=settings, choice=choose_provider(settings), connections=OneTransport(transport=ScriptedModel({}))
+        settings=settings,
+        choice=choose_provider(settings),
+        connections=Connections(settings=settings, given={"": ScriptedModel({})}),
     )
     context = Context(
         settings=settings,
@@ -206,6 +208,6 @@ async def test_an_unknown_policy_is_rejected_before_any_call(tmp_path: Path) -> 
         policy(settings_in(tmp_path, "MONITOR_POLICY=gut_feeling"))
     model = ScriptedModel({})
     with pytest.raises(UnknownNameError):
-        async with open_engine(settings_in(tmp_path, "MONITOR_POLICY=gut_feeling"), transport=model):
+        async with open_engine(settings_in(tmp_path, "MONITOR_POLICY=gut_feeling"), model=model):
             pass
     assert policy(settings_in(tmp_path)) is agreement_policy

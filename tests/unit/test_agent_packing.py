@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meta_agent_rag.agent.prompting.packing import MARK, Packed, pack, without_marks
-from meta_agent_rag.agent.prompting.replies import AnswererReply
+from meta_agent_rag.agent.prompting import MARK, AnswererReply, Packed, pack, without_marks
 from meta_agent_rag.prompts import prompt
 from meta_agent_rag.prompts.tokens import estimate_tokens
 from meta_agent_rag.retrieval.passage import Found, Passage

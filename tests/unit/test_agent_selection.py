@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.agent.monitoring.overlap import jaccard
 from meta_agent_rag.agent.selection import select
 from meta_agent_rag.agent.state import Diagnosis, Draft, Packing, Round, SecondAnswer, Signals
 from meta_agent_rag.agent.stopping import converged, oscillates, same_draft
+from meta_agent_rag.text.normalise import jaccard
 
 WORDS = st.text(alphabet="abc .,T", max_size=12)
 

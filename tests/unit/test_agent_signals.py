@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.agent.monitoring.overlap import overlap
-from meta_agent_rag.agent.monitoring.signals import coverage, short_answer_logprob
-from meta_agent_rag.llm.transport import Reply
+from meta_agent_rag.agent.signals import coverage, short_answer_logprob
+from meta_agent_rag.llm.messages import Reply
+from meta_agent_rag.text.normalise import overlap
 from tests.loop import BIRTH_SENTENCE, FILM_SENTENCE, QUESTION
 
 TEXTS = (f"The Salt Road\n{FILM_SENTENCE}", f"Mira Holt\n{BIRTH_SENTENCE}")

@@ -22,7 +22,7 @@ from meta_agent_rag.errors import (
     UnpricedModelError,
     UnreachableError,
 )
-from meta_agent_rag.llm.transport import Reply, Request
+from meta_agent_rag.llm.messages import Reply, Request
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import BIRTH, FILM, QUESTION, WRONG, FakeRetriever, ask, critique, draft, second_answer
@@ -138,7 +138,7 @@ class SlowStage(ScriptedModel):
 
 async def test_the_deadline_interrupts_a_later_draft(tmp_path: Path) -> None:
     started = time.monotonic()
-    run = await ask(tmp_path, {}, model=SlowStage(WRONG), deadline=started + 1.0)
+    run = await ask(tmp_path, {}, model=SlowStage(script=WRONG), deadline=started + 1.0)
     assert time.monotonic() - started < 10
     assert (run.answer.stop_reason, run.answer.short_answer) == ("deadline", "Paris")
     assert run.answer.calls[-1].error == "timeout"
@@ -224,7 +224,7 @@ async def test_an_unreachable_server_raises(tmp_path: Path, stage: str) -> None:
     ["prose", '{"deficit": "no_such"}', RefusedError("no"), ContextWindowError("long"), UnreachableError("g")],
 )
 async def test_the_rules_diagnose_if_the_critic_fails(tmp_path: Path, failure: str | ModelError) -> None:
-    run = await ask(tmp_path, {**WRONG, "evaluate": failure})
+    run = await ask(tmp_path, {**WRONG, "evaluate": failure}, "LLM_MAX_RETRIES=0")
     diagnosis = run.answer.rounds[0].diagnosis
     assert diagnosis is not None
     assert diagnosis.source == "heuristic"

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from benchmarks.analyses.p_correct import ANALYSIS
-from meta_agent_rag.agent.monitoring.calibration import calibration_of_votes, read_calibration
+from meta_agent_rag.agent.calibration import calibration_of_votes, read_calibration
 from meta_agent_rag.settings import Settings
 from tests.unit.test_calibration import file_content, written
 

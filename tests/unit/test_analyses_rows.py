@@ -40,7 +40,8 @@ def test_the_loop_is_the_compared_method_if_the_run_has_it() -> None:
     rows = [*results(RAG, 1.0), *results(PLAIN, 0.0)]
     found = comparison.ANALYSIS.measure(material([RAG, PLAIN], rows, n=1))
     assert (found["method"], list(found["against"])) == ("metarag", ["standard_rag"])
-    alone = comparison.ANALYSIS.measure(material([RAG, arm("closed_book")], rows, n=1))
+    others = [*results(RAG, 0.0), *results(arm("closed_book"), 0.0)]
+    alone = comparison.ANALYSIS.measure(material([RAG, arm("closed_book")], others, n=1))
     assert alone["method"] == "standard_rag"
 
 
@@ -48,10 +49,10 @@ def test_a_single_method_has_no_comparison() -> None:
     assert comparison.ANALYSIS.measure(material([PLAIN], results(PLAIN, 1.0), n=1)) == {}
 
 
-def test_failed_and_unreached_questions_score_zero_on_either_side() -> None:
+def test_questions_that_one_side_did_not_answer_are_not_compared() -> None:
     rows = [*results(PLAIN, 1.0, 1.0), once("0", 1.0, method=RAG.name), failed("1", method=RAG.name)]
     one, other = material([PLAIN, RAG], rows, n=4).pairs(RAG, PLAIN, "em")
-    assert (one, other) == ([100.0, 0.0, 0.0, 0.0], [100.0, 100.0, 0.0, 0.0])
+    assert (one, other) == ([100.0], [100.0])
 
 
 def test_an_oracle_is_compared_with_the_same_row_without_it() -> None:

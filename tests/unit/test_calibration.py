@@ -13,8 +13,7 @@ import yaml
 
 from benchmarks.calibration.fit import FirstDraft, Repairs, cosine_quality, first_drafts, fit, folds, repairs
 from benchmarks.rows.past_run import past_run
-from meta_agent_rag.agent.engine import open_engine
-from meta_agent_rag.agent.monitoring.calibration import (
+from meta_agent_rag.agent.calibration import (
     FEATURES,
     features,
     is_satisfied,
@@ -24,7 +23,8 @@ from meta_agent_rag.agent.monitoring.calibration import (
     refuse_fitted_questions,
     text_fingerprint,
 )
-from meta_agent_rag.agent.monitoring.monitor import calibrated_policy, policy
+from meta_agent_rag.agent.engine import open_engine
+from meta_agent_rag.agent.monitor import calibrated_policy, policy
 from meta_agent_rag.agent.state import Signals
 from meta_agent_rag.errors import InputError, SettingsError
 from meta_agent_rag.testing import ScriptedModel
@@ -184,7 +184,7 @@ async def test_missing_requirements_of_the_policy_are_reported_before_any_call(t
         ),
     ):
         with pytest.raises(SettingsError, match=message):
-            async with open_engine(settings_in(tmp_path, *assignments), transport=model):
+            async with open_engine(settings_in(tmp_path, *assignments), model=model):
                 pass
     assert model.requests == []
 
@@ -264,7 +264,7 @@ def test_the_fit_finds_the_informative_signal(tmp_path: Path) -> None:
     assert weights["agreement"] > 1.0
     assert "verbatim" not in weights  # constant over all drafts
     assert found.quality.auroc is not None
-    cosine = cosine_quality(drafts, 0.4)
+    (cosine,) = cosine_quality(drafts, 0.4)
     assert found.quality.auroc > 0.75 > (cosine.auroc or 1.0)
     assert found.quality.ece < 0.15 < cosine.ece
     assert found.calibration.fitted_on.n == 200

@@ -15,7 +15,7 @@ from meta_agent_rag.agent.engine import Step
 from meta_agent_rag.agent.grounded import GroundedAnswer
 from meta_agent_rag.chat.session import open_chat
 from meta_agent_rag.chat.transcript import as_markdown, source_lines
-from meta_agent_rag.cli.shared.screen import Screen
+from meta_agent_rag.cli.shared.display import Screen
 from meta_agent_rag.cli.shell.commands import COMMANDS, completions, provider_changes, run_command
 from meta_agent_rag.cli.shell.interrupts import Interrupts, Stopped
 from meta_agent_rag.cli.shell.loop import converse
@@ -34,7 +34,7 @@ PLACE = {"title": "Tides", "doc_id": "tides", "section": "Spring", "page": 3, "l
 async def shell(folder: Path, **model: str) -> AsyncIterator[Shell]:
     """A session over the sample corpus, with a free encoder and model."""
     load = partial(Settings.load, [*FIXED, f"MARAG_DATA_DIR={folder}"], **model)
-    async with open_chat(load(), transport=ScriptedModel({})) as study:
+    async with open_chat(load(), model=ScriptedModel({})) as study:
         yield Shell(study=study, settings=load(), load=load, screen=Screen())
 
 

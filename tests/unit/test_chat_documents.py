@@ -16,7 +16,7 @@ from meta_agent_rag.chat.session import ChatSession, open_chat
 from meta_agent_rag.chat.store import open_sessions
 from meta_agent_rag.chat.transcript import in_short
 from meta_agent_rag.cli.main import app
-from meta_agent_rag.cli.shared.screen import Screen
+from meta_agent_rag.cli.shared.display import Screen
 from meta_agent_rag.cli.shell.commands import run_command
 from meta_agent_rag.cli.shell.loop import _remembered
 from meta_agent_rag.cli.shell.state import Shell
@@ -152,7 +152,7 @@ async def talk(
     folder: Path, *messages: str, session: str, memory: str = "summary_buffer"
 ) -> tuple[ChatSession, list[Turn]]:
     settings = settings_in(folder, *HASHED, f"MARAG_DATA_DIR={folder}", f"MEMORY={memory}")
-    async with open_chat(settings, corpus="coast", session=session, transport=ScriptedModel({})) as study:
+    async with open_chat(settings, corpus="coast", session=session, model=ScriptedModel({})) as study:
         turns = []
         for message in messages:
             turns.append(await study.reply(message))
@@ -181,7 +181,7 @@ async def test_a_question_is_limited_to_the_documents_it_names(folder: Path) -> 
 
 async def test_one_question_can_be_limited_to_documents(folder: Path) -> None:
     settings = settings_in(folder, *HASHED, f"MARAG_DATA_DIR={folder}")
-    asked: Any = {"corpus": "coast", "settings": settings, "transport": ScriptedModel({})}
+    asked: Any = {"corpus": "coast", "settings": settings, "model": ScriptedModel({})}
     found = await grounded_answer("What does the spring at Quell reach?", documents=["winds.md"], **asked)
     assert {one.passage.title for one in found.answer.evidence} == {"Winds"}
     with pytest.raises(InputError, match="No document is named 'waves'"):
@@ -203,7 +203,7 @@ async def test_the_whole_conversation_is_saved_regardless_of_memory(folder: Path
     assert study.history.is_empty
     assert _remembered(study) == "5 questions so far, none remembered in full"
     settings = settings_in(folder, *HASHED, f"MARAG_DATA_DIR={folder}", "MEMORY=none")
-    async with open_chat(settings, corpus="coast", session="forgetful", transport=ScriptedModel({})) as again:
+    async with open_chat(settings, corpus="coast", session="forgetful", model=ScriptedModel({})) as again:
         shell = Shell(study=again, settings=settings, load=lambda: settings, screen=Screen())
         await run_command(shell, f"/save {tmp_path / 'saved.md'}")
         saved = (tmp_path / "saved.md").read_text()

@@ -21,7 +21,6 @@ from meta_agent_rag.errors import PromptError
 from meta_agent_rag.prompts import check_prompts, prompt
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
-from meta_agent_rag.retrieval.encoders.hub import packaged_folder
 from meta_agent_rag.retrieval.encoders.loading import load_encoder
 from meta_agent_rag.retrieval.vectors import FloatMatrix
 from meta_agent_rag.settings import Settings
@@ -43,8 +42,6 @@ def measured(name: str) -> Sequence[str]:
 
 @cache
 def meanings() -> Meanings:
-    if packaged_folder() is None:
-        pytest.skip("no encoder is packaged")
     return Meanings(encoder=AsyncEncoder(load_encoder(Settings.load(), "all-MiniLM-L6-v2").encoder))
 
 

@@ -16,7 +16,6 @@ from meta_agent_rag.chat.coach.hooks.scope_guard import PRE_HOOK as SCOPE
 from meta_agent_rag.chat.coach.scope import TopicScope
 from meta_agent_rag.chat.history import History
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.encoders.hub import packaged_folder
 from meta_agent_rag.retrieval.encoders.loading import load_encoder
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
@@ -34,8 +33,6 @@ def table(name: str) -> Any:
 
 @cache
 def course_scope() -> TopicScope:
-    if packaged_folder() is None:
-        pytest.skip("no encoder is packaged")
     encoder = load_encoder(Settings.load(), "all-MiniLM-L6-v2").encoder
     return TopicScope(subject=read_course().subject(encoder), encoder=AsyncEncoder(encoder))
 

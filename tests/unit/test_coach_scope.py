@@ -19,7 +19,6 @@ from meta_agent_rag.errors import UnknownNameError
 from meta_agent_rag.ingestion.pipeline import ingest
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
-from meta_agent_rag.retrieval.encoders.hub import packaged_folder
 from meta_agent_rag.retrieval.encoders.loading import load_encoder
 from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retrieval
 from meta_agent_rag.retrieval.limited import LimitedRetriever
@@ -81,8 +80,6 @@ async def test_passages_are_matched_as_well_as_titles() -> None:
 
 
 async def test_questions_about_the_course_pass_and_others_do_not() -> None:
-    if packaged_folder() is None:
-        pytest.skip("no encoder is packaged")
     encoder = load_encoder(Settings.load(), "all-MiniLM-L6-v2").encoder
     scope = TopicScope(subject=read_course().subject(encoder), encoder=AsyncEncoder(encoder))
     questions, more = data("questions"), data("scope")["course"]
@@ -116,7 +113,7 @@ async def test_a_chosen_topic_limits_what_the_coach_reads(tmp_path: Path) -> Non
     settings = settings_in(tmp_path, *HASHED)
     await ingest(settings, [COURSE], "course", encoder=AsyncEncoder(HashEncoder()))
     model = ScriptedModel({"coach": reply("What stands still, the stick or the Sun?")})
-    async with open_chat(settings, corpus="course", transport=model) as study:
+    async with open_chat(settings, corpus="course", model=model) as study:
         documents = next(topic.documents for topic in study.topics if topic.name == "seasons")
         await study.hold(mode="coach", topic="seasons")
         turn = await study.reply("Why does the shadow of a sundial move over the dial in the morning?")

@@ -33,7 +33,7 @@ async def test_a_resumed_course_keeps_its_mode(tmp_path: Path) -> None:
         "coach": reply(GOOD),
     }
     model = ScriptedModel(said)
-    async with open_chat(settings, corpus="course", session="lessons", transport=model) as study:
+    async with open_chat(settings, corpus="course", session="lessons", model=model) as study:
         assert [topic.name for topic in study.topics] == ["seasons", "sundials", "time"]
         assert "Setting up the gnomon: A vertical stick" in study.topics[1].anchors
         assert "teacher" in await study.hold(mode="teacher")
@@ -47,7 +47,7 @@ async def test_a_resumed_course_keeps_its_mode(tmp_path: Path) -> None:
                 await study.hold(**wrong)
         assert study.socratic == Socratic(mode="coach", level=3, topic="sundials")
     again = ScriptedModel(said)
-    async with open_chat(settings, session="lessons", corpus="course", transport=again) as study:
+    async with open_chat(settings, session="lessons", corpus="course", model=again) as study:
         assert study.socratic == Socratic(mode="coach", level=3, topic="sundials")
         turn = await study.reply(QUESTION)
         assert isinstance(turn.reply, CoachReply)
@@ -55,14 +55,14 @@ async def test_a_resumed_course_keeps_its_mode(tmp_path: Path) -> None:
         assert [row.stage for row in study.calls] == ["coach"]
         assert [exchange.mode for exchange in study.history.exchanges] == ["teacher", "coach"]
         assert not any(notice in message.content for request in again.requests for message in request.messages)
-    async with open_chat(settings, session="lessons", corpus="course", transport=ScriptedModel()) as study:
+    async with open_chat(settings, session="lessons", corpus="course", model=ScriptedModel()) as study:
         assert [exchange.mode for exchange in study.history.exchanges] == ["teacher", "coach"]
         assert "level 2" in await study.hold(topic="time")
         assert study.socratic == Socratic(mode="coach", level=2, topic="time")
     own = tmp_path / "topics.yaml"
     own.write_text("shadows: [The shadow of a stick]\n", encoding="utf-8")
     changed = settings_in(tmp_path, *HASHED, f"SCOPE_TOPICS={own}")
-    async with open_chat(changed, session="lessons", corpus="course", transport=ScriptedModel(said)) as study:
+    async with open_chat(changed, session="lessons", corpus="course", model=ScriptedModel(said)) as study:
         assert study.socratic == Socratic(mode="coach", level=2)
         assert isinstance((await study.reply("Is it the shadow of a stick?")).reply, CoachReply)
 

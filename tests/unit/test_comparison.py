@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.comparing.comparison import Comparison, Figures, compare, verdict
-from benchmarks.comparing.sides import Side, file_side, read_predictions, run_side
+from benchmarks.comparing.sides import Side, file_side, run_side
 from benchmarks.comparing.words import as_json, markdown, p_words, sentence, tables
 from benchmarks.rows.past_run import past_run
 from meta_agent_rag.datasets import load_questions
@@ -25,7 +25,7 @@ def side(folder: Path, name: str, rows: list[dict[str, Any]], **changes: Any) ->
 
 @pytest.fixture
 def found(tmp_path: Path) -> Comparison:
-    return compare(side(tmp_path, "one", rows_a()), side(tmp_path, "two", rows_b()))
+    return compare(side(tmp_path, "one", rows_a()), side(tmp_path, "two", rows_b()), count_failures=True)
 
 
 def test_exact_match_figures_by_hand(found: Comparison) -> None:
@@ -70,6 +70,15 @@ def test_unpaired_and_failed_questions_are_counted(found: Comparison) -> None:
     assert (found.failed_a, found.failed_b) == (1, 1)  # x3 failed too, but has no counterpart
 
 
+def test_failures_are_left_out_unless_they_are_to_be_counted(tmp_path: Path) -> None:
+    found = compare(side(tmp_path, "one", rows_a()), side(tmp_path, "two", rows_b()))
+    assert (found.figures.n, found.failed_a, found.failed_b) == (10, 1, 1)
+    assert not any(one.prediction is None or other.prediction is None for one, other in (*found.won, *found.lost))
+    failed = [{**row, "error": "RefusedError: no", "prediction": None} for row in rows_b()]
+    with pytest.raises(InputError, match="was answered by both sides; continue the run with --resume"):
+        compare(side(tmp_path, "three", rows_a()), side(tmp_path, "four", failed))
+
+
 def test_groups_by_hand(found: Comparison) -> None:
     def em(figures: Figures) -> tuple[int, float, float]:
         return figures.n, round(figures.scores["em"].a.mean, 2), round(figures.scores["em"].b.mean, 2)
@@ -82,7 +91,8 @@ def test_groups_by_hand(found: Comparison) -> None:
 
 
 def test_the_order_of_rows_does_not_matter(found: Comparison, tmp_path: Path) -> None:
-    again = compare(side(tmp_path, "three", rows_a()[::-1]), side(tmp_path, "four", rows_b()[::-1]))
+    three, four = side(tmp_path, "three", rows_a()[::-1]), side(tmp_path, "four", rows_b()[::-1])
+    again = compare(three, four, count_failures=True)
     assert (again.figures, again.by_type, again.won) == (found.figures, found.by_type, found.won)
 
 
@@ -199,34 +209,53 @@ def test_p_values_are_formatted(p: float, words: str) -> None:
 
 
 FORMS = (
-    '{"id": "a", "prediction": "Oslo"}\n{"id": "b", "prediction": null}\n',
-    '[{"id": "a", "prediction": "Oslo"}, {"id": "b", "prediction": null}]',
-    '{"answer": {"a": "Oslo", "b": null}, "sp": {}}',
+    '{"id": "A", "prediction": "Oslo"}\n{"id": "B", "prediction": null}\n',
+    '[{"id": "A", "prediction": "Oslo"}, {"id": "B", "prediction": null}]',
+    '[{"id": null, "question": "QUESTION A", "prediction": "Oslo"}, {"id": "B", "prediction": null}]',
+    '{"answer": {"A": "Oslo", "B": null}, "sp": {}}',
+    '{"A": "Oslo", "B": null}',
+    '[{"id": 1, "question": "QUESTION A", "output": {"pred": "Oslo"}}, {"question": "QUESTION B", "output": {}}]',
 )
 
 
+def predictions(folder: Path, text: str) -> dict[str, str | None]:
+    """What a file says about the first two questions of the sample, which it calls A and B."""
+    loaded = load_questions("sample")
+    for name, question in zip("AB", loaded.questions, strict=False):
+        text = text.replace(f"QUESTION {name}", question.text).replace(f'"{name}"', f'"{question.id}"')
+    (folder / "p.json").write_text(text, encoding="utf-8")
+    found = file_side(folder / "p.json", loaded, "sample").answers
+    return {
+        name: found[one.id].prediction for name, one in zip("AB", loaded.questions, strict=False) if one.id in found
+    }
+
+
 @pytest.mark.parametrize("text", FORMS)
-def test_three_formats_of_predictions_are_read(tmp_path: Path, text: str) -> None:
-    (tmp_path / "p.json").write_text(text)
-    assert read_predictions(tmp_path / "p.json") == {"a": "Oslo", "b": None}
+def test_every_form_of_predictions_is_read(tmp_path: Path, text: str) -> None:
+    assert predictions(tmp_path, text) == {"A": "Oslo", "B": None}
+
+
+def test_a_row_about_another_question_is_not_matched_by_its_id(tmp_path: Path) -> None:
+    text = '[{"id": "A", "question": "Who else?", "prediction": "Oslo"}, {"id": "B", "prediction": "Rome"}]'
+    assert predictions(tmp_path, text) == {"B": "Rome"}
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"id": "a", "prediction": 3}\n', r"row 1, field 'prediction'"),
-        ('{"id": "a"}\n', r"row 1, field 'prediction': it is missing"),
-        ('{"id": "a", "prediction": "x"}\n{"id": "a", "prediction": "y"}\n', "row 2 answers 'a' a second time"),
-        ('{"answer": {"a": 3}}', r"field 'answer"),
-        ('{"answer": []}', r"field 'answer'"),
+        ('{"id": "A", "prediction": 3}\n', r"row 1.* field 'prediction'"),
+        ('[{"id": "A"}]', "fits none of the known schemas"),
+        ('{"prediction": "x"}\n', "row 1 has neither 'id' nor 'question'"),
+        ('{"id": "A", "prediction": "x"}\n{"id": "A", "prediction": "y"}\n', "row 2 answers .* a second time"),
+        ('{"answer": {"A": 3}}', r"row 1.* field 'text'"),
+        ('{"answer": []}', "fits none of the known schemas"),
         ("", "is empty"),
         ("not json\n", "row 1"),
     ],
 )
 def test_malformed_predictions_are_reported_in_one_sentence(tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / "p.json").write_text(text)
     with pytest.raises(DataFileError, match=message):
-        read_predictions(tmp_path / "p.json")
+        predictions(tmp_path, text)
 
 
 def test_predictions_are_scored_against_the_data_set(tmp_path: Path) -> None:
@@ -240,5 +269,5 @@ def test_predictions_are_scored_against_the_data_set(tmp_path: Path) -> None:
     assert scored.answers[second.id].score.f1 == 0.0
     assert (len(scored.answers), scored.unknown) == (2, 1)
     (tmp_path / "foreign.json").write_text('{"answer": {"foreign": "x"}}')
-    with pytest.raises(DataFileError, match="answers none of the questions"):
+    with pytest.raises(DataFileError, match="answers none of these"):
         file_side(tmp_path / "foreign.json", loaded, "sample")

@@ -28,7 +28,7 @@ async def asked(
     folder: Path, question: str, reply: Scripted, history: History = HISTORY
 ) -> tuple[Rewritten, ScriptedModel]:
     model = ScriptedModel({"rewrite_query": reply})
-    async with open_language_model(settings_in(folder), transport=model) as opened:
+    async with open_language_model(settings_in(folder), model=model) as opened:
         return await rewritten(question, history, opened.session()), model
 
 

@@ -256,10 +256,10 @@ async def test_a_session_about_another_corpus_is_rejected(tmp_path: Path) -> Non
     settings = settings_in(tmp_path / FOLDER, "ENCODER=hash-64", "MONITOR_ENCODER=hash-64")
     await saved(tmp_path)
     with pytest.raises(InputError, match="'talk' is about the corpus 'notes', not 'sample'"):
-        async with open_chat(settings, corpus="sample", session="talk", transport=ScriptedModel()):
+        async with open_chat(settings, corpus="sample", session="talk", model=ScriptedModel()):
             pass
     with pytest.raises(InputError, match="cannot be named 'a/b'"):
-        async with open_chat(settings, session="a/b", transport=ScriptedModel()):
+        async with open_chat(settings, session="a/b", model=ScriptedModel()):
             pass
 
 
@@ -286,7 +286,7 @@ async def study(folder: Path, model: ScriptedModel) -> AsyncIterator[ChatSession
     encoder = AsyncEncoder(HashEncoder())
     async with (
         opened(folder) as sessions,
-        open_engine(settings, transport=model, monitor_encoder=encoder) as engine,
+        open_engine(settings, model=model, monitor_encoder=encoder) as engine,
     ):
         stored = await sessions.load("talk")
         companion = GroundedAnswerer(engine=engine, retriever=FixedRetriever(), checks=Checks.of(settings, "notes"))

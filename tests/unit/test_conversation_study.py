@@ -44,7 +44,7 @@ class PausingSessions(Sessions):
 
 
 async def test_a_turn_stopped_while_being_saved_is_forgotten_everywhere(tmp_path: Path) -> None:
-    async with open_chat(settings_in(tmp_path, *HASHED), transport=ScriptedModel({})) as study:
+    async with open_chat(settings_in(tmp_path, *HASHED), model=ScriptedModel({})) as study:
         begun = asyncio.Event()
         study.sessions = PausingSessions(path=study.sessions.path, begun=begun)
         turn = asyncio.ensure_future(study.reply("Who designed the Pennant Bridge?"))
@@ -60,7 +60,7 @@ async def test_a_turn_stopped_while_being_saved_is_forgotten_everywhere(tmp_path
 
 
 async def test_a_turn_that_cannot_be_stored_is_forgotten_and_may_be_asked_again(tmp_path: Path) -> None:
-    async with open_chat(settings_in(tmp_path, *HASHED), transport=ScriptedModel({})) as study:
+    async with open_chat(settings_in(tmp_path, *HASHED), model=ScriptedModel({})) as study:
         path = study.sessions.path
         study.sessions = Sessions(path=tmp_path)  # a folder, which cannot be opened
         with pytest.raises(StorageError):
@@ -84,8 +84,8 @@ async def test_two_chats_on_one_session_keep_the_turns_of_both(tmp_path: Path) -
         "How long is it?",
     ]
     async with (
-        open_chat(settings, transport=ScriptedModel({})) as first,
-        open_chat(settings, transport=ScriptedModel({})) as second,
+        open_chat(settings, model=ScriptedModel({})) as first,
+        open_chat(settings, model=ScriptedModel({})) as second,
     ):
         for study, question in zip((first, second, second, first), questions, strict=True):
             await study.reply(question)
@@ -96,7 +96,7 @@ async def test_two_chats_on_one_session_keep_the_turns_of_both(tmp_path: Path) -
         assert second.history == first.history
         await second.reset()
         await first.reply(questions[1])
-    async with open_chat(settings, transport=ScriptedModel({})) as third:
+    async with open_chat(settings, model=ScriptedModel({})) as third:
         assert [(one.turn, one.question) for one in third.history.exchanges] == [(1, questions[1])]
         assert [(one.turn, one.question) for one in await third.said()] == [(1, questions[1])]
 
@@ -104,7 +104,7 @@ async def test_two_chats_on_one_session_keep_the_turns_of_both(tmp_path: Path) -
 async def test_an_open_chat_does_not_bring_back_a_deleted_session(tmp_path: Path) -> None:
     settings = settings_in(tmp_path, *HASHED)
     async with (
-        open_chat(settings, transport=ScriptedModel({})) as study,
+        open_chat(settings, model=ScriptedModel({})) as study,
         open_sessions(settings.marag_data_dir) as sessions,
     ):
         await study.reply("Who designed the Pennant Bridge?")
@@ -118,7 +118,7 @@ async def test_an_open_chat_does_not_bring_back_a_deleted_session(tmp_path: Path
 
 
 async def test_new_chats_about_different_corpora_cannot_share_a_session(tmp_path: Path) -> None:
-    async with open_chat(settings_in(tmp_path, *HASHED), session="x", transport=ScriptedModel({})) as study:
+    async with open_chat(settings_in(tmp_path, *HASHED), session="x", model=ScriptedModel({})) as study:
         await study.sessions.save("x", Stored(corpus="other", history=History().with_exchange(**EXCHANGE)))
         with pytest.raises(InputError, match="give another --session"):
             await study.reply("Who designed the Pennant Bridge?")
@@ -131,7 +131,7 @@ async def test_the_default_session_exists_for_the_longest_corpus_name(tmp_path: 
 
 
 async def test_the_saved_conversation_contains_small_talk_in_order_with_modes(tmp_path: Path) -> None:
-    async with open_chat(settings_in(tmp_path, *HASHED), transport=ScriptedModel({})) as study:
+    async with open_chat(settings_in(tmp_path, *HASHED), model=ScriptedModel({})) as study:
         messages = ["Hello", "Who designed the Pennant Bridge?", "Thanks!", "Which documents do you have?"]
         for message in messages:
             await study.reply(message)

@@ -10,7 +10,7 @@ from meta_agent_rag.chat.conversation import METHOD, TurnReply
 from meta_agent_rag.chat.history import History
 from meta_agent_rag.chat.store import Stored
 from meta_agent_rag.errors import AuthenticationError, InputError, RefusedError, SettingsError, UnknownNameError
-from meta_agent_rag.llm.transport import Request
+from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.prompts.tokens import estimate_tokens
 from meta_agent_rag.testing import ScriptedModel
 from tests.talk import FIRST, SCRIPT, FakeAnswerer, conversation, history_of

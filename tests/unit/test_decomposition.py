@@ -7,8 +7,8 @@ import pytest
 
 from benchmarks.analyses.derivation import ANALYSIS
 from benchmarks.rows.decomposition import asks_for, fact_oracle, gives, gold_chains, gold_plan
+from meta_agent_rag.agent.derivation.derivation import Chain, Plan
 from meta_agent_rag.agent.derivation.operator import discover_operators
-from meta_agent_rag.agent.derivation.plan import Chain, Plan
 from tests.benchmark_rows import arm, material, round_of, row
 
 OPERATORS = discover_operators()

@@ -24,7 +24,7 @@ from meta_agent_rag.demo.marking import difference, with_citations, with_quotes
 from meta_agent_rag.demo.questions import sample_questions
 from meta_agent_rag.demo.words import STOP_REASONS
 from meta_agent_rag.errors import RefusedError
-from meta_agent_rag.llm.transport import Request
+from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Found, passages_of
@@ -46,7 +46,7 @@ def model() -> ScriptedModel:
 @pytest.fixture
 async def engine(tmp_path: Path, model: ScriptedModel) -> AsyncIterator[Engine]:
     settings = settings_in(tmp_path, "RETRIEVAL_TOP_K=1")
-    async with open_engine(settings, transport=model, monitor_encoder=AsyncEncoder(HashEncoder())) as opened:
+    async with open_engine(settings, model=model, monitor_encoder=AsyncEncoder(HashEncoder())) as opened:
         yield opened
 
 

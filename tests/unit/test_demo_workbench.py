@@ -77,7 +77,7 @@ class TestWorkbench:
     async def test_visitors_share_an_engine_and_not_a_budget(self, tmp_path: Path) -> None:
         model = ScriptedModel(STORY)
         encoder = AsyncEncoder(HashEncoder())
-        async with open_workbench(settings_in(tmp_path), transport=model, monitor_encoder=encoder) as bench:
+        async with open_workbench(settings_in(tmp_path), model=model, monitor_encoder=encoder) as bench:
             first, second = await asyncio.gather(bench.engine("one"), bench.engine("two"))
             assert first.graph is second.graph
             assert first.model.ledger is second.model.ledger
@@ -87,7 +87,6 @@ class TestWorkbench:
             assert "more than $0.25" in spending_cap(bench, "deepseek")
             bench.forget("one")
             assert (await bench.engine("one")).model.budget is not first.model.budget
-        assert model.closed
 
     async def test_a_data_set_is_fetched_once_on_selection_if_allowed(self, tmp_path: Path) -> None:
         asked: list[str] = []
@@ -135,7 +134,7 @@ class TestWorkbench:
 
     async def test_a_run_started_after_a_stop_outlives_the_previous_stream(self, tmp_path: Path) -> None:
         encoder, model = AsyncEncoder(HashEncoder()), ScriptedModel(STORY, seconds=60.0)
-        async with open_workbench(settings_in(tmp_path), transport=model, monitor_encoder=encoder) as bench:
+        async with open_workbench(settings_in(tmp_path), model=model, monitor_encoder=encoder) as bench:
             visit, question = LoopVisit(workbench=bench, visitor="one"), sample_questions().get(QUESTION_ID)
             what_if = WhatIf.of(bench.settings, "deepseek")
             setup = Setup(text=QUESTION, chosen=question, corpus=None, what_ifs=(what_if,))

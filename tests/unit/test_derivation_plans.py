@@ -2,9 +2,9 @@
 
 import pytest
 
+from meta_agent_rag.agent.derivation.derivation import Chain, Plan, resolved, tidied
 from meta_agent_rag.agent.derivation.operator import discover_operators
-from meta_agent_rag.agent.derivation.plan import Chain, Plan, resolved, tidied
-from meta_agent_rag.agent.derivation.plan_checks import directed, fault_of
+from meta_agent_rag.agent.derivation.planning import directed, fault_of
 
 OPERATORS = discover_operators()
 BORN = "Where was the director of Salt Road born?"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from meta_agent_rag.agent.derivation.support import Text, entity_of, supported
+from meta_agent_rag.agent.derivation.look_up import Text, entity_of, supported
 
 TEXTS = (
     Text(id="film", text="Salt Road\nSalt Road is a 1952 film that Mira Holt directed. It has four reels."),

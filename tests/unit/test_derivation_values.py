@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.agent.derivation.comparing import greater, smaller
-from meta_agent_rag.agent.derivation.operator import Operand, discover_operators
+from meta_agent_rag.agent.derivation.operator import Operand, discover_operators, greater, smaller
 from meta_agent_rag.agent.derivation.values import Quantity, as_quantity, countries, numbers_in, same_value
 from meta_agent_rag.text.dates import Date, as_date, dates_in, later
 

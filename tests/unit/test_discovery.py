@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from meta_agent_rag.agent.deficits import discover_deficits
+from meta_agent_rag.agent.derivation.derivation import Plan
 from meta_agent_rag.agent.derivation.derive import look_up_facts
 from meta_agent_rag.agent.derivation.operator import discover_operators
-from meta_agent_rag.agent.derivation.plan import Plan
-from meta_agent_rag.agent.derivation.plan_checks import fault_of
-from meta_agent_rag.agent.prompting.packing import pack
+from meta_agent_rag.agent.derivation.planning import fault_of
+from meta_agent_rag.agent.prompting import pack
 from meta_agent_rag.agent.state import Signals
 from meta_agent_rag.datasets import discover, load_questions
 from meta_agent_rag.discovery import calling

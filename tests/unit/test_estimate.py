@@ -6,7 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from benchmarks.run.config import RunConfig
-from benchmarks.run.estimate import Measured, expectations
+from benchmarks.run.estimate import MeasuredRun, expectations
 from meta_agent_rag.llm.ledger import LedgerRow
 from tests.loop import settings_in
 
@@ -32,10 +32,10 @@ def call(id_: str, method: str, request: str = "r", *, cached: bool = False, err
     )
 
 
-def measured(*calls: LedgerRow, source: str = "run", judged: bool = False, others: tuple[str, ...] = ()) -> Measured:
+def measured(*calls: LedgerRow, source: str = "run", judged: bool = False, others: tuple[str, ...] = ()) -> MeasuredRun:
     """A run with two finished questions for each method named in `calls`, not counting the judge."""
     methods = {one.method for one in calls} - {"judge"}
-    return Measured(
+    return MeasuredRun(
         source=source,
         judged=judged,
         other_settings=others,

@@ -10,8 +10,8 @@ import pytest
 from benchmarks.methods import discover_methods
 from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.agent.derivation.operator import Outcome, discover_operators
-from meta_agent_rag.agent.routes.ballot import RouteAnswer
 from meta_agent_rag.agent.routes.route import discover_routes
+from meta_agent_rag.agent.routes.vote import RouteAnswer
 from meta_agent_rag.datasets import discover
 from meta_agent_rag.errors import InputError, SettingsError
 from meta_agent_rag.settings import Settings

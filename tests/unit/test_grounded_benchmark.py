@@ -62,7 +62,7 @@ async def test_a_row_has_the_draft_and_the_shown_answer(
     settings = settings_in(tmp_path, "MAX_METACOGNITIVE_ROUNDS=0", "CLAIM_CHECK=rules", "MONITOR_POLICY=agreement")
     script = {"write": written, "second_answer": second_answer("Oslo")}
     encoder = AsyncEncoder(HashEncoder())
-    async with open_engine(settings, transport=ScriptedModel(script), monitor_encoder=encoder) as engine:
+    async with open_engine(settings, model=ScriptedModel(script), monitor_encoder=encoder) as engine:
         answer = await engine.answer(ASKED.text, evidence=evidence_for(ASKED, answerable=True), grounded=True)
         found = row(ASKED, await checked(engine, answer, Checks.of(settings, "")), answerable=True)
     assert found.refused == refused

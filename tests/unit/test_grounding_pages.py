@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from meta_agent_rag.agent.prompting.packing import pack, without_marks
+from meta_agent_rag.agent.prompting import pack, without_marks
 from meta_agent_rag.grounding.claims import Claim
 from meta_agent_rag.grounding.support.rules import supports
 from meta_agent_rag.retrieval.passage import Found, Passage

@@ -17,11 +17,11 @@ from meta_agent_rag.ingestion.chunkers.characters import cut as cut_characters
 from meta_agent_rag.ingestion.chunkers.sentence import cut as cut_sentences
 from meta_agent_rag.ingestion.document import Block, Document
 from meta_agent_rag.ingestion.token_counting import encoder_limit, passage_prefix, token_counter
-from meta_agent_rag.retrieval.encoders.hub import packaged_folder
+from meta_agent_rag.retrieval.encoders.packaged import PackagedEncoder
 from meta_agent_rag.retrieval.passage import Passage
 from tests.chunked import DOCUMENTS, PROSE, document, require_whole
 
-MINILM = packaged_folder()
+MINILM = PackagedEncoder.folder
 Cutter = Callable[[Document], list[Passage]]
 
 
@@ -144,7 +144,6 @@ def test_an_overlong_sentence_is_cut_between_words() -> None:
     assert {passage.end_sentence for passage in passages} == {0}
 
 
-@pytest.mark.skipif(MINILM is None, reason="the packaged encoder is not installed")
 def test_sentence_chunks_fill_the_input_of_the_packaged_encoder() -> None:
     count = token_counter(MINILM)
     assert encoder_limit(MINILM) == 256

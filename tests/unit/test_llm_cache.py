@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from meta_agent_rag.errors import SettingsError, StorageError
 from meta_agent_rag.llm.cache import ResponseCache, request_key
-from meta_agent_rag.llm.transport import Message, Reply, Request, Usage
+from meta_agent_rag.llm.messages import Message, Reply, Request, Usage
 
 NOW = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)
 ENDPOINT = "http://127.0.0.1:1/v1"

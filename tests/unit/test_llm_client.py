@@ -1,39 +1,48 @@
-"""The model client: concurrency, ledger rows and reservations, whatever a transport does."""
+"""The model client: concurrency, ledger rows and reservations, whatever the chat model does."""
 
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import Field
 
-from meta_agent_rag.agent.prompting.replies import ShortAnswerReply
-from meta_agent_rag.errors import DeadlineError, RefusedError, StorageError, StructuredOutputError, UnknownNameError
+from meta_agent_rag.agent.prompting import ShortAnswerReply
+from meta_agent_rag.errors import (
+    DeadlineError,
+    LostConnectionError,
+    ModelError,
+    RefusedError,
+    StorageError,
+    StructuredOutputError,
+    UnknownNameError,
+)
 from meta_agent_rag.llm.budget import Budget, unsettled
 from meta_agent_rag.llm.client import LanguageModel
-from meta_agent_rag.llm.endpoints.connections import OneTransport
+from meta_agent_rag.llm.connections import Connections
 from meta_agent_rag.llm.ledger import LedgerRow
+from meta_agent_rag.llm.messages import Message, Reply, Request, Usage
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.llm.pacing import KeyLock, alone
 from meta_agent_rag.llm.providers import choose_provider
-from meta_agent_rag.llm.transport import Message, Reply, Request, Usage
 from meta_agent_rag.settings import Settings
+from meta_agent_rag.testing import ScriptedModel
 
 ASK = (Message(role="user", content="Who wrote Faust?"),)
 
 
-@dataclass
-class CountingTransport:
-    """A transport that records the peak number of calls in flight."""
+class CountingModel(ScriptedModel):
+    """A model that records the peak number of calls in flight."""
 
     seconds: float = 0.01
-    fault: Exception | None = None
-    endpoint: str = "counting"
-    in_flight: dict[str, int] = field(default_factory=dict)
-    most: dict[str, int] = field(default_factory=dict)
+    fault: Any = None
+    in_flight: dict[str, int] = Field(default_factory=dict)
+    most: dict[str, int] = Field(default_factory=dict)
     calls: int = 0
 
     async def complete(self, request: Request) -> Reply:
@@ -50,50 +59,42 @@ class CountingTransport:
         finally:
             self.in_flight[model] -= 1
 
-    async def aclose(self) -> None:
-        """Nothing to release."""
 
-
-@dataclass
-class Replies:
-    """A transport that gives these replies, in order."""
+class Replies(ScriptedModel):
+    """A model that gives these replies, in order."""
 
     replies: list[Reply]
-    endpoint: str = "replies"
 
     async def complete(self, request: Request) -> Reply:
         """The next reply."""
         return self.replies.pop(0)
 
-    async def aclose(self) -> None:
-        """Nothing to release."""
 
-
-def model_of(transport: CountingTransport, *, limit: str | None = None, provider: str = "groq") -> LanguageModel:
-    settings = Settings.load(llm_provider=provider, groq_api_key="k", deepseek_api_key="k")
+def model_of(scripted: ScriptedModel, *, limit: str | None = None, provider: str = "groq", **own: Any) -> LanguageModel:
+    settings = Settings.load(llm_provider=provider, groq_api_key="k", deepseek_api_key="k", **own)
     budget = Budget(limit_usd=None if limit is None else Decimal(limit))
     return LanguageModel(
         settings=settings,
         choice=choose_provider(settings),
-        connections=OneTransport(transport=transport),
+        connections=Connections(settings=settings, given={"": scripted}),
         budget=budget,
     )
 
 
 async def test_calls_in_flight_are_limited_per_tier() -> None:
-    transport = CountingTransport()
-    model = model_of(transport)
+    scripted = CountingModel()
+    model = model_of(scripted)
     bounds = model.choice.provider.concurrency
     stages = ["write", "rewrite"] * 50
     await asyncio.gather(*(model.session().ainvoke(stage, ASK) for stage in stages))
-    assert transport.calls == 100
-    assert transport.most == {model.choice.models[tier]: bounds[tier] for tier in ("flash", "pro")}
+    assert scripted.calls == 100
+    assert scripted.most == {model.choice.models[tier]: bounds[tier] for tier in ("flash", "pro")}
     assert max(bounds.values()) < 50
 
 
 async def test_the_deadline_ends_the_wait_for_a_slot() -> None:
-    transport = CountingTransport(seconds=30.0)
-    model = model_of(transport)
+    scripted = CountingModel(seconds=30.0)
+    model = model_of(scripted)
     slots = model.choice.provider.concurrency["flash"]
     busy = [asyncio.create_task(model.session().ainvoke("write", ASK)) for _ in range(slots)]
     await asyncio.sleep(0.01)
@@ -101,54 +102,61 @@ async def test_the_deadline_ends_the_wait_for_a_slot() -> None:
     with pytest.raises(DeadlineError):
         await asyncio.wait_for(session.ainvoke("write", ASK), 5)
     assert session.rows == []
-    assert transport.calls == slots
+    assert scripted.calls == slots
     for task in busy:
         task.cancel()
     await asyncio.gather(*busy, return_exceptions=True)
-    transport.seconds = 0.0
+    scripted.seconds = 0.0
     assert await session.owner.session().ainvoke("write", ASK) == "Goethe"  # no slot was lost
 
 
 async def test_the_deadline_ends_the_wait_for_reserved_budget() -> None:
-    transport = CountingTransport(seconds=30.0)
+    scripted = CountingModel(seconds=30.0)
     at_peak = datetime(2026, 11, 3, 2, 0, tzinfo=UTC)
-    model = replace(model_of(transport, limit="0.001", provider="deepseek"), clock=lambda: at_peak)
+    model = replace(model_of(scripted, limit="0.001", provider="deepseek"), clock=lambda: at_peak)
     busy = asyncio.create_task(model.session().ainvoke("write", ASK))
     await asyncio.sleep(0.01)
     session = model.session(deadline=time.monotonic() + 0.1)
     with pytest.raises(DeadlineError):
         await asyncio.wait_for(session.ainvoke("write", ASK), 5)
-    assert (transport.calls, session.rows) == (1, [])
+    assert (scripted.calls, session.rows) == (1, [])
     busy.cancel()
     await asyncio.gather(busy, return_exceptions=True)
     assert model.budget.reserved_usd == 0
 
 
-@pytest.mark.parametrize("fault", [RefusedError("no"), ValueError("unforeseen"), ConnectionResetError()])
-async def test_a_failed_call_releases_its_slot_and_writes_a_row(fault: Exception) -> None:
-    transport = CountingTransport(seconds=0.0, fault=fault)
-    model = model_of(transport, limit="1", provider="deepseek")
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        (RefusedError("no"), RefusedError),
+        (ZeroDivisionError("unforeseen"), ModelError),
+        (ConnectionResetError(), LostConnectionError),
+    ],
+)
+async def test_a_failed_call_releases_its_slot_and_writes_a_row(fault: Exception, kind: type[ModelError]) -> None:
+    scripted = CountingModel(seconds=0.0, fault=fault)
+    model = model_of(scripted, limit="1", provider="deepseek", llm_max_retries=0)
     session = model.session()
-    with pytest.raises(type(fault)):
+    with pytest.raises(kind):
         await session.ainvoke("write", ASK)
-    assert [row.error for row in session.rows] == [type(fault).__name__]
+    assert [row.error for row in session.rows] == [kind.__name__]
     assert model.budget.reserved_usd == 0
     assert (model.budget.paid_usd > 0) == (not isinstance(fault, RefusedError))
     assert not model.gate(model.choice.tiers["flash"]).locked()
 
 
 async def test_calls_to_a_custom_server_are_not_limited() -> None:
-    transport = CountingTransport(seconds=0.2)
+    scripted = CountingModel(seconds=0.2)
     settings = Settings.load((), llm_base_url="http://127.0.0.1:8000/v1", flash_model="m")
-    connections = OneTransport(transport=transport)
+    connections = Connections(settings=settings, given={"": scripted})
     model = LanguageModel(settings=settings, choice=choose_provider(settings), connections=connections)
     await asyncio.gather(*(model.session(str(number)).ainvoke("write", ASK) for number in range(256)))
-    assert transport.most == {"m": 256}
+    assert scripted.most == {"m": 256}
 
 
 async def test_a_call_cancelled_while_waiting_is_never_made() -> None:
-    transport = CountingTransport(seconds=30.0)
-    model, rows = model_of(transport, limit="1"), list[LedgerRow]()
+    scripted = CountingModel(seconds=30.0)
+    model, rows = model_of(scripted, limit="1"), list[LedgerRow]()
     model.ledger.listeners.append(rows.append)
     slots = model.choice.provider.concurrency["flash"]
     tasks = [asyncio.create_task(model.session(str(n)).ainvoke("write", ASK)) for n in range(slots + 1)]
@@ -169,7 +177,7 @@ async def test_a_failed_ledger_write_still_settles_the_reservation() -> None:
     def full(_row: LedgerRow) -> None:
         raise StorageError("The disk is full.")
 
-    model = model_of(CountingTransport(), limit="1")
+    model = model_of(CountingModel(), limit="1")
     model.ledger.listeners.append(full)
     with pytest.raises(StorageError):
         await model.session("one").ainvoke("write", ASK)
@@ -182,7 +190,7 @@ async def test_a_call_whose_row_is_lost_counts_in_the_resumed_run(tmp_path: Path
         raise StorageError("The disk is full.")
 
     journal = tmp_path / "reservations.jsonl"
-    model = replace(model_of(CountingTransport()), budget=Budget.under(1.0, journal=journal))
+    model = replace(model_of(CountingModel()), budget=Budget.under(1.0, journal=journal))
     await model.session("written").ainvoke("write", ASK)
     assert unsettled(journal) == 0
     model.ledger.listeners.append(full)
@@ -195,7 +203,7 @@ async def test_a_call_whose_row_is_lost_counts_in_the_resumed_run(tmp_path: Path
 
 async def test_a_call_is_priced_when_sent_not_when_it_started_waiting() -> None:
     hour = [datetime(2026, 11, 3, 0, 59, tzinfo=UTC)]
-    model = replace(model_of(CountingTransport(seconds=0.05), provider="deepseek"), clock=lambda: hour[0])
+    model = replace(model_of(CountingModel(seconds=0.05), provider="deepseek"), clock=lambda: hour[0])
     gate = model.gate(model.choice.tiers["flash"])
     while not gate.locked():
         await gate.acquire()
@@ -230,7 +238,7 @@ async def test_a_task_arriving_during_a_lock_handover_waits() -> None:
 
 
 async def test_every_session_has_its_own_rows() -> None:
-    model, rows = model_of(CountingTransport(seconds=0.0)), list[LedgerRow]()
+    model, rows = model_of(CountingModel(seconds=0.0)), list[LedgerRow]()
     model.ledger.listeners.append(rows.append)
     one, other = model.session("one"), model.session("other", method="m")
     await one.ainvoke("write", ASK)
@@ -242,10 +250,10 @@ async def test_every_session_has_its_own_rows() -> None:
 
 
 async def test_an_unknown_stage_is_rejected() -> None:
-    transport = CountingTransport()
+    scripted = CountingModel()
     with pytest.raises(UnknownNameError, match="There is no stage 'think'; choose from: baseline, "):
-        await model_of(transport).session().ainvoke("think", ASK)
-    assert transport.calls == 0
+        await model_of(scripted).session().ainvoke("think", ASK)
+    assert scripted.calls == 0
 
 
 @pytest.mark.parametrize(
@@ -262,7 +270,9 @@ async def test_an_unknown_stage_is_rejected() -> None:
 def test_evidence_is_limited_by_the_context_window(values: dict[str, object], tokens: int) -> None:
     settings = Settings.load((), **values)
     model = LanguageModel(
-        settings=settings, choice=choose_provider(settings), connections=OneTransport(transport=CountingTransport())
+        settings=settings,
+        choice=choose_provider(settings),
+        connections=Connections(settings=settings, given={"": CountingModel()}),
     )
     assert model.evidence_tokens() == tokens
 
@@ -270,7 +280,7 @@ def test_evidence_is_limited_by_the_context_window(values: dict[str, object], to
 async def test_a_run_keeps_unusable_replies_until_it_forgets_them(tmp_path: Path) -> None:
     settings = Settings.load([f"MARAG_DATA_DIR={tmp_path}", "LLM_PROVIDER=groq", "GROQ_API_KEY=k"])
     prose = Reply(text="It is Goethe.", usage=None)
-    async with open_language_model(settings, transport=Replies([prose, prose])) as model:
+    async with open_language_model(settings, model=Replies(replies=[prose, prose])) as model:
         unusable: dict[tuple[str, str], list[str]] = {}
         for _ in range(2):  # the second time without a call: a resumed run pays for neither reply again
             session = replace(model, unusable=unusable).session("q1", method="metarag")
@@ -279,7 +289,7 @@ async def test_a_run_keeps_unusable_replies_until_it_forgets_them(tmp_path: Path
         assert model.cache is not None
         model.cache.drop(*unusable["q1", "metarag"])
     reply = Reply(text='{"short_answer": "Goethe"}', usage=None)
-    async with open_language_model(settings, transport=Replies([reply])) as model:
+    async with open_language_model(settings, model=Replies(replies=[reply])) as model:
         assert (await model.session().ainvoke("short_answer", ASK, ShortAnswerReply)).short_answer == "Goethe"
 
 
@@ -288,8 +298,8 @@ async def test_a_truncated_reply_without_text_is_not_kept(tmp_path: Path, reason
     settings = Settings.load([f"MARAG_DATA_DIR={tmp_path}", "LLM_PROVIDER=groq", "GROQ_API_KEY=k"])
     text = "" if reasoning else "<think>It is"
     cut = Reply(text=text, usage=Usage(prompt=5, completion=5, reasoning=reasoning), finish_reason="length")
-    async with open_language_model(settings, transport=Replies([cut, cut, cut])) as model:
+    async with open_language_model(settings, model=Replies(replies=[cut, cut, cut])) as model:
         with pytest.raises(StructuredOutputError, match="sent no text"):
             await model.session().ainvoke("summarize", ASK)
-    async with open_language_model(settings, transport=Replies([Reply(text="Goethe", usage=None)])) as model:
+    async with open_language_model(settings, model=Replies(replies=[Reply(text="Goethe", usage=None)])) as model:
         assert await model.session().ainvoke("summarize", ASK) == "Goethe"

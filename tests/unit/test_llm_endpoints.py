@@ -7,10 +7,9 @@ import pytest
 import yaml
 
 from meta_agent_rag.errors import SettingsError, UnknownNameError
-from meta_agent_rag.llm.endpoints.connections import OpenConnections
-from meta_agent_rag.llm.endpoints.identity import identity
-from meta_agent_rag.llm.endpoints.stages import ANSWER, check_stages, endpoints_in_use, serving, stage, stages
+from meta_agent_rag.llm.connections import Connections, identity
 from meta_agent_rag.llm.providers import Endpoint, choose_provider
+from meta_agent_rag.llm.stages import ANSWER, check_stages, endpoints_in_use, serving, stage, stages
 from meta_agent_rag.settings import Settings
 
 SECRET = "sk-0123456789-very-secret"
@@ -102,9 +101,9 @@ def test_a_key_is_read_from_the_named_variable(monkeypatch: pytest.MonkeyPatch) 
     row = {"provider": "openai", "model": "gpt-4.1", "key": "JUDGE_KEY"}
     own = settings(file={"endpoints": {"third": row}, "roles": {"judge": "third"}})
     with pytest.raises(SettingsError, match=r"'third' of MODEL_ROLES needs the key JUDGE_KEY, which is not set"):
-        served("judge", own).require_key()
+        served("judge", own).require()
     Path(".env").write_text(f"JUDGE_KEY={SECRET}\n")
-    served("judge", own).require_key()
+    served("judge", own).require()
     monkeypatch.setenv("JUDGE_KEY", "of the environment")
     key = served("judge", own).api_key
     assert key is not None
@@ -187,16 +186,15 @@ def test_a_different_json_mode_is_a_different_identity() -> None:
     assert found[0] == found[2] != found[1]
 
 
-async def test_one_connection_name_at_two_addresses_has_two_transports() -> None:
+async def test_one_connection_name_at_two_addresses_has_two_connections() -> None:
     own = settings("LLM_BASE_URL=http://node1:8000/v1", "MODEL_ROLES=pro=deepseek:deepseek-v4-pro")
     tiers = choose_provider(own).tiers
     assert tiers["flash"].connection == tiers["pro"].connection
-    connections = OpenConnections(settings=own)
+    connections = Connections(settings=own)
     elsewhere = replace(tiers["pro"], base_url="http://127.0.0.1:9/v1")
     found = [await connections.to(tiers["pro"]), await connections.to(elsewhere), await connections.to(tiers["pro"])]
-    assert found[0].transport is found[2].transport
-    assert found[0].transport is not found[1].transport
-    assert [one.transport.endpoint for one in found[:2]] == [tiers["pro"].base_url, "http://127.0.0.1:9/v1"]
+    assert found[0] is found[2]
+    assert [one.identity for one in found[:2]] == [tiers["pro"].base_url, "http://127.0.0.1:9/v1"]
     await connections.aclose()
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.run.provenance import changed_settings, recorded_settings
-from benchmarks.run.serving import as_served, one_model
+from benchmarks.run.provenance import carried_settings, changed_settings, recorded_settings
+from benchmarks.run.serving import one_model
 from meta_agent_rag.errors import SettingsError
 from meta_agent_rag.llm.embedded import embedded_model_file
 from meta_agent_rag.llm.local import choice
@@ -117,20 +117,18 @@ def test_a_run_keeps_the_model_that_auto_selected_at_its_start() -> None:
     assert begun.embedded_model == "qwen2.5-1.5b"
     downloaded("qwen2.5-7b")
     assert taken() == "qwen2.5-7b"
-    resumed = as_served(settings(), as_json(begun))
+    resumed = carried_settings(settings(), as_json(begun), frozenset())
     assert resumed.embedded_model == "qwen2.5-1.5b"
     assert changed_settings(as_json(begun), as_json(resumed)) == []
-    other = as_served(settings(embedded_model="qwen2.5-7b"), as_json(begun))
+    given = frozenset({"embedded_model"})
+    other = carried_settings(settings(embedded_model="qwen2.5-7b"), as_json(begun), given)
     assert changed_settings(as_json(begun), as_json(other)) == ["embedded_model"]
 
 
-def test_a_run_older_than_the_setting_uses_the_packaged_model() -> None:
+def test_a_record_older_than_the_setting_uses_the_packaged_model() -> None:
     downloaded("qwen2.5-1.5b")
     before = as_json(settings(tiers="flash"))
     del before["embedded_model"]
-    resumed = as_served(settings(), before)
-    assert resumed.embedded_model == PACKAGED
-    assert changed_settings(before, as_json(resumed)) == []
     replayed = recorded_settings({"settings": before, "provider": {"name": "embedded"}})
     assert set(choose_provider(replayed).models.values()) == {"SmolLM2-135M-Instruct"}
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from meta_agent_rag.llm.messages import Usage
 from meta_agent_rag.llm.pricing import (
     ANY_PROVIDER,
     Price,
@@ -17,7 +18,6 @@ from meta_agent_rag.llm.pricing import (
     tariff_book,
 )
 from meta_agent_rag.llm.providers import providers
-from meta_agent_rag.llm.transport import Usage
 
 FLASH, PRO = "deepseek-v4-flash", "deepseek-v4-pro"
 OFF_PEAK = datetime(2026, 11, 3, 12, 0, tzinfo=UTC)  # a Tuesday

@@ -5,24 +5,45 @@ from email.utils import format_datetime
 
 import pytest
 
-from meta_agent_rag.errors import LostConnectionError, ModelError, RefusedError, TransientError, UnreachableError
-from meta_agent_rag.llm.pacing import Tries, pause, requested_pause
+from meta_agent_rag.errors import BusyError, LostConnectionError, ModelError, TransientError, UnreachableError
+from meta_agent_rag.llm.faults import fault
+from meta_agent_rag.llm.pacing import Tries
+from meta_agent_rag.llm.providers import choose_provider
+from meta_agent_rag.settings import Settings
 
 
 @pytest.mark.parametrize(
-    ("most", "fault", "made"),
+    ("most", "failed", "made"),
     [
         (5, LostConnectionError("x"), 5),
         (0, LostConnectionError("x"), 0),
         (5, TransientError("x"), 2),
         (1, TransientError("x"), 1),
-        (5, UnreachableError("x"), 0),
-        (5, RefusedError("x"), 0),
+        (5, UnreachableError("x"), 5),
+        (3, BusyError("x"), 3),
     ],
 )
-def test_retries_depend_on_the_error(most: int, fault: ModelError, made: int) -> None:
+def test_retries_depend_on_the_error(most: int, failed: ModelError, made: int) -> None:
     tries = Tries(most=most)
-    assert [tries.another(fault) for _ in range(8)] == [True] * made + [False] * (8 - made)
+    assert [tries.another(failed) for _ in range(8)] == [True] * made + [False] * (8 - made)
+
+
+class _RefusedError(Exception):
+    """What a client raises for a response."""
+
+    def __init__(self, headers: dict[str, str]) -> None:
+        super().__init__("later")
+        self.status_code = 429
+        self.response = type("Response", (), {"status_code": 429, "headers": headers})
+
+
+def requested(headers: dict[str, str]) -> float | None:
+    endpoint = choose_provider(Settings.load(llm_provider="deepseek", deepseek_api_key="k")).tiers["flash"]
+    busy = fault(_RefusedError(headers), endpoint)
+    assert isinstance(busy, BusyError)
+    if busy.retry_after is not None:
+        assert Tries(most=1).pause(busy) == busy.retry_after
+    return busy.retry_after
 
 
 @pytest.mark.parametrize(
@@ -40,16 +61,19 @@ def test_retries_depend_on_the_error(most: int, fault: ModelError, made: int) ->
     ],
 )
 def test_the_requested_pause_is_read(headers: dict[str, str], seconds: float | None) -> None:
-    assert requested_pause(headers) == seconds
+    assert requested(headers) == seconds
 
 
 def test_a_retry_date_is_read() -> None:
-    soon = requested_pause({"retry-after": format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)})
+    soon = requested({"retry-after": format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)})
     assert soon is not None
     assert 20 <= soon <= 31
 
 
 def test_pauses_grow_up_to_a_limit() -> None:
-    assert 0.375 <= pause(0) <= 0.5
-    assert 0.75 <= pause(1) <= 1.0
-    assert 6.0 <= pause(40) <= 8.0
+    tries, busy = Tries(most=50), BusyError("x")
+    assert 0.375 <= tries.pause(busy) <= 0.5
+    tries.another(busy)
+    assert 0.75 <= tries.pause(busy) <= 1.0
+    tries.lost = 40
+    assert 6.0 <= tries.pause(busy) <= 8.0

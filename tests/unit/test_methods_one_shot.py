@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from benchmarks.methods.chain_of_thought import ChainReply
 from benchmarks.methods.self_consistency import majority, missing_chains
 from meta_agent_rag.errors import CostLimitError, StructuredOutputError
-from meta_agent_rag.llm.transport import Request
+from meta_agent_rag.llm.messages import Request
 from tests.loop import BIRTH_SENTENCE, FILM_SENTENCE
 from tests.methods import ListRetriever, answered, numbered_passages
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from benchmarks.methods.react import STEPS, matches
-from meta_agent_rag.agent.prompting.packing import pack
+from meta_agent_rag.agent.prompting import pack
 from meta_agent_rag.prompts import phrase
 from meta_agent_rag.retrieval.passage import Found
 from tests.loop import BIRTH_SENTENCE, Run, passage

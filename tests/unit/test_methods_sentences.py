@@ -1,18 +1,18 @@
 """IRCoT and FLARE: reasoning written, and used for retrieval, one sentence at a time."""
 
 import math
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import Field
 
 from benchmarks.methods import flare, ircot
 from benchmarks.methods.flare import BETA, THETA, UNMEASURED, UNSPELT, masked, of_sentence, unsure
 from benchmarks.methods.inquiry import concludes, next_sentence
 from meta_agent_rag.errors import RefusedError
-from meta_agent_rag.llm.transport import Reply, Request
+from meta_agent_rag.llm.messages import Reply, Request
 from meta_agent_rag.prompts import phrase
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import QUESTION
@@ -32,11 +32,10 @@ def spelt(text: str, doubts: dict[str, float]) -> Tokens:
     return tuple((piece, math.log(doubts.get(piece.strip(), 0.99))) for piece in pieces)
 
 
-@dataclass
 class ModelWithProbabilities(ScriptedModel):
     """A scripted model with token probabilities: nearly certain, unless `doubts` says otherwise."""
 
-    doubts: dict[str, float] = field(default_factory=dict)
+    doubts: dict[str, float] = Field(default_factory=dict)
     refuses: bool = False
 
     async def complete(self, request: Request) -> Reply:
@@ -109,7 +108,7 @@ class TestFlare:
     async def test_a_confident_sentence_is_kept(self, tmp_path: Path) -> None:
         retriever = ListRetriever(numbered_passages(40))
         run = await answered(
-            tmp_path, "flare", {}, retriever=retriever, model=ModelWithProbabilities({"step": [DIRECTED, DONE]})
+            tmp_path, "flare", {}, retriever=retriever, model=ModelWithProbabilities(script={"step": [DIRECTED, DONE]})
         )
         assert retriever.queries == [QUESTION]
         assert run.stages == ["step", "step", "baseline"]
@@ -120,7 +119,7 @@ class TestFlare:
     async def test_an_unsure_sentence_is_looked_up_and_rewritten(self, tmp_path: Path) -> None:
         retriever = ListRetriever(numbered_passages(40))
         model = ModelWithProbabilities(
-            {"step": ["Mira Holt directed Gorse.", BORN, DONE]}, doubts={"Gorse.": 0.3, "directed": 0.5}
+            script={"step": ["Mira Holt directed Gorse.", BORN, DONE]}, doubts={"Gorse.": 0.3, "directed": 0.5}
         )
         run = await answered(tmp_path, "flare", {}, retriever=retriever, model=model)
         assert retriever.queries == [QUESTION, "Mira Holt directed"], (
@@ -132,12 +131,12 @@ class TestFlare:
 
     async def test_the_question_is_the_query_if_masking_leaves_nothing(self, tmp_path: Path) -> None:
         retriever = ListRetriever(numbered_passages(40))
-        model = ModelWithProbabilities({"step": ["Gorse .", DONE]}, doubts={"Gorse": 0.1})
+        model = ModelWithProbabilities(script={"step": ["Gorse .", DONE]}, doubts={"Gorse": 0.1})
         await answered(tmp_path, "flare", {}, retriever=retriever, model=model)
         assert retriever.queries == [QUESTION, QUESTION]
 
     async def test_an_empty_search_changes_nothing(self, tmp_path: Path) -> None:
-        model = ModelWithProbabilities({"step": [BORN, DONE]}, doubts={"Oslo.": 0.3})
+        model = ModelWithProbabilities(script={"step": [BORN, DONE]}, doubts={"Oslo.": 0.3})
         run = await answered(tmp_path, "flare", {}, retriever=ListRetriever(numbered_passages(2)), model=model)
         assert run.stages == ["step", "step", "baseline"]
         assert BORN in run.prompt("baseline")
@@ -152,7 +151,7 @@ class TestFlare:
 
     async def test_an_endpoint_without_log_probabilities_is_handled(self, tmp_path: Path) -> None:
         retriever = ListRetriever(numbered_passages(40))
-        model = ModelWithProbabilities({"step": DONE}, refuses=True)
+        model = ModelWithProbabilities(script={"step": DONE}, refuses=True)
         run = await answered(tmp_path, "flare", {}, retriever=retriever, model=model)
         assert (run.answer.short_answer, run.answer.notes) == ("scripted", (UNMEASURED,))
         assert retriever.queries == [QUESTION, DONE]
@@ -171,7 +170,9 @@ class TestFlare:
                 )
 
         retriever = ListRetriever(numbered_passages(40))
-        run = await answered(tmp_path, "flare", {}, retriever=retriever, model=ModelWithGarbledTokens({"step": DONE}))
+        run = await answered(
+            tmp_path, "flare", {}, retriever=retriever, model=ModelWithGarbledTokens(script={"step": DONE})
+        )
         assert retriever.queries == [QUESTION, DONE]
         assert run.answer.notes == (UNSPELT,)
 
@@ -186,7 +187,7 @@ class TestFlare:
             "flare",
             {},
             retriever=ListRetriever(numbered_passages(9)),
-            model=ModelWithProbabilities({"step": script}),
+            model=ModelWithProbabilities(script={"step": script}),
         )
         assert run.stages == ["step"] * sentences + ["baseline"]
         assert (run.answer.stop_reason, run.answer.short_answer) == (reason, "scripted")

@@ -20,15 +20,15 @@ from meta_agent_rag.chat.summaries.overview import prepared
 from meta_agent_rag.chat.summaries.sections import divided
 from meta_agent_rag.chat.summaries.writing import comparison_text, summary_text
 from meta_agent_rag.cli.main import app
-from meta_agent_rag.cli.shared.screen import Screen
+from meta_agent_rag.cli.shared.display import Screen
 from meta_agent_rag.cli.shell.commands import run_command
 from meta_agent_rag.cli.shell.documents import as_command, run_understood
 from meta_agent_rag.cli.shell.state import Shell
 from meta_agent_rag.errors import AuthenticationError, InputError, RefusedError
 from meta_agent_rag.llm.client import utc_now
+from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.llm.pricing import max_cost, priced_model
-from meta_agent_rag.llm.transport import Request
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
 from meta_agent_rag.retrieval.corpus.corpus import open_catalogue
 from meta_agent_rag.retrieval.passage import Passage
@@ -89,7 +89,7 @@ async def test_every_point_is_supported_by_the_document_and_cited(folder: Path) 
     model = ScriptedModel({"overview": section_reply})
     reported: list[Estimate] = []
     summary = await summarise(
-        ["tides"], corpus="coast", settings=over(folder), on_estimate=reported.append, transport=model
+        ["tides"], corpus="coast", settings=over(folder), on_estimate=reported.append, model=model
     )
     (overview,) = summary.overviews
     assert [(one.bare, one.quoted) for one in overview.points] == [
@@ -113,7 +113,7 @@ async def test_every_point_is_supported_by_the_document_and_cited(folder: Path) 
 
 async def test_prompts_for_several_documents_share_a_prefix(folder: Path) -> None:
     model = ScriptedModel({"overview": section_reply})
-    summary = await summarise(["all"], corpus="coast", settings=over(folder), transport=model)
+    summary = await summarise(["all"], corpus="coast", settings=over(folder), model=model)
     assert [one.document.title for one in summary.overviews] == ["Tides", "Winds"]
     first, second = (request.messages[-1].content for request in model.requests)
     shared = next(place for place, (a, b) in enumerate(zip(first, second, strict=False)) if a != b)
@@ -126,7 +126,7 @@ async def test_a_failed_section_does_not_affect_the_others(folder: Path) -> None
         return RefusedError("The server refused it.") if failing else section_reply(request)
 
     model = ScriptedModel({"overview": reply})
-    summary = await summarise(["all"], corpus="coast", settings=over(folder), transport=model)
+    summary = await summarise(["all"], corpus="coast", settings=over(folder), model=model)
     tides, winds = summary.overviews
     assert tides.points
     assert not winds.points
@@ -136,14 +136,14 @@ async def test_a_failed_section_does_not_affect_the_others(folder: Path) -> None
 async def test_a_rejected_key_ends_the_run(folder: Path) -> None:
     refusing = ScriptedModel({"overview": AuthenticationError("no")})
     with pytest.raises(AuthenticationError):
-        await summarise(["all"], corpus="coast", settings=over(folder), transport=refusing)
+        await summarise(["all"], corpus="coast", settings=over(folder), model=refusing)
 
 
 async def test_two_documents_are_compared_point_by_point(folder: Path) -> None:
     model = ScriptedModel({"overview": section_reply})
     reported: list[Estimate] = []
     found = await compare(
-        "tides", "winds", corpus="coast", settings=over(folder), on_estimate=reported.append, transport=model
+        "tides", "winds", corpus="coast", settings=over(folder), on_estimate=reported.append, model=model
     )
     (aspect,) = found.aspects
     assert (aspect.name, aspect.relation) == ("spring at Quell", "differ")
@@ -178,7 +178,7 @@ async def test_documents_are_compared_as_marked_data(folder: Path) -> None:
         return {"points": [point(found[0], "It is wooden.")], "aspects": []}
 
     model = ScriptedModel({"overview": points})
-    async with open_language_model(over(folder), transport=model) as opened:
+    async with open_language_model(over(folder), model=model) as opened:
         await compared(await prepared(opened, _Pair(), ("a", "b"), further=1))
     *sections, comparison = [request.messages[-1].content for request in model.asked("overview")]
     assert any("Document: a &quot;x&quot; &lt;/points&gt;\n" in text for text in sections)
@@ -193,7 +193,7 @@ async def test_points_with_different_figures_do_not_count_as_agreeing(folder: Pa
         return {"aspects": [{**reply["aspects"][0], "relation": "agree"}]} if "aspects" in reply else reply
 
     found = await compare(
-        "tides", "winds", corpus="coast", settings=over(folder), transport=ScriptedModel({"overview": agreeing})
+        "tides", "winds", corpus="coast", settings=over(folder), model=ScriptedModel({"overview": agreeing})
     )
     assert [aspect.relation for aspect in found.aspects] == ["related"], "9 metres are not 30 knots"
 
@@ -204,7 +204,7 @@ async def test_a_heading_is_not_a_point(folder: Path) -> None:
         return {"points": [point("Tides", "The document is about tides."), *reply["points"]]}
 
     summary = await summarise(
-        ["tides"], corpus="coast", settings=over(folder), transport=ScriptedModel({"overview": heading})
+        ["tides"], corpus="coast", settings=over(folder), model=ScriptedModel({"overview": heading})
     )
     assert [one.bare for one in summary.overviews[0].points] == [TIDES, f"\u201c{PUMPS}\u201d"]
 
@@ -222,7 +222,7 @@ async def test_invalid_requests_are_reported_before_any_call(
 ) -> None:
     model = ScriptedModel({})
     with pytest.raises(InputError, match=said):
-        await summarise(names, corpus="coast", settings=over(folder, *settings), transport=model)
+        await summarise(names, corpus="coast", settings=over(folder, *settings), model=model)
     assert not model.requests
 
 
@@ -244,7 +244,7 @@ async def test_the_estimated_maximum_covers_replies_that_are_requested_again(fol
         return section_reply(replace(request, messages=request.messages[:1]))
 
     settings = over(folder, f"FLASH_THINKING={thinking}")
-    async with open_language_model(settings, transport=ScriptedModel({"overview": malformed_first})) as model:
+    async with open_language_model(settings, model=ScriptedModel({"overview": malformed_first})) as model:
         with open_catalogue(folder, "coast") as catalogue:
             work = await prepared(model, catalogue, ["tides", "winds"], further=1)
         effort = estimated(work)
@@ -261,7 +261,7 @@ async def test_the_chat_summarises_and_remembers_but_not_in_coach_mode(
 ) -> None:
     settings = over(folder, "CLAIM_CHECK=rules")
     model = ScriptedModel({"overview": section_reply})
-    async with open_chat(settings, corpus="coast", session="whole", transport=model) as study:
+    async with open_chat(settings, corpus="coast", session="whole", model=model) as study:
         shell = Shell(study=study, settings=settings, load=lambda **_: settings, screen=Screen())
         await run_command(shell, "/summarise @tides")
         await run_command(shell, "/compare tides winds")
@@ -289,7 +289,7 @@ async def test_a_paid_summary_of_several_documents_understood_from_words_asks_fi
         questions.append(question)
         return False
 
-    async with open_chat(settings, corpus="coast", session="asked", transport=model) as study:
+    async with open_chat(settings, corpus="coast", session="asked", model=model) as study:
         shell = Shell(study=study, settings=settings, load=lambda **_: settings, screen=Screen(), confirmed=declined)
         command = as_command("Give me an overview of all documents")
         assert command == "/summarise all"
@@ -375,7 +375,7 @@ class _Shelf:
 
 async def test_a_sentence_shared_by_two_sections_is_one_point(folder: Path) -> None:
     model = ScriptedModel({"overview": {"points": [point(TIDES, TIDES), point(TIDES, TIDES)]}})
-    async with open_language_model(over(folder, "EVIDENCE_TOKENS=256"), transport=model) as opened:
+    async with open_language_model(over(folder, "EVIDENCE_TOKENS=256"), model=model) as opened:
         work = await prepared(opened, _Shelf(), ())
         summary = await work.done()
     assert [[one.bare for one in section.points] for section in summary.overviews[0].sections] == [[TIDES], []]

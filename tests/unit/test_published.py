@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.report.comparable import other_protocols
-from benchmarks.report.published import PublishedRow, published_rows
+from benchmarks.report.published import PublishedRow, other_protocols, published_rows
 from benchmarks.run.protocols import SCORER, Protocol, differences
 from meta_agent_rag.datasets import discover
 

@@ -3,195 +3,111 @@
 import json
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import numpy as np
 import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding
 
-from meta_agent_rag.errors import SettingsError
-from meta_agent_rag.retrieval.encoders import hub
-from meta_agent_rag.retrieval.encoders import loading as encoders
-from meta_agent_rag.retrieval.encoders.hub import HubSilence
-from meta_agent_rag.retrieval.encoders.loading import PACKAGED, ExportingEncoder, SentenceEncoder, load_encoder
-from meta_agent_rag.retrieval.encoders.prefixes import table_prefixes
+from meta_agent_rag.errors import InputError, SettingsError
+from meta_agent_rag.retrieval.encoders.hub import FastEmbedEncoder, TorchEncoder, table_prefixes
+from meta_agent_rag.retrieval.encoders.loading import PACKAGED, as_encoder, load_encoder
+from meta_agent_rag.retrieval.encoders.packaged import PackagedEncoder, _opened
 from meta_agent_rag.settings import Settings
 
-pytestmark = pytest.mark.slow
+TEXTS = ["A cat sleeps.", "The kitten is asleep.", "Income tax law.", "\ud800 lone", "", "long " * 900]
 
 
 @pytest.fixture
-def packaged() -> Path:
-    folder = hub.packaged_folder()
-    if folder is None:
-        pytest.skip("the packaged encoder is not installed")
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def _forget_choices() -> None:
-    for remembered in (encoders._choose, encoders._exporting, encoders._computing):
-        remembered.cache_clear()
-
-
-@pytest.fixture
-def torch_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reference implementation, without an export."""
-    monkeypatch.setenv("ENCODER_RUNTIME", "torch")
-
-
-@pytest.fixture
-def unreachable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A hub on a loopback port without a listener, and an empty cache."""
+def no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An empty cache, and a hub on a loopback port without a listener."""
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")  # fastembed would wait and try again
+    return tmp_path / "hub"
 
 
-class _HubWithoutModels(BaseHTTPRequestHandler):
-    asked_with: str | None = None
-
-    def do_GET(self) -> None:
-        type(self).asked_with = self.headers.get("Authorization")
-        self.send_response(404)
-        self.send_header("X-Error-Code", "RepoNotFound")
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *values: object) -> None:
-        """Log nothing."""
-
-
-@pytest.fixture
-def empty_hub(unreachable: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[_HubWithoutModels]]:
-    """A loopback hub without models."""
-    from huggingface_hub import constants
-
-    with HTTPServer(("127.0.0.1", 0), _HubWithoutModels) as server:
-        monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{server.server_port}")
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield _HubWithoutModels
-        server.shutdown()
-        thread.join()
-
-
-def test_a_model_missing_from_the_hub_is_not_replaced(empty_hub: type[_HubWithoutModels]) -> None:
-    with pytest.raises(SettingsError, match=r"no encoder 'BAAI/bge-smal'.*HF_TOKEN"):
-        load_encoder(Settings.load(hf_token="hf_secret"), "BAAI/bge-smal")
-    assert empty_hub.asked_with == "Bearer hf_secret"
-
-
-@pytest.mark.parametrize("name", [PACKAGED, f"sentence-transformers/{PACKAGED}"])
-def test_the_packaged_encoder_is_found_by_its_names(name: str, packaged: Path, tmp_path: Path) -> None:
-    choice = load_encoder(Settings.load(encoder_runtime="onnx"), name)
+@pytest.mark.parametrize("name", [None, PACKAGED, PackagedEncoder.name])
+def test_the_default_is_the_packaged_encoder(name: str | None) -> None:
+    choice = load_encoder(Settings.load(), name)
     assert choice.note is None
-    assert choice.encoder == ExportingEncoder(name=PACKAGED, folder=packaged, data_dir=tmp_path / "data")
-    reference = load_encoder(Settings.load(encoder_runtime="torch"), name)
-    assert reference.encoder == SentenceEncoder(name=PACKAGED, folder=packaged)
+    assert choice.encoder.name == "all-MiniLM-L6-v2-int8"
 
 
-def test_vectors_have_unit_length_and_meaning(packaged: Path, torch_runtime: None) -> None:
-    encoder = load_encoder(Settings.load(encoder=PACKAGED)).encoder
-    cat, kitten, tax = encoder.encode_passages(["A cat sleeps.", "The kitten is asleep.", "Income tax law."])
-    assert encoder.dimension == 384
-    assert cat.dtype == np.float32
-    assert np.linalg.norm(cat) == pytest.approx(1.0, abs=1e-5)
+def test_vectors_have_unit_length_and_meaning() -> None:
+    encoder = PackagedEncoder()
+    vectors = encoder.encode_passages(TEXTS)
+    cat, kitten, tax, *_ = vectors
+    assert vectors.shape == (len(TEXTS), encoder.dimension)
+    assert vectors.dtype == np.float32
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(1.0, abs=1e-5)
     assert cat @ kitten > cat @ tax + 0.3
     assert encoder.encode_queries([]).shape == (0, 384)
-    assert encoder.encode_queries(["\ud800 lone", ""]).shape == (2, 384)
 
 
-def test_the_tokenizers_limit_of_128_tokens_is_raised(packaged: Path, torch_runtime: None) -> None:
-    encoder = load_encoder(Settings.load(encoder=PACKAGED)).encoder
-    left, right = encoder.encode_passages(["word " * 180 + "banana", "word " * 180 + "war"])
+def test_a_vector_hardly_depends_on_the_texts_around_it() -> None:
+    encoder = PackagedEncoder()
+    together = encoder.encode_passages(TEXTS * 3)
+    for text, row in zip(TEXTS, together, strict=False):
+        assert encoder.encode_queries([text])[0] @ row > 0.99, text
+
+
+def test_256_tokens_are_read() -> None:
+    left, right, beyond, further = PackagedEncoder().encode_passages(
+        [f"{'word ' * count}{last}" for count in (180, 260) for last in ("banana", "war")]
+    )
     assert left @ right < 0.99
+    assert beyond @ further > 0.9999
 
 
-def test_without_hub_and_cache_the_packaged_encoder_is_used_and_reported(packaged: Path, unreachable: None) -> None:
-    started = time.monotonic()
-    choice = load_encoder(Settings.load(encoder="BAAI/bge-small-en-v1.5"))
-    assert time.monotonic() - started < 3.5
-    assert choice.encoder.name == PACKAGED
-    assert choice.note is not None
-    assert "'BAAI/bge-small-en-v1.5'" in choice.note
-    assert "\n" not in choice.note
-    assert load_encoder(Settings.load(encoder="BAAI/bge-small-en-v1.5")) is choice
+def test_a_model_that_fastembed_lists_is_read_from_the_hubs_cache(no_hub: Path) -> None:
+    snapshot = no_hub / "models--qdrant--all-MiniLM-L6-v2-onnx" / "snapshots" / "abc"
+    snapshot.mkdir(parents=True)
+    (snapshot.parents[1] / "refs").mkdir()
+    (snapshot.parents[1] / "refs" / "main").write_text("abc")
+    _, session = _opened()
+    (snapshot / "model.onnx").symlink_to(session._model_path)
+    (snapshot / "tokenizer.json").write_bytes((PackagedEncoder.folder / "tokenizer.json").read_bytes())
+    (snapshot / "config.json").write_text('{"pad_token_id": 0}')
+    (snapshot / "tokenizer_config.json").write_text('{"model_max_length": 256, "pad_token": "[PAD]"}')
+    (snapshot / "special_tokens_map.json").write_text("{}")
+    encoder = load_encoder(Settings.load(encoder=f"sentence-transformers/{PACKAGED}")).encoder
+    assert encoder.name == f"fastembed:sentence-transformers/{PACKAGED}"
+    assert encoder.dimension == 384
+    ours, theirs = PackagedEncoder().encode_queries(TEXTS[:3]), encoder.encode_queries(TEXTS[:3])
+    assert np.einsum("ij,ij->i", ours, theirs) == pytest.approx(1.0, abs=0.01)
+    assert isinstance(encoder, FastEmbedEncoder)
+    assert encoder.folder == snapshot
 
 
-def test_an_unresponsive_hub_is_not_retried_for_an_hour(
-    packaged: Path, unreachable: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    name = "BAAI/bge-small-en-v1.5"
-    asked: list[str] = []
-    ask = hub.downloaded_folder
-
-    def counted(name: str, token: str | None) -> Path | None:
-        asked.append(name)
-        return ask(name, token)
-
-    monkeypatch.setattr(hub, "downloaded_folder", counted)
-    load_encoder(Settings.load(encoder=name))
-    encoders._choose.cache_clear()
-    again = load_encoder(Settings.load(encoder=name))
-    assert asked == [name]
-    assert again.encoder.name == PACKAGED
-    assert again.note is not None
-    assert "did not respond 0 min ago (next attempt in 60 min)" in again.note
-    file = tmp_path / "data" / "hub-silent.json"
-    noted = json.loads(file.read_text())
-    outdated: dict[str, object]
-    for outdated in ({**noted, "at": noted["at"] - 3601}, {**noted, "at": noted["at"] + 60}, {**noted, "hub": "x"}, {}):
-        file.write_text(json.dumps(outdated))
-        assert HubSilence(file=file).minutes() is None
-    encoders._choose.cache_clear()
-    load_encoder(Settings.load(encoder=name))
-    assert asked == [name, name]
+@pytest.mark.parametrize("name", ["BAAI/bge-small-en-v1.5", "fastembed:BAAI/bge-small-en-v1.5", "fastembed:no/such"])
+def test_a_model_that_the_hub_does_not_give_is_reported_in_one_sentence(name: str, no_hub: Path) -> None:
+    encoder = load_encoder(Settings.load(encoder=name)).encoder
+    with pytest.raises(SettingsError, match=r"^The encoder '\S+' is neither .*or unset ENCODER\.$"):
+        encoder.encode_queries(["x"])
 
 
-def test_a_hub_that_responds_is_not_remembered_as_unresponsive(
-    empty_hub: type[_HubWithoutModels], tmp_path: Path
-) -> None:
-    silence = HubSilence(file=tmp_path / "silent.json")
-    silence.note(silent=True)
-    assert silence.minutes() == 0
-    silence.note(silent=False)
-    assert silence.minutes() is None
-    HubSilence(file=tmp_path / "silent.json" / "below").note(silent=True)
+def test_a_gpu_requires_an_encoder_on_torch() -> None:
+    with pytest.raises(SettingsError, match=r"ENCODER_DEVICE=cuda requires .*torch:sentence-transformers"):
+        load_encoder(Settings.load(encoder_device="cuda"))
+    with pytest.raises(SettingsError, match=r"^The setting ENCODER_DEVICE cannot be 'gpu'"):
+        Settings.load(["ENCODER_DEVICE=gpu"])
 
 
-def test_an_unavailable_encoder_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, unreachable: None) -> None:
-    monkeypatch.setattr(hub, "packaged_folder", lambda: None)
-    with pytest.raises(SettingsError, match=r"meta-agent-rag\[embedded\]"):
-        load_encoder(Settings.load(), PACKAGED)
+async def test_a_langchain_embedding_is_an_encoder() -> None:
+    encoder = as_encoder(DeterministicFakeEmbedding(size=12))
+    assert (encoder.name, encoder.dimension) == ("langchain:DeterministicFakeEmbedding", 12)
+    rows = encoder.encode_passages(["Oslo", "Bergen", "Oslo"])
+    assert np.linalg.norm(rows, axis=1) == pytest.approx(1.0, abs=1e-5)
+    assert np.array_equal(rows[0], rows[2])
+    assert encoder.encode_passages([]).shape == encoder.encode_queries([]).shape == (0, 12)
 
 
-def test_a_hanging_name_resolver_is_not_waited_for() -> None:
-    started = time.monotonic()
-    assert isinstance(hub._attempt(lambda: time.sleep(1), 0.1), TimeoutError)
-    assert time.monotonic() - started < 0.9
-
-
-def test_a_value_that_is_neither_folder_nor_name_is_rejected(unreachable: None) -> None:
-    with pytest.raises(SettingsError, match="neither a folder"):
-        load_encoder(Settings.load(), "./no/such/folder")
-
-
-def test_a_local_folder_is_loaded(packaged: Path, tmp_path: Path) -> None:
-    (tmp_path / "copy").symlink_to(packaged)
-    choice = load_encoder(Settings.load(), str(tmp_path / "copy"))
-    assert choice.note is None
-    assert choice.encoder.name == str(packaged.resolve())
-
-
-def test_a_folder_without_weights_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(SettingsError, match="no readable encoder"):
-        load_encoder(Settings.load(), str(tmp_path)).encoder.encode_queries(["x"])
+def test_another_object_is_no_encoder() -> None:
+    with pytest.raises(InputError, match=r"^list is no encoder; pass .*Embeddings.*ENCODER"):
+        as_encoder([])
 
 
 @pytest.mark.parametrize(
@@ -201,7 +117,6 @@ def test_a_folder_without_weights_is_reported(tmp_path: Path) -> None:
         ("/models/bge-large-en", "Represent this sentence for searching relevant passages: ", ""),
         ("intfloat/e5-base-v2", "query: ", "passage: "),
         ("intfloat/multilingual-e5-large", "query: ", "passage: "),
-        ("intfloat/multilingual-e5-large-instruct", "", ""),
         (PACKAGED, "", ""),
     ],
 )
@@ -209,30 +124,21 @@ def test_prefixes_depend_on_the_model_name(name: str, query: str, passage: str) 
     assert table_prefixes(name) == (query, passage)
 
 
-class _Model:
-    def __init__(self, prompts: dict[str, str]) -> None:
-        self.prompts = prompts
-
-
-@pytest.mark.parametrize(
-    ("prompts", "expected"),
-    [
-        ({"query": "ask: ", "document": "doc: "}, ("ask: ", "doc: ")),
-        ({"query": "", "document": ""}, ("query: ", "passage: ")),
-    ],
-)
-def test_the_models_own_prompts_take_precedence_over_the_table(
-    prompts: dict[str, str], expected: tuple[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(encoders, "_model", lambda folder, device: _Model(prompts))
-    assert SentenceEncoder(name="intfloat/e5-base-v2", folder=Path())._prefixes() == expected
-
-
 def test_importing_the_layer_loads_no_heavy_library() -> None:
     program = (
         "import sys, meta_agent_rag.retrieval.hybrid, meta_agent_rag.retrieval.encoders.loading;"
-        "heavy = {'torch', 'transformers', 'sentence_transformers', 'onnxruntime', 'onnx', 'tantivy', 'qdrant_edge'};"
+        "heavy = {'torch', 'transformers', 'sentence_transformers', 'onnxruntime', 'fastembed', 'tantivy'};"
         "print(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_shipped_tokenizer_pads_nothing_and_reads_256_tokens() -> None:
+    stated = json.loads((PackagedEncoder.folder / "tokenizer.json").read_text("utf-8"))
+    assert stated["padding"] is None
+    assert stated["truncation"]["max_length"] == 256
+
+
+def test_an_encoder_on_torch_has_its_runtime_in_its_name() -> None:
+    assert TorchEncoder(model_name="thenlper/gte-small").name == "torch:thenlper/gte-small"

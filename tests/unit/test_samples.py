@@ -10,7 +10,7 @@ from benchmarks.rows.samples import failed_row, sample_row
 from benchmarks.rows.supporting_facts import supporting_facts
 from benchmarks.rows.survival import STAGES, answer_recall, evidence_recall, shown_texts
 from meta_agent_rag.agent.engine import Answer
-from meta_agent_rag.agent.prompting.packing import pack
+from meta_agent_rag.agent.prompting import pack
 from meta_agent_rag.agent.state import Draft, Packing, Round
 from meta_agent_rag.datasets.question import Paragraph, Question
 from meta_agent_rag.errors import RefusedError

@@ -14,8 +14,8 @@ from meta_agent_rag import Passage
 from meta_agent_rag.agent.context import Task
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.cli.shared.command import console, print_json, reporting, say
-from meta_agent_rag.cli.shared.screen import Screen, last_words
-from meta_agent_rag.llm.transport import Request
+from meta_agent_rag.cli.shared.display import Screen, last_words
+from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing.scripted import ScriptedModel
 from meta_agent_rag.testing.server import loopback_server, quoting
@@ -74,14 +74,14 @@ async def test_a_draft_is_streamed_while_it_is_written(tmp_path: Path) -> None:
     assert answer.rounds[0].draft.answer in drafts[-1]
 
 
-async def test_a_transport_without_streaming_still_works(tmp_path: Path) -> None:
+async def test_a_model_that_does_not_stream_shows_each_reply_at_once(tmp_path: Path) -> None:
     seen: list[Any] = []
     model = ScriptedModel()
-    async with open_engine(Settings.load(marag_data_dir=tmp_path), transport=model) as engine:
+    async with open_engine(Settings.load(marag_data_dir=tmp_path), model=model) as engine:
         task = Task(question="Who?", evidence=[LIGHT], on_text=lambda request, text: seen.append(text))
         answer = await engine.run(task)
     assert answer.short_answer
-    assert seen == []
+    assert len(seen) == len(answer.calls)
 
 
 def _request(stage: str) -> Request:

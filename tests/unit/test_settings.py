@@ -7,8 +7,7 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from meta_agent_rag import settings as settings_module
-from meta_agent_rag.cli.shared import choices
-from meta_agent_rag.cli.shared.env_example import env_example
+from meta_agent_rag.cli.config import choices, env_example, settings_with_choices
 from meta_agent_rag.errors import SettingsError
 from meta_agent_rag.settings import Settings, described
 
@@ -244,9 +243,9 @@ def test_descriptions_are_in_the_order_of_the_class() -> None:
 
 
 def test_settings_that_name_an_extension_list_the_names_in_its_registry() -> None:
-    shown = {name: about for name, about, _ in choices.described()}
+    shown = {name: about for name, about, _ in settings_with_choices()}
     assert list(shown) == [name for name, _, _ in described()]
-    for name, registry in choices.REGISTRIES.items():
+    for name, registry in choices().items():
         assert registry()
         assert all(f"`{member}`" in shown[name].partition(" Choices: ")[2] for member in registry())
 

@@ -12,14 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
+from benchmarks.run.cluster import ShardOutcome, ShardTask, carried_out, on_node, tasks_of
+from benchmarks.run.config import RunConfig, RunOptions
 from benchmarks.run.provenance import changed_settings
-from benchmarks.spreading.limit import carried_out
-from benchmarks.spreading.node import endpoint_keys, on_node
-from benchmarks.spreading.shard_task import ShardOutcome, ShardTask, places
 from meta_agent_rag.settings import Settings, lent_environment
 
 RUN = ("LLM_PROVIDER=deepseek", "DEEPSEEK_API_KEY=sk-run", "FLASH_MODEL=of-the-run", "TIERS=flash")
 NODE = ("LLM_PROVIDER=openai", "DEEPSEEK_API_KEY=sk-node", "FLASH_MODEL=of-the-node", "RETRIEVAL_TOP_K=3")
+
+
+def tasks(folder: Path, count: int, settings: Settings) -> list[ShardTask]:
+    config = RunConfig(dataset="sample", mode="gold", methods=("metarag",), n=6, settings=settings)
+    return tasks_of(config, RunOptions(), folder, count)
 
 
 def test_the_settings_of_the_run_replace_those_of_the_node(tmp_path: Path) -> None:
@@ -36,7 +40,6 @@ def test_a_node_has_its_own_addresses_only_if_the_run_has_one(tmp_path: Path, mo
     with lent_environment({"LLM_BASE_URL": "http://node:1/v1", "QDRANT_URL": "http://node:6333"}):
         found = on_node(run, Settings.load(NODE))
     assert (found.llm_base_url, found.qdrant_url) == ("http://node:1/v1", None)
-    assert on_node(run, Settings.load()).llm_base_url == "http://run:1/v1"
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".env").write_text("LLM_BASE_URL=http://of-the-start-folder:1/v1")
     assert on_node(run, Settings.load()).llm_base_url == "http://run:1/v1"
@@ -60,15 +63,13 @@ def test_keys_of_endpoints_travel_with_the_task(tmp_path: Path, monkeypatch: pyt
     roles = tmp_path / "roles.yaml"
     roles.write_text("endpoints: {mine: {base_url: 'http://h:1/v1', model: m, key: MY_KEY}}\nroles: {critic: mine}\n")
     monkeypatch.setenv("MY_KEY", "sk-endpoint")
-    settings = Settings.load([*RUN, f"MODEL_ROLES={roles}"])
-    assert endpoint_keys(settings) == {"MY_KEY": SecretStr("sk-endpoint")}
-    (task,) = places(tmp_path, tmp_path, [], 1, settings=settings)
+    (task,) = tasks(tmp_path, 1, Settings.load([*RUN, f"MODEL_ROLES={roles}"]))
     monkeypatch.setenv("MY_KEY", "sk-node")
     there = pickle.loads(pickle.dumps(task))
     assert there == task
-    assert there.settings.model_fields_set == settings.model_fields_set
+    assert there.config.settings.model_fields_set == task.config.settings.model_fields_set
     with lent_environment({name: key.get_secret_value() for name, key in there.keys.items()}):
-        assert there.settings.secret("MY_KEY") == SecretStr("sk-endpoint")
+        assert there.config.settings.secret("MY_KEY") == SecretStr("sk-endpoint")
     assert os.environ["MY_KEY"] == "sk-node"
     assert "sk-" not in repr(task)
 
@@ -81,20 +82,22 @@ class Shards:
     """Shards that make calls as long as the limit in their settings allows, in place of an engine."""
 
     def __init__(self, calls: Sequence[Sequence[Call]], folder: Path) -> None:
-        self.tasks = places(folder, folder, [], len(calls), settings=Settings.load(RUN))
+        self.tasks = tasks(folder, len(calls), Settings.load(RUN))
         self.calls = {task.shard: list(own) for task, own in zip(self.tasks, calls, strict=True)}
         self.spent = dict.fromkeys(self.calls, Decimal(0))
         self.rounds: list[list[str]] = []
+        self.nodes: list[list[str]] = []
 
     def carry_out(self, tasks: Sequence[ShardTask]) -> list[ShardOutcome]:
         self.rounds.append([task.shard for task in tasks])
+        self.nodes.append([task.node for task in tasks])
         return [self._worked(task) for task in reversed(tasks)]
 
     def _worked(self, task: ShardTask) -> ShardOutcome:
-        limit, calls = task.settings.cost_limit_usd, self.calls[task.shard]
+        limit, calls = task.config.settings.cost_limit_usd, self.calls[task.shard]
         while calls and (limit is None or self.spent[task.shard] + calls[0][0] <= Decimal(str(limit))):
             self.spent[task.shard] += calls.pop(0)[1]
-        return ShardOutcome(shard=task.shard, code=int(bool(calls)), said="", folder="", at_limit=bool(calls))
+        return ShardOutcome(shard=task.shard, at_limit=bool(calls), node=f"node of {task.shard}")
 
     def run(self, limit: float | None) -> list[bool]:
         outcomes = carried_out(self.tasks, self.carry_out, limit, lambda task: self.spent[task.shard])
@@ -106,11 +109,12 @@ def calls(cents: int, count: int, *, at_most: int = 2) -> list[Call]:
     return [(Decimal(cents * at_most) / 100, Decimal(cents) / 100)] * count
 
 
-def test_an_expensive_shard_gets_what_the_others_leave_over(tmp_path: Path) -> None:
+def test_an_expensive_shard_gets_what_the_others_leave_over_on_its_node(tmp_path: Path) -> None:
     shards = Shards([calls(1, 1), calls(3, 3), calls(1, 1)], tmp_path)
     assert shards.run(0.15) == [False] * 3
     assert sum(shards.spent.values()) == Decimal("0.11")
     assert shards.rounds == [["1/3", "2/3", "3/3"], ["2/3"]]
+    assert shards.nodes == [["", "", ""], ["node of 2/3"]]
 
 
 def test_shares_that_are_too_small_for_a_call_are_joined(tmp_path: Path) -> None:
@@ -125,23 +129,12 @@ def test_a_shard_that_failed_is_not_repeated(tmp_path: Path) -> None:
     shards = Shards([calls(1, 1), calls(3, 3)], tmp_path)
     outcomes = carried_out(
         shards.tasks,
-        lambda tasks: [replace(one, at_limit=False, node="n") for one in shards.carry_out(tasks)],
+        lambda tasks: [replace(one, at_limit=False, error="lost") for one in shards.carry_out(tasks)],
         0.1,
         lambda task: shards.spent[task.shard],
     )
-    assert [outcome.code for outcome in outcomes] == [0, 1]
+    assert [outcome.error for outcome in outcomes] == ["lost", "lost"]
     assert len(shards.rounds) == 1
-
-
-def test_a_shard_is_resumed_on_its_node(tmp_path: Path) -> None:
-    shards, asked = Shards([calls(1, 1), calls(3, 3)], tmp_path), []
-
-    def on_nodes(tasks: Sequence[ShardTask]) -> list[ShardOutcome]:
-        asked.append([task.node for task in tasks])
-        return [replace(one, node=f"node of {one.shard}") for one in shards.carry_out(tasks)]
-
-    carried_out(shards.tasks, on_nodes, 0.15, lambda task: shards.spent[task.shard])
-    assert asked == [["", ""], ["node of 2/2"]]
 
 
 _CALL = st.tuples(st.integers(0, 30), st.integers(0, 30)).map(
@@ -152,12 +145,10 @@ _CALL = st.tuples(st.integers(0, 30), st.integers(0, 30)).map(
 @given(given_calls=st.lists(st.lists(_CALL, max_size=6), min_size=1, max_size=6), mills=st.integers(1, 400))
 def test_the_limit_holds_for_all_shards_together(given_calls: list[list[Call]], mills: int) -> None:
     shards = Shards(given_calls, Path("nowhere"))
-    limit, flat = Decimal(mills) / 1000, [call for own in given_calls for call in own]
+    limit = Decimal(mills) / 1000
     at_limit = shards.run(float(limit))
     assert sum(shards.spent.values()) <= limit
     left = limit - sum(shards.spent.values())
     first = next((own[0][0] for own in shards.calls.values() if own), None)
     assert first is None or left < first, "what is left is too little for the next call"
     assert any(at_limit) == (first is not None)
-    if sum(cost for _, cost in flat) + max((highest for highest, _ in flat), default=Decimal(0)) <= limit:
-        assert first is None

@@ -1,4 +1,4 @@
-"""The summary's counts: failures in the denominator, answers fixed and broken by repairs."""
+"""The summary's counts: scores over what was answered, failures apart, answers fixed and broken by repairs."""
 
 import json
 import random
@@ -58,8 +58,8 @@ def test_counts_by_hand() -> None:
         {**row("failed", 0.0, 0.0), "em": None, "f1": None, "error": "RefusedError: no"},
     ]
     figures = summary(rows, n=6)
-    assert (figures["n"], figures["answered"], figures["errors"]) == (6, 4, 1)
-    assert figures["em"] == pytest.approx(100 * 2 / 6, abs=0.01)
+    assert [figures[name] for name in ("n", "answered", "errors", "unreached")] == [6, 4, 1, 1]
+    assert figures["em"] == 50.0, "neither a failure nor a question that was not reached is an answer"
     assert (figures["fixed"], figures["broken"]) == (1, 1)
     assert figures["trigger_rate"] == 0.75
     assert figures["deficits"] == {"external_only": 0, "reasoning_error": 3}
@@ -83,7 +83,7 @@ def test_the_order_of_rows_does_not_matter() -> None:
 
 def test_a_run_without_answers_is_summarised() -> None:
     figures = summary([], n=3)
-    assert figures["em"] == 0
+    assert (figures["em"], figures["em_ci95"], figures["unreached"]) == (None, None, 3)
     assert figures["latency_s"] == {"p50": None, "p75": None, "p90": None, "p99": None, "cached_calls": 0}
     assert figures["trigger_rate"] is None
 
@@ -126,10 +126,10 @@ def test_supporting_fact_scores_cover_the_questions_with_labels() -> None:
         once("without facts", 1.0),
         failed("failed", **LABELLED),
     ]
-    figures = run(rows, "metarag", n=5)["methods"]["metarag"]  # the fifth was not reached, so it scores zero
-    assert figures["support"]["n"] == 4
-    assert figures["support"]["f1"] == pytest.approx(100 * 1.5 / 4)
-    assert figures["joint"]["em"] == 25.0
+    figures = run(rows, "metarag", n=5)["methods"]["metarag"]
+    assert figures["support"]["n"] == 2
+    assert figures["support"]["f1"] == pytest.approx(100 * 1.5 / 2)
+    assert figures["joint"]["em"] == 50.0
     assert "support" not in run([once("a", 1.0)], "metarag", n=1)["methods"]["metarag"]
 
 
@@ -144,13 +144,12 @@ def judged(rows: list[dict[str, Any]], n: int) -> dict[str, Any]:
     return {name: value for name, value in figures.items() if name.startswith("judge")}
 
 
-def test_a_failed_answer_is_not_correct_and_a_failed_verdict_is_missing() -> None:
+def test_the_judge_covers_the_answers_that_have_a_verdict() -> None:
     rows = [once("a", 1.0, judge=1.0), once("b", 0.0, judge=0.0), once("c", 1.0, judge=None), failed("d")]
     found = judged(rows, 4)
-    assert (found["judge"], found["judged"], found["judge_missing"]) == (33.33, 3, 1)
+    assert (found["judge"], found["judged"], found["judge_missing"]) == (50.0, 2, 1)
     low, high = found["judge_ci95"]
     assert 0 <= low <= found["judge"] <= high <= 100
-    assert judged(rows, 5)["judge"] == 25.0  # the fifth was not reached
 
 
 def test_without_verdicts_only_counts_are_reported() -> None:
@@ -206,3 +205,35 @@ def test_latencies_exclude_answers_shortened_by_the_cache() -> None:
     latency = summary(older, n=4)["latency_s"]
     assert (latency["p50"], latency["cached_calls"]) == (pytest.approx(1.5), 3)
     assert "timed" not in latency, "older rows lack the field, and their summaries stay identical"
+
+
+def test_an_interval_is_never_without_width() -> None:
+    figures = summary([row(str(number), 1.0, 1.0) for number in range(4)], n=4)
+    assert figures["em_ci95"] == figures["f1_ci95"] == [39.7635, 100.0]
+    assert figures["trigger_rate_ci95"] == [0.3976, 1.0]
+    none = summary([row(str(number), 0.0, 0.0) for number in range(100)], n=100)
+    assert none["em_ci95"] == [0.0, 3.6217]
+
+
+def test_figures_are_rounded_once() -> None:
+    figures = summary([row(str(number), 1.0, float(number < 7)) for number in range(13)], n=13)
+    assert f"{figures['em']:.1f}" == "53.8", "not 53.9, by way of 53.85"
+
+
+def test_tokens_that_no_call_reported_are_unknown() -> None:
+    silent = {"tokens": {"prompt": 0, "cache_hit": 0, "completion": 0}, "unmetered_calls": 4}
+    assert summary([row("a", 0.0, 1.0, **silent)], n=1)["tokens"] == dict.fromkeys(silent["tokens"])
+
+
+def test_working_and_waiting_time_are_apart() -> None:
+    rows = [row("a", 0.0, 1.0, latency_s=5.0, waited_s=4.0), row("b", 0.0, 1.0, latency_s=1.0, waited_s=0.0)]
+    latency = summary(rows, n=2)["latency_s"]
+    assert (latency["p50"], latency["waiting_mean"]) == (1.0, 2.0)
+
+
+def test_an_earlier_record_keeps_its_conventions() -> None:
+    rows = [row(str(number), 1.0, 1.0) for number in range(4)]
+    whole = summarise(rows, dataset="d", mode="gold", methods=["metarag"], n=4, seed=1, deficits=(), conventions=1)
+    figures = whole["methods"]["metarag"]
+    assert figures["em_ci95"] == [100.0, 100.0]
+    assert "unreached" not in figures

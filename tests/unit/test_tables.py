@@ -25,9 +25,18 @@ def test_markdown_keeps_one_line_per_row_and_escapes_bars() -> None:
 
 
 def test_csv_round_trips() -> None:
-    assert [tuple(row) for row in csv.reader(io.StringIO(as_csv(HOSTILE_TABLE)))] == [
-        HOSTILE_TABLE.head,
-        *HOSTILE_TABLE.rows,
+    read = [tuple(row) for row in csv.reader(io.StringIO(as_csv(HOSTILE_TABLE)))]
+    first, *others = HOSTILE_TABLE.head
+    assert read[0] == (first, "F1", "F1 low", "F1 high", *others[1:])
+    assert [(row[0], *row[4:]) for row in read[1:]] == [(row[0], *row[2:]) for row in HOSTILE_TABLE.rows]
+
+
+def test_intervals_are_columns_of_numbers() -> None:
+    rows = (("a", "83.3 [50.0, 100.0]"), ("b", "-"))
+    read = csv.DictReader(io.StringIO(as_csv(Table(name="t", title="t", head=("method", "EM [95 %]"), rows=rows))))
+    assert list(read) == [
+        {"method": "a", "EM": "83.3", "EM low": "50.0", "EM high": "100.0"},
+        {"method": "b", "EM": "-", "EM low": "", "EM high": ""},
     ]
 
 

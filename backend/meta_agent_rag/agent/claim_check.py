@@ -19,9 +19,7 @@ from ..prompts import phrase
 from ..retrieval.passage import Found
 from ..text.figures.figure import stands_in
 from .engine import Engine
-from .prompting.messages import messages
-from .prompting.packing import pack
-from .prompting.replies import CalculatedReply, CalculatedVerdict, ClaimsReply, ClaimVerdict
+from .prompting import CalculatedReply, CalculatedVerdict, ClaimsReply, ClaimVerdict, messages, pack
 
 _CONTROL = 0
 """The number of a claim that no passage supports; a critic that accepts it is not believed."""

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..llm.client import ModelSession
-from ..llm.transport import OnText
+from ..llm.messages import OnText
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.hybrid import Retriever
 from ..retrieval.passage import Passage
@@ -12,7 +12,7 @@ from ..settings import Settings
 from .deficits import DeficitRegistry
 from .derivation import Plan
 from .derivation.operator import Operator
-from .routes.ballot import Voter
+from .routes.vote import Voter
 from .state import Draft, Round
 
 

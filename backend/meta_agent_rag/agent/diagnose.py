@@ -1,23 +1,27 @@
-"""Node `diagnose`: the monitor, then, only if it is not satisfied, the evaluator-critic."""
+"""Node `diagnose`: the monitor, then, only if it is not satisfied, the diagnosis by facts or by the critic."""
 
+import json
 import time
 from dataclasses import replace
 from decimal import Decimal
+from functools import cache
+from typing import Annotated, Literal
 
 from langgraph.runtime import Runtime
+from pydantic import Field, create_model
 
-from ..errors import BudgetError
+from ..errors import AuthenticationError, BalanceError, BudgetError, ModelError
 from ..llm.ledger import total
+from ..prompts import phrase
 from .context import Context
-from .critic import evaluate
-from .facts.diagnosis import diagnose_from_facts, findings_of
-from .facts.voting import run_vote
-from .monitoring.monitor import VOTE, policy, second_answer
-from .monitoring.signals import measure
-from .prompting.packing import Packed, pack
+from .deficits import DeficitRegistry
+from .monitor import VOTE, policy, second_answer
+from .prompting import Line, Lines, Packed, ReplyModel, pack, task
 from .routes import RouteAnswer
-from .state import NO_DEFICIT, Diagnosis, Round, SecondAnswer, State, StopReason, Update
+from .signals import measure
+from .state import NO_DEFICIT, Diagnosis, Draft, Round, SecondAnswer, Signals, State, StopReason, Update, shown
 from .stopping import out_of_time, reason_to_stop, settled_without_a_model
+from .voting import findings_of, run_vote
 
 
 async def diagnose(state: State, runtime: Runtime[Context]) -> Update:
@@ -31,7 +35,7 @@ async def diagnose(state: State, runtime: Runtime[Context]) -> Update:
         index=index,
         draft=state["draft"],
         packing=state["packing"],
-        evidence_ids=tuple(found.passage.id for found in state.get("evidence", ())),
+        evidence_ids=tuple(found.passage.id for found in shown(state)),
         plan=state.get("plan"),
     )
     stop_reason: StopReason | None
@@ -41,12 +45,13 @@ async def diagnose(state: State, runtime: Runtime[Context]) -> Update:
     try:
         if context.settings.monitor_policy == VOTE:
             round_, drawn = await run_vote(state, context, round_, _packed(state, context))
+            round_ = _objected(state, context, round_)
         else:
             round_ = await _monitored(state, context, round_)
         runtime.stream_writer(round_)  # observers see the monitor's verdict before the critic's
         stop_reason = reason_to_stop(state, context, round_)
         if stop_reason is None:
-            diagnosis = await _diagnosed(state, context, round_)
+            diagnosis = round_.diagnosis or await _diagnosed(state, context, round_)
             round_ = replace(round_, diagnosis=diagnosis)
             stop_reason = "critic_satisfied" if diagnosis.deficit == NO_DEFICIT else out_of_time(context, index)
     except BudgetError as error:
@@ -77,7 +82,7 @@ async def _monitored(state: State, context: Context, round_: Round) -> Round:
 
 def _packed(state: State, context: Context) -> Packed:
     # everything found, even if the draft was written from memory
-    return pack(state.get("evidence", ()), context.model.owner.evidence_tokens(), marked=context.grounded)
+    return pack(shown(state), context.model.owner.evidence_tokens(), marked=context.grounded)
 
 
 def _earlier_second_answer(state: State, packed: Packed) -> SecondAnswer | None:
@@ -89,12 +94,100 @@ def _earlier_second_answer(state: State, packed: Packed) -> SecondAnswer | None:
     return None
 
 
+def _objected(state: State, context: Context, round_: Round) -> Round:
+    """The round; a draft about to be accepted is not if a deficit that speaks before then detects something."""
+    if not round_.satisfied or context.settings.diagnosis != "facts" or context.oracles.monitor is not None:
+        return round_
+    objection = next(context.deficits.detected(findings_of(state, context, round_), before=True), None)
+    return round_ if objection is None else replace(round_, satisfied=False, diagnosis=objection)
+
+
 async def _diagnosed(state: State, context: Context, round_: Round) -> Diagnosis:
     if context.settings.diagnosis == "facts" and round_.vote is not None:
-        diagnosis = diagnose_from_facts(findings_of(state, context, round_), context)
+        diagnosis = context.deficits.by_facts(findings_of(state, context, round_))
     else:
         diagnosis = await evaluate(context, state["question"], round_, _packed(state, context))
     known = context.oracles.diagnosis
     if known is not None:
         diagnosis = replace(diagnosis, deficit=await known(round_))
     return diagnosis
+
+
+async def evaluate(context: Context, question: str, judged: Round, packed: Packed) -> Diagnosis:
+    """Ask the critic; if its call fails, heuristic rules decide, and the diagnosis says so.
+
+    Raises only errors that must stop the run: a refused key, an empty account, a budget.
+    """
+    deficits, draft = context.deficits, judged.draft
+    prompt = task(
+        context,
+        "evaluate",
+        question,
+        packed,
+        draft=drafted(draft, judged.signals),
+        reference=concluded(judged.second_answer),
+        quotes="; ".join(draft.quotes) or phrase("nothing_quoted"),
+        deficits="\n".join(f"- {_described(deficit.name, deficit.when, deficit.examples)}" for deficit in deficits),
+        names=json.dumps([*deficits.names, NO_DEFICIT]),
+    )
+    try:
+        reply = await context.model.ainvoke("evaluate", prompt, critique_schema(deficits), round_=judged.index)
+    except (AuthenticationError, BalanceError):
+        raise
+    except ModelError as error:
+        return _by_rule(context, judged.signals, error)
+    return Diagnosis(
+        deficit=reply.deficit,
+        rationale=reply.rationale,
+        error_type=reply.error_type,
+        suggestion=reply.suggestion,
+        suggested_queries=tuple(reply.suggested_queries),
+        source="critic",
+    )
+
+
+def _described(name: str, when: str, examples: tuple[str, ...]) -> str:
+    return f"{name}: {when}" + (f" (for instance: {'; '.join(examples)})" if examples else "")
+
+
+def _by_rule(context: Context, signals: Signals | None, error: ModelError) -> Diagnosis:
+    deficit = context.deficits.guess(signals)
+    return Diagnosis(
+        deficit=deficit.name,
+        rationale=f"a rule chose it: {deficit.when}",
+        error_type="none",
+        suggestion="",
+        suggested_queries=(),
+        source="heuristic",
+        critic_error=str(error),
+    )
+
+
+def drafted(draft: Draft, signals: Signals | None) -> str:
+    """A draft as the critic sees it."""
+    strays = f" {phrase('another_kind')}" if signals is not None and signals.of_kind is False else ""
+    return f"{draft.answer} (short answer: {draft.short_answer}){strays}"
+
+
+def concluded(second: SecondAnswer | None) -> str:
+    """The second answer as the critic sees it: its steps and its short answer."""
+    if second is None or second.error is not None:
+        return phrase("nothing_quoted")
+    return " ".join((*second.steps, f"(short answer: {second.short_answer})"))
+
+
+class CritiqueReply(ReplyModel):
+    """Stage `evaluate`; the registry's names replace `deficit`'s type in `critique_schema`."""
+
+    rationale: Line
+    deficit: str
+    error_type: Literal["incomplete_reasoning", "answer_redundance", "ambiguous_understanding", "none"]
+    suggestion: Annotated[str, Field(json_schema_extra={"maxLength": 240})]
+    suggested_queries: Annotated[Lines, Field(json_schema_extra={"maxItems": 3})]
+
+
+@cache
+def critique_schema(deficits: DeficitRegistry) -> type[CritiqueReply]:
+    """The critic's output schema: `deficit` is one of the registry's names, or none."""
+    names = Literal[(*deficits.names, NO_DEFICIT)]  # type: ignore[valid-type]  # known at run time alone
+    return create_model("CritiqueReply", __base__=CritiqueReply, deficit=(names, ...))

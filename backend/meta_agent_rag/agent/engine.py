@@ -13,8 +13,8 @@ from ..errors import InputError
 from ..extras import require
 from ..llm.client import LanguageModel
 from ..llm.ledger import LedgerRow, Totals, total
-from ..llm.opening import open_language_model
-from ..llm.transport import OnText, Transport
+from ..llm.messages import OnText
+from ..llm.opening import Given, open_language_model, with_model
 from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.hybrid import Retriever
@@ -26,15 +26,16 @@ from ..telemetry import Value
 from .context import Context, Task
 from .deficits import DeficitRegistry, discover_deficits
 from .derivation.operator import Operators, discover_operators
-from .facts.demands import with_demands
 from .graph import build_graph
-from .monitoring.monitor import monitor_encoder as encoder_of_monitor
-from .monitoring.monitor import policy
+from .monitor import monitor_encoder as encoder_of_monitor
+from .monitor import policy
 from .routes.route import Routes, discover_routes
 from .selection import select
 from .state import MethodStop, Round, State, StopReason
+from .voting import small_model_defaults
 
 if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
     from langgraph.graph.state import CompiledStateGraph
 
 
@@ -252,16 +253,19 @@ def _without_orders(evidence: Sequence[Passage]) -> tuple[tuple[Passage, ...], t
 async def open_engine(
     settings: Settings,
     *,
-    model: LanguageModel | None = None,
+    model: Given = None,
+    pro: "BaseChatModel | None" = None,
     monitor_encoder: AsyncEncoder | None = None,
-    transport: Transport | None = None,
     ledger_path: Path | None = None,
     without_deficits: Sequence[str] = (),
 ) -> AsyncIterator[Engine]:
-    """An engine as the settings describe it; components passed in are used instead, and left open."""
+    """An engine as the settings describe it; components passed in are used instead, and left open.
+
+    `model` is any chat model of LangChain's, for both tiers unless there is a `pro`, or an open `LanguageModel`.
+    """
     policy(settings)
     check_prompts(settings.prompts_dir, methods=settings.methods_dir)
-    settings = with_demands(settings)
+    settings = small_model_defaults(with_model(settings, model, pro))
     usual = Settings.model_fields["monitor_similarity_threshold"].default
     if settings.monitor_policy != "paper" and settings.monitor_similarity_threshold != usual:
         _LOG.warning("MONITOR_SIMILARITY_THRESHOLD only applies with MONITOR_POLICY=paper and is ignored.")
@@ -278,8 +282,5 @@ async def open_engine(
         operators=discover_operators(settings.operators_dir),
         routes=discover_routes(settings.routes_dir),
     )
-    if model is not None:
-        yield open_with(model=model)
-        return
-    async with open_language_model(settings, ledger_path=ledger_path, transport=transport) as opened:
+    async with open_language_model(settings, model=model, pro=pro, ledger_path=ledger_path) as opened:
         yield open_with(model=opened)

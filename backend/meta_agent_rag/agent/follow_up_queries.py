@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 from ..grounding.abstention import is_abstention
 from ..text.names import spaced, words
-from ..text.normalise import normalised, tokens
+from ..text.normalise import jaccard, normalised, tokens
 from ..text.words import stop_words
-from .monitoring.overlap import jaccard
 from .state import VERDICTS, Round
 
 _RESTATED = 0.7

@@ -25,9 +25,9 @@ from ..grounding.support.citing import recited, without_strays
 from ..grounding.support.pages import as_page
 from ..grounding.support.proposed import proposed
 from ..grounding.support.verdict import Support
-from ..llm.endpoints.stages import serving, stage
 from ..llm.ledger import LedgerRow, Totals, total
 from ..llm.providers import choose_provider
+from ..llm.stages import serving, stage
 from ..retrieval import hybrid
 from ..retrieval.passage import Found
 from ..settings import Settings
@@ -35,9 +35,9 @@ from ..text.dates import as_date
 from ..text.normalise import normalised
 from .claim_check import ClaimCheck, Judged
 from .engine import Answer, Engine
-from .facts.repair import draft_of
 from .routes import DERIVATION, DRAFT
 from .state import Draft, Round
+from .write import draft_of
 
 _UNPROVEN = frozenset({"unsupported", "invented_quotes"})
 _FEWEST_SENTENCES = 2

@@ -1,31 +1,33 @@
-"""Node `remediate` (planning): turns a deficit into a directive, an answer mode and, if needed, a search."""
+"""Node `remediate` (planning): carries out a deficit's repair as far as it needs no draft: search, and set aside."""
 
 import logging
 
 from langgraph.runtime import Runtime
 
+from ..discovery import calling, require_result
 from ..errors import CorpusError
 from .context import Context
-from .deficits import Deficit
-from .follow_up_queries import follow_up_queries
-from .state import Diagnosis, RepairPlan, State, Update
+from .follow_up_queries import follow_up_queries, unasked
+from .state import Repair, RepairPlan, State, Update
+from .voting import findings_of
 
 _LOG = logging.getLogger(__name__)
 
 
 async def remediate(state: State, runtime: Runtime[Context]) -> Update:
-    """Plan the next write for the deficit diagnosed in the last round.
+    """Plan the next write for the deficit diagnosed in the last round, and search if its repair does.
 
-    If its search fails, the loop stops and keeps the drafts so far.
+    If the search fails, the loop stops and keeps the drafts so far.
     """
     context = runtime.context
     last = state["rounds"][-1]
     assert last.diagnosis is not None
     deficit = context.deficits[last.diagnosis.deficit]
-    update: dict[str, object] = {}
-    queries: tuple[str, ...] = ()
-    if deficit.retrieves and context.may_search:
-        queries = follow_up_queries(state["question"], last, state.get("queries", ()))
+    with calling("deficit", deficit.name, deficit.repair):
+        repair = deficit.repair(state, findings_of(state, context, last))
+        require_result(repair, Repair)
+    update: dict[str, object] = {"set_aside": repair.drop} if repair.drop else {}
+    queries = _queries(state, context, repair, retrieves=deficit.retrieves)
     if queries and context.retriever is not None:
         known = frozenset(found.passage.id for found in state.get("evidence", ()))
         try:
@@ -33,17 +35,28 @@ async def remediate(state: State, runtime: Runtime[Context]) -> Update:
         except CorpusError as error:
             _LOG.warning("A follow-up search failed; the drafts so far are kept: %s", error)
             return {"stop_reason": "search_failed"}
-        update = {"evidence": retrieval.found, "dropped": retrieval.dropped, "queries": queries}
-    return {**update, "plan": _plan(deficit, last.diagnosis, queries)}
-
-
-def _plan(deficit: Deficit, diagnosis: Diagnosis, queries: tuple[str, ...]) -> RepairPlan:
-    return RepairPlan(
+        update |= {"evidence": retrieval.found, "dropped": retrieval.dropped, "queries": queries}
+    plan = RepairPlan(
         deficit=deficit.name,
-        directive=deficit.directive,
-        answer_mode=deficit.answer_mode,
-        suggestion=diagnosis.suggestion,
+        directive=repair.directive or deficit.directive,
+        answer_mode=repair.mode or deficit.answer_mode,
+        suggestion=last.diagnosis.suggestion,
         queries=queries,
-        repair=deficit.repair if diagnosis.source == "facts" else "rewrite",
-        about=diagnosis.about,
+        repair=repair.kind,
+        about=last.diagnosis.about,
+        ask=repair.ask,
+        adopt=repair.adopt,
+        because=repair.because,
+        obsolete=repair.obsolete,
+        drawn=len(state.get("routes", ())),
     )
+    return {**update, "plan": plan}
+
+
+def _queries(state: State, context: Context, repair: Repair, *, retrieves: bool) -> tuple[str, ...]:
+    if not context.may_search:
+        return ()
+    asked = state.get("queries", ())
+    if repair.search is not None:
+        return unasked(repair.search, asked)
+    return follow_up_queries(state["question"], state["rounds"][-1], asked) if retrieves else ()

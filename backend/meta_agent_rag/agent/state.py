@@ -37,7 +37,7 @@ StopReason = Literal[
 """Why no further round was started."""
 MethodStop = NewType("MethodStop", str)
 """Why another method of the benchmark ended, in a name of its own."""
-Repair = Literal["rewrite", "look_up", "reread", "conclude"]
+RepairKind = Literal["rewrite", "look_up", "reread", "conclude"]
 NO_DEFICIT = "none"
 VERDICTS = ("yes", "no")
 """Short answers that do not occur in a passage as such."""
@@ -126,24 +126,63 @@ class Signals:
 class Diagnosis:
     """The deficit that explains an inadequate draft, according to the facts, the critic, or the heuristic rules.
 
-    `about` is the question of the fact that it concerns; `None` if it concerns the answer as a whole.
+    A deficit's `detect` gives `rationale`, one clause, and what it knows besides; its name is added. `about` is the
+    question of the fact that it concerns; `None` if it concerns the answer as a whole. The loop ends when drafts
+    repeat each other, unless a diagnosis `insists` on its repair.
     """
 
-    deficit: str
+    deficit: str = ""
     rationale: str
-    error_type: str
-    suggestion: str
-    suggested_queries: tuple[str, ...]
-    source: Literal["facts", "critic", "heuristic"]
+    error_type: str = "none"
+    suggestion: str = ""
+    suggested_queries: tuple[str, ...] = ()
+    source: Literal["facts", "critic", "heuristic"] = "facts"
     critic_error: str | None = None
     about: str | None = None
+    insists: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repair:
+    """What a deficit's `repair` does about a draft: at most one search, then one way to the next draft.
+
+    - `search`: queries for new passages, which are appended to the others; those asked before are left out. `None`
+      stands for what the diagnosis suggests, if the deficit `retrieves`.
+    - `drop`: ids of passages that no later prompt shows.
+    - `adopt`: a short answer to take over, without a call.
+    - `ask`: the question of a fact. A fact of the derivation is looked up again, and the answer derived again; the
+      value of any other becomes the answer.
+    - `directive`, `mode`: how to write a new draft, if nothing is adopted or asked, and whether a fact is asked from
+      the passages or from memory; the deficit's own unless given.
+    - `cited`: write it from those passages alone that the draft or the derivation cites.
+    - `because`: a sentence for the reader, which the new answer ends with.
+    - `obsolete`: names of the routes whose ballots so far no longer count; `quoted_draft` and `derivation` are such.
+    """
+
+    search: tuple[str, ...] | None = None
+    drop: tuple[str, ...] = ()
+    adopt: str | None = None
+    ask: str | None = None
+    directive: str = ""
+    mode: AnswerMode | None = None
+    cited: bool = False
+    because: str = ""
+    obsolete: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> RepairKind:
+        """How the next draft comes about."""
+        if self.adopt is not None:
+            return "conclude"
+        return "look_up" if self.ask is not None else "reread" if self.cited else "rewrite"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RepairPlan:
-    """What the next write must do about a deficit, and what was looked up for it.
+    """What the next write must do about a deficit, and what was looked up for it; see `Repair`.
 
-    `repair` is the kind of repair: see `Deficit`. `about` is the question of the fact that it repairs.
+    `repair` is the kind of repair, `about` the question of the fact that the diagnosis is about. `drawn` is the number
+    of routes that had been asked before.
     """
 
     deficit: str
@@ -151,8 +190,13 @@ class RepairPlan:
     answer_mode: AnswerMode
     suggestion: str
     queries: tuple[str, ...] = ()
-    repair: Repair = "rewrite"
+    repair: RepairKind = "rewrite"
     about: str | None = None
+    ask: str | None = None
+    adopt: str | None = None
+    because: str = ""
+    obsolete: tuple[str, ...] = ()
+    drawn: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,6 +254,7 @@ class State(TypedDict, total=False):
 
     question: str
     evidence: Annotated[tuple[Found, ...], add_found]
+    set_aside: Annotated[tuple[str, ...], add_all]
     dropped: Annotated[tuple[Dropped, ...], add_all]
     queries: Annotated[tuple[str, ...], add_all]
     plan: RepairPlan | None
@@ -223,3 +268,9 @@ class State(TypedDict, total=False):
 
 
 Update = Mapping[str, object]
+
+
+def shown(state: State) -> tuple[Found, ...]:
+    """The evidence, without the passages that a repair has set aside."""
+    aside = state.get("set_aside", ())
+    return tuple(found for found in state.get("evidence", ()) if found.passage.id not in aside)

@@ -9,11 +9,10 @@ from collections.abc import Sequence
 
 from ..errors import DeadlineError
 from ..grounding.short_answer import same_answer
-from ..text.normalise import normalised
+from ..text.normalise import jaccard, normalised
 from .context import Context
-from .facts.diagnosis import findings_of
-from .monitoring.overlap import jaccard
 from .state import Draft, Round, State, StopReason
+from .voting import findings_of
 
 
 def settled_without_a_model(state: State, context: Context) -> StopReason | None:
@@ -31,7 +30,7 @@ def reason_to_stop(state: State, context: Context, round_: Round) -> StopReason 
     if round_.satisfied:
         return "satisfied"
     rounds_left = round_.index < context.settings.max_metacognitive_rounds
-    if round_.vote is not None and _has_more_to_try(state, context, round_):
+    if round_.vote is not None and (round_.diagnosis is not None or _has_more_to_try(state, context, round_)):
         return None if rounds_left else "max_rounds"
     return _repeats(state, context, round_) or (_stands_still(state, context, round_) if rounds_left else "max_rounds")
 
@@ -45,13 +44,11 @@ def out_of_time(context: Context, index: int) -> StopReason | None:
 
 
 def _has_more_to_try(state: State, context: Context, round_: Round) -> bool:
-    """Can an open fact be settled, or an elected answer be taken over, even if the draft repeats itself?"""
-    if findings_of(state, context, round_).unsettled is not None:
+    """Whether an open fact can be settled, or a diagnosis insists on its repair, even if the draft repeats itself."""
+    findings = findings_of(state, context, round_)
+    if findings.unsettled is not None:
         return True
-    if context.settings.diagnosis != "facts" or not any(one.repair == "conclude" for one in context.deficits):
-        return False
-    plans = (one.plan for one in (*state.get("rounds", ()), round_))
-    return not any(plan is not None and plan.repair == "conclude" for plan in plans)
+    return context.settings.diagnosis == "facts" and any(one.insists for one in context.deficits.detected(findings))
 
 
 def _repeats(state: State, context: Context, round_: Round) -> StopReason | None:

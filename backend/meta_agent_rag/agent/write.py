@@ -1,7 +1,8 @@
-"""Node `write` (cognition): quote first, then answer."""
+"""Node `write` (cognition): quote first, then answer; or, after a diagnosis by facts, carry out its repair."""
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from dataclasses import replace
 
 from langgraph.runtime import Runtime
 
@@ -12,16 +13,29 @@ from ..grounding.quotes import is_verbatim
 from ..grounding.short_answer import without_disambiguation
 from ..prompts import phrase
 from ..retrieval.passage import Found
+from ..text.normalise import normalised
+from ..text.sentences import sentences
 from .context import Context
-from .derivation.derive import make_plan
-from .facts.repair import draft_from_vote, draft_of, retry_fact
-from .facts.voting import cited_passages
-from .monitoring.monitor import VOTE
-from .monitoring.signals import right_kind, short_answer_logprob, with_logprobs
-from .prompting.messages import asked_for, in_conversation, in_manner, task
-from .prompting.packing import Packed, pack
-from .prompting.replies import AnswererReply, DraftReply, GroundedReply, ShortAnswerReply
-from .state import AnswerMode, Draft, Packing, RepairPlan, Round, State, StopReason, Update
+from .derivation import Derivation, Fact
+from .derivation.derive import look_up_facts, make_plan
+from .derivation.look_up import kind_wanted, look_up, value_of
+from .monitor import VOTE
+from .prompting import (
+    AnswererReply,
+    DraftReply,
+    GroundedReply,
+    Packed,
+    ShortAnswerReply,
+    asked_for,
+    in_conversation,
+    in_manner,
+    pack,
+    task,
+)
+from .routes import DERIVATION, Vote
+from .signals import mean_logprob, right_kind, short_answer_logprob, with_logprobs
+from .state import AnswerMode, Draft, Packing, RepairPlan, Round, State, StopReason, Update, shown
+from .voting import cited_passages
 
 
 async def write(state: State, runtime: Runtime[Context]) -> Update:
@@ -35,9 +49,7 @@ async def write(state: State, runtime: Runtime[Context]) -> Update:
     plan = state.get("plan")
     mode = answer_mode(context, plan)
     packed = (
-        None
-        if mode == "memory"
-        else pack(state.get("evidence", ()), context.model.owner.evidence_tokens(), marked=context.grounded)
+        None if mode == "memory" else pack(shown(state), context.model.owner.evidence_tokens(), marked=context.grounded)
     )
     packing = packed.packing if packed is not None else Packing()
     if context.grounded and (packed is None or not packed.texts):
@@ -75,21 +87,31 @@ async def _planned_beside(state: State, context: Context, drafting: Coroutine[No
 
 async def _repaired(state: State, context: Context, plan: RepairPlan) -> Update:
     """A draft that follows from the facts or the vote, or one reread from the cited passages."""
-    shown = pack(state.get("evidence", ()), context.model.owner.evidence_tokens(), marked=context.grounded)
+    packed = pack(shown(state), context.model.owner.evidence_tokens(), marked=context.grounded)
     last = state["rounds"][-1]
-    assert last.vote is not None
+    vote, derivation = last.vote, last.derivation
     if plan.repair == "reread":
-        cited = cited_passages(state, shown, state["draft"], last.derivation)
-        packed = cited if cited.texts else shown
+        cited = cited_passages(state, packed, state["draft"], derivation)
+        packed = cited if cited.texts else packed
         return {"draft": await _draft(state, context, plan, "evidence", packed), "packing": packed.packing}
-    if plan.repair == "look_up":
-        derivation = await retry_fact(state, context, plan, shown)
-        draft, packing = draft_from_vote(state, last.vote, shown)
+    update: dict[str, object] = {}
+    draft, packing = draft_of_text(plan, plan.adopt or "", packed), packed.packing
+    if plan.repair == "look_up" and derivation is not None and any(one.asked == plan.ask for one in derivation.facts):
+        derivation = await retry_fact(state, context, plan, packed)
+        update = {"derivation": derivation}
         if derivation.answer:
-            draft, packing = draft_of(derivation, shown.packing.packed_ids), shown.packing
-        return {"draft": draft, "packing": packing, "derivation": derivation}
-    draft, packing = draft_from_vote(state, last.vote, shown)
-    return {"draft": draft, "packing": packing}
+            draft = draft_of(derivation, packed.packing.packed_ids)
+        elif vote is not None:
+            draft, packing = draft_from_vote(state, vote, packed)
+    elif plan.repair == "look_up":
+        draft = draft_of_text(plan, await _own_fact(state, context, plan, packed), packed)
+    elif vote is not None and plan.adopt == vote.elected:
+        draft, packing = draft_from_vote(state, vote, packed)
+    elif derivation is not None and plan.adopt == derivation.answer:
+        draft = draft_of(derivation, packed.packing.packed_ids)
+    if plan.because:
+        draft = replace(draft, answer=f"{draft.answer} {plan.because}".strip())
+    return {"draft": draft, "packing": packing, **update}
 
 
 def answer_mode(context: Context, plan: RepairPlan | None) -> AnswerMode:
@@ -165,7 +187,7 @@ def _to_repair(state: State, context: Context, plan: RepairPlan, mode: AnswerMod
 
     It sees only the short answers of both attempts: it would copy their sentences instead of the passages'.
     """
-    facts = verified_quotes(state.get("rounds", ()), state.get("evidence", ())) if mode == "memory" else ()
+    facts = verified_quotes(state.get("rounds", ()), shown(state)) if mode == "memory" else ()
     return {
         "draft": state["draft"].short_answer,
         "reference": _other_attempt(state, context),
@@ -195,3 +217,124 @@ def verified_quotes(rounds: Sequence[Round], evidence: Sequence[Found]) -> tuple
     texts = [found.passage.searchable() for found in evidence]
     quotes = dict.fromkeys(quote for one in rounds for quote in one.draft.quotes)
     return tuple(quote for quote in quotes if is_verbatim(quote, texts))
+
+
+_RECALLED = "from memory"
+
+
+async def retry_fact(state: State, context: Context, plan: RepairPlan, packed: Packed) -> Derivation:
+    """The derivation with the plan's fact asked again, from the evidence or from memory.
+
+    All other facts are kept, except those that depend on this one.
+    """
+    before = state["derivation"]
+    assert before.plan is not None
+    round_ = len(state.get("rounds", ()))
+    known = [fact for fact in before.facts if fact.asked != plan.ask]
+    if plan.answer_mode == "memory":
+        known += [await _recalled(context, fact, round_) for fact in before.facts if fact.asked == plan.ask]
+    return await look_up_facts(
+        context, state["question"], before.plan, packed, context.operators, round_=round_, known=known
+    )
+
+
+async def _own_fact(state: State, context: Context, plan: RepairPlan, packed: Packed) -> str:
+    """The value of a fact that the derivation does not have; empty if neither passages nor memory give it."""
+    asked, round_ = plan.ask or "", len(state.get("rounds", ()))
+    if plan.answer_mode == "memory":
+        return (await _recalled(context, Fact(chain=0, index=0, asked=asked, entity="", value=""), round_)).value
+    fact = await look_up(context, asked, "", packed, chain=0, index=0, of="", round_=round_)
+    return "" if fact.open else fact.value
+
+
+def draft_of_text(plan: RepairPlan, short_answer: str, packed: Packed) -> Draft:
+    """A deficit's own answer as a draft, with a sentence that contains it."""
+    quote = _sentence_with(short_answer, packed)
+    return Draft(
+        answer=f"{quote[1].rstrip('.')} [{quote[0]}]." if quote else short_answer or phrase("not_found"),
+        short_answer=short_answer or phrase("not_found"),
+        quotes=(quote[1],) if quote else (),
+        abstained=not short_answer,
+        route=plan.deficit,
+    )
+
+
+async def _recalled(context: Context, fact: Fact, round_: int) -> Fact:
+    """The fact as the model remembers it; it stays open if the call fails or gives no answer."""
+    prompt = task(
+        replace(context, asked=""), "recall", fact.asked, None, kind=phrase(f"wanted_{kind_wanted(fact.asked)}")
+    )
+    try:
+        reply = await context.model.areply("recall", prompt, round_=round_, sampling=with_logprobs(context, "recall"))
+    except ModelError as error:
+        if error.stops_run:
+            raise
+        return fact
+    value = value_of(reply, fact.asked, ())
+    if is_abstention(value):
+        return fact
+    return replace(
+        fact,
+        value=value,
+        passage_id=None,
+        sentence="",
+        logprob=mean_logprob(reply),
+        open=None,
+        from_memory=True,
+    )
+
+
+def draft_of(derivation: Derivation, packed_ids: Sequence[str]) -> Draft:
+    """The derived answer as a draft: the sentences that contain its facts, each cited, and the conclusion.
+
+    `packed_ids` are the passages of the prompt in order.
+    """
+    numbers = {identity: number for number, identity in enumerate(packed_ids, start=1)}
+    said: dict[str, None] = {}
+    for fact in derivation.facts:
+        if fact.from_memory:
+            said[f"{fact.asked} {fact.value} ({_RECALLED})."] = None
+        elif fact.sentence and fact.passage_id in numbers:
+            said[f"{fact.sentence.rstrip('.')} [{numbers[fact.passage_id]}]."] = None
+    return Draft(
+        answer=" ".join(said) or derivation.because or derivation.answer,
+        short_answer=derivation.answer,
+        quotes=tuple(dict.fromkeys(fact.sentence for fact in derivation.facts if fact.sentence)),
+        route=DERIVATION,
+    )
+
+
+def draft_from_vote(state: State, vote: Vote, packed: Packed) -> tuple[Draft, Packing]:
+    """The elected answer as a draft: from the derivation, an earlier draft, or another route.
+
+    The returned packing is the one that its citations refer to; an earlier draft keeps its own.
+    """
+    if vote.route == DERIVATION and state["derivation"].answer:
+        return draft_of(state["derivation"], packed.packing.packed_ids), packed.packing
+    for round_ in state.get("rounds", ()):
+        if round_.draft.route == vote.route and round_.draft.short_answer == vote.elected:
+            return round_.draft, round_.packing
+    return _taken_over(state, vote, packed), packed.packing
+
+
+def _taken_over(state: State, vote: Vote, packed: Packed) -> Draft:
+    """Another route's answer, with a sentence that contains it, or else the steps that led to it."""
+    steps = next((answer.steps for answer in state.get("routes", ()) if answer.route == vote.route), ())
+    quote = _sentence_with(vote.elected, packed)
+    cited = [f"{quote[1].rstrip('.')} [{quote[0]}]."] if quote else []
+    return Draft(
+        answer=" ".join(cited or steps) or vote.elected,
+        short_answer=vote.elected,
+        quotes=(quote[1],) if quote else (),
+        route=vote.route,
+    )
+
+
+def _sentence_with(short_answer: str, packed: Packed) -> tuple[int, str] | None:
+    """The number of the first passage that contains an answer, and the sentence."""
+    wanted = f" {normalised(short_answer)} "
+    for number, text in enumerate(packed.texts, start=1):
+        for sentence in sentences(text.partition("\n")[2]):
+            if wanted.strip() and wanted in f" {normalised(sentence)} ":
+                return number, sentence.strip()
+    return None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from ..agent.context import Task
 from ..agent.engine import Engine, OnStep
 from ..agent.grounded import Checks, GroundedAnswer, checked
-from ..llm.transport import OnText
+from ..llm.messages import OnText
 from ..prompts import prompt
 from ..retrieval.hybrid import Retriever
 from ..retrieval.limited import limited

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from ..errors import BudgetError, ModelError
 from ..llm.client import ModelSession
-from ..llm.transport import Message
+from ..llm.messages import Message
 from ..prompts import phrase, prompt
 from ..prompts.fencing import fenced
 from .answers import reply_phrase

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..errors import ModelError
 from ..llm.client import ModelSession
-from ..llm.transport import Message
+from ..llm.messages import Message
 from ..prompts import phrase, prompt
 from ..prompts.fencing import fenced
 from ..text.names import words

@@ -13,7 +13,8 @@ from ..chat.summaries.overview import Library
 from ..errors import InputError, MetaRagError
 from ..grounding.citation import Citation
 from ..llm.ledger import LedgerRow, Totals, total
-from ..llm.transport import OnText, Transport
+from ..llm.messages import OnText
+from ..llm.opening import Given
 from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.corpus.catalogue import DocumentRecord
@@ -247,7 +248,7 @@ async def open_chat(
     on_step: OnStep | None = None,
     on_text: OnText | None = None,
     on_progress: Progress | None = None,
-    transport: Transport | None = None,
+    model: Given = None,
 ) -> AsyncIterator[ChatSession]:
     """A study session, new or resumed, with everything that it needs opened and closed around it.
 
@@ -263,7 +264,7 @@ async def open_chat(
         about = _corpus(name, corpus, stored)
         checks = Checks.of(settings, about)
         retriever = await stack.enter_async_context(open_retriever(settings, about, on_progress=on_progress))
-        engine = await stack.enter_async_context(open_engine(settings, transport=transport))
+        engine = await stack.enter_async_context(open_engine(settings, model=model))
         companion = GroundedAnswerer(
             engine=engine, retriever=retriever, checks=checks, on_step=on_step, on_text=on_text
         )

@@ -9,8 +9,7 @@ import typer
 from ..extras import require
 from ..wording import counted
 from .shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run, settings_of
-from .shared.rounds import dropped_line, place, show_round, small_model_hint, spending
-from .shared.screen import Screen
+from .shared.display import Screen, dropped_line, place, show_round, small_model_hint, spending
 
 if TYPE_CHECKING:
     from ..agent.engine import Answer

@@ -5,8 +5,7 @@ from importlib.util import find_spec
 
 import typer
 
-from .shared.benchmark import benchmark_package
-from .shared.command import reporting
+from .shared.command import benchmark_package, reporting
 
 _COMMANDS = {
     "runner": "Run methods over a data set, and write a run folder.",

@@ -7,8 +7,7 @@ import typer
 
 from ..errors import InputError
 from ..wording import counted
-from .shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, say, settings_of
-from .shared.managing import add_group
+from .shared.command import Assignments, Debug, Json, add_group, console, plain, print_json, reporting, say, settings_of
 
 
 def register(app: typer.Typer) -> None:
@@ -25,7 +24,7 @@ def list_(
 ) -> None:
     """List the deficits, both built-in and from DEFICITS_DIR."""
     from ..agent.deficits import discover_deficits
-    from ..agent.deficits.registry import as_markdown
+    from ..agent.deficits.deficit import as_markdown
 
     deficits = discover_deficits(settings_of(set_).deficits_dir)
     if markdown:
@@ -46,8 +45,8 @@ def check(
 ) -> None:
     """Validate the deficit files of a folder together with the built-in ones."""
     from ..agent.deficits import Deficit, discover_deficits
+    from ..agent.diagnose import critique_schema
     from ..agent.graph import build_graph
-    from ..agent.prompting.replies import critique_schema
     from ..discovery import exported_from_folder
 
     own = [deficit.name for deficit in exported_from_folder(folder, "DEFICIT", Deficit)]

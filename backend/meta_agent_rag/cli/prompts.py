@@ -4,8 +4,7 @@ from typing import Annotated
 
 import typer
 
-from .shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, say, settings_of
-from .shared.managing import add_group
+from .shared.command import Assignments, Debug, Json, add_group, console, plain, print_json, reporting, say, settings_of
 
 
 def register(app: typer.Typer) -> None:

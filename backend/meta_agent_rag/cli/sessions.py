@@ -11,7 +11,9 @@ from .shared.command import (
     Assignments,
     Debug,
     Json,
+    add_group,
     complain,
+    confirm,
     console,
     plain,
     print_json,
@@ -20,7 +22,6 @@ from .shared.command import (
     say,
     settings_of,
 )
-from .shared.managing import add_group, confirm
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The session.")]
 

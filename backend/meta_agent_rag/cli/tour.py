@@ -27,8 +27,8 @@ def tour(
 ) -> None:
     """See, step by step, how the loop answers recorded questions. Needs no model, key or network."""
     from ..demo.runs.tour import tour as stops
-    from .shared.answers import steps
     from .shared.command import console
+    from .shared.display import recorded_steps
 
     screen, found = console(), stops()
     if number is not None and number > len(found):
@@ -38,7 +38,7 @@ def tour(
     for index, stop in enumerate(found, start=1):
         if number not in {None, index}:
             continue
-        for step in (_head(index, len(found), stop), *steps(stop.row, stop.one_pass, stop.run.passages)):
+        for step in (_head(index, len(found), stop), *recorded_steps(stop.row, stop.one_pass, stop.run.passages)):
             screen.print(step, highlight=False)
             if waits and not _goes_on(screen):
                 return

@@ -89,14 +89,14 @@ def _list(rows: Sequence["Row"], *, json_: bool) -> None:
 
 
 def _show(run: "Run", row: "Row", one_pass: "Row | None", calls: Sequence[Mapping[str, Any]]) -> None:
-    from .shared.answers import steps
+    from .shared.display import recorded_steps
 
     screen = console()
     screen.print(f"[bold]Question.[/] {plain(str(row.get('question', '')))}\n", highlight=False)
     if row.get("error"):
         screen.print(f"[red]Failed: {plain(str(row['error']))}[/]")
     elif row.get("rounds"):
-        for step in steps(row, one_pass, run.passages):
+        for step in recorded_steps(row, one_pass, run.passages):
             screen.print(step, highlight=False)
     else:
         screen.print(f"Answered {plain(str(row.get('prediction') or 'nothing'))} without rounds.")

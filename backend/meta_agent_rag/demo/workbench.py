@@ -17,12 +17,11 @@ from ..datasets import Question, discover
 from ..errors import SettingsError, UnknownNameError
 from ..llm.budget import Budget
 from ..llm.client import LanguageModel, utc_now
-from ..llm.endpoints.stages import CHAT, runs_here
 from ..llm.ledger import LedgerRow
-from ..llm.opening import described, open_language_model
+from ..llm.opening import Given, described, open_language_model
 from ..llm.pricing import unpriced_models
 from ..llm.providers import Choice, choose_provider, providers
-from ..llm.transport import Transport
+from ..llm.stages import CHAT, runs_here
 from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.corpus.corpus import list_corpora
@@ -49,7 +48,7 @@ class Workbench:
     """Settings, the selectable questions, the folder of benchmark runs, and resources opened on demand.
 
     `corpus` is used if a visitor names none. `datasets` are those that the operator lets visitors
-    `fetch` from the hub, which is not contacted before one of them is selected. `transport` and `monitor_encoder`
+    `fetch` from the hub, which is not contacted before one of them is selected. `model` and `monitor_encoder`
     replace what the settings describe, as in `open_engine`; `retrievers` are corpora that are already open.
     """
 
@@ -59,7 +58,7 @@ class Workbench:
     datasets: tuple[str, ...] = ()
     fetch: Callable[[str], QuestionSet] | None = None
     runs_dir: Path = Path("RESULTS")
-    transport: Transport | None = field(default=None, repr=False)
+    model: Given = field(default=None, repr=False)
     monitor_encoder: AsyncEncoder | None = None
     retrievers: dict[str, Retriever] = field(default_factory=dict)
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack, repr=False)
@@ -194,7 +193,7 @@ class Workbench:
 
     @asynccontextmanager
     async def _language_model(self, provider: str) -> AsyncIterator[LanguageModel]:
-        async with open_language_model(self._settings_for(provider), transport=self.transport) as model:
+        async with open_language_model(self._settings_for(provider), model=self.model) as model:
             model.ledger.listeners.append(partial(self._timed, provider))
             yield model
 

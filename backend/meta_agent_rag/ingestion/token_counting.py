@@ -54,10 +54,11 @@ def passage_prefix(folder: Path | None, encoder_name: str) -> str:
     """The encoder's prefix for passages, from its own configuration, else from the table of known encoders."""
     if folder is None:
         return ""
-    from ..retrieval.encoders.prefixes import own_prompts, prefixes
+    from ..retrieval.encoders.hub import table_prefixes
 
     prompts = _stated(folder / "config_sentence_transformers.json").get("prompts")
-    return prefixes(encoder_name, *own_prompts(prompts if isinstance(prompts, dict) else {}))[1]
+    own = prompts.get("passage") or prompts.get("document") if isinstance(prompts, dict) else None
+    return own or table_prefixes(encoder_name)[1]
 
 
 @cache

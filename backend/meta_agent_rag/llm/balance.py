@@ -1,6 +1,5 @@
 """DeepSeek's balance API (GET /user/balance), and the comparison of the ledger with the account."""
 
-import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,8 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from ..errors import InputError, RefusedError
 from ..settings import Settings
-from .endpoints.faults import translated
-from .endpoints.http import HttpClient, HttpError
+from .connections import fetched
 from .ledger import LedgerRow
 from .providers import choose_provider
 
@@ -42,22 +40,12 @@ async def account_balance(settings: Settings) -> Balance:
     choice = choose_provider(settings)
     if not choice.provider.reports_balance or choice.api_key is None:
         raise InputError("Only DeepSeek reports its balance; set DEEPSEEK_API_KEY (and LLM_PROVIDER=deepseek).")
-    client = HttpClient(choice.base_url or "", api_key=choice.api_key, headers={})
     try:
-        async with asyncio.timeout(_SECONDS):
-            return Balance.model_validate(await client.get("/user/balance"))
-    except HttpError as error:
-        raise translated(error, where=f"DeepSeek at {choice.base_url}", model="-") from None
-    except TimeoutError:
-        raise RefusedError(
-            f"DeepSeek at {choice.base_url} did not report its balance within {_SECONDS:.0f} s; try again."
-        ) from None
-    except ValueError:
+        return Balance.model_validate(await fetched(choice.tiers["flash"], "/user/balance", seconds=_SECONDS))
+    except ValidationError:
         raise RefusedError(
             f"The reply of {choice.base_url} is not a balance; check that it is DeepSeek's address."
         ) from None
-    finally:
-        await client.aclose()
 
 
 class BalanceReading(BaseModel, frozen=True, extra="ignore"):

@@ -10,12 +10,8 @@ from typing import Any
 
 from ..discovery import stage_names
 from ..errors import SettingsError, StorageError
-from .transport import Reply, Request, Usage
+from .messages import Reply, Request, Usage
 
-_TABLES = (
-    "replies (key TEXT PRIMARY KEY, reply TEXT NOT NULL)",
-    "servers (key TEXT PRIMARY KEY, identity TEXT NOT NULL)",
-)
 _OPTIONAL = ("draw", "logprobs", "stop")
 
 
@@ -53,15 +49,13 @@ class ResponseCache:
             self._connection = sqlite3.connect(path, timeout=10.0, isolation_level=None, check_same_thread=False)
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=NORMAL")
-            for table in _TABLES:
-                self._connection.execute(f"CREATE TABLE IF NOT EXISTS {table}")
+            self._connection.execute("CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT NOT NULL)")
         except (OSError, sqlite3.DatabaseError) as error:
             raise _unusable(path, error) from None
 
-    def get(self, *keys: str) -> Kept | None:
-        """The stored reply to a request, under the first of its keys that has one, or `None`."""
-        rows = (self._execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone() for key in keys)
-        row = next(filter(None, rows), None)
+    def get(self, key: str) -> Kept | None:
+        """The stored reply to a request, or `None`."""
+        row = self._execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
         if row is None:
             return None
         try:
@@ -76,15 +70,6 @@ class ResponseCache:
         usage = None if reply.usage is None else vars(reply.usage)
         kept = json.dumps({**vars(reply), "usage": usage, "at": at.isoformat()}, ensure_ascii=False)
         self._execute("INSERT OR REPLACE INTO replies (key, reply) VALUES (?, ?)", (key, kept))
-
-    def identify(self, address: str, identity: str) -> None:
-        """Remember the identity of the server at an address; the newest counts."""
-        self._execute("INSERT OR REPLACE INTO servers (key, identity) VALUES (?, ?)", (address, identity))
-
-    def identified(self, address: str) -> str | None:
-        """The last known identity of the server at an address, or `None`."""
-        row = self._execute("SELECT identity FROM servers WHERE key = ?", (address,)).fetchone()
-        return None if row is None else str(row[0])
 
     def drop(self, *keys: str) -> None:
         """Remove the replies to requests; a missing one is not an error."""
@@ -112,6 +97,8 @@ def reply_from(kept: dict[str, Any]) -> Reply:
         usage=None if usage is None else Usage(**usage),
         finish_reason=kept["finish_reason"],
         tokens=None if tokens is None else tuple((text, logprob) for text, logprob in tokens),
+        model=kept.get("model"),
+        withheld=kept.get("withheld"),
     )
 
 

@@ -4,17 +4,15 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import cached_property
 from typing import Any, Protocol, get_args
 
 from ..settings import Settings, Tier
-from .cache import request_key
-from .endpoints.connections import Connection
-from .endpoints.stages import Stage
+from .chat import Connection
 from .ledger import LedgerRow
+from .messages import Message, Reply, Request, Sampling
 from .pricing import Price, max_cost, price, priced_model
 from .providers import Endpoint
-from .transport import Message, Reply, Request, Sampling
+from .stages import Stage
 
 _LOG = logging.getLogger(__name__)
 CUT = "length"
@@ -65,12 +63,6 @@ class Call:
     endpoint: Endpoint
     connection: Connection
     settings: Settings
-
-    @cached_property
-    def keys(self) -> tuple[str, ...]:
-        """Keys of the response cache: the current one, and the one used by earlier versions."""
-        former = self.connection.former
-        return (self.row.request, *([] if former is None else [request_key(former, self.request)]))
 
     def price(self, reply: Reply) -> Price | None:
         """The cost of the reply; `None` without a known price or without usage."""

@@ -1,167 +1,257 @@
-"""Any OpenAI-compatible endpoint: the protocol of chat completions."""
+"""Chat models: one of LangChain's for each endpoint, called with a request of ours."""
 
 import asyncio
+import importlib
+import json
 import logging
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
 
-from ..errors import TransientError
+from pydantic import SecretStr, ValidationError
+
+from ..errors import SettingsError, TransientError
 from ..text.normalise import encodable
-from .endpoints.faults import is_passing, refused_parameter, translated
-from .endpoints.http import HttpClient, HttpError, read
-from .endpoints.identity import reported
-from .endpoints.streaming import ASKED_FOR, ListenerError, events, gathered
-from .pacing import pause, requested_pause, time_left
-from .providers import Endpoint
-from .transport import OnText, Reply, Request, Usage
+from ..wording import first_fault
+from .faults import fault, refused_parameter
+from .messages import CURRENT, OnText, Reply, Request, Usage
+from .providers import INTEGRATIONS, Endpoint
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import AIMessage, AIMessageChunk
+    from langchain_core.runnables import Runnable, RunnableConfig
 
 _LOG = logging.getLogger(__name__)
-_MOST_TOKENS = 100_000_000
-"""More tokens than any window holds: a higher count is invalid."""
-_LISTING_SECONDS = 10.0
-_NEEDED = frozenset({"model", "messages"})
+_SECONDS_OF_A_LISTING = 10.0
+_LIMITS = ("max_tokens", "num_predict", "max_output_tokens")
+"""The fields in which LangChain's classes hold the limit of a reply."""
+_FORMAT = "response_format"
+_FINISHED = {
+    "max_tokens": "length",
+    "model_length": "length",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "safety": "content_filter",
+    "prohibited_content": "content_filter",
+    "guardrail_intervened": "content_filter",
+    "content_filtered": "content_filter",
+}
+"""The reasons of other providers by OpenAI's names."""
 
 
-class ChatTransport:
-    """Serves calls from an HTTP endpoint.
+@dataclass(kw_only=True)
+class Connection:
+    """A chat model, opened at the first call, and the stable identity of what serves it: part of the cache key.
 
-    If nothing can have been billed (no connection, 408, 409, 429, 5xx), the call is repeated here, and
-    Retry-After is honoured if the call's time allows. A parameter that the endpoint rejects by name is omitted from
-    then on.
+    A parameter that it rejects by name is omitted from then on.
     """
 
-    def __init__(self, endpoint: Endpoint, *, max_retries: int, name: str | None = None) -> None:
-        self._served = endpoint
-        self._max_retries = max_retries
-        self._name = name or endpoint.base_url or ""
-        self._client = HttpClient(endpoint.base_url or "", api_key=endpoint.api_key, headers=endpoint.headers)
-        self._left_out: set[str] = set()
-        self._streams = True
+    endpoint: Endpoint
+    identity: str
+    model: "BaseChatModel | None" = None
+    _left_out: set[str] = field(default_factory=set)
+    _streams: bool = True
+    _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    @property
-    def endpoint(self) -> str:
-        """The base URL, unless another name was given."""
-        return self._name
-
-    @property
-    def _where(self) -> str:
-        return f"{self._served.provider.label} at {self._served.base_url}"
-
-    async def complete(self, request: Request) -> Reply:
-        """Send one call. Raises a `ModelError` with the remedy."""
-        return await self._complete(request, None)
-
-    async def stream(self, request: Request, on_text: OnText) -> Reply:
-        """Like `complete`; meanwhile `on_text` receives the reply's text so far, if the endpoint streams."""
-        return await self._complete(request, lambda text: on_text(request, text))
-
-    async def _complete(self, request: Request, on_text: Callable[[str], None] | None) -> Reply:
-        where = self._where
-        body = self._body(request)
-        if on_text is not None and self._streams:
-            body |= ASKED_FOR
-        made = 0
-        while True:
-            sent = {name: value for name, value in body.items() if name not in self._left_out}
-            try:
-                if on_text is None or not (self._streams and sent.keys() >= ASKED_FOR.keys()):
-                    completion = await self._client.post("/chat/completions", _whole(sent))
-                else:
-                    completion = await self._streamed(sent, on_text)
-            except HttpError as error:
-                refused = refused_parameter(error, sent.keys() - _NEEDED - {self._served.provider.limit})
-                if refused is None:
-                    wished = requested_pause(error.headers)
-                    late = wished is not None and wished > time_left()
-                    if late or made >= self._max_retries or not is_passing(error):
-                        reports = self._served.provider.reports_balance
-                        raise translated(
-                            error, where=where, model=request.model, late=late, reports_balance=reports
-                        ) from None
-                    await asyncio.sleep(pause(made) if wished is None else wished)
-                    made += 1
-                    continue
-                if refused not in self._left_out:
-                    _LOG.warning("%s does not accept the parameter %r; it is omitted.", where, refused)
-                self._left_out.add(refused)
-            else:
-                return _reply(completion, where)
-
-    async def _streamed(self, sent: Mapping[str, Any], on_text: Callable[[str], None]) -> object:
-        """A streamed completion; later calls are not streamed if the endpoint sends no stream, or no usage with it."""
-        try:
-            async with self._client.streamed("/chat/completions", sent) as response:
-                if response.content_type != "text/event-stream":
-                    self._streams = False
-                    return await read(response)
-                completion = await gathered(events(response.content.iter_any()), on_text)
-        except ListenerError as failed:
-            raise failed.error from None
-        self._streams = completion["usage"] is not None  # costs are computed from it
-        return completion
-
-    async def reported(self, model: str) -> Mapping[str, Any] | None:
-        """The server's report on a model, see `endpoints.identity`; `None` if it does not respond."""
-        try:
-            async with asyncio.timeout(_LISTING_SECONDS):
-                return await reported(self._client, model)
-        except HttpError as error:
-            lost = error.status is None and not error.broken
-            return None if lost or is_passing(error) else {}  # else it responds, but does not list models
-        except TimeoutError:
-            return None
+    async def chat(self) -> "BaseChatModel":
+        """The chat model; imported and opened in a thread on first use."""
+        async with self._opening:
+            if self.model is None:
+                self.model = await asyncio.to_thread(opened, self.endpoint)
+            return self.model
 
     async def aclose(self) -> None:
-        """Close the connections."""
-        await self._client.aclose()
+        """Close the model if it was opened here."""
+        if self.model is not None:
+            await close(self.model)
 
-    def _body(self, request: Request) -> dict[str, Any]:
-        body: dict[str, Any] = {
-            "model": request.model,
-            "messages": [{"role": message.role, "content": message.content} for message in request.messages],
-            self._served.provider.limit: request.max_tokens,
-        }
-        if request.temperature is not None:
-            body["temperature"] = request.temperature
-        if request.draw and self._served.provider.seeds:
-            body["seed"] = request.draw
-        if request.logprobs:
-            body["logprobs"] = True
-        if request.stop:
-            body["stop"] = list(request.stop)
-        if request.json_schema is not None:
-            body["response_format"] = self._response_format(request.json_schema)
-        return {**body, **request.extra_body}
+    async def complete(self, request: Request, config: "RunnableConfig", on_text: OnText | None = None) -> Reply:
+        """Send one call; `on_text` receives the text so far, if the model streams. Raises a `ModelError`."""
+        model = await self.chat()
+        token = CURRENT.set(request)
+        try:
+            while True:
+                asked = self._asked(model, request)
+                try:
+                    if on_text is None or not self._streams or asked.structured:
+                        message = await asked.invoke(config)
+                    else:
+                        message = await self._streamed(asked, config, lambda text: on_text(request, text))
+                    return _reply(message)
+                except _ListenerError as failed:
+                    raise failed.error from None
+                except Exception as error:
+                    if self._left_out_for(error, asked):
+                        continue
+                    raise fault(error, self.endpoint) from error
+        finally:
+            CURRENT.reset(token)
+
+    def _left_out_for(self, error: Exception, asked: "_Asked") -> bool:
+        """Leave out the parameter that an error names; false if it names none."""
+        unstructured = isinstance(error, NotImplementedError) and asked.structured
+        name = _FORMAT if unstructured else refused_parameter(error, asked.optional)
+        if name is None:
+            return False
+        if name not in self._left_out:
+            _LOG.warning("%s does not accept the parameter %r; it is omitted.", self.endpoint.where, name)
+        self._left_out.add(name)
+        self._streams = self._streams and name not in ("stream", "stream_options")
+        return True
+
+    def _asked(self, model: "BaseChatModel", request: Request) -> "_Asked":
+        """The call as the model's class takes it: in the body of OpenAI's protocol, or by the fields of the class."""
+        wanted = {name: value for name, value in _parameters(request).items() if name not in self._left_out}
+        structured = request.json_schema is not None and _FORMAT not in self._left_out
+        if "extra_body" in type(model).model_fields:
+            # a call's body replaces the object's; in `response_format` proper, the client would raise for a cut reply
+            body: dict[str, Any] = {**(getattr(model, "extra_body", None) or {}), **wanted, **request.extra_body}
+            body[self.endpoint.provider.limit] = request.max_tokens
+            if structured and request.json_schema is not None:
+                body[_FORMAT] = self._response_format(request.json_schema)
+            if not self.endpoint.provider.seeds:
+                body.pop("seed", None)
+            optional = frozenset(body) - {self.endpoint.provider.limit} | {"stream", "stream_options"}
+            body = {name: value for name, value in body.items() if name not in self._left_out}
+            return _Asked(model=model, request=request, options={"extra_body": body}, optional=optional)
+        known = type(model).model_fields
+        limit = next((name for name in _LIMITS if name in known), None)
+        update = {name: value for name, value in wanted.items() if name in known}
+        if limit is not None:
+            update[limit] = request.max_tokens
+        runs: Runnable[Any, Any] = model.model_copy(update=update) if update else model
+        structured = structured and _structures(model)
+        if structured:
+            runs = cast("BaseChatModel", runs).with_structured_output(
+                cast("dict[str, Any]", request.json_schema), method="json_schema", include_raw=True
+            )
+        options = {"stop": list(request.stop)} if request.stop and not structured else {}
+        optional = frozenset({*update} - {limit}) | ({_FORMAT} if structured else set())
+        return _Asked(model=runs, request=request, options=options, optional=optional, structured=structured)
 
     def _response_format(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-        if self._served.provider.json_mode == "json_object":
+        if self.endpoint.provider.json_mode == "json_object":
             return {"type": "json_object"}
         return {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": schema}}
 
+    async def _streamed(
+        self, asked: "_Asked", config: "RunnableConfig", on_text: Callable[[str], None]
+    ) -> "AIMessageChunk":
+        """The reply's pieces, added up; once complete, it is paid for, and a fault of the stream no longer matters."""
+        whole: AIMessageChunk | None = None
+        async with aclosing(asked.stream(config)) as pieces:
+            while True:
+                try:
+                    piece = await anext(pieces, None)
+                except Exception as error:
+                    self._streams = whole is not None or not isinstance(error, ValueError)  # it sent no stream
+                    if whole is not None and whole.usage_metadata and _finish_reason(whole):
+                        break
+                    raise
+                if piece is None:
+                    break
+                whole = piece if whole is None else whole + piece
+                if piece.text:
+                    try:
+                        on_text(str(whole.text))
+                    except Exception as error:
+                        raise _ListenerError(error) from error
+        if whole is None or (not self.endpoint.integration and not _finish_reason(whole)):
+            raise TransientError(f"The stream of {self.endpoint.where} ended before the reply did; try again.")
+        self._streams = whole.usage_metadata is not None  # costs are computed from it
+        return whole
 
-def _whole(sent: Mapping[str, Any]) -> dict[str, Any]:
-    """The request for a reply in one piece."""
-    return {name: value for name, value in sent.items() if name not in ASKED_FOR}
+
+class _ListenerError(Exception):
+    """Carries an `error` of `on_text` past the handlers of the model's faults."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
-def _reply(completion: object, where: str) -> Reply:
-    try:
-        choice: Mapping[str, Any] = completion["choices"][0]  # type: ignore[index]  # checked by this try block
-        text = _text(choice["message"].get("content"))
-        usage = read_usage(completion.get("usage"))  # type: ignore[attr-defined]
-        tokens = _tokens(choice.get("logprobs"))
-    except (KeyError, IndexError, TypeError, AttributeError):
-        raise TransientError(
-            f"{where} sent a reply that is not a chat completion; check the address (LLM_BASE_URL)."
-        ) from None
-    return Reply(text=encodable(text), usage=usage, finish_reason=choice.get("finish_reason"), tokens=tokens)
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """A call that is ready to run: `structured` through LangChain's parser, of which the raw reply is taken."""
+
+    model: "Runnable[Any, Any]"
+    request: Request
+    options: Mapping[str, Any]
+    optional: frozenset[str]
+    structured: bool = False
+
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        return [{"role": message.role, "content": message.content} for message in self.request.messages]
+
+    async def invoke(self, config: "RunnableConfig") -> "AIMessage":
+        came = await self.model.ainvoke(self.messages, config, **self.options)
+        return cast("AIMessage", came["raw"] if self.structured else came)
+
+    def stream(self, config: "RunnableConfig") -> "AsyncGenerator[AIMessageChunk]":
+        return cast("AsyncGenerator[AIMessageChunk]", self.model.astream(self.messages, config, **self.options))
 
 
-def _text(content: Any) -> str:
-    """A reply's text, joined if it comes in parts."""
-    if isinstance(content, list):
-        return "".join(str(part.get("text") or "") for part in content)
-    return str(content or "")
+def _parameters(request: Request) -> dict[str, Any]:
+    """The optional parameters of a request by OpenAI's names."""
+    wanted = {
+        "temperature": request.temperature,
+        "seed": request.draw or None,
+        "logprobs": request.logprobs or None,
+        "stop": list(request.stop) or None,
+    }
+    return {name: value for name, value in wanted.items() if value is not None}
+
+
+def _structures(model: "BaseChatModel") -> bool:
+    """Whether the class of a model has structured output of its own, rather than LangChain's general one by tools."""
+    from langchain_core.language_models import BaseChatModel
+
+    return type(model).with_structured_output is not BaseChatModel.with_structured_output
+
+
+def _reply(message: "AIMessage") -> Reply:
+    about = message.response_metadata
+    text = str(message.text)
+    if not text and message.tool_calls:  # structured output by a tool
+        text = json.dumps(message.tool_calls[0]["args"], ensure_ascii=False)
+    finish_reason = _finish_reason(message)
+    kept = message.additional_kwargs
+    reasoned = bool(kept.get("reasoning_content") or kept.get("reasoning")) or any(
+        isinstance(block, dict) and block.get("type") in ("thinking", "reasoning") for block in message.content
+    )
+    refused = kept.get("refusal") or finish_reason == "refusal"
+    filtered = finish_reason == "content_filter"
+    withheld = "refusal" if refused else "content_filter" if filtered else "reasoning" if reasoned else None
+    return Reply(
+        text=encodable(text or str(kept.get("refusal") or "")),
+        usage=_usage(message),
+        finish_reason=finish_reason,
+        tokens=_tokens(about.get("logprobs")),
+        model=about.get("model_name") or about.get("model"),
+        withheld=cast("Any", withheld if refused or filtered or not text else None),
+    )
+
+
+def _finish_reason(message: "AIMessage") -> str | None:
+    about = message.response_metadata
+    reason = about.get("finish_reason") or about.get("stop_reason") or about.get("done_reason")
+    return None if reason is None else _FINISHED.get(str(reason).lower(), str(reason).lower())
+
+
+def _usage(message: "AIMessage") -> Usage | None:
+    """The tokens of a call, as every integration reports them; `None` if it reports none, or invalid ones."""
+    used = message.usage_metadata
+    if used is None or min(used["input_tokens"], used["output_tokens"]) < 0:
+        return None
+    return Usage(
+        prompt=used["input_tokens"],
+        cache_hit=used.get("input_token_details", {}).get("cache_read", 0) or 0,
+        completion=used["output_tokens"],
+        reasoning=used.get("output_token_details", {}).get("reasoning", 0) or 0,
+    )
 
 
 def _tokens(reported: Any) -> tuple[tuple[str, float], ...] | None:
@@ -173,33 +263,58 @@ def _tokens(reported: Any) -> tuple[tuple[str, float], ...] | None:
         return None
 
 
-def read_usage(reported: Any) -> Usage | None:
-    """Token usage as reported by a server: DeepSeek's hit and miss fields, or OpenAI's details.
+def opened(endpoint: Endpoint) -> "BaseChatModel":
+    """The chat model of an endpoint, without retries of its own. Raises `SettingsError` if it cannot be opened."""
+    if endpoint.integration:
+        return _integrated(endpoint)
+    import httpx2
 
-    Invalid counts make the usage unknown, because costs are computed from it.
-    """
-    if not isinstance(reported, Mapping):
-        return None
-    prompt, completion = _count(reported.get("prompt_tokens")), _count(reported.get("completion_tokens") or 0)
-    if prompt is None or completion is None:
-        return None
-    hit = reported.get("prompt_cache_hit_tokens")
-    if hit is None:
-        hit = _detail(reported, "prompt_tokens_details", "cached_tokens")
-    return Usage(
-        prompt=prompt,
-        cache_hit=min(_count(hit) or 0, prompt),
-        completion=completion,
-        reasoning=_count(_detail(reported, "completion_tokens_details", "reasoning_tokens")) or 0,
+    from .compatible import CompatibleChat
+
+    return CompatibleChat(
+        model=endpoint.model,
+        base_url=endpoint.base_url,
+        # without a key of its own, the client would take OPENAI_API_KEY, and send it to a foreign server
+        api_key=endpoint.api_key or SecretStr("none"),
+        default_headers={name: value.get_secret_value() for name, value in endpoint.headers.items()},
+        # redirects are not followed: they would take the prompt and the key to another host
+        http_async_client=httpx2.AsyncClient(limits=httpx2.Limits(keepalive_expiry=5.0), timeout=None),
+        http_socket_options=(),
+        max_retries=0,
+        timeout=None,
+        stream_usage=True,
+        stream_chunk_timeout=None,
+        use_responses_api=False,
+        openai_proxy=None,
     )
 
 
-def _detail(reported: Mapping[str, Any], part: str, name: str) -> Any:
-    details = reported.get(part)
-    return details.get(name) if isinstance(details, Mapping) else None
+async def close(model: "BaseChatModel") -> None:
+    """Close the connections of a model that `opened` made."""
+    if (client := getattr(model, "http_async_client", None)) is not None:
+        await client.aclose()
 
 
-def _count(value: Any) -> int | None:
-    """A token count, `None` if invalid."""
-    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    return int(value) if whole and 0 <= value <= _MOST_TOKENS else None
+def _integrated(endpoint: Endpoint) -> "BaseChatModel":
+    """A model of LangChain's integration for a provider."""
+    module, name, _, _ = INTEGRATIONS[endpoint.integration]
+    kind = getattr(importlib.import_module(module), name)
+    key = {} if endpoint.api_key is None else {"api_key": endpoint.api_key}
+    try:
+        return without_retries(kind(model=endpoint.model, **key))
+    except (ValidationError, ValueError) as error:
+        why = first_fault(error) if isinstance(error, ValidationError) else " ".join(str(error).split())
+        raise SettingsError(f"{name} cannot be opened for {endpoint.model!r}: {why}.") from None
+
+
+def without_retries(model: "BaseChatModel") -> "BaseChatModel":
+    """A copy that makes one attempt a call, so that every attempt is reserved and recorded; or the model itself."""
+    if "max_retries" not in type(model).model_fields:
+        return model
+    update: dict[str, Any] = {"max_retries": 0}
+    if (client := getattr(model, "root_async_client", None)) is not None:  # OpenAI's, which is made with the object
+        client = client.with_options(max_retries=0)
+        update |= {"root_async_client": client, "async_client": client.chat.completions}
+    copy = model.model_copy(update=update)
+    copy.__dict__.pop("_async_client", None)  # Anthropic's, made at the first call
+    return copy

@@ -12,25 +12,40 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from pydantic import BaseModel
 
-from ..errors import DeadlineError, LostConnectionError, MetaRagError, StructuredOutputError, TransientError
+from ..errors import (
+    BusyError,
+    DeadlineError,
+    LostConnectionError,
+    MetaRagError,
+    ModelError,
+    StructuredOutputError,
+    TransientError,
+    UnreachableError,
+)
 from ..settings import Settings
 from .budget import Budget
 from .cache import ResponseCache, request_key
 from .call import PLAIN, Call, Tape, is_cut, new_request, warn_of_cut
-from .endpoints.connections import Connections
-from .endpoints.stages import Stage, check_stages, evidence_room, serving, stage
+from .connections import Connections
 from .ledger import CANCELLED, Ledger, LedgerRow, usage_fields
+from .messages import Message, OnText, Reply, Request, Sampling
 from .pacing import PASSED, KeyLock, Tries, alone, holding, in_time
 from .providers import Choice, Endpoint
-from .spans import completed
+from .stages import ANSWER, Stage, check_stages, endpoints_in_use, evidence_room, serving, stage
 from .structured import MalformedReplyError, asked_again, json_schema, parse_reply, without_thinking
-from .transport import Message, OnText, Reply, Request, Sampling
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
 
 Parsed = TypeVar("Parsed", bound=BaseModel)
+
+
+_PERHAPS_BILLED = LostConnectionError | TransientError
+_REPEATED = (BusyError, UnreachableError, TransientError)
 
 
 def utc_now() -> datetime:
@@ -73,6 +88,11 @@ class LanguageModel:
     ) -> "ModelSession":
         """Access for one question; no call exceeds `deadline` (`time.monotonic`), `on_text` gets growing replies."""
         return ModelSession(owner=self, question_id=question_id, method=method, deadline=deadline, on_text=on_text)
+
+    async def warm(self) -> None:
+        """Open the chat models of all endpoints, since importing their libraries takes seconds. Makes no call."""
+        for endpoint in endpoints_in_use(self.settings, ANSWER).values():
+            await (await self.connections.to(endpoint)).chat()
 
     async def aclose(self) -> None:
         """Release connections, processes and files."""
@@ -217,7 +237,7 @@ class ModelSession:
 
         A run drops them when the question is finished, so that one interrupted by a kill does not pay for them twice.
         """
-        keys = [key for call in calls for key in call.keys]
+        keys = [call.row.request for call in calls]
         if self.owner.unusable is not None:
             self.owner.unusable.setdefault((self.question_id, self.method), []).extend(keys)
         elif self.owner.cache is not None:
@@ -230,7 +250,7 @@ class ModelSession:
         # with a cache, equal calls run one at a time
         turn = nullcontext() if owner.cache is None else alone(owner._under_way, call.row.request, self.deadline)
         async with turn:
-            kept = owner.cache.get(*call.keys) if owner.cache is not None else None
+            kept = owner.cache.get(call.row.request) if owner.cache is not None else None
             if kept is not None:
                 row = replace(call.row, at=kept.at or call.row.at)
                 self._record(replace(call, row=row), kept.reply, cached=True)
@@ -239,29 +259,40 @@ class ModelSession:
                 return await self._served(call)
 
     async def _served(self, call: Call) -> Reply:
-        """Serve a call, and repeat it if it was lost, late or unreadable; each attempt has its own row."""
+        """Serve a call, and repeat it if the server was busy, or the reply lost, late or unreadable.
+
+        This is the only loop of retries: each attempt is reserved and has its own row.
+        """
         tries = self._tries()
         while True:
             try:
                 return await self._serve(call)
-            except (LostConnectionError, TransientError) as fault:
-                if not tries.another(fault):
-                    raise
+            except _REPEATED as fault:
                 seconds = tries.pause(fault)
+                if not tries.another(fault) or seconds > self._seconds_left(call.endpoint):
+                    raise
             await in_time(asyncio.sleep(seconds), self.deadline)
 
     def _played(self, tape: Tape, call: Call) -> Reply | None:
         """Replay a call from the tape, attempt by attempt as in `_served`; `None` if nothing is replayed."""
         tries = self._tries()
+        failed: Exception | None = None
         while True:
-            if (played := tape.play(call.row, call.request)) is None:
+            try:
+                played = tape.play(call.row, call.request)
+            except MetaRagError:
+                if failed is None:
+                    raise
+                raise failed from None  # older records have one row for all attempts
+            if played is None:
                 return None
             row, came = played
             self._add(row, call.request, came)
             if isinstance(came, Reply):
                 return came
-            if not (isinstance(came, LostConnectionError | TransientError) and tries.another(came)):
+            if not (isinstance(came, _REPEATED) and tries.another(came)):
                 raise came
+            failed = came
 
     def _tries(self) -> Tries:
         return Tries(most=self.owner.settings.llm_max_retries)
@@ -288,7 +319,7 @@ class ModelSession:
             role=served.role,
             tier=served.tier,
             endpoint=endpoint.name,
-            provider=endpoint.provider.name,
+            provider=endpoint.vendor,
             model=request.model,
             request=request_key(connection.identity, request),
             question_id=self.question_id,
@@ -314,15 +345,8 @@ class ModelSession:
         error: str | None = CANCELLED
         unbilled = False
         try:
-            outcome = await completed(
-                call.connection.transport,
-                call.row,
-                call.request,
-                seconds=seconds,
-                content=owner.settings.telemetry_content,
-                price=call.price,
-                on_text=self.on_text,
-            )
+            async with asyncio.timeout(seconds):
+                outcome = await call.connection.complete(call.request, _traced(call.row), self.on_text)
             error = None
             warn_of_cut(call, outcome, owner._warned)
             if owner.cache is not None:
@@ -333,7 +357,7 @@ class ModelSession:
             raise fault from None
         except MetaRagError as raised:
             error, fault = type(raised).__name__, raised
-            unbilled = outcome is None and not isinstance(raised, LostConnectionError | TransientError)
+            unbilled = outcome is None and not (isinstance(raised, _PERHAPS_BILLED) or type(raised) is ModelError)
             raise
         except Exception as raised:
             error, fault = type(raised).__name__, raised
@@ -362,6 +386,7 @@ class ModelSession:
                 row,
                 cached=cached,
                 finish_reason=reply.finish_reason,
+                answered_by=reply.model,
                 cost_usd=cost.usd if cost else None,
                 paid_usd=Decimal(0) if cached else cost.usd if cost else self._held(call, reply),
                 peak=cost.peak if cost else False,
@@ -392,3 +417,11 @@ class ModelSession:
         if self.deadline is not None and time.monotonic() >= self.deadline:
             return DeadlineError("The deadline passed during a model call; ask a simpler question or allow more time.")
         return TransientError(f"The model did not answer within {seconds:g} s; raise LLM_TIMEOUT_SECONDS or try again.")
+
+
+def _traced(row: LedgerRow) -> "RunnableConfig":
+    """How a call appears in a trace: under the name of its stage, below the node that makes it."""
+    about = {
+        name: getattr(row, name) for name in ("stage", "role", "tier", "round", "attempt", "question_id", "method")
+    }
+    return {"run_name": row.stage, "tags": [row.stage, row.tier], "metadata": about}

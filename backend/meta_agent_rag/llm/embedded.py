@@ -9,20 +9,27 @@ import hashlib
 import importlib.util
 import json
 import os
+import secrets
 import signal
 import sys
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ..errors import SettingsError, UnreachableError
+from pydantic import SecretStr
+
+from ..errors import SettingsError, UnknownModelError, UnreachableError
 from ..settings import Settings, child_environment
-from .chat import ChatTransport
+from .chat import Connection, close, opened
 from .local.catalogue import PROMPT_CACHE_MIB, SLOTS
 from .local.choice import own_model_file, require_file
+from .messages import OnText, Reply, Request
 from .providers import Endpoint
-from .transport import OnText, Reply, Request
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.runnables import RunnableConfig
 
 _START_SECONDS = 120.0
 _NEWS_SECONDS = 1.0
@@ -30,122 +37,96 @@ _SAMPLES = 32
 _SAMPLE_BYTES = 1 << 15
 
 
-class EmbeddedTransport:
-    """Serves calls from a local model, started at the first call."""
+@dataclass(kw_only=True)
+class EmbeddedConnection(Connection):
+    """Serves calls from a local model: started at the first call, and restarted after it has ended.
 
-    def __init__(self, endpoint: Endpoint, settings: Settings) -> None:
-        self._served = endpoint
-        self._settings = settings
-        self._gguf = embedded_model_file(settings)
-        self._child: asyncio.subprocess.Process | None = None
-        self._chat: asyncio.Task[ChatTransport] | None = None
-        self._left: list[ChatTransport] = []
-        self._name = f"embedded:{_fingerprint(self._gguf)}"
+    The identity is the weights' fingerprint: the port changes at every start, the model does not. The server accepts
+    only calls with a key that is drawn at every start.
+    """
 
-    @property
-    def endpoint(self) -> str:
-        """The weights' fingerprint: the port changes at every start, the model does not."""
-        return self._name
+    settings: Settings
+    gguf: Path
+    _child: asyncio.subprocess.Process | None = None
+    _started: "asyncio.Task[BaseChatModel] | None" = None
+    _clients: list["BaseChatModel"] = field(default_factory=list)
 
-    async def start(self) -> None:
-        """Start the server now instead of at the first call; raises `UnreachableError` if it does not start."""
-        await self._serving()
+    @classmethod
+    def of(cls, endpoint: Endpoint, settings: Settings) -> "EmbeddedConnection":
+        """The connection to the model of the settings; raises `SettingsError` if its file is missing."""
+        gguf = embedded_model_file(settings)
+        return cls(endpoint=endpoint, identity=f"embedded:{_fingerprint(gguf)}", settings=settings, gguf=gguf)
 
-    async def complete(self, request: Request) -> Reply:
-        """Send one call to the server, which is started by the first call, and restarted after it has ended.
-
-        A call in progress when the server ended is sent once more.
-        """
-        return await self._sent(lambda chat: chat.complete(request))
-
-    async def stream(self, request: Request, on_text: OnText) -> Reply:
-        """Like `complete`; meanwhile `on_text` receives the reply's text so far."""
-        return await self._sent(lambda chat: chat.stream(request, on_text))
-
-    async def _sent(self, send: Callable[[ChatTransport], Awaitable[Reply]]) -> Reply:
-        chat, child = await self._serving(), self._child
-        try:
-            return await send(chat)
-        except UnreachableError:
-            if not await _has_ended(child) or self._chat is None:  # by itself, not because it was closed
-                raise
-        return await send(await self._serving())
-
-    async def _serving(self) -> ChatTransport:
-        """The connection to the server, started on first use."""
-        if self._is_over():
-            if self._chat is not None and (opened := _opened(self._chat)) is not None:
-                self._left.append(opened)  # not closed yet: calls in progress detect the end themselves
-            self._chat = None
-        if self._chat is None:
-            self._chat = asyncio.create_task(self._start())
-            self._chat.add_done_callback(_opened)  # so that a failure that nobody awaited is not reported at exit
+    async def chat(self) -> "BaseChatModel":
+        """The client of the server, which is started if it does not run; raises `UnknownModelError` if it cannot be."""
+        if self._started is not None and self._is_over(self._started):
+            self._started = None
+        if self._started is None:
+            self._started = asyncio.create_task(self._start())
+            self._started.add_done_callback(_result)  # a failure that nobody awaited is not reported at exit
         # shielded: a call that times out leaves the start to later calls
-        return await asyncio.shield(self._chat)
+        return await asyncio.shield(self._started)
 
-    def _is_over(self) -> bool:
-        """Did the server fail to start, or has it ended?"""
-        if self._chat is None or not self._chat.done():
+    def _is_over(self, started: "asyncio.Task[BaseChatModel]") -> bool:
+        """Whether the server failed to start, or has ended."""
+        if not started.done():
             return False
-        return _opened(self._chat) is None or self._child is None or self._child.returncode is not None
+        return _result(started) is None or self._child is None or self._child.returncode is not None
+
+    async def complete(self, request: Request, config: "RunnableConfig", on_text: OnText | None = None) -> Reply:
+        """See `Connection`; a call in progress when the server ended by itself fails, and can be repeated."""
+        try:
+            return await super().complete(request, config, on_text)
+        except UnreachableError:
+            if self._child is not None:  # the news of its end may arrive a moment after the connection broke
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._child.wait(), _NEWS_SECONDS)
+            raise
 
     async def aclose(self) -> None:
         """Stop the server."""
-        chat, self._chat = self._chat, None
+        started, self._started = self._started, None
         child, self._child = self._child, None  # both at once: another call may restart it meanwhile
-        left, self._left = self._left, []
         try:
-            if chat is not None:
-                chat.cancel()
-                await asyncio.wait([chat])
-                if (opened := _opened(chat)) is not None:
-                    left.append(opened)
-            for one in left:
-                await one.aclose()
+            if started is not None:
+                started.cancel()
+                await asyncio.wait([started])
+            for client in self._clients:
+                await close(client)
         finally:  # even if cancelled
             await _end(child)
 
-    async def _start(self) -> ChatTransport:
-        command = [
-            sys.executable,
-            "-m",
-            __name__,
-            str(self._gguf),
-            str(self._settings.embedded_context_tokens),
-            str(SLOTS),
-        ]
+    async def _start(self) -> "BaseChatModel":
+        arguments = (str(self.gguf), str(self.settings.embedded_context_tokens), str(SLOTS))
         child = self._child = await asyncio.create_subprocess_exec(
-            *command,
+            *(sys.executable, "-m", __name__, *arguments),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
             # threads that spin while waiting make llama.cpp 20 times slower on cores shared with other work
             env=child_environment(OMP_WAIT_POLICY="passive"),
         )
+        assert child.stdin is not None
         assert child.stdout is not None
+        key = secrets.token_urlsafe(32)
         line = b""
-        with suppress(TimeoutError):
+        with suppress(TimeoutError, ConnectionError):
+            child.stdin.write(key.encode() + b"\n")
             line = await asyncio.wait_for(child.stdout.readline(), _START_SECONDS)
         if not line:  # too slow, or failed: the next call tries again
             await _end(child)
-            raise UnreachableError(
-                f"The embedded model {self._gguf.name!r} did not start; check that the file is a GGUF model "
+            raise UnknownModelError(
+                f"The embedded model {self.gguf.name!r} did not start; check that the file is a GGUF model "
                 "and that there is enough memory."
             )
-        served = replace(self._served, base_url=json.loads(line)["base_url"])
-        return ChatTransport(served, max_retries=self._settings.llm_max_retries, name=self._name)
+        served = replace(self.endpoint, base_url=json.loads(line)["base_url"], api_key=SecretStr(key))
+        client = await asyncio.to_thread(opened, served)
+        self._clients.append(client)
+        return client
 
 
-def _opened(chat: "asyncio.Task[ChatTransport]") -> ChatTransport | None:
-    return None if chat.cancelled() or chat.exception() is not None else chat.result()
-
-
-async def _has_ended(child: asyncio.subprocess.Process | None) -> bool:
-    """Has the process ended? The information may arrive a moment after the connection broke."""
-    if child is not None:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(child.wait(), _NEWS_SECONDS)
-    return child is not None and child.returncode is not None
+def _result(started: "asyncio.Task[BaseChatModel]") -> "BaseChatModel | None":
+    return None if started.cancelled() or started.exception() is not None else started.result()
 
 
 async def _end(child: asyncio.subprocess.Process | None) -> None:
@@ -191,7 +172,7 @@ def _fingerprint(gguf: Path) -> str:
 
 
 def serve(gguf: str, context: int, slots: int) -> None:
-    """Run the server, print its address, and run until standard input closes."""
+    """Run the server with the key in the first line of standard input; print its address, and run until that closes."""
     import xllamacpp
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C at a terminal is for the parent only
@@ -207,6 +188,7 @@ def serve(gguf: str, context: int, slots: int) -> None:
     params.warmup = False
     params.cpuparams.poll = params.cpuparams_batch.poll = 0  # no spinning, as with OMP_WAIT_POLICY above
     params.endpoint_slots = False
+    params.api_keys = [sys.stdin.readline().strip()]
     params.verbosity = 0
     server = xllamacpp.Server(params)
     os.write(announce, json.dumps({"base_url": f"{server.listening_address}/v1"}).encode() + b"\n")

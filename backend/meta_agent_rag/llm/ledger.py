@@ -10,8 +10,8 @@ from typing import Any
 
 from ..journal import Journal, records
 from ..settings import Tier
+from .messages import Usage
 from .providers import EMBEDDED
-from .transport import Usage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +22,8 @@ class LedgerRow:
     response cache served it; if a limit, a cap or reservations are kept, it is the maximum cost for a call with an
     unknown bill. `cached` refers to the response cache; `cache_hit_tokens` to the provider's prefix cache.
     `request` is the key of the request: equal keys are equal calls. `role` is the purpose of the stage and
-    `endpoint` the name in MODEL_ROLES of what served it; both are empty in older ledgers.
+    `endpoint` the name in MODEL_ROLES of what served it; `answered_by` is the model's own name in its reply, which may
+    differ from the requested `model`.
     """
 
     at: datetime
@@ -49,6 +50,7 @@ class LedgerRow:
     peak: bool = False
     latency_s: float = 0.0
     finish_reason: str | None = None
+    answered_by: str | None = None
     error: str | None = None
 
 

@@ -1,65 +1,125 @@
-"""Assembles a language model from the settings."""
+"""Assembles a language model from the settings, or from chat models of the caller's."""
 
 import logging
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, TypeAlias, get_args
 
-from ..settings import Settings, Tier
+from ..errors import InputError
+from ..settings import EndpointRow, ModelRoles, Settings, Tier
 from .budget import Budget
 from .cache import ResponseCache
 from .client import LanguageModel
+from .connections import Connections
 from .embedded import embedded_model_file
-from .endpoints.connections import Connections, OneTransport, OpenConnections
-from .endpoints.stages import CHAT, Use, endpoints_in_use
 from .ledger import Ledger
 from .local.choice import decided, own_model_file
-from .providers import Endpoint, choose_provider
-from .transport import Transport
+from .providers import INTEGRATIONS, LANGCHAIN, Endpoint, choose_provider
+from .stages import CHAT, Use, endpoints_in_use
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
 
 _LOG = logging.getLogger(__name__)
+Given: TypeAlias = "BaseChatModel | LanguageModel | None"
+"""What a caller may pass as `model`: any chat model of LangChain's, or an open language model."""
 
 
 @asynccontextmanager
 async def open_language_model(
     settings: Settings,
     *,
+    model: Given = None,
+    pro: "BaseChatModel | None" = None,
     ledger_path: Path | None = None,
     paid_usd: Decimal = Decimal(0),
     reservations: Path | None = None,
-    transport: Transport | None = None,
 ) -> AsyncIterator[LanguageModel]:
-    """The model chosen by the settings, closed at the end.
+    """The model chosen by the settings, closed at the end; an open `model` is passed through.
 
+    A chat model of LangChain's serves instead, for both tiers unless there is a `pro`.
     `paid_usd` is what an earlier part of the same run has paid, counted against its cost limit;
     `reservations` is a file with the maximum cost of calls in progress.
-    `transport` replaces the provider's, for tests and offline work.
     """
-    settings = decided(settings)
-    choice = choose_provider(settings)
-    cache = ResponseCache(settings.marag_data_dir / "responses.sqlite") if settings.response_cache else None
-    connections: Connections
-    if transport is None:
+    if isinstance(model, LanguageModel):
+        yield model
+        return
+    settings = decided(with_model(settings, model, pro))
+    if model is None:
         _LOG.info("Model: %s.", described(settings))
         for endpoint in endpoints_in_use(settings).values():
-            endpoint.require_key()
-        connections = OpenConnections(settings=settings, cache=cache)
-    else:
-        connections = OneTransport(transport=transport)
-    model = LanguageModel(
+            endpoint.require()
+    cache = ResponseCache(settings.marag_data_dir / "responses.sqlite") if settings.response_cache else None
+    opened = LanguageModel(
         settings=settings,
-        choice=choice,
-        connections=connections,
+        choice=choose_provider(settings),
+        connections=Connections(settings=settings, given=_given(model, pro)),
         ledger=Ledger(path=ledger_path or settings.marag_data_dir / "ledger.jsonl"),
         budget=Budget.under(settings.cost_limit_usd, paid_usd=paid_usd, journal=reservations),
         cache=cache,
     )
     try:
-        yield model
+        yield opened
     finally:
-        await model.aclose()
+        await opened.aclose()
+
+
+def with_model(settings: Settings, model: Given, pro: "BaseChatModel | None" = None) -> Settings:
+    """The settings with a caller's chat models as both tiers; a scripted one plays whatever the settings choose.
+
+    Raises `InputError` if something is no chat model.
+    """
+    if model is None and pro is None:
+        return settings
+    from langchain_core.language_models import BaseChatModel
+
+    given = {tier: one for tier, one in (("flash", model), ("pro", pro or model)) if one is not None}
+    for one in given.values():
+        if not isinstance(one, BaseChatModel | LanguageModel):
+            raise InputError(
+                f"The model must be a chat model of LangChain's (BaseChatModel), not {type(one).__name__}; pass, for "
+                'instance, ChatOpenAI(model="gpt-4.1-mini").'
+            )
+    models = {tier: one for tier, one in given.items() if isinstance(one, BaseChatModel) and not _is_scripted(one)}
+    if not models:
+        return settings
+    roles = settings.model_roles
+    endpoints = {**roles.endpoints, **{_name_of(tier): _row(one) for tier, one in models.items()}}
+    tiers = {tier: _name_of(tier) for tier in models}
+    return settings.model_copy(
+        update={"model_roles": ModelRoles(endpoints=endpoints, roles={**roles.roles, **tiers}), "llm_base_url": None}
+    )
+
+
+def _given(model: Given, pro: "BaseChatModel | None") -> dict[str, "BaseChatModel"]:
+    """The caller's models by the connections that they serve; a scripted one serves all of them."""
+    if model is None or isinstance(model, LanguageModel):
+        return {}
+    return {"": model} if _is_scripted(model) else {_name_of("flash"): model, _name_of("pro"): pro or model}
+
+
+def _name_of(tier: str) -> str:
+    return f"given_{tier}"
+
+
+def _is_scripted(model: "BaseChatModel") -> bool:
+    return model._llm_type == "scripted"
+
+
+def _row(model: "BaseChatModel") -> EndpointRow:
+    """The endpoint of a caller's model, as far as the model describes itself."""
+    about = model._get_ls_params()
+    vendor = about.get("ls_provider", "")
+    prices = INTEGRATIONS[vendor][3] if vendor in INTEGRATIONS else vendor
+    return EndpointRow(
+        provider=LANGCHAIN,
+        model=about.get("ls_model_name") or type(model).__name__,
+        prices=prices or None,
+        limit="max_completion_tokens" if vendor == "openai" else "max_tokens",
+        context=(model.profile or {}).get("max_input_tokens"),
+    )
 
 
 def described(settings: Settings, uses: Collection[Use] = CHAT) -> str:

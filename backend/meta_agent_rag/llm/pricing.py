@@ -15,9 +15,9 @@ import yaml
 from pydantic import BaseModel, Field
 
 from ..settings import Settings
-from .endpoints.stages import CHAT, Use, endpoints_in_use
+from .messages import Request, Usage
 from .providers import Endpoint, providers
-from .transport import Request, Usage
+from .stages import CHAT, Use, endpoints_in_use
 
 ANY_PROVIDER = "*"  # instead of a provider's name in genai-prices: the maker of the model
 NO_CHARGE = "free"  # likewise: a server that charges nothing

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
+from importlib.util import find_spec
 from typing import Any, get_args
 from urllib.parse import urlsplit
 
@@ -18,6 +19,28 @@ from .local.choice import own_model_file
 
 COMPATIBLE = "compatible"
 EMBEDDED = "embedded"
+LANGCHAIN = "langchain"
+"""The provider of a caller's own chat model in MODEL_ROLES' table."""
+INTEGRATIONS: Mapping[str, tuple[str, str, str | None, str | None]] = {
+    "anthropic": ("langchain_anthropic", "ChatAnthropic", "ANTHROPIC_API_KEY", "anthropic"),
+    "azure_openai": ("langchain_openai", "AzureChatOpenAI", "AZURE_OPENAI_API_KEY", "azure"),
+    "bedrock": ("langchain_aws", "ChatBedrockConverse", None, "aws"),
+    "cohere": ("langchain_cohere", "ChatCohere", "COHERE_API_KEY", "cohere"),
+    "fireworks": ("langchain_fireworks", "ChatFireworks", "FIREWORKS_API_KEY", "fireworks"),
+    "google_genai": ("langchain_google_genai", "ChatGoogleGenerativeAI", "GOOGLE_API_KEY", "google"),
+    "google_vertexai": ("langchain_google_vertexai", "ChatVertexAI", None, "google"),
+    "huggingface": ("langchain_huggingface", "ChatHuggingFace", None, None),
+    "mistralai": ("langchain_mistralai", "ChatMistralAI", "MISTRAL_API_KEY", "mistral"),
+    "ollama": ("langchain_ollama", "ChatOllama", None, "free"),
+    "perplexity": ("langchain_perplexity", "ChatPerplexity", "PPLX_API_KEY", "perplexity"),
+    "together": ("langchain_together", "ChatTogether", "TOGETHER_API_KEY", "together"),
+    "xai": ("langchain_xai", "ChatXAI", "XAI_API_KEY", "x-ai"),
+}
+"""LangChain's integrations as `init_chat_model` spells them: module, class, key, and the provider in genai-prices."""
+
+_QUEUED = 1000
+"""Calls in progress to a LangChain model: it or its server queues them."""
+_USUAL_WINDOW = 32_000
 
 
 class Provider(BaseModel, frozen=True, extra="forbid", populate_by_name=True):
@@ -54,7 +77,8 @@ class Endpoint:
     `name` is its name in roles: a tier, PROVIDER:MODEL, or a name in MODEL_ROLES' file. `provider` is the row of
     `providers.yaml` with the endpoint's own values applied. Endpoints of one `connection` share a client.
     `missing_key` is the variable of its key if that is not set: a replay needs none. `seconds` is its own time
-    limit; `body` and `headers` are added to every request.
+    limit; `body` and `headers` are added to every request. `integration` is LangChain's name of the provider if the
+    protocol is not OpenAI's.
     """
 
     name: str
@@ -65,6 +89,7 @@ class Endpoint:
     model: str
     concurrency: int
     missing_key: str | None = None
+    integration: str = ""
     thinking: bool = False
     seconds: int | None = None
     body: Mapping[str, Any] = field(default_factory=dict)
@@ -78,16 +103,37 @@ class Endpoint:
     @property
     def has_own_address(self) -> bool:
         """Is its address different from its provider's, so that only the server knows which model it serves?"""
-        return not self.is_embedded and self.base_url != providers()[self.provider.name].base_url
+        own = self.is_embedded or self.integration
+        return not own and self.base_url != providers()[self.provider.name].base_url
+
+    @property
+    def vendor(self) -> str:
+        """The provider's name in the ledger."""
+        return self.integration or self.provider.name
+
+    @property
+    def where(self) -> str:
+        """The provider and its address, for messages."""
+        if self.integration:
+            return (
+                f"{self.model} by {self.integration}" if self.integration in INTEGRATIONS else f"the model {self.model}"
+            )
+        return f"{self.provider.label} at {self.base_url}"
 
     @property
     def place(self) -> str:
         """Its provider, or the host of its own address."""
         host = urlsplit(self.base_url or "").netloc if self.has_own_address else ""
-        return host or self.provider.label
+        return host or self.integration or self.provider.label
 
-    def require_key(self) -> None:
-        """Raise `SettingsError` if the key that it needs is not set."""
+    def require(self) -> None:
+        """Raise `SettingsError` if its key is not set, or LangChain's integration is not installed."""
+        module = INTEGRATIONS[self.integration][0] if self.integration in INTEGRATIONS else None
+        if module is not None and find_spec(module) is None:
+            raise SettingsError(
+                f"The model {self.integration}:{self.model} needs a package that is not installed; run: pip install "
+                f"{module.replace('_', '-')}."
+            )
         if self.missing_key is not None:
             raise SettingsError(
                 f"The endpoint {self.name!r} of MODEL_ROLES needs the key {self.missing_key}, which is not set; set it "
@@ -154,7 +200,7 @@ def choose_provider(settings: Settings) -> Choice:
 
     Raises `UnknownNameError`, or `SettingsError` with the missing setting.
     """
-    roles = settings.model_roles.roles
+    roles = {**_spelled(settings), **settings.model_roles.roles}
     if "flash" in roles or "pro" in roles:
         mapped = {tier: roles[tier] for tier in get_args(Tier) if tier in roles}
         own = {tier: _named(name, settings) for tier, name in mapped.items()}
@@ -164,8 +210,15 @@ def choose_provider(settings: Settings) -> Choice:
             own["flash"] = _chosen(settings).tiers["flash"]
         reason = ", ".join(f"{tier}={name}" for tier, name in mapped.items())
         tiers: Mapping[Tier, Endpoint] = {tier: replace(own[tier], name=tier) for tier in get_args(Tier)}
-        return Choice(tiers=tiers, reason=f"MODEL_ROLES has {reason}")
+        return Choice(tiers=tiers, reason=f"MODEL_ROLES has {reason}" if settings.model_roles.roles else reason)
     return _chosen(settings)
+
+
+def _spelled(settings: Settings) -> dict[str, str]:
+    """FLASH_MODEL and PRO_MODEL, if written as PROVIDER:MODEL; at LLM_BASE_URL, a colon is part of the name."""
+    models = {"flash": settings.flash_model, "pro": settings.pro_model}
+    known = () if settings.llm_base_url else (*INTEGRATIONS, *providers())
+    return {tier: name for tier, name in models.items() if name and ":" in name and name.partition(":")[0] in known}
 
 
 def endpoint_named(name: str, settings: Settings, choice: Choice) -> Endpoint:
@@ -220,6 +273,8 @@ def _named(name: str, settings: Settings) -> Endpoint:
     provider, colon, model = name.partition(":")
     if name in known:
         return _of_row(name, known[name], settings)
+    if colon and model and provider in INTEGRATIONS:
+        return _integration(name, EndpointRow(provider=provider, model=model), settings)
     if colon and model and provider in providers():
         return replace(_of_row(name, EndpointRow(provider=provider, model=model), settings), connection=provider)
     choices = ", ".join([*known, *get_args(Tier)])
@@ -231,7 +286,33 @@ def _named(name: str, settings: Settings) -> Endpoint:
 _OVERRIDDEN = ("json_mode", "limit", "thinking_off", "thinking_on", "context", "seeds", "logprobs", "prices")
 
 
+def _integration(name: str, row: EndpointRow, settings: Settings) -> Endpoint:
+    """A model of LangChain's, by an integration or a caller's own; the latter's provider is that of its prices."""
+    _, _, variable, prices = INTEGRATIONS.get(row.provider, ("", "", None, row.prices))
+    return Endpoint(
+        name=name,
+        connection=name,
+        provider=Provider(
+            name=LANGCHAIN,
+            label="LangChain chat model",
+            json_mode="json_object",
+            limit=row.limit or "max_tokens",
+            concurrency={"flash": _QUEUED, "pro": _QUEUED},
+            context=row.context or _USUAL_WINDOW,
+            prices=row.prices or prices,
+        ),
+        integration=row.provider if row.provider in INTEGRATIONS else row.prices or LANGCHAIN,
+        base_url=None,
+        api_key=settings.secret(key, foreign=row.key is not None) if (key := row.key or variable) else None,
+        model=row.model or "",
+        concurrency=row.concurrency or _QUEUED,
+        seconds=row.seconds,
+    )
+
+
 def _of_row(name: str, row: EndpointRow, settings: Settings) -> Endpoint:
+    if row.provider in INTEGRATIONS or row.provider == LANGCHAIN:
+        return _integration(name, row, settings)
     standard = named("provider", row.provider, providers())
     own = {field: value for field in _OVERRIDDEN if (value := getattr(row, field)) is not None}
     base_url, model = row.base_url or standard.base_url, row.model or standard.flash

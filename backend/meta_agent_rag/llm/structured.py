@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from ..prompts import prompt
-from .transport import Message, Reply
+from .messages import Message, Reply
 
 Parsed = TypeVar("Parsed", bound=BaseModel)
 

@@ -23,7 +23,7 @@ ENGINES = ("ray",)
 
 
 def open_encoder(settings: Settings) -> AsyncEncoder:
-    """The encoder of passages, or, with a warning, the packaged one."""
+    """The encoder of passages, or, with a warning, its substitute."""
     return AsyncEncoder(_chosen(settings))
 
 

@@ -49,9 +49,13 @@ class SuppliedRetriever:
         fresh = [found for found in best if found.passage.id not in exclude]
         return Retrieval(found=screen(fresh[:k], drop=False).kept, pool_ids=tuple(found.passage.id for found in best))
 
+    async def index(self) -> None:
+        """Encode the passages now, so that the first search does not wait for it."""
+        await self._vectors()
+
     async def _vectors(self) -> list[FloatVector]:
         async with self._encoding:
-            if not self._encoded:
+            if self.passages and not self._encoded:
                 self._encoded.extend(await self.encoder.passages([one.searchable() for one in self.passages]))
         return self._encoded
 

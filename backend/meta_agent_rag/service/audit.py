@@ -30,7 +30,7 @@ from ..chat.history import HINT
 from ..errors import InputError, SettingsError, StorageError
 from ..journal import Journal, read_journal
 from ..llm.ledger import total
-from ..llm.transport import Reply
+from ..llm.messages import Reply
 from ..retrieval.passage import Found
 from ..settings import Settings
 from ..text.normalise import encodable

@@ -20,7 +20,7 @@ from ..agent.state import StopReason
 from ..errors import InputError, MetaRagError, RequestError
 from ..exporting import exporting
 from ..extras import require
-from ..llm.transport import Transport
+from ..llm.opening import Given
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.hybrid import Retriever
@@ -79,7 +79,7 @@ class Library:
     settings: Settings
     stack: AsyncExitStack
     corpora: tuple[str, ...]
-    transport: Transport | None = None
+    model: Given = None
     retrievers: dict[str, Retriever] = field(default_factory=dict)
     encoder: AsyncEncoder | None = None
     monitor_encoder: AsyncEncoder | None = None
@@ -123,7 +123,7 @@ class Library:
                 from ..agent.engine import open_engine
 
                 self._engine = await self.stack.enter_async_context(
-                    open_engine(self.settings, transport=self.transport, monitor_encoder=self.monitor_encoder)
+                    open_engine(self.settings, model=self.model, monitor_encoder=self.monitor_encoder)
                 )
             return self._engine
 
@@ -133,7 +133,7 @@ async def open_library(
     settings: Settings,
     corpora: Sequence[str] = (SAMPLE,),
     *,
-    transport: Transport | None = None,
+    model: Given = None,
     retrievers: Mapping[str, Retriever] | None = None,
     monitor_encoder: AsyncEncoder | None = None,
 ) -> AsyncIterator[Library]:
@@ -143,7 +143,7 @@ async def open_library(
             settings=settings,
             stack=stack,
             corpora=tuple(dict.fromkeys([*corpora, *(retrievers or {})])),
-            transport=transport,
+            model=model,
             retrievers=dict(retrievers or {}),
             monitor_encoder=monitor_encoder,
         )

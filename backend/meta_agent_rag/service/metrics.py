@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from ..llm.transport import Reply
+from ..llm.messages import Reply
 from .request_context import CLIENT_WENT, ModelCall, RequestContext
 
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 10.0, 30.0, 60.0, 120.0)

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -24,11 +23,11 @@ from ..chat.own_files import check_files
 from ..errors import RequestError, StorageError
 from ..grounding.claims import claims
 from ..grounding.support.rules import supports
-from ..llm.endpoints.stages import endpoints_in_use
 from ..llm.ledger import LedgerRow
-from ..llm.opening import open_language_model
+from ..llm.messages import Reply, Request
+from ..llm.opening import Given, open_language_model
 from ..llm.pricing import unpriced_models
-from ..llm.transport import Reply, Request, Transport
+from ..llm.stages import endpoints_in_use
 from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.hybrid import Retriever
@@ -183,7 +182,7 @@ async def open_service(
     settings: Settings,
     corpora: Sequence[str],
     *,
-    transport: Transport | None = None,
+    model: Given = None,
     monitor_encoder: AsyncEncoder | None = None,
     retrievers: Mapping[str, Retriever] | None = None,
 ) -> AsyncIterator[Service]:
@@ -201,10 +200,10 @@ async def open_service(
         audit = await stack.enter_async_context(open_audit(database, settings.marag_data_dir))
         limits = await stack.enter_async_context(open_limits(settings))
         await _recall(audit, limits)
-        model = await stack.enter_async_context(open_language_model(settings, transport=transport))
-        model.budget.counting = True  # so that a key's daily cap includes calls cut off before billing
+        opened = await stack.enter_async_context(open_language_model(settings, model=model))
+        opened.budget.counting = True  # so that a key's daily cap includes calls cut off before billing
         engine = await stack.enter_async_context(
-            open_engine(settings, model=replace(model, tape=CallLog()), monitor_encoder=monitor_encoder)
+            open_engine(settings, model=replace(opened, tape=CallLog()), monitor_encoder=monitor_encoder)
         )
         if retrievers is None:
             encoder = await asyncio.to_thread(open_encoder, settings)
@@ -228,14 +227,14 @@ async def open_service(
             coaches=Coaches(engine=engine, retrievers=retrievers),
             uploads=uploads,
             metrics=metrics,
-            unpriced=unpriced_models(model.settings, at=model.clock()),
+            unpriced=unpriced_models(opened.settings, at=opened.clock()),
         )
 
 
 async def _warmed(engine: Engine) -> None:
     """Load what a first question would wait for, since it has the same time limit as the others. Calls no model."""
     question = "How high is the tower?"
-    await asyncio.to_thread(import_module, "aiohttp")
+    await engine.model.warm()
     await engine.monitor_encoder.queries([question])
     await engine.run(Task(question=question, evidence=(), grounded=True, method="service"))
     await asyncio.to_thread(read_intent, question)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..chat.intent import Intent
     from ..chat.summaries.overview import Summary, Work
     from ..llm.ledger import LedgerRow
-    from ..llm.transport import Reply, Request
+    from ..llm.messages import Reply, Request
     from ..retrieval.screening import Dropped
     from .opening import Service
 

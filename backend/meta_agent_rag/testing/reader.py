@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..llm.transport import Request
+from ..llm.messages import Request
 from .scripted import ScriptedModel
 
 NOT_FOUND: Mapping[str, Any] = {

@@ -125,7 +125,7 @@ class LoopbackServer:
         if reply.status != 200 or reply.body is not None:
             return _as_scripted(reply)
         if body.get("stream") and reply.streams:
-            return _streamed(reply, request, with_usage=bool(body.get("stream_options", {}).get("include_usage")))
+            return _streamed(reply, request, body)
         message = {"role": "assistant", "content": reply.text}
         whole = JSONResponse(
             {
@@ -172,7 +172,7 @@ class LoopbackServer:
         return Starlette(routes=[*routes, *(Route(f"{prefix}/user/balance", self.balance) for prefix in ("/v1", ""))])
 
 
-def _streamed(reply: ServerReply, request: Request, *, with_usage: bool) -> Response:
+def _streamed(reply: ServerReply, request: Request, asked: Mapping[str, Any]) -> Response:
     """The reply word by word, as server-sent events; `cut` ends it half-way."""
     words = re.findall(r"\S*\s*", reply.text)
     chunks: list[dict[str, Any]] = [{"choices": [{"index": 0, "delta": {"content": word}}]} for word in words if word]
@@ -180,11 +180,12 @@ def _streamed(reply: ServerReply, request: Request, *, with_usage: bool) -> Resp
         chunks = chunks[: len(chunks) // 2]
     else:
         chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": reply.finish_reason}]})
+        with_usage = (asked.get("stream_options") or {}).get("include_usage")
         chunks += [{"choices": [], "usage": reply.usage}] if with_usage else []
 
     async def parts() -> AsyncIterator[bytes]:
         for chunk in chunks:
-            yield b"data: " + json.dumps(chunk).encode() + b"\n\n"
+            yield b"data: " + json.dumps({"model": asked.get("model"), **chunk}).encode() + b"\n\n"
             await asyncio.sleep(0.001)
         if reply.wire == "cut":
             _reset(request)

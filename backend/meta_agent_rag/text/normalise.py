@@ -8,6 +8,7 @@ the official script's (`benchmarks.metrics.normalize_answer`).
 
 import re
 import unicodedata
+from collections import Counter
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = re.compile(r"[^\w\s]")
@@ -34,6 +35,28 @@ def normalised(text: str) -> str:
 def tokens(text: str) -> frozenset[str]:
     """The set of normalised words of a text."""
     return frozenset(normalised(text).split())
+
+
+def overlap(one: str, other: str) -> float:
+    """F1 of the normalised words of two answers, 0..1.
+
+    >>> overlap("Gatwick Airport", "Gatwick")
+    0.6667
+    """
+    left, right = Counter(normalised(one).split()), Counter(normalised(other).split())
+    shared = (left & right).total()
+    return round(2.0 * shared / (left.total() + right.total()), 4) if shared else 0.0
+
+
+def jaccard(one: str, other: str) -> float:
+    """Jaccard similarity of the token sets of two texts, 0..1; 1 if both are empty.
+
+    >>> jaccard("Born in Paris.", "born in Paris")
+    1.0
+    """
+    left, right = tokens(one), tokens(other)
+    union = left | right
+    return len(left & right) / len(union) if union else 1.0
 
 
 def as_quoted(text: str) -> str:

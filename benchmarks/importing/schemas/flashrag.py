@@ -14,13 +14,15 @@ class _Output(BaseModel, frozen=True, strict=True, extra="ignore"):
 
 
 class _Row(PredictionRow):
-    id: str | None = None
+    id: str | int | None = None
     question: str
     output: _Output
 
     def prediction(self) -> Prediction:
         """An item without `pred` counts as failed."""
-        return Prediction(id=self.id, question=self.question, text=self.output.pred)
+        return Prediction(
+            id=None if isinstance(self.id, int) else self.id, question=self.question, text=self.output.pred
+        )
 
 
 SCHEMA = Schema(

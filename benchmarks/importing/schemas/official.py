@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from .schema import RowWithId, Schema
+from .schema import NamedRow, Schema
 
 
 def _rows(value: object) -> Sequence[object] | None:
@@ -14,6 +14,6 @@ SCHEMA = Schema(
     name="official",
     about='HotpotQA: {"answer": {id: text}}',
     rows=_rows,
-    row=RowWithId,
+    row=NamedRow,
     example={"answer": {"q1": "Oslo"}, "sp": {"q1": []}},
 )

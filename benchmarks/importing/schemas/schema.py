@@ -31,15 +31,16 @@ class PredictionRow(BaseModel, frozen=True, strict=True, extra="ignore"):
         """The row as a prediction."""
 
 
-class RowWithId(PredictionRow):
-    """A row that is matched by id alone."""
+class NamedRow(PredictionRow):
+    """A row that names its question by id, by text, or by both, which must then agree."""
 
-    id: str
+    id: str | None = None
+    question: str | None = None
     text: str | None
 
     def prediction(self) -> Prediction:
-        """The row without a question."""
-        return Prediction(id=self.id, question=None, text=self.text)
+        """The row as it is."""
+        return Prediction(id=self.id, question=self.question, text=self.text)
 
 
 @dataclass(frozen=True, kw_only=True)

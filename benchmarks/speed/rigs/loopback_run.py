@@ -7,7 +7,7 @@ from typing import Any
 from meta_agent_rag.datasets import Question, load_questions
 from meta_agent_rag.settings import Settings
 
-from ...run.config import Conduct, RunConfig
+from ...run.config import RunConfig, RunOptions
 from ...run.display import Silent
 from ...run.execution import RunOutcome, execute
 from ...run.folder import RunFolder
@@ -44,7 +44,7 @@ async def answered(
     )
     outcome = await execute(
         config,
-        Conduct(),
+        RunOptions(),
         load_questions("sample"),
         questions=questions,
         folder=RunFolder(folder / "run"),

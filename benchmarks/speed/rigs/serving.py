@@ -100,7 +100,7 @@ def _serve(words: tuple[str, ...], port: int) -> None:
         lambda: open_service(
             settings,
             (),
-            transport=ScriptedModel(script, seconds=0.02),
+            model=ScriptedModel(script, seconds=0.02),
             monitor_encoder=AsyncEncoder(HashEncoder()),
             retrievers={},
         ),

@@ -1,25 +1,30 @@
 """The evidence suffices, memory does not: answer strictly from the references."""
 
 from ...grounding.short_answer import same_answer
-from ..facts.findings import Finding, Findings
-from ..state import Signals
-from .deficit import Deficit
+from ..state import Diagnosis, Repair, Signals, State
+from .deficit import Deficit, Findings
 
 
 def _not_from_the_evidence(signals: Signals) -> bool:
     return signals.verbatim is None or signals.verbatim < 1.0
 
 
-def _passages_say_otherwise(findings: Findings) -> Finding | None:
+def detect(findings: Findings) -> Diagnosis | None:
+    """The passages give the last fact, and the draft contradicts it; or, without facts, the draft quotes nothing."""
     if findings.unsettled is not None:
         return None
     fact = findings.last_fact
     otherwise = fact is not None and not same_answer(fact.value, findings.draft.short_answer)
     if fact is not None and otherwise and findings.names_an_earlier_fact is None:
-        return Finding(why=f"{fact.asked!r} is {fact.value!r} in the passages", fact=fact)
+        return Diagnosis(rationale=f"{fact.asked!r} is {fact.value!r} in the passages", about=fact.asked)
     if findings.derivation.plan is None and _not_from_the_evidence(findings.signals):
-        return Finding(why="the draft quotes no passage that gives its answer")
+        return Diagnosis(rationale="the draft quotes no passage that gives its answer")
     return None
+
+
+def repair(state: State, findings: Findings) -> Repair:
+    """Write again; after a diagnosis by facts, from the cited passages alone."""
+    return Repair(cited=findings.by_facts)
 
 
 DEFICIT = Deficit(
@@ -32,6 +37,6 @@ DEFICIT = Deficit(
     quadrant=(False, True),
     priority=20,
     heuristic=_not_from_the_evidence,
-    rule=_passages_say_otherwise,
-    repair="reread",
+    detect=detect,
+    repair=repair,
 )

@@ -1,17 +1,25 @@
 """Neither memory nor evidence suffices: look for what is missing."""
 
-from ..facts.findings import Finding, Findings
-from ..state import Signals
-from .deficit import Deficit
+from ..state import Diagnosis, Repair, Signals, State
+from .deficit import Deficit, Findings
 
 
 def _nothing_to_stand_on(signals: Signals) -> bool:
     return signals.abstained or signals.evidence_passages == 0
 
 
-def _an_open_fact(findings: Findings) -> Finding | None:
+def detect(findings: Findings) -> Diagnosis | None:
+    """A fact is open and has not been searched for."""
     fact = findings.to_search
-    return Finding(why=f"the passages do not settle {fact.asked!r}: {fact.open}", fact=fact) if fact else None
+    if fact is None:
+        return None
+    why = f"the passages do not settle {fact.asked!r}: {fact.open}"
+    return Diagnosis(rationale=why, about=fact.asked, suggested_queries=(fact.asked,), insists=True)
+
+
+def repair(state: State, findings: Findings) -> Repair:
+    """Search for what is missing; then ask for the fact again or, if the diagnosis names none, write again."""
+    return Repair(ask=findings.about)
 
 
 DEFICIT = Deficit(
@@ -24,6 +32,6 @@ DEFICIT = Deficit(
     quadrant=(False, False),
     priority=10,
     heuristic=_nothing_to_stand_on,
-    rule=_an_open_fact,
-    repair="look_up",
+    detect=detect,
+    repair=repair,
 )

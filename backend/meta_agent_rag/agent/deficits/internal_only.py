@@ -1,19 +1,27 @@
 """The model knows, the evidence does not say: answer from memory."""
 
-from ..facts.findings import Finding, Findings
-from ..state import Signals
-from .deficit import Deficit
+from ..state import Diagnosis, Repair, Signals, State
+from .deficit import Deficit, Findings
 
 
 def _evidence_leads_astray(signals: Signals) -> bool:
     return signals.verbatim == 0.0 and signals.agreement is True
 
 
-def _a_fact_that_no_search_found(findings: Findings) -> Finding | None:
+def detect(findings: Findings) -> Diagnosis | None:
+    """A fact is open, and no search for it is left."""
     fact = findings.to_remember
     if fact is None:
         return None
-    return Finding(why=f"no passage settles {fact.asked!r}, and no search is left: {fact.open}", fact=fact)
+    why = f"no passage settles {fact.asked!r}, and no search is left: {fact.open}"
+    return Diagnosis(rationale=why, about=fact.asked, insists=True)
+
+
+def repair(state: State, findings: Findings) -> Repair:
+    """Ask the model's memory for the fact; without one, adopt what was found, or write again from memory."""
+    if findings.by_facts and findings.about is None and findings.vote is not None:
+        return Repair(adopt=findings.derivation.answer or findings.vote.elected)
+    return Repair(ask=findings.about)
 
 
 DEFICIT = Deficit(
@@ -27,6 +35,6 @@ DEFICIT = Deficit(
     priority=40,
     last_resort=True,
     heuristic=_evidence_leads_astray,
-    rule=_a_fact_that_no_search_found,
-    repair="look_up",
+    detect=detect,
+    repair=repair,
 )

@@ -1,20 +1,27 @@
 """Both suffice and the reasoning failed: derive the answer again, step by step."""
 
-from ..facts.findings import Finding, Findings
-from ..state import Signals
-from .deficit import Deficit
+from ..state import Diagnosis, Repair, Signals, State
+from .deficit import Deficit, Findings
 
 
 def _facts_are_there(signals: Signals) -> bool:
     return signals.verbatim == 1.0
 
 
-def _parts_from_the_facts(findings: Findings) -> Finding | None:
+def detect(findings: Findings) -> Diagnosis | None:
+    """No fact is left to settle, and the draft stops one hop short or contradicts what was elected."""
     if findings.unsettled is not None:
         return None
+    first = not any(name == DEFICIT.name for name, _ in findings.tried)
     if (earlier := findings.names_an_earlier_fact) is not None:
-        return Finding(why=f"the draft stops at {earlier.asked!r}", fact=earlier)
-    return Finding(why=findings.derivation.because if findings.follows else "the other routes lead to another answer")
+        return Diagnosis(rationale=f"the draft stops at {earlier.asked!r}", about=earlier.asked, insists=first)
+    why = findings.derivation.because if findings.follows else "the other routes lead to another answer"
+    return Diagnosis(rationale=why, insists=first)
+
+
+def repair(state: State, findings: Findings) -> Repair:
+    """Adopt what follows from the facts, or what was elected; after the critic's diagnosis, write again."""
+    return Repair(adopt=findings.vote.elected if findings.by_facts and findings.vote is not None else None)
 
 
 DEFICIT = Deficit(
@@ -30,6 +37,6 @@ DEFICIT = Deficit(
     quadrant=(True, True),
     priority=30,
     heuristic=_facts_are_there,
-    rule=_parts_from_the_facts,
-    repair="conclude",
+    detect=detect,
+    repair=repair,
 )

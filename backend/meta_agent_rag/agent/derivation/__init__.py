@@ -3,7 +3,6 @@
 Only the values are exported here, so that the state can hold them; `derive.py` makes them.
 """
 
-from .derivation import Derivation, Fact
-from .plan import Chain, Plan, Planned
+from .derivation import Chain, Derivation, Fact, Plan, Planned
 
 __all__ = ["Chain", "Derivation", "Fact", "Plan", "Planned"]

@@ -6,11 +6,10 @@ from contextlib import suppress
 
 from ...discovery import calling, require_result
 from ..context import Context
-from ..prompting.packing import Packed
-from .derivation import LEFT_OUT, Derivation, Fact
+from ..prompting import Packed
+from .derivation import LEFT_OUT, Chain, Derivation, Fact, Plan, Planned, references, resolved
 from .look_up import look_up
 from .operator import Operand, Operators, Outcome
-from .plan import Chain, Plan, Planned, references, resolved
 from .planning import plan_for
 
 _READS_OFF = "last"

@@ -1,27 +1,31 @@
-"""Looks up one fact: a very short call over the evidence that all stages share, and a check in code."""
+"""Looks up one fact: a very short call over the evidence that all stages share, and a check in code.
+
+The check says where in the evidence the value occurs, or why it is not accepted.
+"""
 
 import re
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from ...errors import ModelError
 from ...grounding.abstention import is_abstention
-from ...grounding.answer_kind import kind_asked
+from ...grounding.answer_kind import kind_asked, of_kind
 from ...grounding.short_answer import without_disambiguation
-from ...llm.transport import Reply
+from ...llm.messages import Reply
 from ...prompts import phrase
-from ...text.dates import date_texts
+from ...text.dates import Date, as_date, date_texts, dates_in
+from ...text.names import content_words, spaced, unqualified
+from ...text.normalise import normalised
+from ...text.sentences import sentences
 from ..context import Context
-from ..monitoring.signals import mean_logprob, with_logprobs
-from ..prompting.messages import task
-from ..prompting.packing import Packed
+from ..prompting import Packed, task
+from ..signals import mean_logprob, with_logprobs
 from .derivation import Fact
-from .support import Text, entity_of, supported
-from .verdicts import is_closed
+from .values import as_quantity, country_names, is_closed, numbers_in, verdict
 
 _PLACE = re.compile(r"^\s*where\b|\b(?:what|which)\s+(?:city|town|country|state|place|county|province|village)\b", re.I)
 _NATIONALITY = re.compile(r"\bnationality\b|\b(?:what|which)\s+country\b", re.IGNORECASE)
-_NAME = re.compile(r"^\s*(?:who|whom|whose)\b", re.IGNORECASE)
+_PERSON = re.compile(r"^\s*(?:who|whom|whose)\b", re.IGNORECASE)
 
 
 async def look_up(
@@ -76,4 +80,125 @@ def kind_wanted(asked: str) -> str:
         return "nationality"
     if _PLACE.search(asked):
         return "place"
-    return "name" if _NAME.search(asked) else "anything"
+    return "name" if _PERSON.search(asked) else "anything"
+
+
+_NAME = r"[^\W\d_a-z\u00df-\u00ff][\w'\u2019&.-]*|\d[\w'\u2019&.-]*"
+_NAMED = re.compile(rf"(?:{_NAME})(?:\s+(?:(?:of|the|and|de|la|le|von|van|in|for|to|a|an|del|al|y)\s+)*(?:{_NAME}))*")
+_QUESTION_WORDS = re.compile(
+    r"^(?:(?:who|whom|whose|what|which|where|when|how|why|in|on|at|is|are|was|were|do|does|did|has|have|the|many|much)\s+)+",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text:
+    """A passage as shown in a prompt: its id, and its text with the title on the first line."""
+
+    id: str
+    text: str
+
+    @property
+    def title(self) -> str:
+        """The first line."""
+        return self.text.partition("\n")[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Support:
+    """Where a value occurs; otherwise `fault` says why it is unreliable."""
+
+    passage_id: str | None = None
+    sentence: str = ""
+    fault: str | None = None
+
+
+def entity_of(fact: str, of: str) -> str:
+    """The name that a fact is about: the candidate if the fact has it, else its longest name; empty if it has none.
+
+    >>> entity_of("Who directed the film Salt Road?", "")
+    'Salt Road'
+    """
+    if of and f" {normalised(of)} " in f" {normalised(fact)} ":
+        return of
+    return max(names_in(fact), key=len, default="")
+
+
+def names_in(fact: str) -> tuple[str, ...]:
+    """The names in a fact: runs of words with capitals or digits, function words between them included."""
+    named = [_without_genitive(name) for name in _NAMED.findall(_QUESTION_WORDS.sub("", fact))]
+    return tuple(name for name in named if any(character.isupper() for character in name))
+
+
+def _without_genitive(name: str) -> str:
+    return re.sub(r"['\u2019]s$", "", name.strip(" .,?!'\"\u201c\u201d"))
+
+
+def supported(fact: str, entity: str, value: str, texts: Sequence[Text]) -> Support:
+    """Where the value occurs in a passage that also mentions the entity, if it answers what the fact asks.
+
+    A passage whose title names the entity is preferred; if one exists, a value from another passage must occur
+    in a sentence that names the entity. A yes or no cannot be located: a passage that mentions the entity is enough.
+    """
+    if fault := _no_answer(fact, value):
+        return Support(fault=fault)
+    about = [text for text in texts if mentions(text.text, entity)]
+    if is_closed(fact):
+        return Support(passage_id=about[0].id) if about else Support(fault=f"no passage mentions {entity!r}")
+    places = list(_places(value, texts))
+    titled = bool(entity) and any(names(text.title, entity) for text in texts)
+    by_title = [place for place in places if entity and names(place[0].title, entity)]
+    near = [place for place in places if mentions(place[1], entity) or (not titled and place[0] in about)]
+    if best := [*by_title, *near]:
+        return Support(passage_id=best[0][0].id, sentence=best[0][1])
+    if not places:
+        return Support(fault=f"{value!r} occurs in no passage")
+    return Support(fault=f"no passage that gives {value!r} mentions {entity!r}")
+
+
+def _no_answer(fact: str, value: str) -> str | None:
+    if is_abstention(value):
+        return "no passage gives it"
+    if of_kind(fact, value) is False or (is_closed(fact) and verdict(value) is None):
+        return f"{value!r} is not the kind of answer that it asks for"
+    if not is_closed(fact) and f" {normalised(value)} " in f" {normalised(fact)} ":
+        return f"{value!r} is what the fact is about, not an answer to it"
+    return None
+
+
+def mentions(text: str, entity: str) -> bool:
+    """Does a text contain the content words of an entity? Brackets in it are optional; an empty entity matches."""
+    held = spaced(text)
+    return not entity or all(f" {word} " in held for word in content_words(unqualified(entity)))
+
+
+def names(title: str, entity: str) -> bool:
+    """Is a title the name of the entity, or a shorter or longer form of it?"""
+    one, other = set(content_words(unqualified(title))), set(content_words(unqualified(entity)))
+    return bool(one and other) and (one <= other or other <= one)
+
+
+def _places(value: str, texts: Sequence[Text]) -> Iterator[tuple[Text, str]]:
+    """The passages that contain a value, with the sentence: matched as words, as a date, or as a number."""
+    short, date, number = normalised(value), as_date(value), as_quantity(value)
+    nations = country_names(value)
+    for text in texts:
+        for sentence in sentences(text.text.partition("\n")[2]):
+            said = f" {normalised(sentence)} "
+            if f" {short} " in said or any(f" {name} " in said for name in nations):
+                yield text, sentence.strip()
+                break
+        else:
+            if f" {short} " in f" {normalised(text.title)} ":
+                yield text, ""
+            elif (found := _as_value(text, date, number.number if number and not date else None)) is not None:
+                yield text, found
+
+
+def _as_value(text: Text, date: Date | None, number: float | None) -> str | None:
+    for sentence in sentences(text.text.partition("\n")[2]):
+        if date is not None and date in dates_in(sentence):
+            return sentence.strip()
+        if number is not None and number in numbers_in(sentence):
+            return sentence.strip()
+    return None

@@ -1,23 +1,30 @@
 """Asks for a plan, checks it in code, and on failure asks once more, giving the reason."""
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field, create_model
 
+from ...discovery import calling, require_result
 from ...errors import ModelError
 from ...llm.client import ModelSession
-from ...llm.transport import Message
+from ...llm.messages import Message
 from ...prompts import prompt
 from ...settings import Settings
-from ..prompting.replies import ReplyModel
-from .derivation import CALL_FAILED, NO_GRAMMAR
+from ...text.names import content_words, spaced
+from ...text.normalise import normalised, tokens
+from ..prompting import ReplyModel
+from .derivation import CALL_FAILED, NO_GRAMMAR, Chain, Plan, Planned, references, tidied
+from .look_up import names_in
 from .operator import Operators
-from .plan import Chain, Plan, Planned, tidied
-from .plan_checks import Check, directed, fault_of, flaw_of, is_whole
 from .unfolding import unfolded
+
+PlanCheck: TypeAlias = Callable[[Plan, str, Operators], str | None]
+"""Maps a plan, its question and the operators to the plan's fault, worded for the planner."""
 
 
 class ChainReply(ReplyModel):
@@ -75,7 +82,7 @@ async def _asked(
     asked: Sequence[Message],
     *,
     round_: int,
-    fault_in: Check = fault_of,
+    fault_in: PlanCheck | None = None,
 ) -> tuple[Planned, str]:
     """The result of one call, and the reply to show when asking again; empty if asking again would not help."""
     try:
@@ -86,7 +93,7 @@ async def _asked(
         return Planned(plan=None, fault=f"{CALL_FAILED}{error}"), ""
     chains = tuple(Chain(of=chain.of, facts=tuple(chain.facts)) for chain in reply.chains)
     plan = directed(tidied(Plan(operator=reply.operator, chains=chains)), question)
-    fault = fault_in(plan, question, operators)
+    fault = (fault_in or fault_of)(plan, question, operators)
     settled = fault is None or is_whole(plan, question)  # asked again, it would only invent facts
     return Planned(plan=None if fault else plan, fault=fault), "" if settled else _written(plan)
 
@@ -118,3 +125,210 @@ def _asking(settings: Settings, question: str) -> str:
 def _written(plan: Plan) -> str:
     chains = [{"of": chain.of, "facts": list(chain.facts)} for chain in plan.chains]
     return json.dumps({"chains": chains, "operator": plan.operator}, ensure_ascii=False)
+
+
+_COMPARISONS = ("earliest", "latest", "most", "least")
+_RESTATED = 0.8
+"""Jaccard similarity of the words of fact and question from which a fact counts as the question itself."""
+
+
+def directed(plan: Plan, question: str) -> Plan:
+    """The plan with the direction of its comparison, and births and deaths, corrected to match the question.
+
+    A comparison that asks about only one of two candidates is extended to the other.
+    """
+    plan = _completed(plan, question)
+    said = direction(question)
+    operator = said if said and plan.operator in {"earliest", "latest"} else plan.operator
+    chains = tuple(replace(chain, facts=tuple(mended(question, fact) for fact in chain.facts)) for chain in plan.chains)
+    return Plan(operator=operator, chains=chains)
+
+
+def _completed(plan: Plan, question: str) -> Plan:
+    if len(plan.chains) != 1 or plan.operator not in _COMPARISONS:
+        return plan
+    (chain,) = plan.chains
+    other = other_choice(question, chain.of)
+    facts = tuple(re.sub(re.escape(chain.of), lambda _: other or "", fact, flags=re.I) for fact in chain.facts)
+    if other is None or facts == chain.facts:
+        return plan
+    return replace(plan, chains=(chain, Chain(of=other, facts=facts)))
+
+
+def flaw_of(plan: Plan, question: str, operators: Operators) -> str | None:
+    """Why a plan cannot be looked up at all: the only check in an ablation without plan checks."""
+    if plan.operator not in operators:
+        return f"there is no operator {plan.operator!r}"
+    if not plan.chains:
+        return "it has no fact"
+    return next((fault for chain in plan.chains if (fault := _reference_fault(chain)) is not None), None)
+
+
+def fault_of(plan: Plan, question: str, operators: Operators) -> str | None:
+    """What is wrong with a plan, worded for the planner; `None` if it may be looked up.
+
+    Every fact but the last must be used by a later one, references must point backwards, no fact may restate the
+    question or occur twice, a fact without references must name something from the question, facts and question must
+    ask for the same kind of thing, and the operator must fit.
+    """
+    if flaw := flaw_of(plan, question, operators):
+        return flaw
+    operator = operators[plan.operator]
+    with calling("operator", operator.name, operator.check):
+        unfit = operator.check(question, plan)
+        require_result(unfit, str, or_none=True)
+    every = [fact for chain in plan.chains for fact in chain.facts]
+    faults = (
+        *(_unused(chain) for chain in plan.chains),
+        *(_fact_fault(fact, question) for fact in every),
+        _twice(every),
+        unfit,
+        strays(question, every),
+    )
+    return next((fault for fault in faults if fault is not None), None)
+
+
+def _fact_fault(fact: str, question: str) -> str | None:
+    if strange := _strange_name(fact, question):
+        return f"the fact {fact!r} names {strange!r}, which the question does not"
+    if "#" not in fact and not _names_something(fact, question):
+        return f"the fact {fact!r} names nothing that the question names"
+    return f"the fact {fact!r} restates the question" if _restates(fact, question) else None
+
+
+def _twice(facts: Sequence[str]) -> str | None:
+    asked = [normalised(fact) for fact in facts if "#" not in fact]
+    twice = next((fact for fact in facts if asked.count(normalised(fact)) > 1), None)
+    return f"the fact {twice!r} comes twice" if twice else None
+
+
+def _reference_fault(chain: Chain) -> str | None:
+    for index, fact in enumerate(chain.facts):
+        if any(not 0 <= place < index for place in references(fact, index)):
+            return f"the fact {fact!r} refers to a fact that does not come before it"
+    return None
+
+
+def _unused(chain: Chain) -> str | None:
+    used = {place for index, fact in enumerate(chain.facts) for place in references(fact, index)}
+    for index, fact in enumerate(chain.facts[:-1]):
+        if index not in used:
+            return f"no later fact uses the value of {fact!r}"
+    return None
+
+
+def _strange_name(fact: str, question: str) -> str | None:
+    """A name in a fact that is not in the question: small models copy names from the examples."""
+    asked = spaced(question)
+    names = names_in(fact)
+    return next((name for name in names if not any(f" {word} " in asked for word in content_words(name))), None)
+
+
+def _names_something(fact: str, question: str) -> bool:
+    """Does a fact contain a word of a name in the question? Otherwise it could be about anything."""
+    said = spaced(fact)
+    named = names_in(question)
+    return not named or any(f" {word} " in said for name in named for word in content_words(name))
+
+
+def is_whole(plan: Plan, question: str) -> bool:
+    """Is the plan's only fact the question itself? Then the planner sees no way to decompose it."""
+    every = [fact for chain in plan.chains for fact in chain.facts]
+    return len(every) == 1 and _restates(every[0], question)
+
+
+def _restates(fact: str, question: str) -> bool:
+    one, other = tokens(fact), tokens(question)
+    return bool(one) and len(one & other) / len(one | other) >= _RESTATED
+
+
+_DIRECTIONS: Mapping[str, re.Pattern[str]] = {
+    "earliest": re.compile(
+        r"\b(?:older|elder|oldest|eldest|earlie(?:r|st)|first|before)\b(?!\s+(?:season|episode|album|edition|single|book))",
+        re.IGNORECASE,
+    ),
+    "latest": re.compile(
+        r"\b(?:younger|youngest|later|latest|newer|newest|(?:more|most)\s+recent(?:ly)?)\b", re.IGNORECASE
+    ),
+}
+_LIFE: Mapping[str, re.Pattern[str]] = {
+    "birth": re.compile(r"\b(?:born|birth\w*|older|elder|oldest|eldest|younger|youngest)\b", re.IGNORECASE),
+    "death": re.compile(r"\b(?:die[sd]?|dead|death|dying|killed|buried|burial)\b", re.IGNORECASE),
+}
+_LIVES = re.compile(r"\b(?:age|aged|lived?|lifespan|old|when|year|date|where|from|native|home\w*)\b", re.IGNORECASE)
+"""Words of questions that may be about a birth or a death without naming it."""
+_KIN: Mapping[str, re.Pattern[str]] = {
+    "female": re.compile(r"\b(?:grand)?mother\b|\bmaternal\b", re.IGNORECASE),
+    "male": re.compile(r"\b(?:grand)?father\b|\bpaternal\b", re.IGNORECASE),
+}
+
+
+def direction(question: str) -> str | None:
+    """`earliest` or `latest`, if the question's wording says only one of them.
+
+    >>> direction("Which film has the director who is older, A or B?"), direction("Who won more games, A or B?")
+    ('earliest', None)
+    """
+    said = [name for name, words in _DIRECTIONS.items() if words.search(question)]
+    return said[0] if len(said) == 1 else None
+
+
+def other_choice(question: str, one: str) -> str | None:
+    """The other of two things that the question offers as a choice; `None` if `one` is neither of them.
+
+    >>> other_choice("Which band was formed first, Red Moth or The Vales?", "Red Moth")
+    'The Vales'
+    >>> other_choice("Which band was formed first, Red Moth or The Vales?", "The Vales")
+    'Red Moth'
+    """
+    named = re.escape(one.strip())
+    if not named:
+        return None
+    after = re.search(rf"\b{named}\s+or\s+(?P<other>[^?,;]+)", question, re.IGNORECASE)
+    before = re.search(rf"(?:^|[,:;?]|\bbetween\b|\bof\b)(?P<other>[^,:;?]+?)\s+or\s+{named}", question, re.IGNORECASE)
+    found = after or before
+    return found["other"].strip() or None if found else None
+
+
+_DIED = re.compile(r"^(when|where) did (.+) die\?$", re.IGNORECASE)
+_BORN = re.compile(r"^(when|where) was (.+) born\?$", re.IGNORECASE)
+_PARENTS = {"male": ("mother", "father"), "female": ("father", "mother")}
+
+
+def mended(question: str, fact: str) -> str:
+    """The fact, changed to ask for what the question asks for, if the two can be exchanged word for word.
+
+    A death becomes a birth if the question is about births alone; likewise a mother becomes a father.
+
+    >>> mended("Which film has the director who is older, A or B?", "When did # die?")
+    'When was # born?'
+    """
+    if _said(_LIFE, question) == {"birth"}:
+        fact = _DIED.sub(r"\1 was \2 born?", fact)
+    elif _said(_LIFE, question) == {"death"}:
+        fact = _BORN.sub(r"\1 did \2 die?", fact)
+    kin = _said(_KIN, question)
+    if len(kin) == 1:
+        wrong, right = _PARENTS[next(iter(kin))]
+        fact = re.sub(rf"\b{wrong}\b", right, fact)
+    return fact
+
+
+def _said(families: Mapping[str, re.Pattern[str]], text: str) -> set[str]:
+    return {name for name, words in families.items() if words.search(text)}
+
+
+def strays(question: str, facts: Sequence[str]) -> str | None:
+    """What the facts ask for but the question does not: a death instead of a birth, a mother instead of a father."""
+    asked = " ".join(facts)
+    if _said(_LIFE, asked) and not _said(_LIFE, question) and not _LIVES.search(question):
+        return "the facts ask for a birth or a death, and the question for neither"
+    for families in (_LIFE, _KIN):
+        wanted, found = _said(families, question), _said(families, asked)
+        if wanted and found and found - wanted:
+            return f"the question asks for {_listed(wanted)}, and the facts for {_listed(found)}"
+    return None
+
+
+def _listed(families: set[str]) -> str:
+    return " and ".join(sorted(families))

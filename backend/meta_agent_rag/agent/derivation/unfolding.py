@@ -5,8 +5,8 @@ relative clause describes, then what is asked about it.
 import re
 
 from ...grounding.answer_kind import kind_asked
-from .plan import Chain, Plan
-from .support import names_in
+from .derivation import Chain, Plan
+from .look_up import names_in
 
 _PARENTS = ("father", "mother")
 _RELATIVES = (

@@ -1,4 +1,4 @@
-"""Parses looked-up values into dates, quantities, countries and names, so that code can compare them.
+"""Parses looked-up values into dates, quantities, countries, names and verdicts, so that code can compare them.
 
 Dates are read by `text.dates`, quantities by `text.figures`, countries and their demonyms by countryinfo.
 """
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from ...grounding.answer_kind import kind_asked
 from ...grounding.short_answer import same_answer
 from ...text.dates import as_date, later
 from ...text.figures.figure import Figure, in_unit
@@ -121,3 +122,30 @@ def _same_quantity(one: str, other: str) -> bool | None:
 def _is_quantity(text: str) -> bool:
     plain = in_digits(text, "en").strip(" .-\u2212")
     return any(figure.written == plain for figure in _figures(text))
+
+
+def asks_yes_or_no(question: str) -> str | None:
+    """The fault of a plan whose operator answers yes or no although the question does not ask for that."""
+    return None if kind_asked(question) == "verdict" else "the question does not ask for a yes or no"
+
+
+_CLOSED = re.compile(r"\s*(?:is|are|was|were|do|does|did|has|have|had|can)\b(?!.*\bor\b)", re.IGNORECASE)
+
+
+def is_closed(fact: str) -> bool:
+    """Is a fact a yes-or-no question? Facts are short English questions, so their first word decides.
+
+    >>> is_closed("Is Salt Road a film?"), is_closed("Who directed Salt Road?")
+    (True, False)
+    """
+    return bool(_CLOSED.match(fact))
+
+
+def verdict(value: str) -> bool | None:
+    """A value as a yes or no; `None` if it is neither.
+
+    >>> verdict("Yes, it is."), verdict("Norway")
+    (True, None)
+    """
+    said = normalised(value).split()
+    return {"yes": True, "no": False}.get(said[0]) if said else None

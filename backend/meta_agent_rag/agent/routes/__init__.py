@@ -4,6 +4,6 @@ Built-in files, files of `ROUTES_DIR` and entry points of the group `meta_agent_
 the values are exported here, so that the state can hold them.
 """
 
-from .ballot import DERIVATION, DRAFT, Ballot, RouteAnswer, Vote
+from .vote import DERIVATION, DRAFT, Ballot, RouteAnswer, Vote
 
 __all__ = ["DERIVATION", "DRAFT", "Ballot", "RouteAnswer", "Vote"]

@@ -3,11 +3,10 @@
 from dataclasses import replace
 
 from ..context import Context
-from ..monitoring.signals import with_logprobs
-from ..prompting.replies import ThoughtReply
-from .asking import asked
-from .ballot import RouteAnswer
-from .route import Route, RouteInput
+from ..prompting import ThoughtReply
+from ..signals import with_logprobs
+from .route import Route, RouteInput, asked
+from .vote import RouteAnswer
 
 _TEMPERATURE = 0.7
 

@@ -1,10 +1,9 @@
 """Answers from only the passages that support the draft and the derivation."""
 
 from ..context import Context
-from ..prompting.replies import PlainReply
-from .asking import asked
-from .ballot import RouteAnswer
-from .route import Route, RouteInput
+from ..prompting import PlainReply
+from .route import Route, RouteInput, asked
+from .vote import RouteAnswer
 
 
 async def _run(context: Context, given: RouteInput) -> RouteAnswer:

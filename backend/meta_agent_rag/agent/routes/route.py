@@ -1,4 +1,4 @@
-"""The definition of a route: an independent way to an answer, which then votes."""
+"""The definition of a route: an independent way to an answer, which then votes; and the call that most routes make."""
 
 import math
 from collections.abc import Awaitable, Callable, Mapping
@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ...discovery import by_name, contributed, require_functions, require_name
-from ...errors import InputError
+from ...errors import InputError, ModelError
+from ...grounding.short_answer import without_disambiguation
+from ...llm.messages import Sampling
 from ..context import Context
-from ..prompting.packing import Packed
-from .ballot import DERIVATION, DRAFT, RouteAnswer
+from ..prompting import Packed, PlainReply, SecondAnswerReply, ThoughtReply, task
+from ..signals import short_answer_logprob, with_logprobs
+from .vote import DERIVATION, DRAFT, RouteAnswer
 
 ENTRY_POINT_GROUP = "meta_agent_rag.routes"
 _CONSTANT = "ROUTE"
@@ -64,3 +67,32 @@ def discover_routes(folder: Path | None = None) -> Routes:
     """
     found = contributed(__package__, _CONSTANT, Route, group=ENTRY_POINT_GROUP, folder=folder, setting="ROUTES_DIR")
     return by_name(found, "routes")
+
+
+async def asked(
+    context: Context,
+    given: RouteInput,
+    route: str,
+    *,
+    prompt: str,
+    schema: type[SecondAnswerReply | PlainReply | ThoughtReply],
+    packed: Packed | None = None,
+    sampling: Sampling | None = None,
+) -> RouteAnswer:
+    """The answer of a call with `prompt`, over `packed` or all evidence. Raises only errors that must stop the run."""
+    shown = packed if packed is not None else given.packed
+    messages = task(context, prompt, given.question, shown)
+    try:
+        reply, said = await context.model.aparse(
+            "route", messages, schema, round_=given.round, sampling=sampling or with_logprobs(context, "route")
+        )
+    except ModelError as error:
+        if error.stops_run:
+            raise
+        return RouteAnswer(route=route, short_answer="", error=str(error))
+    return RouteAnswer(
+        route=route,
+        short_answer=without_disambiguation(reply.short_answer, shown.titles),
+        steps=reply.said,
+        logprob=short_answer_logprob(said, reply.short_answer),
+    )

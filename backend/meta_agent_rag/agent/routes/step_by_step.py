@@ -1,10 +1,9 @@
 """Solves the question hop by hop, without seeing the draft."""
 
 from ..context import Context
-from ..prompting.replies import SecondAnswerReply
-from .asking import asked
-from .ballot import RouteAnswer
-from .route import Route, RouteInput
+from ..prompting import SecondAnswerReply
+from .route import Route, RouteInput, asked
+from .vote import RouteAnswer
 
 
 async def _run(context: Context, given: RouteInput) -> RouteAnswer:

@@ -6,12 +6,11 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, StringConstraints
 
-from ...agent.prompting.packing import pack
-from ...agent.prompting.replies import ReplyModel
+from ...agent.prompting import ReplyModel, pack
 from ...errors import BudgetError, ModelError, StructuredOutputError
 from ...llm.client import LanguageModel, ModelSession
 from ...llm.ledger import LedgerRow
-from ...llm.transport import Message
+from ...llm.messages import Message
 from ...prompts import prompt
 from ...retrieval.hybrid import Retriever
 from ...retrieval.limited import limited

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...llm.transport import Message
+from ...llm.messages import Message
 from ...prompts import phrase, prompt
 from ...prompts.fencing import fenced
 from ..history import Exchange, History, clipped_at_sentence

@@ -6,11 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator
 
-from ...agent.prompting.packing import MARK
-from ...agent.prompting.replies import ReplyModel, Short
+from ...agent.prompting import MARK, ReplyModel, Short
 from ...errors import InputError
 from ...llm.ledger import LedgerRow, Totals, total
-from ...llm.transport import Message
+from ...llm.messages import Message
 from ...prompts import prompt
 from ...prompts.fencing import attribute, fenced
 from ...prompts.tokens import estimate_tokens, max_bytes

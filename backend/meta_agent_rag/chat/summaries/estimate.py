@@ -8,9 +8,9 @@ from pydantic import BaseModel
 
 from ...llm.call import new_request, unannounced_tokens
 from ...llm.client import LanguageModel, utc_now
+from ...llm.messages import Message, Reply, Request
 from ...llm.pricing import max_cost, priced_model
 from ...llm.structured import LONGEST_QUOTED_REPLY, MalformedReplyError, asked_again, json_schema
-from ...llm.transport import Message, Reply, Request
 from ...prompts.tokens import estimate_tokens
 from ...wording import FREE, counted
 

@@ -6,14 +6,14 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from ...agent.prompting.replies import ReplyModel, Sentence
+from ...agent.prompting import ReplyModel, Sentence
 from ...grounding.citation import Citation
 from ...grounding.citations import cite
 from ...grounding.claims import Claim
 from ...grounding.quotes import is_verbatim, place
 from ...grounding.styles import Style
 from ...grounding.support.rules import supports
-from ...llm.transport import Message
+from ...llm.messages import Message
 from ...prompts import prompt
 from ...prompts.fencing import attribute
 from ...retrieval.corpus.catalogue import DocumentRecord

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from ...agent.prompting.packing import Packed, pack
+from ...agent.prompting import Packed, pack
 from ...retrieval.corpus.catalogue import DocumentRecord
 from ...retrieval.passage import Found, Passage
 from ...retrieval.screening import screen

@@ -8,8 +8,20 @@ import typer
 
 from ...errors import CorpusError
 from ...wording import counted, unbroken
-from ..shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, run, say, settings_of
-from ..shared.managing import add_group, confirm
+from ..shared.command import (
+    Assignments,
+    Debug,
+    Json,
+    add_group,
+    confirm,
+    console,
+    plain,
+    print_json,
+    reporting,
+    run,
+    say,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from ...retrieval.corpus.catalogue import DocumentRecord

@@ -7,8 +7,7 @@ import typer
 
 from ...errors import InputError
 from ...wording import counted, printable, unbroken
-from ..shared.command import Assignments, Debug, Json, print_json, reporting, run, say, settings_of
-from ..shared.managing import add_group, confirm
+from ..shared.command import Assignments, Debug, Json, add_group, confirm, print_json, reporting, run, say, settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,9 +8,20 @@ import typer
 
 from ...extras import require
 from ...wording import printable
-from ..shared.command import Assignments, Debug, Json, complain, console, print_json, reporting, run, say, settings_of
-from ..shared.managing import confirm
-from ..shared.rounds import spending
+from ..shared.command import (
+    Assignments,
+    Debug,
+    Json,
+    complain,
+    confirm,
+    console,
+    print_json,
+    reporting,
+    run,
+    say,
+    settings_of,
+)
+from ..shared.display import spending
 
 if TYPE_CHECKING:
     from ...chat.summaries.estimate import Estimate

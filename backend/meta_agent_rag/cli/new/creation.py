@@ -20,7 +20,7 @@ from ...errors import InputError
 from ...prompts import prompt_names
 from ...settings import Settings
 from ...shipped import clone
-from ..shared.benchmark import benchmark_package
+from ..shared.command import benchmark_package
 from .template import Place, Template, template_of
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{1,39}")

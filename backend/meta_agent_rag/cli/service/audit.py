@@ -13,6 +13,7 @@ from ..shared.command import (
     Assignments,
     Debug,
     Json,
+    add_group,
     console,
     keep_private,
     plain,
@@ -22,7 +23,6 @@ from ..shared.command import (
     say,
     settings_of,
 )
-from ..shared.managing import add_group
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine

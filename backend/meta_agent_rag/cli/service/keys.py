@@ -6,8 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from ..shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, run, say, settings_of
-from ..shared.managing import add_group
+from ..shared.command import (
+    Assignments,
+    Debug,
+    Json,
+    add_group,
+    console,
+    plain,
+    print_json,
+    reporting,
+    run,
+    say,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from ...service.access import KeyRecord, Keys

@@ -7,13 +7,14 @@ import os
 import select
 import sys
 from collections.abc import Callable, Coroutine
+from importlib.util import find_spec
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
 import typer
 
-from ...errors import MetaRagError
+from ...errors import InputError, MetaRagError
 from ...extras import missing_module
 from ...wording import printable
 
@@ -29,6 +30,8 @@ Assignments = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+_INSTALLED = "meta_agent_rag.benchmarks"
+_CLONED = "benchmarks"
 _CONTEXT = inspect.Parameter("context_", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
 
 
@@ -165,3 +168,32 @@ def plain(text: object) -> str:
     from rich.markup import escape
 
     return escape(printable(text))
+
+
+def add_group(app: typer.Typer, name: str, about: str, *commands: Callable[..., None]) -> None:
+    """Add a group of commands, each named like its function."""
+    group = typer.Typer(help=about, no_args_is_help=True)
+    for command in commands:
+        group.command(command.__name__.rstrip("_"))(command)
+    app.add_typer(group, name=name)
+
+
+def confirm(step: str, question: str, *, declined: str, json_: bool = False) -> None:
+    """Ask before a deletion or a cost; if nobody can be asked, or the answer is no, end the command."""
+    if json_ or not sys.stdin.isatty():
+        raise InputError(f"{step} needs confirmation; add --yes.")
+    if not typer.confirm(question, err=True):
+        complain(declined)
+        raise typer.Exit(1)
+
+
+def benchmark_package() -> tuple[str, Path | None]:
+    """The package of the benchmark: inside ours if installed; in a clone, next to it in the returned folder.
+
+    The folder is added to the import path.
+    """
+    if find_spec(_INSTALLED) is not None:
+        return _INSTALLED, None
+    root = Path(__file__).parents[4]
+    sys.path.insert(0, str(root))
+    return _CLONED, root

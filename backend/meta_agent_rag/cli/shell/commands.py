@@ -12,7 +12,7 @@ from ...chat.transcript import as_markdown, coaching_lines, source_lines
 from ...errors import InputError
 from ...wording import counted
 from ..shared.command import plain
-from ..shared.rounds import dropped_line, round_line, show_round, spending
+from ..shared.display import dropped_line, round_line, show_round, spending
 from .documents import compare, show_documents, summarise
 from .state import Leave, NextAction, Reopen, Shell
 

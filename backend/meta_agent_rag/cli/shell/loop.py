@@ -22,8 +22,7 @@ from ...retrieval.corpus.naming import unmarked
 from ...retrieval.corpus.sample import SAMPLE
 from ...settings import Settings
 from ...wording import counted
-from ..shared.rounds import small_model_hint, spending
-from ..shared.screen import Screen
+from ..shared.display import Screen, small_model_hint, spending
 from .commands import COMMANDS, is_command, mode_called, models_of, run_command
 from .documents import as_command, run_understood
 from .interrupts import Interrupts, Stopped

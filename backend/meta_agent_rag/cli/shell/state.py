@@ -9,7 +9,7 @@ from ...chat.coach.coach import CoachReply
 from ...chat.session import ChatSession
 from ...llm.ledger import LedgerRow, Totals, total
 from ...settings import Settings
-from ..shared.screen import Screen
+from ..shared.display import Screen
 
 Load: TypeAlias = Callable[..., Settings]
 """Reloads the settings of this session, with changes as keyword arguments."""

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from html import escape
 
+from ...agent.calibration import calibration_in_force
 from ...agent.derivation import Derivation
-from ...agent.monitoring.calibration import calibration_in_force
 from ...agent.routes import Vote
 from ...agent.routes.vote import upholds
 from ...agent.state import Round, Signals

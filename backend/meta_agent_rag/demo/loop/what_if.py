@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from ...agent.engine import Engine
-from ...agent.monitoring.monitor import POLICIES
+from ...agent.monitor import POLICIES
 from ...retrieval.hybrid import HybridRetriever, Retriever
 from ...settings import Settings
 from ..workbench import Workbench

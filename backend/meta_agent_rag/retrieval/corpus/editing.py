@@ -279,7 +279,6 @@ async def _editor(
             try:
                 async with edited(
                     settings, path, manifest, indexed, encoder, on_progress=on_progress,
-                    encoded_together=max(ENCODED_TOGETHER, settings.encoder_batch or 0),
                 ) as editor:  # fmt: skip
                     yield editor
             finally:

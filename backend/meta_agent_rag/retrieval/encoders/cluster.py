@@ -1,11 +1,10 @@
 """Passages are encoded by the machines of a Ray cluster; questions, which are few, locally."""
 
 import logging
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,21 +19,11 @@ _FEWEST = 16
 """The minimum number of texts per task; for fewer, the transfer takes longer than the encoding."""
 
 
-class Node(NamedTuple):
-    """The encoder that a node must load: the settings of this run, and the encoder's name."""
-
-    encoder: str
-    runtime: str
-    name: str
-    device: str = "auto"
-    batch: int | None = None
-
-
 class ClusterEncoder:
     """An `Encoder` whose passages are encoded by tasks on the cluster that this process has joined (`join`).
 
-    A group of texts is split into one part for each node, whose task uses all of its processors, or, on a cluster with
-    GPUs and with ENCODER_RUNTIME=torch, for each GPU unless ENCODER_DEVICE=cpu. A task whose node is lost is repeated
+    A group of texts is split into one part for each node, whose task uses all of its processors, or, with an encoder
+    on torch and on a cluster with GPUs, for each GPU unless ENCODER_DEVICE=cpu. A task whose node is lost is repeated
     on another. Raises `SettingsError` for a device that the cluster cannot provide.
     """
 
@@ -42,24 +31,21 @@ class ClusterEncoder:
         import ray
 
         self._inner = inner
-        device = settings.encoder_device
-        if ":" in device:
+        self._device = settings.encoder_device
+        if ":" in self._device:
             raise SettingsError(
-                f"ENCODER_DEVICE={device} cannot be used with --engine ray, which assigns a GPU to each task; set cuda."
+                f"ENCODER_DEVICE={self._device} cannot be used with --engine ray, which assigns a GPU to each task; "
+                "set cuda."
             )
-        self._node = Node(
-            settings.encoder, settings.encoder_runtime, inner.name, device=device, batch=settings.encoder_batch
-        )
         join("--engine ray")
-        resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
-        uses_gpus = settings.encoder_runtime == "torch" and device in {"auto", "cuda"}
-        gpus = int(resources.get("GPU", 0)) if uses_gpus else 0
-        if device == "cuda" and not gpus:
+        resources: dict[str, float] = ray.cluster_resources()
+        gpus = int(resources.get("GPU", 0)) if inner.name.startswith("torch:") and self._device != "cpu" else 0
+        if self._device == "cuda" and not gpus:
             raise SettingsError(
                 "ENCODER_DEVICE=cuda is not available: no node of the Ray cluster has a GPU; set ENCODER_DEVICE=auto, "
                 "or start a node with `ray start --num-gpus`."
             )
-        nodes = sum(one["Alive"] and one["Resources"].get("CPU", 0) >= 1 for one in ray.nodes())  # type: ignore[no-untyped-call]
+        nodes = sum(one["Alive"] and one["Resources"].get("CPU", 0) >= 1 for one in ray.nodes())
         self._tasks = max(1, gpus or nodes)
         self._remote = ray.remote(num_cpus=1, num_gpus=1 if gpus else 0, max_retries=-1, scheduling_strategy="SPREAD")(
             encoded
@@ -85,7 +71,7 @@ class ClusterEncoder:
         parts = [list(texts[start : start + length]) for start in range(0, len(texts), length)]
         if not parts:
             return self._inner.encode_passages(texts)
-        return np.concatenate(results([self._remote.remote(self._node, part) for part in parts]))
+        return np.concatenate(results([self._remote.remote(self.name, self._device, part) for part in parts]))
 
 
 def join(wanted: str) -> int:
@@ -94,13 +80,11 @@ def join(wanted: str) -> int:
     Raises `MissingExtraError`, naming the feature `wanted`, without the extra `ray`.
     """
     require("ray", wanted)
-    # otherwise, Ray would copy the working folder to every node, and start `uv run` there if it started this process
-    os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     import ray
 
     if not ray.is_initialized():
         ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
-    resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+    resources: dict[str, float] = ray.cluster_resources()
     return max(1, int(resources.get("CPU", 1)))
 
 
@@ -131,21 +115,17 @@ def _as_here() -> Iterator[None]:
         raise
 
 
-def encoded(node: Node, texts: Sequence[str]) -> FloatMatrix:
+def encoded(name: str, device: str, texts: Sequence[str]) -> FloatMatrix:
     """On a node: the vectors of some passages. Raises `SettingsError` if the node has another encoder."""
-    return _loaded(node).encode_passages(texts)
+    return _loaded(name, device).encode_passages(texts)
 
 
 @cache
-def _loaded(node: Node) -> Encoder:
-    settings = Settings.load(
-        [f"ENCODER={node.encoder}", f"ENCODER_RUNTIME={node.runtime}", f"ENCODER_DEVICE={node.device}"],
-        encoder_batch=node.batch,
-    )
-    encoder = load_encoder(settings).encoder
-    if encoder.name != node.name:
+def _loaded(name: str, device: str) -> Encoder:
+    encoder = load_encoder(Settings.load([f"ENCODER={name}", f"ENCODER_DEVICE={device}"])).encoder
+    if encoder.name != name:
         raise SettingsError(
-            f"A node of the cluster has the encoder {encoder.name!r} instead of {node.name!r}; "
-            "set ENCODER to a folder that all nodes share, or download the encoder on each."
+            f"A node of the cluster has the encoder {encoder.name!r} instead of {name!r}; install the extra that it "
+            "needs on each node."
         )
     return encoder

@@ -1,44 +1,29 @@
-"""Chooses the encoder of a run; also wraps models of sentence-transformers."""
+"""Chooses the encoder that the settings name."""
 
-import logging
-import os
-import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...errors import SettingsError, StorageError
-from ...extras import installed, missing
+from ...errors import InputError, SettingsError
+from ...extras import installed, missing, require
 from ...settings import Settings
-from ...text.normalise import encodable
 from ..vectors import FloatMatrix
-from . import hub
-from .computation import BY_DEFAULT, Computation, computation
 from .encoder import Encoder
 from .hashing import HashEncoder
-from .model_config import stated_dimension
-from .onnx_encoder import OnnxEncoder
-from .onnx_place import ExportPlace, export_place
-from .prefixes import own_prompts, prefixes
+from .hub import FastEmbedEncoder, TorchEncoder, unit_rows
+from .packaged import PackagedEncoder
 
 if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
+    from langchain_core.embeddings import Embeddings
 
 HASH = "hash-64"
 PACKAGED = "all-MiniLM-L6-v2"
-_PACKAGED_NAMES = (PACKAGED, f"sentence-transformers/{PACKAGED}")
-_DEFAULTS = {Settings.model_fields[name].default for name in ("encoder", "monitor_encoder")}
-_INSTALL = 'Install the packaged one with `uv sync` or `pip install "meta-agent-rag[embedded]"`'
-_BATCH = 32
-"""Texts that torch computes at once by default: that of sentence-transformers."""
-_CHOICE_LOCK = threading.RLock()
-_EXPORT_LOCK = threading.RLock()
-_MODEL_LOCK = threading.RLock()
-_LOG = logging.getLogger(__name__)
+_PACKAGED_NAMES = (PACKAGED, PackagedEncoder.name)
+_ON_THE_CPU = ("auto", "cpu")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,208 +34,93 @@ class EncoderChoice:
     note: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class SentenceEncoder:
-    """A sentence-transformers model in `folder`; weights (and torch) are loaded on first use."""
-
-    name: str
-    folder: Path
-    computation: Computation = BY_DEFAULT
-
-    @property
-    def dimension(self) -> int:
-        """The length of the vectors; the model is loaded only if its configuration does not state it."""
-        return stated_dimension(self.folder) or int(self.model().get_embedding_dimension() or 0)
-
-    def encode_queries(self, texts: Sequence[str]) -> FloatMatrix:
-        """Encode questions, each with this encoder's prefix for questions."""
-        return self._encode(texts, self._prefixes()[0])
-
-    def encode_passages(self, texts: Sequence[str]) -> FloatMatrix:
-        """Encode passages; text beyond the model's window is ignored."""
-        return self._encode(texts, self._prefixes()[1])
-
-    def model(self) -> "SentenceTransformer":
-        """The model, loaded once per process and device."""
-        return _model(self.folder, self.computation.torch_device)
-
-    def _prefixes(self) -> tuple[str, str]:
-        """The model's own prompts for (question, passage) if it has any, else those in the table."""
-        return prefixes(self.name, *own_prompts(self.model().prompts))
-
-    def _encode(self, texts: Sequence[str], prefix: str) -> FloatMatrix:
-        if not texts:
-            return np.zeros((0, self.dimension), dtype=np.float32)
-        # Sorting by length, which saves padding, is done inside `encode`; lone surrogates are replaced.
-        readable = list(map(encodable, texts))
-        batch = self.computation.batch or _BATCH
-        vectors = self.model().encode(
-            readable, prompt=prefix, batch_size=batch, normalize_embeddings=True, show_progress_bar=False
-        )
-        return np.asarray(vectors, dtype=np.float32)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExportingEncoder:
-    """The model in `folder`, computed by onnxruntime from an export in `data_dir`.
-
-    The first use on a machine loads torch and creates the export; later processes do not need torch.
-    A model that cannot be exported stays on torch, with the same vectors.
-    """
-
-    name: str
-    folder: Path
-    data_dir: Path
-    computation: Computation = BY_DEFAULT
-
-    @property
-    def dimension(self) -> int:
-        """The length of the vectors; the model is loaded only if its configuration does not state it."""
-        return stated_dimension(self.folder) or self.computing().dimension
-
-    def encode_queries(self, texts: Sequence[str]) -> FloatMatrix:
-        """Encode questions, each with this encoder's prefix for questions."""
-        return self.computing().encode_queries(texts)
-
-    def encode_passages(self, texts: Sequence[str]) -> FloatMatrix:
-        """Encode passages; text beyond the model's window is ignored."""
-        return self.computing().encode_passages(texts)
-
-    def computing(self) -> Encoder:
-        """The encoder that does the work, determined (and if necessary exported) once per process."""
-        with _EXPORT_LOCK:
-            return _computing(self.name, self.folder, self.data_dir, self.computation)
-
-
 def load_encoder(settings: Settings, name: str | None = None) -> EncoderChoice:
-    """The encoder with the given `name` (default: `settings.encoder`), or the packaged one as a substitute.
+    """The encoder with the given `name` (default: `settings.encoder`); loads no weights yet.
 
-    A name is a local folder, `all-MiniLM-L6-v2` (packaged), `hash-64` (no model), or a model on
-    the hub, taken from its local cache before the hub is contacted. Resolved once per process. Loads no weights
-    yet; may block for 3 s if the hub does not respond, and for a download if it does. A hub that did not
-    respond is not contacted for an hour if there is a packaged encoder.
+    - `all-MiniLM-L6-v2`: the packaged one; without the extra `encoders`, `hash-64` replaces it, and the note says so.
+    - `hash-64`: compares words, without a model.
+    - `fastembed:MODEL`: a model that fastembed lists, on the CPU; the extra `encoders`.
+    - `torch:MODEL`: a folder or a model of the hub, with sentence-transformers on `settings.encoder_device`; the
+      extra `torch`.
+    - MODEL: the former if fastembed lists it and no GPU is required, else the latter.
 
-    `settings.encoder_runtime`, `encoder_device` and `encoder_batch` say what computes, where, and how many texts at
-    once; the vectors and the encoder's name are the same.
-
-    Without the extra `torch` the default encoders are replaced by `hash-64`, which only compares words.
-
-    Raises `SettingsError` if the hub has no such model, or if it is unavailable and nothing is packaged, and for a
-    device that is missing or that the runtime cannot use;
-    `MissingExtraError` without the extra `torch` for an encoder that is not a default.
+    Raises `MissingExtraError`, and `SettingsError` for a GPU with an encoder that is not on torch.
     """
-    wanted = name or settings.encoder
-    if wanted != HASH and not installed("torch"):
-        return _words_alone(wanted)
     token = settings.hf_token.get_secret_value() if settings.hf_token else None
-    data_dir = settings.marag_data_dir.expanduser().absolute()
-    with _CHOICE_LOCK:
-        found = _choose(wanted, token, data_dir)
-        if isinstance(found.encoder, SentenceEncoder):
-            found = _computed(found, computation(settings))
-        return found if settings.encoder_runtime == "torch" else _exporting(found, data_dir)
-
-
-def _words_alone(name: str) -> EncoderChoice:
-    error = missing("torch", f"The encoder {name!r}")
-    if name not in _DEFAULTS:
-        raise error
-    return EncoderChoice(encoder=HashEncoder(), note=f"{error} Until then texts are compared by their words.")
+    device = settings.encoder_device
+    chosen = _chosen(settings.encoder, token, device) if device not in _ON_THE_CPU else None
+    if chosen is not None and not isinstance(chosen.encoder, TorchEncoder):
+        raise SettingsError(
+            f"ENCODER_DEVICE={device} requires an encoder on torch, for instance "
+            f"ENCODER=torch:sentence-transformers/{PACKAGED}; set one, or ENCODER_DEVICE=auto."
+        )
+    return _chosen(name or settings.encoder, token, device)
 
 
 @cache
-def _computed(found: EncoderChoice, how: Computation) -> EncoderChoice:
-    assert isinstance(found.encoder, SentenceEncoder)
-    return EncoderChoice(encoder=replace(found.encoder, computation=how), note=found.note)
-
-
-@cache
-def _exporting(found: EncoderChoice, data_dir: Path) -> EncoderChoice:
-    reference = found.encoder
-    if not isinstance(reference, SentenceEncoder):
-        return found
-    encoder = ExportingEncoder(
-        name=reference.name, folder=reference.folder, data_dir=data_dir, computation=reference.computation
-    )
-    return EncoderChoice(encoder=encoder, note=found.note)
-
-
-@cache
-def _choose(name: str, token: str | None, data_dir: Path) -> EncoderChoice:
+def _chosen(name: str, token: str | None, device: str) -> EncoderChoice:
     if name == HASH:
         return EncoderChoice(encoder=HashEncoder())
-    local = Path(name).expanduser()
-    if (local / "config.json").is_file():
-        return EncoderChoice(encoder=SentenceEncoder(name=str(local.resolve()), folder=local.resolve()))
-    packaged = hub.packaged_folder()
-    if name in _PACKAGED_NAMES and packaged is not None:
-        return EncoderChoice(encoder=SentenceEncoder(name=PACKAGED, folder=packaged))
-    hub_name = _PACKAGED_NAMES[1] if name == PACKAGED else name
-    folder = hub.cached_folder(hub_name)
-    silence = hub.HubSilence(file=data_dir / "hub-silent.json")
-    minutes = silence.minutes() if packaged is not None else None
-    if folder is None and minutes is None:
-        folder = hub.downloaded_folder(hub_name, token)
-        silence.note(silent=folder is None)
-    if folder is not None:
-        canonical = PACKAGED if name in _PACKAGED_NAMES else name
-        return EncoderChoice(encoder=SentenceEncoder(name=canonical, folder=folder))
-    if packaged is None:
-        raise SettingsError(f"The encoder {name!r} is not cached and the hub does not respond. {_INSTALL}.")
-    answer = (
-        "does not respond"
-        if minutes is None
-        else f"did not respond {minutes} min ago (next attempt in {max(60 - minutes, 1)} min)"
+    if name in _PACKAGED_NAMES:
+        if installed("encoders"):
+            return EncoderChoice(encoder=PackagedEncoder())
+        note = f"{missing('encoders', f'The encoder {name!r}')} Until then texts are compared by their words."
+        return EncoderChoice(encoder=HashEncoder(), note=note)
+    runtime, mark, model = name.partition(":")
+    if not mark or runtime not in ("fastembed", "torch"):
+        runtime, model = _runtime(name, device), name
+    if runtime == "fastembed":
+        require("encoders", f"The encoder {name!r}")
+        return EncoderChoice(encoder=FastEmbedEncoder(model_name=model))
+    require("torch", f"The encoder {name!r}")
+    return EncoderChoice(encoder=TorchEncoder(model_name=model, token=token, device=device))
+
+
+def _runtime(name: str, device: str) -> str:
+    if device not in _ON_THE_CPU or (Path(name).expanduser() / "config.json").is_file() or not installed("encoders"):
+        return "torch"
+    from fastembed import TextEmbedding
+
+    listed = {str(model["model"]).lower() for model in TextEmbedding.list_supported_models()}
+    return "fastembed" if name.lower() in listed else "torch"
+
+
+class LangChainEncoder:
+    """A LangChain `Embeddings` object as an `Encoder`, with rows scaled to length 1.
+
+    Its name is made of the class and of its `model` or `model_name`; a corpus built with it needs the same again.
+    """
+
+    folder = None
+
+    def __init__(self, embeddings: "Embeddings") -> None:
+        self._embeddings = embeddings
+        model = getattr(embeddings, "model", None) or getattr(embeddings, "model_name", None)
+        self.name = ":".join(["langchain", type(embeddings).__name__, *([model] if isinstance(model, str) else [])])
+
+    @cached_property
+    def dimension(self) -> int:
+        """The length of the vectors, found by encoding a word once."""
+        return len(self._embeddings.embed_query("dimension"))
+
+    def encode_queries(self, texts: Sequence[str]) -> FloatMatrix:
+        """Encode questions, one at a time, as `embed_query` does."""
+        return self._rows([self._embeddings.embed_query(text) for text in texts])
+
+    def encode_passages(self, texts: Sequence[str]) -> FloatMatrix:
+        """Encode passages."""
+        return self._rows(self._embeddings.embed_documents(list(texts)) if texts else [])
+
+    def _rows(self, rows: list[list[float]]) -> FloatMatrix:
+        return unit_rows(np.array(rows, dtype=np.float32).reshape(len(rows), self.dimension))
+
+
+def as_encoder(given: object) -> Encoder:
+    """An object that a caller passed as an encoder. Raises `InputError` if it is none."""
+    if all(hasattr(given, name) for name in ("name", "dimension", "encode_queries", "encode_passages")):
+        return given  # type: ignore[return-value]
+    if all(callable(getattr(given, name, None)) for name in ("embed_documents", "embed_query")):
+        return LangChainEncoder(given)  # type: ignore[arg-type]
+    raise InputError(
+        f"{type(given).__name__} is no encoder; pass an object of LangChain's Embeddings, or set ENCODER to a name."
     )
-    note = f"Encoder {name!r} is not cached and the hub {answer}: using the packaged {PACKAGED!r} instead."
-    return EncoderChoice(encoder=SentenceEncoder(name=PACKAGED, folder=packaged), note=note)
-
-
-@cache
-def _computing(name: str, folder: Path, data_dir: Path, how: Computation) -> Encoder:
-    reference = SentenceEncoder(name=name, folder=folder, computation=how)
-    place = export_place(name, folder, data_dir)
-    if place.ready:
-        try:
-            return OnnxEncoder(name=name, export=place.path, batch=how.batch)
-        except StorageError as error:
-            _LOG.warning("%s It will be exported again.", error)
-            place.discard()
-    if place.refusal() is not None:
-        return reference
-    _LOG.info("Exporting the encoder %r to onnxruntime (once); later starts take a second.", name)
-    reason = _exported(reference, place)
-    if reason is not None:
-        _LOG.warning("Encoder %r stays on torch: it cannot be exported to ONNX (%s).", name, reason)
-        return reference
-    return OnnxEncoder(name=name, export=place.path, batch=how.batch)
-
-
-def _exported(reference: SentenceEncoder, place: ExportPlace) -> str | None:
-    """Export the model and free its torch weights; returns the reason if that is not possible."""
-    from .onnx_export import export_model
-
-    reason = export_model(reference.model(), reference, place)
-    if reason is None:
-        with _MODEL_LOCK:
-            _loaded.cache_clear()
-    return reason
-
-
-def _model(folder: Path, device: str | None = None) -> "SentenceTransformer":
-    with _MODEL_LOCK:
-        return _loaded(folder, device)
-
-
-@cache
-def _loaded(folder: Path, device: str | None) -> "SentenceTransformer":
-    """Load a model once per process and device, from disk alone, without progress bars or fork warnings."""
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    from sentence_transformers import SentenceTransformer
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    try:
-        return SentenceTransformer(str(folder), device=device, local_files_only=True)
-    except (OSError, ValueError) as error:
-        raise SettingsError(f"The folder {str(folder)!r} contains no readable encoder: {error}") from error

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-from ..comparing import two_candidates
-from ..operator import Operand, Operator, Outcome
-from ..plan import Plan
-from ..verdicts import asks_yes_or_no, verdict
+from ..derivation import Plan
+from ..operator import Operand, Operator, Outcome, two_candidates
+from ..values import asks_yes_or_no, verdict
 
 
 def _both(question: str, operands: Sequence[Operand]) -> Outcome | None:

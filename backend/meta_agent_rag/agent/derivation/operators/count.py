@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 
 from ....grounding.answer_kind import kind_asked
+from ..derivation import Chain, Plan
 from ..operator import Operand, Operator, Outcome, one_chain
-from ..plan import Chain, Plan
 from ..values import as_quantity
 
 _SEPARATOR = re.compile(r"\s*(?:,|;|\band\b|&)\s*")

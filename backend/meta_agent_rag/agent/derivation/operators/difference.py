@@ -7,9 +7,8 @@ from datetime import date
 from ....grounding.answer_kind import kind_asked
 from ....text.dates import Date, as_date
 from ....text.figures.figure import in_unit
-from ..comparing import two_candidates
-from ..operator import Operand, Operator, Outcome, two_chains
-from ..plan import Plan
+from ..derivation import Plan
+from ..operator import Operand, Operator, Outcome, two_candidates, two_chains
 from ..values import as_quantity
 
 _UNIT_ASKED = re.compile(r"\bhow\s+many\s+(?:\w+\s+)?(days?|weeks?|months?)\b", re.IGNORECASE)

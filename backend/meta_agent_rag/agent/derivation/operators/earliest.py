@@ -1,7 +1,6 @@
 """Which candidate has the earliest date."""
 
-from ..comparing import earliest, two_candidates
-from ..operator import Operator, candidates
+from ..operator import Operator, candidates, earliest, two_candidates
 
 OPERATOR = Operator(
     name="earliest",

@@ -3,11 +3,9 @@
 import re
 from collections.abc import Sequence
 
-from ..comparing import two_candidates
-from ..operator import Operand, Operator, Outcome, candidates, two_chains
-from ..plan import Plan
-from ..values import same_value
-from ..verdicts import asks_yes_or_no
+from ..derivation import Plan
+from ..operator import Operand, Operator, Outcome, candidates, two_candidates, two_chains
+from ..values import asks_yes_or_no, same_value
 
 _SHARED = re.compile(r"\b(?:both|common|share[sd]?|same|mutual)\b|\band\b", re.IGNORECASE)
 _SEPARATOR = re.compile(r"\s*(?:,|;|\band\b|&|/)\s*")

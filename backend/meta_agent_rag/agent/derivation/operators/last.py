@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from ..derivation import Chain, Plan
 from ..operator import Operand, Operator, Outcome, one_chain
-from ..plan import Chain, Plan
 
 
 def _last(question: str, operands: Sequence[Operand]) -> Outcome | None:

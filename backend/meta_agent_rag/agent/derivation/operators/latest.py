@@ -1,7 +1,6 @@
 """Which candidate has the latest date."""
 
-from ..comparing import latest, two_candidates
-from ..operator import Operator, candidates
+from ..operator import Operator, candidates, latest, two_candidates
 
 OPERATOR = Operator(
     name="latest",

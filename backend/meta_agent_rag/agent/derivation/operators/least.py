@@ -1,7 +1,6 @@
 """Which candidate has the smallest number."""
 
-from ..comparing import least
-from ..operator import Operator, candidates
+from ..operator import Operator, candidates, least
 
 OPERATOR = Operator(
     name="least",

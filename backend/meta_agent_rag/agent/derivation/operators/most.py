@@ -1,7 +1,6 @@
 """Which candidate has the greatest number."""
 
-from ..comparing import most, two_candidates
-from ..operator import Operator, candidates
+from ..operator import Operator, candidates, most, two_candidates
 
 OPERATOR = Operator(
     name="most",

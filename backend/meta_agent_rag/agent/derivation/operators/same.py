@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 
-from ..comparing import two_candidates
-from ..operator import Operand, Operator, Outcome, two_chains
-from ..plan import Plan
-from ..values import same_value
-from ..verdicts import asks_yes_or_no, verdict
+from ..derivation import Plan
+from ..operator import Operand, Operator, Outcome, two_candidates, two_chains
+from ..values import asks_yes_or_no, same_value, verdict
 
 
 def _same(question: str, operands: Sequence[Operand]) -> Outcome | None:

@@ -1,0 +1,263 @@
+"""The monitor by facts: a derivation beside the draft, and a vote over routes."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ..discovery import calling, require_result
+from ..llm.local.choice import own_model_file
+from ..llm.providers import choose_provider
+from ..llm.stages import serving, stage
+from ..settings import Settings
+from ..text.normalise import normalised
+from .calibration import calibration_of_votes, probability
+from .context import Context
+from .deficits import Findings
+from .derivation import Derivation
+from .derivation.derive import derive, make_plan
+from .prompting import Packed, pack
+from .routes import DERIVATION, DRAFT, Ballot, RouteAnswer, Vote
+from .routes.route import RouteInput
+from .routes.vote import cast, count, decided, same, support_for, upholds
+from .signals import measure_alone, right_kind
+from .state import VERDICTS, Draft, RepairPlan, Round, Signals, State, shown
+
+_STANDS = 1.6
+_OPEN = 0.6
+"""The derivation's weight in the vote if all its facts are reliable, and if some are open (docs/decisions/015)."""
+
+
+async def run_vote(
+    state: State, context: Context, round_: Round, packed: Packed
+) -> tuple[Round, tuple[RouteAnswer, ...]]:
+    """The round with its derivation and vote, and the answers of the routes drawn for it.
+
+    Routes are drawn one after another, and only while the vote is undecided.
+    """
+    derivation = state.get("derivation")
+    if derivation is None:
+        made = state.get("planned") or await make_plan(context, state["question"], round_=round_.index)
+        derivation = await derive(context, state["question"], made, packed, round_=round_.index)
+    signals = measure_alone(context, state["question"], round_.draft, packed)
+    round_ = replace(round_, derivation=derivation, signals=signals)
+    counted = _ballots(context, state, round_, derivation, packed)
+    earlier = _still_valid(state, round_)
+    drawn: list[RouteAnswer] = []
+    vote = counted(earlier)
+    for name in _left(voters(context.settings), earlier):
+        if _decided(context, vote):
+            break
+        taken = sum(answer.route == name for answer in (*earlier, *drawn))
+        given = _input(state, packed, round_.draft, derivation, draw=taken)
+        with calling("route", name, context.routes[name].run):
+            answer = await context.routes[name].run(context, given)
+            require_result(answer, RouteAnswer)
+            if answer.route != name:
+                raise ValueError(f"it returned an answer of the route {answer.route!r}")
+        drawn.append(answer)
+        vote = counted([*earlier, *drawn])
+    signals = _with_vote(signals, round_.draft, derivation, vote, packed)
+    p_correct = round(probability(signals, calibration_of_votes(context.settings)), 4)
+    round_ = replace(round_, vote=vote, signals=signals, p_correct=p_correct)
+    known = context.oracles.monitor
+    satisfied = _satisfied(state, context, round_) if known is None else known(round_.draft)
+    return replace(round_, satisfied=satisfied), tuple(drawn)
+
+
+def _with_vote(signals: Signals, draft: Draft, derivation: Derivation, vote: Vote, packed: Packed) -> Signals:
+    """The signals, extended by what the vote and the derivation say about the draft."""
+    held = _spaced(packed)
+    return replace(
+        signals,
+        share=round(support_for(vote, draft.short_answer), 4),
+        voters=len(cast(vote)),
+        derived=same(draft.short_answer, derivation.answer) if derivation.answer else None,
+        in_evidence=None if draft.abstained else _in_evidence(draft.short_answer, held),
+        open_facts=len(derivation.open_facts) if derivation.plan is not None else None,
+        taken_over=draft.route != DRAFT,
+    )
+
+
+def _satisfied(state: State, context: Context, round_: Round) -> bool:
+    """Does the vote uphold the draft and, if only narrowly, can nothing more be done about an open fact?
+
+    In grounded runs, an answer that quotes none of the documents is not shown, however plausible.
+    """
+    assert round_.vote is not None
+    if round_.draft.abstained or not upholds(round_.vote, round_.draft.short_answer):
+        return False
+    if context.grounded and not (round_.signals is not None and round_.signals.verbatim):
+        return False
+    return _decided(context, round_.vote) or findings_of(state, context, round_).unsettled is None
+
+
+def _decided(context: Context, vote: Vote) -> bool:
+    return decided(vote, context.settings.vote_share)
+
+
+def _plans(state: State, round_: Round) -> list[RepairPlan]:
+    return [one.plan for one in (*state.get("rounds", ()), round_) if one.plan is not None]
+
+
+def _still_valid(state: State, round_: Round) -> list[RouteAnswer]:
+    """The routes' answers so far, without those that a repair made obsolete."""
+    plans = _plans(state, round_)
+    return [
+        answer
+        for place, answer in enumerate(state.get("routes", ()))
+        if not any(answer.route in plan.obsolete and place < plan.drawn for plan in plans)
+    ]
+
+
+def _left(names: Sequence[str], answers: Sequence[RouteAnswer]) -> list[str]:
+    """The routes that are still to be asked, in order; a route may be named, and asked, several times."""
+    left = list(names)
+    for answer in answers:
+        if answer.route in left:
+            left.remove(answer.route)
+    return left
+
+
+def _written(state: State, round_: Round) -> list[Draft]:
+    """The drafts so far, without those that a later repair made obsolete."""
+    rounds = (*state.get("rounds", ()), round_)
+    return [
+        one.draft
+        for one in rounds
+        if not any(
+            later.plan is not None and one.draft.route in later.plan.obsolete for later in rounds[one.index + 1 :]
+        )
+    ]
+
+
+def _concludes(state: State, round_: Round, derivation: Derivation) -> bool:
+    """Whether the derivation casts a ballot: it has an answer that no repair has made obsolete since it was made."""
+    valid = bool(derivation.answer)
+    for plan in _plans(state, round_):
+        if plan.repair == "look_up" and plan.deficit != round_.draft.route:
+            valid = bool(derivation.answer)
+        elif DERIVATION in plan.obsolete:
+            valid = False
+    return valid
+
+
+def _ballots(
+    context: Context, state: State, round_: Round, derivation: Derivation, packed: Packed
+) -> Callable[[Sequence[RouteAnswer]], Vote]:
+    """Counts the votes of drafts, derivation and the other routes."""
+    question = state["question"]
+    held = _spaced(packed)
+    hops = derivation.earlier_hops
+
+    def ballot(route: str, short_answer: str, *, weight: float = 1.0, outranks: bool = False) -> Ballot:
+        short = normalised(short_answer)
+        return Ballot(
+            route=route,
+            short_answer=short_answer,
+            weight=weight,
+            outranks=outranks,
+            of_kind=False if short in hops else right_kind(context, question, short_answer) if short else None,
+            in_evidence=_in_evidence(short_answer, held),
+        )
+
+    # a draft that took over another route's answer has no vote of its own
+    taken_over = {DERIVATION, *context.routes}
+    written = [one for one in _written(state, round_) if one.route not in taken_over and not one.abstained]
+    # nor has one that repeats an earlier draft that its writer saw
+    first = {normalised(one.short_answer): one for one in reversed(written)}
+    own = [one for one in written if first[normalised(one.short_answer)] is one]
+    fixed = [ballot(one.route, one.short_answer) for one in own]
+    if _concludes(state, round_, derivation):
+        weight = _STANDS if derivation.stands else _OPEN
+        fixed.append(ballot(DERIVATION, derivation.answer, weight=weight, outranks=derivation.compared))
+
+    def counted(answers: Sequence[RouteAnswer]) -> Vote:
+        return count([*fixed, *(ballot(one.route, one.short_answer, weight=_weight(context, one)) for one in answers)])
+
+    return counted
+
+
+def _spaced(packed: Packed) -> str:
+    return f" {normalised(' '.join(packed.texts))} "
+
+
+def _in_evidence(short_answer: str, held: str) -> bool | None:
+    short = normalised(short_answer)
+    return None if short in VERDICTS else f" {short} " in held
+
+
+def _weight(context: Context, answer: RouteAnswer) -> float:
+    return context.routes[answer.route].weight if answer.route in context.routes else 1.0
+
+
+def _input(state: State, packed: Packed, draft: Draft, derivation: Derivation, *, draw: int) -> RouteInput:
+    cited = cited_passages(state, packed, draft, derivation)
+    return RouteInput(
+        question=state["question"], packed=packed, cited=cited, round=len(state.get("rounds", ())), draw=draw
+    )
+
+
+def cited_passages(state: State, packed: Packed, draft: Draft, derivation: Derivation | None) -> Packed:
+    """The evidence reduced to passages that contain a fact of the derivation or a name that the draft mentions."""
+    held = {fact.passage_id for fact in derivation.facts} if derivation is not None else set()
+    said = f" {normalised(' '.join((draft.answer, *draft.quotes)))} "
+    kept = [
+        found
+        for found in shown(state)
+        if found.passage.id in packed.packing.packed_ids
+        and (found.passage.id in held or f" {normalised(found.passage.title)} " in said)
+    ]
+    return pack(kept, packed.packing.tokens or 1, marked=packed.marked)
+
+
+_ROUTES = ("plain_pass", "chain_of_thought", "step_by_step", "chain_of_thought", "chain_of_thought")
+_ROUTES_OF_THE_PACKAGED = ("plain_pass",)
+
+
+def small_model_defaults(settings: Settings) -> Settings:
+    """The settings with ROUTES and PLANS filled in, unless set, as the models of these stages can follow them."""
+    routes = _ROUTES_OF_THE_PACKAGED if _packaged("route", settings) else _ROUTES
+    plans = "grammar" if _packaged("plan", settings) else "model"
+    usual = {"routes": routes, "plans": plans}
+    unset = {name: value for name, value in usual.items() if getattr(settings, name) is None}
+    return settings.model_copy(update=unset) if unset else settings
+
+
+def voters(settings: Settings) -> Sequence[str]:
+    """The names of the routes that vote, in the order in which they are drawn."""
+    if "vote" in settings.loop_without:
+        return ()
+    return _ROUTES if settings.routes is None else settings.routes
+
+
+def _packaged(name: str, settings: Settings) -> bool:
+    endpoint = serving(stage(name, settings), settings, choose_provider(settings))
+    return endpoint.is_embedded and own_model_file(settings) is None
+
+
+def findings_of(state: State, context: Context, round_: Round) -> Findings:
+    """Everything known about the draft of an examined round."""
+    assert round_.signals is not None
+    rounds = [*state.get("rounds", ())[: round_.index], round_]
+    plans = [one.plan for one in rounds if one.plan is not None]
+    return Findings(
+        question=state["question"],
+        draft=round_.draft,
+        signals=round_.signals,
+        derivation=round_.derivation or Derivation(plan=None),
+        vote=round_.vote,
+        passages=shown(state),
+        drafts=tuple(one.draft for one in rounds),
+        diagnosis=round_.diagnosis,
+        searched=_repaired(plans, from_memory=False),
+        remembered=_repaired(plans, from_memory=True),
+        tried=frozenset((plan.deficit, plan.about) for plan in plans),
+        may_search=context.may_search,
+        may_remember=not context.grounded,
+    )
+
+
+def _repaired(plans: Sequence[RepairPlan], *, from_memory: bool) -> frozenset[str]:
+    """The facts that earlier rounds already searched for or recalled from memory."""
+    return frozenset(
+        plan.about for plan in plans if plan.about is not None and (plan.answer_mode == "memory") == from_memory
+    )

@@ -1,0 +1,407 @@
+"""What commands show a person: a screen with a spinner, an answer's rounds, derivation and vote, places and cost."""
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ...wording import FREE, counted, passage_name, printable
+from .command import complain, console, plain
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from ...agent.derivation import Derivation, Fact
+    from ...agent.engine import Step
+    from ...agent.routes import Vote
+    from ...agent.state import Round, Signals
+    from ...demo.runs.files import Row
+    from ...llm.ledger import Totals
+    from ...llm.messages import Request
+    from ...llm.providers import Choice
+    from ...retrieval.passage import Found, Passage
+    from ...retrieval.screening import Dropped
+
+WORD_SECONDS = 0.02
+ANSWER_SECONDS = 1.5
+"""An answer streams one word per `WORD_SECONDS`, or faster if it would take longer than this."""
+_DRAFTS = frozenset({"write", "rewrite"})
+_SPINNER = 4
+"""Columns of the spinner, and of the margin that keeps the cursor in its line."""
+_BAR = 20
+
+
+@dataclass(kw_only=True)
+class Screen:
+    """Standard output; all printed text is stripped of control characters, except those of this class."""
+
+    _status: Any = field(default=None, repr=False)
+    _stage: str = field(default="", repr=False)
+
+    @cached_property
+    def console(self) -> Any:
+        """Rich's console: with styles if a terminal supports them and NO_COLOR is not set."""
+        drawn = console(force_terminal=sys.stdout.isatty())
+        wants_none = drawn.no_color or not drawn.is_terminal
+        return console(force_terminal=drawn.is_terminal, color_system=None) if wants_none else drawn
+
+    @property
+    def animated(self) -> bool:
+        """Is there a terminal with cursor control?"""
+        return bool(self.console.is_terminal and not self.console.is_dumb_terminal)
+
+    @property
+    def coloured(self) -> bool:
+        """Are styles shown?"""
+        return self.console.color_system is not None
+
+    def markup(self, text: str) -> None:
+        """Print a line of Rich markup; parts of unknown origin must have passed through `plain`."""
+        self.console.print(text)
+
+    def line(self, text: object = "") -> None:
+        """Print a line verbatim."""
+        self.console.print(plain(text))
+
+    def note(self, text: object) -> None:
+        """Print a less prominent line."""
+        self.console.print(f"[dim]{plain(text)}[/]")
+
+    def fault(self, text: object) -> None:
+        """Print an error in one sentence; on stderr if the output is not a terminal."""
+        if self.console.is_terminal:
+            self.console.print(f"[red]{plain(text)}[/]")
+        else:
+            complain(printable(text))
+
+    async def answer(self, text: str) -> None:
+        """Print a verified text, word by word on a terminal; if cancelled, print the rest at once."""
+        if not self.animated:
+            self.line(text)
+            return
+        left = self._wrapped(text)
+        seconds = min(WORD_SECONDS, ANSWER_SECONDS / (left.count(" ") + 1))
+        try:
+            while left:
+                word, blank, left = left.partition(" ")
+                self._write(word + blank)
+                await asyncio.sleep(seconds)
+        finally:
+            self._write(f"{left}\n")
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Show a spinner, on a terminal; `stage` shows the current step beside it."""
+        if not self.animated:
+            yield
+            return
+        with self.console.status("Reading the question") as status:
+            self._status = status
+            try:
+                yield
+            finally:
+                self._status = None
+
+    def stage(self, step: "Step") -> None:
+        """Show which node of the loop starts."""
+        self._stage = step.words
+        if self._status is not None:
+            self._status.update(plain(step.words))
+
+    def writing(self, request: "Request", text: str) -> None:
+        """Show the end of a draft while it is written."""
+        if self._status is None or request.stage not in _DRAFTS:
+            return
+        room = self.console.width - len(self._stage) - len(": ") - _SPINNER
+        if words := last_words(text, room):
+            self._status.update(f"{plain(self._stage)}: [dim]{plain(words)}[/]")
+
+    def progress(self, words: str) -> Callable[[int, int], None]:
+        """Show next to the spinner how many of how many parts are done."""
+
+        def advance(done: int, of: int) -> None:
+            if self._status is not None and done < of:
+                self._status.update(f"{plain(words)} {done + 1} of {of}")
+
+        return advance
+
+    def _wrapped(self, text: str) -> str:
+        from rich.text import Text
+
+        lines = Text(printable(text)).wrap(self.console, self.console.width)
+        return "\n".join(line.plain.rstrip() for line in lines)
+
+    def _write(self, text: str) -> None:
+        self.console.file.write(text)
+        self.console.file.flush()
+
+
+def last_words(text: str, columns: int) -> str:
+    """The end of what a reply says so far: of the last value if it is JSON.
+
+    >>> last_words('{"quotes": ["Faust is by Goethe."], "answer": "Goethe wr', 40)
+    'Goethe wr'
+    >>> last_words('{"quotes": ["Faust is by Goethe."], "ans', 40)
+    'Faust is by Goethe.'
+    >>> last_words("It was Johann Wolfgang von Goethe", 12)
+    '… von Goethe'
+    """
+    from pydantic_core import from_json
+
+    try:
+        texts = _texts(from_json(text, allow_partial="trailing-strings"))
+    except ValueError:
+        texts = [text]
+    words = " ".join(printable(texts[-1]).split()) if texts else ""
+    return words if len(words) <= columns else f"…{words[len(words) - max(columns - 1, 0) :]}"
+
+
+def _texts(value: object) -> list[str]:
+    """All texts of a JSON value, in order."""
+    if isinstance(value, str):
+        return [value]
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for part in parts for text in _texts(part)]
+
+
+def show_round(screen: Any, round_: "Round", *, chosen: bool) -> None:
+    """One round in full on a Rich console: draft, quotes, second answer, signals, diagnosis and repair."""
+    from ...demo.words import repair
+
+    screen.print(f"[bold]Round {round_.index}[/]{' [green](chosen)[/]' if chosen else ''}")
+    if round_.plan is not None:
+        screen.print(f"  repair of [yellow]{plain(round_.plan.deficit)}[/]: {plain(repair(round_.plan))}")
+        for query in round_.plan.queries:
+            screen.print(f"  looked up: {plain(query)}")
+    screen.print(f"  draft: {plain(round_.draft.answer)}  ->  {plain(round_.draft.short_answer)}")
+    for quote in round_.draft.quotes:
+        screen.print(f"  quote: {plain(quote)}")
+    if round_.second_answer is not None:
+        screen.print(f"  second answer: {plain(round_.second_answer.short_answer or round_.second_answer.error)}")
+    if round_.derivation is not None:
+        show_derivation(screen, round_.derivation)
+    if round_.vote is not None:
+        show_vote(screen, round_.vote, round_.derivation)
+    if round_.signals is not None:
+        screen.print(f"  monitor: {_judged(round_)} ({_signals(round_.signals, round_.p_correct)})")
+    if round_.diagnosis is not None:
+        diagnosis = round_.diagnosis
+        screen.print(f"  {diagnosis.source}: [yellow]{plain(diagnosis.deficit)}[/], {plain(diagnosis.rationale)}")
+
+
+def round_line(round_: "Round", *, chosen: bool) -> str:
+    """One round in one line, as markup."""
+    repair = [] if round_.plan is None else [f"repair of [yellow]{plain(round_.plan.deficit)}[/]"]
+    judged = [] if round_.signals is None else [f"monitor {_judged(round_)}"]
+    found = [] if round_.diagnosis is None else [f"{round_.diagnosis.source}: {plain(round_.diagnosis.deficit)}"]
+    draft = f"draft: {plain(' '.join(round_.draft.short_answer.split()))}"
+    mark = " [green](chosen)[/]" if chosen else ""
+    return f"[bold]Round {round_.index}[/]{mark}: {'; '.join([*repair, draft, *judged, *found])}"
+
+
+def dropped_line(dropped: "Dropped") -> str:
+    """A passage that was left out, and why, as markup."""
+    return f"[yellow]dropped[/] {plain(dropped.passage_id)}: {plain(dropped.reason)}"
+
+
+def place(passage: "Passage") -> str:
+    """The place of a passage: title, section, pages."""
+    pages = None
+    if passage.start_page is not None:
+        many = passage.end_page not in {None, passage.start_page}
+        pages = f"pp. {passage.start_page}-{passage.end_page}" if many else f"p. {passage.start_page}"
+    section = passage.section if passage.section != passage.title else None
+    return ", ".join(part for part in (passage.title or passage.id, section, pages) if part)
+
+
+def spending(totals: "Totals") -> str:
+    """Calls, tokens and dollars; unknown prices are reported as such, and a local model as free."""
+    unpriced = FREE if totals.on_this_machine else "cost unknown"
+    cost = unpriced if totals.cost_usd is None else f"{totals.cost_usd:.6f} USD"
+    failed = f", and at most {totals.failed_usd:.6f} USD for failed calls" if totals.failed_usd else ""
+    tokens = f"{totals.prompt_tokens} + {totals.completion_tokens} tokens"
+    if totals.unmetered_calls:
+        known = f"{tokens} and an unknown number in" if totals.prompt_tokens else "an unknown number of tokens in"
+        tokens = f"{known} {counted(totals.unmetered_calls, 'call')}"
+    return f"{counted(totals.calls, 'call')}, {tokens}, {cost}{failed}"
+
+
+def small_model_hint(choice: "Choice") -> str | None:
+    """A hint for a user whose question was not answered because of the packaged model; `None` otherwise."""
+    from ...llm.local.catalogue import local_models
+    from ...llm.providers import EMBEDDED, providers
+
+    if choice.provider.name != EMBEDDED or choice.models["flash"] != providers()[EMBEDDED].flash:
+        return None
+    first = next(iter(local_models().values()))
+    return (
+        f"The packaged {choice.models['flash']} is very small, and most of its answers are rejected; run `marag models "
+        f"get {first.name}` ({first.bytes / 1e9:.1f} GB; `marag models` lists others), or set DEEPSEEK_API_KEY (or "
+        "another provider's key), or EMBEDDED_MODEL_PATH to a GGUF file of your own."
+    )
+
+
+def _judged(round_: "Round") -> str:
+    from ...grounding.confidence import is_doubtful
+
+    if not round_.satisfied:
+        return "not satisfied"
+    return "accepts it because no better answer was found" if is_doubtful(round_.p_correct) else "satisfied"
+
+
+def _signals(signals: "Signals", p_correct: float | None) -> str:
+    known = {
+        "cosine": None if signals.similarity is None else f"{signals.similarity:.2f}",
+        "same short answer": None if signals.agreement is None else "yes" if signals.agreement else "no",
+        "quotes verbatim": None if signals.verbatim is None else f"{signals.verbatim:.0%}",
+        "probability of being correct": None if p_correct is None else f"{p_correct:.0%}",
+    }
+    return ", ".join(f"{name} {value}" for name, value in known.items() if value is not None)
+
+
+def show_derivation(screen: Any, derivation: "Derivation") -> None:
+    """The chain of facts with their values and passages, open ones in red, and the conclusion."""
+    if derivation.plan is None:
+        screen.print(f"  derivation: none, {plain(derivation.why_none)}")
+        return
+    screen.print(f"  derivation: [cyan]{plain(derivation.plan.operator)}[/]")
+    for line in derivation_lines(derivation):
+        screen.print(line)
+
+
+def derivation_lines(derivation: "Derivation") -> Iterator[str]:
+    """A line of markup for each fact, then one for the conclusion."""
+    for fact in derivation.facts:
+        yield f"    {_fact(fact)}"
+    if derivation.answer:
+        ends = derivation.because.endswith(derivation.answer)
+        yield f"    [bold]{plain(derivation.because)}[/]{'' if ends else f' -> {plain(derivation.answer)}'}"
+
+
+def _fact(fact: "Fact") -> str:
+    value = plain(fact.value or "?")
+    if fact.open is not None:
+        return f"{plain(fact.asked)} [red]{value}[/] (open: {plain(fact.open)})"
+    source = "from memory" if fact.from_memory else plain(passage_name(fact.passage_id or ""))
+    return f"{plain(fact.asked)} [green]{value}[/] ({source})"
+
+
+def show_vote(screen: Any, vote: "Vote", derivation: "Derivation | None") -> None:
+    """The elected answer, and each route's answer with its support."""
+    for line in vote_lines(vote, derivation):
+        screen.print(line)
+
+
+def vote_lines(vote: "Vote", derivation: "Derivation | None") -> Iterator[str]:
+    """A line of markup for the elected answer, then a bar for each route."""
+    from ...demo.words import ballot_note, spoken
+
+    yield f"  vote: {plain(vote.elected or '(nothing)')} wins with a support of {vote.share:.0%}"
+    for ballot, support in zip(vote.ballots, vote.support, strict=True):
+        bar = "█" * round(_BAR * support)
+        route = spoken(ballot.route)
+        note = ballot_note(ballot, support, derivation)
+        said = f"{plain(ballot.short_answer or '(nothing)')}{f' [dim]({note})[/]' if note else ''}"
+        yield f"    {route:<16} {bar:<{_BAR}} {support:>4.0%} {said}"
+
+
+def recorded_steps(
+    row: "Row", one_pass: "Row | None", passages: "Mapping[str, Found] | None" = None
+) -> Iterator["RenderableType"]:
+    """The stages of an answer in order, the last one next to the answer of one pass, if known.
+
+    A quote that occurs in none of the `passages` is marked if these include all of an answer's evidence.
+    """
+    from ...demo.runs.files import rounds_of
+
+    rounds = rounds_of(row)
+    names = ", ".join(plain(passage_name(id_)) for id_ in rounds[0].evidence_ids)
+    yield f"[bold]Evidence.[/] {len(rounds[0].evidence_ids)} initial passages: [dim]{names}[/]\n"
+    for before, round_ in zip((None, *rounds), rounds, strict=False):
+        yield from _recorded_round(round_, before, passages or {})
+    yield _outcome(row, one_pass, rounds)
+
+
+def _recorded_round(
+    round_: "Round", before: "Round | None", passages: "Mapping[str, Found]"
+) -> Iterator["RenderableType"]:
+    """The stages of a round: its plan, its draft, the facts and the vote if they are new, the diagnosis."""
+    from ...demo.words import deficit, spoken
+
+    if round_.plan is not None:
+        yield f"[bold]Repair ({spoken(round_.plan.deficit)}).[/] {_instruction(round_)}\n"
+    quotes = "".join(f"\n    {_quoted(quote, round_, passages)}" for quote in round_.draft.quotes)
+    adopted = round_.plan is not None and round_.plan.repair == "conclude"
+    name = "The first draft" if round_.index == 0 else "The adopted answer" if adopted else "The new draft"
+    verb, said = "is" if adopted else "answers", plain(round_.draft.short_answer or "nothing")
+    yield f"[bold]{name}[/] {verb} [cyan]{said}[/].{quotes}\n"
+    derivation = round_.derivation
+    if derivation is not None and (before is None or derivation != before.derivation):
+        if derivation.plan is None:
+            yield f"[bold]Derivation.[/] None; {plain(derivation.why_none)}.\n"
+        else:
+            facts = "\n".join(derivation_lines(derivation))
+            yield f"[bold]Derivation.[/] The question is split into facts, each looked up separately:\n{facts}\n"
+    if round_.vote is not None and (before is None or round_.vote != before.vote):
+        ballots = "\n".join(vote_lines(round_.vote, derivation))
+        yield f"[bold]Vote.[/] Every route casts a ballot, and similar answers support each other:\n{ballots}\n"
+    if round_.diagnosis is not None:
+        named = deficit(round_.diagnosis.deficit)
+        yield f"[bold]Diagnosis: [yellow]{plain(named)}[/].[/] {_sentence(round_.diagnosis.rationale)}\n"
+
+
+def _quoted(quote: str, round_: "Round", passages: "Mapping[str, Found]") -> str:
+    from ...grounding.quotes import is_verbatim
+
+    texts = [passages[id_].passage.searchable() for id_ in round_.evidence_ids if id_ in passages]
+    lost = len(texts) == len(round_.evidence_ids) and not is_verbatim(quote, texts)
+    return f"quotes “{plain(quote)}”{' [red](not in the passages)[/]' if lost else ''}"
+
+
+def _instruction(round_: "Round") -> str:
+    from ...demo.words import repair
+
+    plan = round_.plan
+    assert plan is not None
+    searched = "".join(f"\n    searched for “{plain(query)}”" for query in plan.queries)
+    return f"{plain(repair(plan))}{searched}"
+
+
+def _outcome(row: "Row", one_pass: "Row | None", rounds: "tuple[Round, ...]") -> "RenderableType":
+    from ...demo.runs.tour import LOOP, ONE_PASS, RIGHT
+    from ...demo.words import stop_reason
+
+    p_correct = rounds[row["chosen"]].p_correct
+    verdict = "right" if row["f1"] >= RIGHT else "wrong"
+    verdict += f" (F1 {100 * row['f1']:.0f}, not exact)" if RIGHT <= row["f1"] < 1 else ""
+    lines = [
+        f"[bold]Result: {verdict}.[/] {plain(stop_reason(row['stop_reason'], p_correct))} "
+        f"The gold answer is [bold]{plain(row['gold'])}[/]."
+    ]
+    method = str(row["method"])
+    shown = {} if one_pass is None else {"one pass": _scored(one_pass)}
+    if method == LOOP:
+        shown["first draft"] = (rounds[0].draft.short_answer, row["rounds"][0]["f1"], "")
+    shown[{ONE_PASS: "one pass", LOOP: "the loop"}.get(method, method)] = _scored(row)
+    for name, (answer, f1, spent) in shown.items():
+        colour = "green" if f1 >= RIGHT else "red"
+        lines.append(
+            f"    {plain(name):<13} [{colour}]{plain(answer or 'nothing')}[/] [dim](F1 {100 * f1:.0f}{spent})[/]"
+        )
+    if p_correct is not None:
+        lines.append(f"    Estimated probability that the loop's answer is correct: {p_correct:.0%}.")
+    return "\n".join(lines) + "\n"
+
+
+def _scored(row: "Row") -> tuple[str, float, str]:
+    """A recorded answer, its F1, and what it cost."""
+    spent = f", {counted(row['llm_calls'], 'call')}, {row['tokens']['completion']} tokens written"
+    return row["prediction"], row["f1"], spent
+
+
+def _sentence(text: str) -> str:
+    words = plain(text.strip())
+    return f"{words[:1].upper()}{words[1:]}{'' if words.endswith('.') else '.'}"

@@ -1,0 +1,76 @@
+"""`ChatOpenAI` for every OpenAI-compatible endpoint; imported at the first call, since it takes seconds."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import openai
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_openai import ChatOpenAI
+
+_MOST_TOKENS = 100_000_000
+"""More tokens than any window holds: a higher count is invalid."""
+_KEPT = ("reasoning_content", "reasoning", "refusal")
+
+
+class CompatibleChat(ChatOpenAI):
+    """Keeps what compatible servers report beyond OpenAI's fields: DeepSeek's cache hits, and hidden reasoning.
+
+    Invalid token counts make the usage unknown, because costs are computed from it.
+    """
+
+    def _create_chat_result(
+        self, response: dict[str, Any] | openai.BaseModel, generation_info: dict[str, Any] | None = None
+    ) -> ChatResult:
+        whole = response.model_dump(warnings=False) if isinstance(response, openai.BaseModel) else response
+        if isinstance(whole, dict):
+            whole["usage"] = _counted(whole.get("usage"))
+            for choice in whole.get("choices") or ():
+                choice["message"]["role"] = "assistant"  # some servers leave it out
+        result = super()._create_chat_result(whole, generation_info)
+        for generation, choice in zip(result.generations, whole["choices"], strict=True):
+            _keep(generation.message, choice["message"])
+        return result
+
+    def _convert_chunk_to_generation_chunk(
+        self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None
+    ) -> ChatGenerationChunk | None:
+        chunk["usage"] = _counted(chunk.get("usage"))
+        made = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
+        if made is not None and chunk.get("choices"):
+            _keep(made.message, chunk["choices"][0].get("delta") or {})
+        return made
+
+
+def _keep(message: BaseMessage, sent: Mapping[str, Any]) -> None:
+    message.additional_kwargs.update({name: sent[name] for name in _KEPT if sent.get(name)})
+
+
+def _counted(usage: Any) -> dict[str, Any] | None:
+    """Usage with DeepSeek's cache hits where OpenAI reports them; `None` if a count is missing or invalid."""
+    if not isinstance(usage, Mapping):
+        return None
+    prompt, completion = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens") or 0)
+    if prompt is None or completion is None:
+        return None
+    hit = usage.get("prompt_cache_hit_tokens")
+    if hit is None:
+        hit = _detail(usage, "prompt_tokens_details", "cached_tokens")
+    reasoning = _detail(usage, "completion_tokens_details", "reasoning_tokens")
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "prompt_tokens_details": {"cached_tokens": min(_count(hit) or 0, prompt)},
+        "completion_tokens_details": {"reasoning_tokens": _count(reasoning) or 0},
+    }
+
+
+def _detail(usage: Mapping[str, Any], part: str, name: str) -> Any:
+    details = usage.get(part)
+    return details.get(name) if isinstance(details, Mapping) else None
+
+
+def _count(value: Any) -> int | None:
+    """A token count, `None` if invalid."""
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return int(value) if whole and 0 <= value <= _MOST_TOKENS else None

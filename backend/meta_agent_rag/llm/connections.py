@@ -1,0 +1,130 @@
+"""Connections to endpoints: which chat model serves each, and the identity under which its replies are cached."""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from pydantic import SecretStr
+
+from ..errors import BusyError, ModelError, UnreachableError
+from ..settings import Settings
+from .chat import Connection, without_retries
+from .embedded import EmbeddedConnection
+from .faults import fault
+from .providers import Endpoint, providers
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+_SECONDS_OF_A_LISTING = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Connections:
+    """Connections to endpoints, each opened at its first call; `given` are chat models of the caller's.
+
+    A server at a custom address is asked what it serves, and this is the identity of its replies, so that they are
+    found again after it has moved.
+    """
+
+    settings: Settings
+    given: Mapping[str, "BaseChatModel"] = field(default_factory=dict)
+    _known: dict[tuple[str, str | None, SecretStr | None, str], Connection] = field(default_factory=dict)
+    _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def to(self, endpoint: Endpoint) -> Connection:
+        """The connection to an endpoint; raises `SettingsError` if a key or a file is missing."""
+        key = endpoint.connection, endpoint.base_url, endpoint.api_key, endpoint.model
+        if (known := self._known.get(key)) is not None and known.identity:
+            return known
+        async with self._opening:  # only once, even for concurrent first calls
+            if key not in self._known:
+                self._known[key] = self._opened(endpoint)
+            known = self._known[key]
+            if not known.identity:
+                with suppress(ModelError):  # a server that is still starting is asked again at the next call
+                    known.identity = identity(endpoint, await _reported(endpoint))
+            return known if known.identity else replace(known, identity=endpoint.base_url or "")
+
+    async def aclose(self) -> None:
+        """Close every connection that was opened, but not a caller's models."""
+        for connection in self._known.values():
+            if not self.given:
+                await connection.aclose()
+
+    def _opened(self, endpoint: Endpoint) -> Connection:
+        model = self.given.get(endpoint.connection) or self.given.get("")
+        if model is not None:
+            return Connection(endpoint=endpoint, identity=_identity_of(model), model=without_retries(model))
+        endpoint.require()
+        if endpoint.is_embedded:
+            return EmbeddedConnection.of(endpoint, self.settings)
+        return Connection(endpoint=endpoint, identity="" if endpoint.has_own_address else identity(endpoint, {}))
+
+
+def _identity_of(model: "BaseChatModel") -> str:
+    """The identity of a caller's model: its class, its address and its parameters."""
+    about = model._get_ls_params()
+    address = getattr(model, "openai_api_base", None) or getattr(model, "base_url", None)
+    whole = json.dumps([about, model._identifying_params, address], sort_keys=True, default=str)
+    name = about.get("ls_provider") or type(model).__name__
+    return model._llm_type if name == "scripted" else f"{name}:{hashlib.sha256(whole.encode()).hexdigest()[:12]}"
+
+
+async def fetched(endpoint: Endpoint, path: str, *, seconds: float = _SECONDS_OF_A_LISTING) -> Any:
+    """The JSON that an endpoint's server sends for a path. Raises a `ModelError`."""
+    import httpx2
+
+    headers = {name: value.get_secret_value() for name, value in endpoint.headers.items()}
+    if endpoint.api_key is not None:
+        headers["authorization"] = f"Bearer {endpoint.api_key.get_secret_value()}"
+    try:
+        async with httpx2.AsyncClient(timeout=seconds, headers=headers) as client, asyncio.timeout(seconds):
+            response = await client.get((endpoint.base_url or "").rstrip("/") + path)
+            return response.raise_for_status().json()
+    except TimeoutError as error:
+        raise fault(ConnectionError("no reply"), endpoint) from error
+    except Exception as error:
+        raise fault(error, endpoint) from error
+
+
+async def _reported(endpoint: Endpoint) -> Mapping[str, Any]:
+    """A server's report on a model's weights (`GET /models`): vLLM's `root`, llama.cpp's `meta`; empty if missing.
+
+    Raises a `ModelError` if it does not respond.
+    """
+    try:
+        listed = await fetched(endpoint, "/models")
+    except (UnreachableError, BusyError):
+        raise
+    except ModelError:
+        return {}  # it responds, but does not list models
+    rows = listed.get("data") if isinstance(listed, Mapping) else None
+    rows = [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
+    named = [row for row in rows if row.get("id") == endpoint.model]
+    row = named[0] if named else rows[0] if len(rows) == 1 else {}
+    found: dict[str, Any] = {}
+    if isinstance(root := row.get("root"), str):
+        found["root"] = PurePath(root).name  # the same weights may be in another folder on another node
+    if isinstance(meta := row.get("meta"), Mapping):
+        found["meta"] = {name: value for name, value in meta.items() if name != "n_ctx"}  # chosen at the start
+    return found
+
+
+def identity(endpoint: Endpoint, report: Mapping[str, Any]) -> str:
+    """The stable name of an endpoint: the address if it is the provider's own, else provider and report."""
+    if endpoint.integration:
+        return endpoint.integration
+    standard = providers()[endpoint.provider.name]
+    name = endpoint.base_url or ""
+    if endpoint.has_own_address:
+        digest = hashlib.sha256(json.dumps(report, sort_keys=True).encode()).hexdigest()[:12]
+        name = f"{standard.name}:{digest}" if report else standard.name
+    shaping = ("json_mode", "limit", "seeds")
+    shaped = [field for field in shaping if getattr(endpoint.provider, field) != getattr(standard, field)]
+    return "/".join([name, *(f"{field}={getattr(endpoint.provider, field)}" for field in shaped)])

@@ -1,1 +1,0 @@
-"""Merging the shards of a run: consistency checks, run folders, and records."""

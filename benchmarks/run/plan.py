@@ -1,0 +1,211 @@
+"""A run before it begins: its configuration is checked and its questions are loaded; nothing is written or called."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from meta_agent_rag.agent.calibration import calibration_in_force, refuse_fitted_questions
+from meta_agent_rag.cli.shared.command import complain
+from meta_agent_rag.datasets import HubAccess, LoadedQuestions, Question, discover, load_questions
+from meta_agent_rag.errors import InputError
+from meta_agent_rag.llm.opening import described
+from meta_agent_rag.llm.pricing import NO_CHARGE, unpriced
+from meta_agent_rag.wording import counted
+
+from ..methods.method import DOLLARS, TOKENS
+from ..recording import Recording
+from ..rows.scorers import scorer_named
+from . import DEFAULT_N
+from .arms import arm_settings, check_arms
+from .config import RunConfig
+from .folder import RunFolder
+from .provenance import OWN_FILES, carried_settings, changed_settings, recorded_settings
+from .sampling import by_id, by_position, draw, sample_digest, sharded
+from .serving import paying, uses
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPlan:
+    """A checked run: its configuration, its questions, and what they were drawn from.
+
+    `sample` states the number of `questions` of all shards together, a digest of their ids, and the number of
+    questions in the data (`pooled`).
+    """
+
+    config: RunConfig
+    loaded: LoadedQuestions
+    questions: tuple[Question, ...]
+    sample: Mapping[str, Any]
+
+
+def planned(config: RunConfig) -> RunPlan:
+    """Check a configuration and load its questions."""
+    _check(config)
+    loaded = load_questions(
+        config.dataset,
+        data_file=config.data_file,
+        aliases_file=config.aliases_file,
+        registry=discover(config.settings.datasets_dir),
+        access=HubAccess(token=config.settings.hf_token, revision=config.revision),
+    )
+    questions = _questions(config, loaded)
+    _check_calibration(config, questions)
+    _check_evidence(config, questions)
+    return RunPlan(
+        config=replace(config, model_words=described(config.settings, uses(config))),
+        loaded=loaded,
+        questions=questions if config.shard is None else sharded(questions, config.shard),
+        sample={
+            "questions": len(questions),
+            "sha256": sample_digest([question.id for question in questions]),
+            "pooled": len(loaded.questions),
+        },
+    )
+
+
+def resumed(config: RunConfig, folder: RunFolder, given: frozenset[str] = frozenset()) -> RunConfig:
+    """The configuration of an earlier run, with its own settings; `given` are the settings of this command line.
+
+    Its cost limit stays in force and counts what the whole run has paid, unless a new one is given. Raises
+    `InputError` if a given setting shapes answers and has another value than in that run.
+    """
+    before = folder.config()
+    settings = carried_settings(config.settings, before["settings"], given)
+    if changed := changed_settings(before["settings"], settings.model_dump(mode="json")):
+        raise InputError(
+            f"The run {folder.path.name!r} was started with different values of {', '.join(changed).upper()}; "
+            "leave them out to resume it with its own, or start a new run."
+        )
+    folder.note_limit(settings.cost_limit_usd)
+    return replace(config, settings=settings).as_begun(before["experiment"])
+
+
+def replayed(config: RunConfig, recording: Recording, *, strict: bool) -> RunPlan:
+    """The plan of a recorded run: data set, questions, methods, seed and settings are the record's.
+
+    If `strict`, the current code produces the rows of its table; otherwise they are taken from the record too.
+    """
+    record = recording.run
+    own = replace(
+        config.as_begun(record["experiment"]),
+        settings=recorded_settings(record),
+        model_words=record["model_words"],
+        recorded=record,
+        recorded_arms=() if strict else recording.arms,
+    )
+    check_recordable(own)
+    if strict:
+        _check(own)
+    source = record["dataset"]
+    loaded = LoadedQuestions(
+        questions=recording.questions,
+        source=source["source"],
+        sha256=source["sha256"],
+        aliases_sha256=source["aliases_sha256"],
+    )
+    sample = record.get("sample", {"questions": len(recording.questions), "pooled": record["pooled"]})
+    return RunPlan(config=own, loaded=loaded, questions=recording.questions, sample=sample)
+
+
+def recorded_config(run: Mapping[str, Any]) -> RunConfig:
+    """The configuration in a `config.json`, without keys and addresses."""
+    experiment = run["experiment"]
+    empty = RunConfig(dataset=experiment["dataset"], mode=experiment["mode"], settings=recorded_settings(run))
+    return replace(empty.as_begun(experiment), model_words=run.get("model_words", ""), recorded=run)
+
+
+def check_recordable(config: RunConfig) -> None:
+    """Refuse to record with the user's own files: a record is self-contained; no such file is run to check this."""
+    varied = (*config.sweeps, *(assignment for arm in config.arms for assignment in arm.assignments))
+    named = {assignment.partition("=")[0].strip().lower() for assignment in varied}
+    for name in OWN_FILES:
+        if getattr(config.settings, name) is not None or name in named:
+            raise InputError(
+                f"A record does not contain the files of {name.upper()}, so a replay would lack them; record a run "
+                f"without {name.upper()}."
+            )
+
+
+def _check(config: RunConfig) -> None:
+    """Refuse impossible configurations before anything is written."""
+    check_arms(config.arms, config.settings)
+    scorer_named(config.scorer)
+    if config.concurrency is not None and config.concurrency < 1:
+        raise InputError(f"--concurrency must be at least 1, not {config.concurrency}.")
+    if sum(given is not None and given != () for given in (config.n, config.limit, config.sample_ids)) > 1:
+        raise InputError("--n, --limit and --sample-id are mutually exclusive; give one of them.")
+    _check_prices(config)
+    if config.corpus is not None and config.mode != "open_domain":
+        raise InputError(f"--corpus requires --mode open_domain, but the mode is {config.mode!r}.")
+    if config.corpus is not None and "diagnosis" in config.oracles:
+        raise InputError("--oracle diagnosis covers only the data set's own paragraphs; leave --corpus out.")
+
+
+def _check_prices(config: RunConfig) -> None:
+    """Refuse a cost limit and equal dollars if a price is unknown, before anything is paid."""
+    limited, equal = config.settings.cost_limit_usd is not None, DOLLARS in config.equals
+    if not (limited or equal):
+        return
+    asked = paying(config)
+    at = datetime.now(UTC)
+    unknown = dict.fromkeys(name for settings, ones in asked for name in unpriced(ones, settings, at=at))
+    wanted, instead = ("A cost limit", "leave it out") if limited else (f"--equal {DOLLARS}", f"give --equal {TOKENS}")
+    if unknown:
+        raise InputError(
+            f"{wanted} needs prices, but the price of {', '.join(unknown)} is unknown; set PRICE_AS, or `prices: free` "
+            f"in MODEL_ROLES for a server of your own, or {instead}."
+        )
+    if equal and all(one.provider.prices == NO_CHARGE for _, ones in asked for one in ones):
+        raise InputError(f"--equal {DOLLARS} needs a model that costs something; give --equal {TOKENS}.")
+
+
+def _check_evidence(config: RunConfig, questions: Sequence[Question]) -> None:
+    """Refuse questions without the evidence or the gold information that the run would give to its rows."""
+    if config.corpus is None and not any(question.paragraphs for question in questions):
+        raise InputError(
+            f"The questions of {config.dataset!r} come without paragraphs; give --mode open_domain and "
+            "--corpus NAME, a corpus made with `marag ingest`."
+        )
+    if config.mode == "supporting" or "retrieval" in config.oracles:
+        _check_supporting(config, questions)
+    wanted = [stage for stage in ("plan", "facts") if stage in config.oracles]
+    if wanted and not any(question.facts for question in questions):
+        raise InputError(
+            f"--oracle {','.join(wanted)} needs questions with a decomposition, which {config.dataset} does not have; "
+            "use 2wikimultihopqa or musique."
+        )
+
+
+def _check_supporting(config: RunConfig, questions: Sequence[Question]) -> None:
+    lacking = [one.id for one in questions if not any(paragraph.is_supporting for paragraph in one.paragraphs)]
+    if len(lacking) == len(questions):
+        asked = "--mode supporting" if config.mode == "supporting" else "--oracle retrieval"
+        raise InputError(
+            f"{asked} gives the supporting paragraphs, but no question of {config.dataset!r} has any; "
+            "use --mode gold, or a file with supporting facts."
+        )
+    if lacking:
+        complain(
+            f"{counted(len(lacking), 'question')} without supporting paragraphs get no evidence, first {lacking[0]}."
+        )
+
+
+def _check_calibration(config: RunConfig, questions: Iterable[Question]) -> None:
+    """Refuse a fitted monitor on the questions that it was fitted on: its figures would be too optimistic."""
+    for arm in config.arms:
+        settings = arm_settings(arm, config.settings)
+        if settings.monitor_policy == "calibrated":
+            refuse_fitted_questions(
+                calibration_in_force(settings), config.dataset, [(question.id, question.text) for question in questions]
+            )
+
+
+def _questions(config: RunConfig, loaded: LoadedQuestions) -> tuple[Question, ...]:
+    if config.sample_ids:
+        return by_id(loaded.questions, config.sample_ids)
+    if config.limit is not None:
+        return by_position(loaded.questions, config.limit)
+    if config.n is not None and config.n > len(loaded.questions):
+        complain(f"--n is {config.n}, but the data set has {len(loaded.questions)} questions; all are used.")
+    return draw(loaded.questions, DEFAULT_N if config.n is None else config.n, config.seed)
