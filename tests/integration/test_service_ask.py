@@ -236,10 +236,11 @@ async def test_the_log_contains_no_secret_and_questions_only_if_enabled(
 async def test_an_unexpected_error_is_reported_without_its_message(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def broken(request: object) -> str:
-        raise ZeroDivisionError(QUESTION)
+    class Broken(FakeRetriever):
+        async def retrieve(self, *_: object, **__: object) -> Any:
+            raise ZeroDivisionError(QUESTION)
 
-    async with running(tmp_path, model=ScriptedModel({"write": broken})) as service:
+    async with running(tmp_path, retrievers={"films": Broken({})}) as service:
         response = await service.ask()
         assert (response.status_code, code_of(response)) == (500, "internal_error")
         assert QUESTION not in response.text

@@ -92,8 +92,8 @@ async def test_a_record_is_visible_only_to_its_client(tmp_path: Path) -> None:
 
 
 async def test_a_timed_out_request_is_recorded_with_its_cost(tmp_path: Path) -> None:
-    model = ScriptedModel(SCRIPT, seconds=0.4)
-    async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=0.6", model=model) as service:
+    model = ScriptedModel(SCRIPT, seconds=2.0)
+    async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=3.5", model=model) as service:
         assert (await service.ask()).status_code == 504
     (row,) = await rows_in(tmp_path)
     assert (row["status"], row["error"], row["success"], row["answer"]) == (504, "timeout", False, None)
@@ -150,6 +150,7 @@ async def test_waiting_rows_are_inserted_once_even_if_torn_doubled_or_rejected(t
     async with open_database(settings_in(tmp_path)) as database:
         row = (await _stored(database))[0]
         whole = json.dumps(row)
+        (tmp_path / "audit").mkdir(exist_ok=True)
         others = [json.dumps({**row, "query_id": digit * 32}) for digit in "ab"]
         rejected = json.dumps({**row, "query_id": "c" * 32, "client_name": None})
         (tmp_path / "audit" / "waiting.jsonl").write_text("\n".join([whole, rejected, others[0], whole[:40]]))
@@ -310,6 +311,7 @@ async def test_the_retention_commands_only_report_unless_yes_is_given(tmp_path: 
     data, days = tmp_path / "data", (datetime.now(UTC) - NOW).total_seconds() / 86_400
     await fill(data, [400 - days, 100 - days])
     waiting = {"query_id": "5", "client_id": "one"}
+    (data / "audit").mkdir(exist_ok=True)
     (data / "audit" / "rejected.jsonl").write_text(json.dumps(waiting) + '\n{"client_id": "two"}\n')
 
     def run(*words: str) -> dict[str, Any]:

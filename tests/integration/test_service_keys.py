@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from meta_agent_rag.llm.messages import Reply, Request
 from sqlalchemy import text, update
 from typer.testing import CliRunner
 
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.errors import StorageError
+from meta_agent_rag.llm.messages import Reply, Request
 from meta_agent_rag.service.database import KEYS, open_database
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import settings_in

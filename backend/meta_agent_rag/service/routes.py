@@ -324,15 +324,14 @@ async def delete_document(document_id: Id, context: Ingesting) -> DocumentOut:
 @keyed.get("/v1/queries/{query_id}", tags=["audit"], response_model=QueryRecord, responses=refusals(*_READ, 404))
 async def get_query(query_id: Id, context: Context) -> QueryRecord:
     """The record of one of this key's own questions."""
-    service = context.service
+    service, fields = context.service, None
     try:
-        reading = service.audit.read(query_id, context.client.id)
-        fields = await within(reading, service.budgets.database) if _is_id(query_id) else None
+        if _is_id(query_id):
+            fields = await within(service.audit.read(query_id, context.client.id), service.budgets.database)
     except (SQLAlchemyError, OSError):
         raise RequestError(503, "unavailable", "Records cannot be read at the moment; try again later.") from None
     if fields is None:
-        shown = query_id[:_MOST_SHOWN]
-        raise RequestError(404, "not_found", f"This key has no record {shown!r}; check the id.")
+        raise RequestError(404, "not_found", f"This key has no record {query_id[:_MOST_SHOWN]!r}; check the id.")
     fields.pop("message")  # error texts may contain paths and addresses; they stay in the record and the log
     fields["degraded"] = sorted(fields["degraded"])
     return QueryRecord(**{name: fields.pop(name) for name in _HEAD}, record=fields)
