@@ -80,7 +80,7 @@ _ADDS = {
     "service": "`marag serve`, `marag keys` and `marag audit`; includes `chat` and `ingest`",
     "mcp": "`marag mcp`; includes `service`",
     "servers": "Qdrant and Elasticsearch as stores",
-    "telemetry": "OpenTelemetry spans",
+    "telemetry": "Traces to an OpenTelemetry collector",
     "bench": "the benchmark's plots, calibration, and data sets of the hub",
     "ray": "benchmark runs, and reading and encoding documents, on a Ray cluster (`--engine ray`)",
     "torch": "encoders and rerankers that need PyTorch, or a GPU; on Linux with CUDA libraries",

@@ -7,9 +7,9 @@ from typing import Any
 
 from meta_agent_rag.chat.coach.coach import Coach
 from meta_agent_rag.chat.coach.hook import Scope
-from meta_agent_rag.chat.coach.mode import Socratic
-from meta_agent_rag.chat.conversation import Conversation
+from meta_agent_rag.chat.coach.levels import Socratic
 from meta_agent_rag.chat.history import History
+from meta_agent_rag.chat.session import ChatSession
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.passage import Found, Passage
@@ -53,18 +53,15 @@ async def coaching(
     scope: Scope | None = None,
     retriever: OnePassage | None = None,
     teacher: FakeAnswerer | None = None,
-) -> AsyncIterator[Conversation]:
+) -> AsyncIterator[ChatSession]:
     """A conversation in a given mode, with a coach whose model is scripted."""
 
-    async def open_scope() -> Scope | None:
-        return scope
-
     async with open_language_model(settings_in(folder, *assignments), model=model) as opened:
-        yield Conversation.open(
+        yield ChatSession.of(
             opened,
             FakeAnswerer(),
-            history,
+            history=history or History(),
             socratic=Socratic(mode=mode, level=level),
             teacher=teacher or FakeAnswerer(text=EXPLAINED),
-            coach=Coach(model=opened, retriever=retriever or OnePassage(), open_scope=open_scope),
+            coach=Coach(model=opened, retriever=retriever or OnePassage(), scope=scope),
         )

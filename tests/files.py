@@ -22,6 +22,7 @@ _RELATIONSHIPS = (
     '<Relationship Id="r1" Target="word/document.xml" Type='
     '"http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"/></Relationships>'
 )
+_RELATIONS = "http://schemas.openxmlformats.org/package/2006/relationships"
 _WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 
 
@@ -103,13 +104,31 @@ def word(*, title: str = "") -> bytes:
     return stream.getvalue()
 
 
-def word_archive(body: str, *, prologue: str = "", extra: Mapping[str, bytes] | None = None) -> bytes:
-    """A Word document from raw XML, as an attacker might write it."""
+def word_archive(
+    body: str,
+    *,
+    prologue: str = "",
+    extra: Mapping[str, bytes] | None = None,
+    parts: Mapping[str, tuple[str, str, str]] | None = None,
+) -> bytes:
+    """A Word document from raw XML, as an attacker might write it; `parts` are (XML, content type, relationship)."""
+    types = "".join(
+        f'<Override PartName="/{name}" ContentType="{kind}"/>' for name, (_, kind, _) in (parts or {}).items()
+    )
+    links = "".join(
+        f'<Relationship Id="n{place}" Target="{name.removeprefix("word/")}" Type="{relation}"/>'
+        for place, (name, (_, _, relation)) in enumerate((parts or {}).items())
+    )
+    linked = f'<?xml version="1.0"?><Relationships xmlns="{_RELATIONS}">{links}</Relationships>'
+    written = {name: text.encode() for name, (text, _, _) in (parts or {}).items()}
+    if links:
+        written["word/_rels/document.xml.rels"] = linked.encode()
     markup = f'<?xml version="1.0"?>{prologue}<w:document xmlns:w="{_WORD}"><w:body>{body}</w:body></w:document>'
     return archive({
-        "[Content_Types].xml": _CONTENT_TYPES.encode(),
+        "[Content_Types].xml": _CONTENT_TYPES.replace("</Types>", f"{types}</Types>").encode(),
         "_rels/.rels": _RELATIONSHIPS.encode(),
         "word/document.xml": markup.encode(),
+        **written,
         **(extra or {}),
     })  # fmt: skip
 

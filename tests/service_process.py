@@ -72,7 +72,6 @@ def main() -> None:
         "sqlalchemy.dialects.postgresql.psycopg",
         "limits.aio.strategies",
         "limits.aio.storage",
-        "aiohttp",
         "uvicorn",
     ):
         import_module(name)

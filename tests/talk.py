@@ -1,14 +1,12 @@
-"""A scripted conversation; shared by the tests of the package `conversation`."""
+"""A scripted conversation; shared by the tests of the package `chat`."""
 
-import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from meta_agent_rag.chat.conversation import Answerer, Conversation, TurnReply
-from meta_agent_rag.chat.history import Exchange, History
-from meta_agent_rag.llm.messages import Request
+from meta_agent_rag.chat.history import Exchange, History, TurnReply
+from meta_agent_rag.chat.session import Answerer, ChatSession, Turn
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.testing import Scripted, ScriptedModel
 from tests.loop import settings_in
@@ -44,14 +42,13 @@ class FakeAnswerer:
         return TurnReply(text=self.text, short_answer="Oslo")
 
 
-def echoed(request: Request) -> str:
-    """A rewriter that repeats the last question."""
-    found = re.search(r"Last question: (.*)\Z", request.messages[-1].content, re.DOTALL)
-    assert found is not None
-    return found[1]
+def means(standalone: str, intent: str = "question", *, gives_up: bool = False) -> dict[str, object]:
+    """A reply of the stage that interprets a message."""
+    return {"intent": intent, "standalone": standalone, "gives_up": gives_up}
 
 
-SCRIPT: Mapping[str, Scripted] = {"summarize": "They spoke about Mira Holt.", "rewrite_query": echoed}
+SCRIPT: Mapping[str, Scripted] = {"summarize": "They spoke about Mira Holt.", "rewrite_query": means("")}
+"""A summary, and every message a question that stands alone."""
 
 
 @asynccontextmanager
@@ -61,6 +58,13 @@ async def conversation(
     *assignments: str,
     answerer: Answerer | None = None,
     history: History | None = None,
-) -> AsyncIterator[Conversation]:
+) -> AsyncIterator[ChatSession]:
+    """A conversation that is not stored."""
     async with open_language_model(settings_in(folder, *assignments), model=model) as opened:
-        yield Conversation.open(opened, answerer or FakeAnswerer(), history)
+        yield ChatSession.of(opened, answerer or FakeAnswerer(), history=history or History())
+
+
+async def say(talk: ChatSession, message: str) -> Turn:
+    """A whole turn, with its compaction."""
+    turn = await talk.reply(message)
+    return replace(turn, notes=(*turn.notes, *await talk.settle()))

@@ -112,9 +112,10 @@ def quoting(known: tuple[Known, ...], rewrites: Mapping[str, str]) -> Behaviour:
 
     def behaviour(body: dict[str, Any]) -> ServerReply:
         prompt = "\n".join(str(message["content"]) for message in body["messages"])
-        if "Last question:" in prompt:
-            question = prompt.rpartition("Last question:")[2].strip()
-            return ServerReply(text=rewrites.get(question, question))
+        if "Last message:" in prompt:
+            message = prompt.rpartition("<message>")[2].partition("</message>")[0]
+            reading = {"intent": "question", "standalone": rewrites.get(message, message)}
+            return ServerReply(text=json.dumps(reading))
         question = prompt.partition("\nQuestion: ")[2].partition("\n\n")[0]
         fact = next((fact for fact in known if fact.asked in question), None)
         holding = {fact.quote in text: number for number, text in _PASSAGE.findall(prompt)} if fact else {}

@@ -1,15 +1,15 @@
-"""`answer`, `grounded_answer`, `summarise` and `compare`: single calls that open and close everything they need."""
+"""`answer`, `grounded_answer` and `summarise`: single calls that open and close everything they need."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from .agent.engine import Answer, Engine, OnStep, open_engine, require_question
 from .agent.grounded import Checks, GroundedAnswer, checked
-from .chat.summaries.comparison import Comparison, compared, estimated
-from .chat.summaries.estimate import Estimate
-from .chat.summaries.overview import OnSection, Summary, prepared
+from .chat.summaries import Estimate, OnSection, Summary, prepared
+from .llm.client import traced
 from .llm.messages import OnText
 from .llm.opening import Given, open_language_model
 from .retrieval.corpus.catalogue import DocumentRecord
@@ -21,6 +21,9 @@ from .retrieval.limited import limited
 from .retrieval.opening import open_retriever
 from .retrieval.passage import Passage
 from .settings import Settings
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
 
 
 async def answer(
@@ -35,13 +38,15 @@ async def answer(
     on_step: OnStep | None = None,
     on_text: OnText | None = None,
     model: Given = None,
+    config: "RunnableConfig | None" = None,
 ) -> Answer:
     """Answer a question, with the whole history of rounds.
 
     The evidence is what you supply, or else what retrieval finds in `corpus`, limited to `documents` if given by
     title or file, and with `mentions` to those that the question names as `@name`. With `grounded`, the answer
     comes from the evidence alone, or is NOT FOUND if the evidence does not contain it; otherwise it is the best
-    guess. `model` is any chat model of LangChain's, in place of the configured one.
+    guess. `model` is any chat model of LangChain's, in place of the configured one, and `config` its
+    configuration, for instance with callbacks that trace the run.
     `on_step` is called as each node of the graph starts, `on_text` with every reply while it is written.
     For many questions, keep an engine open (`open_engine`), so that model and encoder load once.
 
@@ -52,7 +57,13 @@ async def answer(
     opened = _opened(question, chosen, corpus, evidence, limits=limits, model=model)
     async with opened as (engine, retriever, asked):
         return await engine.answer(
-            asked, evidence=evidence, retriever=retriever, grounded=grounded, on_step=on_step, on_text=on_text
+            asked,
+            evidence=evidence,
+            retriever=retriever,
+            grounded=grounded,
+            on_step=on_step,
+            on_text=on_text,
+            config=config,
         )
 
 
@@ -67,6 +78,7 @@ async def grounded_answer(
     on_step: OnStep | None = None,
     on_text: OnText | None = None,
     model: Given = None,
+    config: "RunnableConfig | None" = None,
 ) -> GroundedAnswer:
     """Answer a question from documents alone, checked: cited, or refused with a text that suggests what to try.
 
@@ -77,10 +89,14 @@ async def grounded_answer(
     limits = _Limits(documents=documents, mentions=mentions)
     opened = _opened(question, settings, corpus, evidence, limits=limits, model=model)
     async with opened as (engine, retriever, asked):
-        drafted = await engine.answer(
-            asked, evidence=evidence, retriever=retriever, grounded=True, on_step=on_step, on_text=on_text
-        )
-        return await checked(engine, drafted, checks)
+
+        async def answered() -> GroundedAnswer:
+            drafted = await engine.answer(
+                asked, evidence=evidence, retriever=retriever, grounded=True, on_step=on_step, on_text=on_text
+            )
+            return await checked(engine, drafted, checks)
+
+        return await traced("grounded_answer", answered, config)
 
 
 async def summarise(
@@ -104,27 +120,6 @@ async def summarise(
             if on_estimate is not None:
                 on_estimate(work.estimate)
             return await work.done(on_section)
-
-
-async def compare(
-    first: str,
-    second: str,
-    *,
-    corpus: str = SAMPLE,
-    settings: Settings | None = None,
-    on_estimate: Callable[[Estimate], None] | None = None,
-    on_section: OnSection | None = None,
-    model: Given = None,
-) -> Comparison:
-    """Compare two documents by the points of their summaries, with one additional call; otherwise like `summarise`."""
-    chosen = settings or Settings.load()
-    with open_catalogue(chosen.marag_data_dir, corpus) as catalogue:
-        async with open_language_model(chosen, model=model) as opened:
-            work = await prepared(opened, catalogue, (first, second), further=1)
-            effort = estimated(work)
-            if on_estimate is not None:
-                on_estimate(effort)
-            return await compared(work, on_section)
 
 
 @dataclass(frozen=True, kw_only=True)

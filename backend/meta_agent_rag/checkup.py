@@ -193,8 +193,8 @@ async def _deficits(settings: Settings) -> CheckResult:
 
 async def _documents(settings: Settings) -> CheckResult:
     """The components for reading, chunking, citing and remembering: names that are resolved only on use."""
-    from .chat.memories import memory_named
-    from .chat.own_files import check_files
+    from .chat.memory import memory_named
+    from .chat.phrases import check_files
     from .grounding.styles import chosen
     from .ingestion.chunkers import prepared
     from .ingestion.pipeline import chunking_options

@@ -23,7 +23,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "docx",
             "frontmatter",
             "lxml",
-            "odf",
+            "charset_normalizer",
             "openpyxl",
             "pdfplumber",
             "pptx",

@@ -378,9 +378,7 @@ class Settings(ProviderKeys):
         description="Who checks claims: `rules`, the `critic`, or `both` (the critic for what the rules leave open, in "
         "one call); default: `both`, and `rules` with the embedded model.",
     )
-    overview_calls: int = Field(
-        50, ge=1, description="Maximum number of calls for one summary or comparison of whole documents."
-    )
+    overview_calls: int = Field(50, ge=1, description="Maximum number of calls for one summary of whole documents.")
     confidence_floor: UnitFloat = Field(
         0.5,
         description="A grounded answer is refused as not covered if 0.6 x retrieval + 0.4 x generation is lower.",
@@ -408,14 +406,14 @@ class Settings(ProviderKeys):
     )
 
     # -- the coach
-    scope_threshold: Annotated[float, Field(ge=-1.0, le=1.0)] | None = Field(
-        None,
+    scope_threshold: Annotated[float, Field(ge=-1.0, le=1.0)] = Field(
+        0.05,
         description="How much nearer the corpus must be to a message than general questions are (difference of "
-        "cosines), else the coach rejects it as off topic; default: calibrated for each corpus.",
+        "cosines), else the coach rejects it as off topic.",
     )
     coach_dir: Path | None = Field(
         None,
-        description="Folder with your own levels.yaml, words.yaml, meanings.yaml, generic.yaml or replies.yaml; an "
+        description="Folder with your own levels.yaml, words.yaml, generic.yaml or replies.yaml; an "
         "entry replaces the built-in entry of the same name.",
     )
     scope_topics: Path | None = Field(
@@ -538,14 +536,6 @@ class Settings(ProviderKeys):
     redis_url: Key | None = Field(
         None, description="Redis for rate limits across several workers, as redis://HOST:6379; default: in memory."
     )
-
-    # -- telemetry
-    otel_exporter_otlp_endpoint: Url | None = Field(
-        None,
-        description="Where spans are sent (OTLP over HTTP), as http://127.0.0.1:4318: by `marag serve`, `mcp`, `ask`, "
-        "`chat` and by benchmarks; needs the extra `telemetry`.",
-    )
-    telemetry_content: bool = Field(False, description="Include questions, queries, prompts and replies in spans.")
 
     # -- the demo
     demo_visitor_usd: PositiveFloat = Field(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from meta_agent_rag.chat.coach.topics import Lesson, Subject, Topic, lesson, stated_in, topics_of
+from meta_agent_rag.chat.coach.scope import Lesson, Subject, Topic, lesson, stated_in, topics_of
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.ingestion.document import Document
 from meta_agent_rag.ingestion.parsers import File

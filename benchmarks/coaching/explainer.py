@@ -1,4 +1,4 @@
-"""A scripted model that always explains at length, as a transport, and the conversations with it."""
+"""A scripted model that always explains at length, and the conversations with it."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -12,7 +12,7 @@ import yaml
 
 from meta_agent_rag.chat.coach.coach import Coach, CoachReply
 from meta_agent_rag.chat.coach.hook import Hooks, Scope
-from meta_agent_rag.chat.coach.mode import Socratic
+from meta_agent_rag.chat.coach.levels import Socratic
 from meta_agent_rag.chat.history import History
 from meta_agent_rag.llm.client import LanguageModel
 from meta_agent_rag.llm.messages import Request
@@ -83,7 +83,7 @@ class Talk:
     ) -> list[CoachReply]:
         """The replies to the messages of one conversation, in order."""
         history, replies = begins_with or History(), []
-        coach = Coach(model=self.model, retriever=self.retriever, hooks=self.hooks, open_scope=self._open)
+        coach = Coach(model=self.model, retriever=self.retriever, hooks=self.hooks, scope=self.scope)
         for message in messages:
             reply = await coach(message, history=history, socratic=Socratic(mode="coach", level=level))
             replies.append(reply)
@@ -91,9 +91,6 @@ class Talk:
                 longer = history.with_exchange(question=message, answer=reply.text, standalone=message, mode=reply.kind)
                 history = History(exchanges=longer.exchanges[-_REMEMBERED:], turns=longer.turns)
         return replies
-
-    async def _open(self) -> Scope | None:
-        return self.scope
 
 
 def asked_by_coach() -> History:

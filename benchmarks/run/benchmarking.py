@@ -14,7 +14,6 @@ import typer
 from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.cli.shared.command import complain, run, say
 from meta_agent_rag.errors import MetaRagError
-from meta_agent_rag.exporting import exporting
 from meta_agent_rag.llm.stages import runs_here
 
 from ..analyses import discover_analyses
@@ -177,8 +176,7 @@ def _outcome(plan: RunPlan, options: RunOptions, folder: RunFolder, shown: Silen
     signal.signal(signal.SIGTERM, _interrupt)
     work = execute(plan.config, options, plan.loaded, questions=plan.questions, folder=folder, display=shown)
     try:
-        with exporting(plan.config.settings):
-            return run(work)
+        return run(work)
     except KeyboardInterrupt:
         shown.stop()
         complain(f"Stopped. Continue with: --resume {folder.path}")

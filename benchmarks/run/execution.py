@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from meta_agent_rag import telemetry
 from meta_agent_rag.agent.engine import Answer, Engine, open_engine
 from meta_agent_rag.datasets import LoadedQuestions, Question
 from meta_agent_rag.discovery import calling, require_result
@@ -119,8 +118,7 @@ class _Run:
 
     async def answer(self, question: Question, arm: Arm) -> None:
         """Answer one question with one row's method, and write the result; raises only what stops the run."""
-        with telemetry.span(f"question {arm.name}", {telemetry.WORKFLOW: arm.name, telemetry.QUESTION_ID: question.id}):
-            row = await self._row(question, arm)
+        row = await self._row(question, arm)
         self.folder.add(row)
         self.spending.note(row)
         if self.options.recorder is not None:

@@ -76,9 +76,9 @@ class Model:
     def _text(self, prompt: str, *, bare: bool) -> str:
         if "acknowledges_right_answer" in prompt:
             return json.dumps(self.coach.pop(0) if len(self.coach) > 1 else self.coach[0])
-        if "Last question:" in prompt:
-            question = prompt.rpartition("Last question:")[2].strip()
-            return self.rewrites.get(question, question)
+        if "Last message:" in prompt:
+            message = prompt.rpartition("<message>")[2].partition("</message>")[0]
+            return json.dumps({"intent": "question", "standalone": self.rewrites.get(message, message)})
         question = prompt.partition("\nQuestion: ")[2].partition("\n\n")[0]
         fact = next((fact for fact in self.facts if fact.asked in question), None)
         holding = [number for number, text in _PASSAGE.findall(prompt) if fact is not None and fact.quote in text]
@@ -145,7 +145,7 @@ async def loop(script: Mapping[str, Any], *evidence: Passage, question: str, ass
     model = ScriptedModel(script)
     fixed = ["LLM_PROVIDER=deepseek", f"DEEPSEEK_API_KEY={KEY}", "RESPONSE_CACHE=false", "MONITOR_ENCODER=hash-64"]
     settings = Settings.load([*fixed, "MONITOR_POLICY=paper", *assignments])
-    return await answer(question, evidence=evidence, settings=settings, transport=model)
+    return await answer(question, evidence=evidence, settings=settings, model=model)
 
 
 def a_run(folder: Path) -> Path:

@@ -18,8 +18,9 @@ BUILT = Fact(asked="Weir Mill", quote=MILL, said="Ada Lind built the Weir Mill [
 
 def grounded(question: str, *words: str, corpus: str = "library") -> dict[str, Any]:
     """The checked answer as JSON."""
-    told: dict[str, Any] = printed(marag("ask", question, "--corpus", corpus, "--grounded", *words, "--json"))
-    return told.get("grounded", told)
+    told = printed(marag("ask", question, "--corpus", corpus, "--grounded", *words, "--json"))
+    checked: dict[str, Any] = told.get("grounded", told)
+    return checked
 
 
 def shown(question: str, *words: str, corpus: str = "library") -> str:

@@ -184,7 +184,8 @@ def test_every_response_leaves_one_row(service: Service) -> None:
         for _ in range(3):
             client.post("/v1/ask", json={"question": QUESTION})
         client.post("/v1/ask", json={"question": ""})
-    deadline, found = time.monotonic() + 15, []
+    found: list[dict[str, Any]] = []
+    deadline = time.monotonic() + 15
     while time.monotonic() < deadline and len(found) < 4:
         time.sleep(0.2)
         file = Path(f"export-{time.monotonic_ns()}.jsonl")

@@ -42,7 +42,8 @@ def calls(model: Model) -> list[str]:
 
 def last_reply(text: str) -> str:
     """The last line that ends with a question mark, as the learner sees it."""
-    return re.findall(r"[^.!?]*\?", text.partition("This session")[0])[-1].strip()
+    questions: list[str] = re.findall(r"[^.!?]*\?", text.partition("This session")[0])
+    return questions[-1].strip()
 
 
 def celebration(text: str, said: str) -> str:

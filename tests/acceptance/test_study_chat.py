@@ -32,7 +32,7 @@ def test_a_follow_up_becomes_a_standalone_question(model: Model) -> None:
 def test_the_first_turn_needs_no_rewriting(model: Model) -> None:
     model.facts = FACTS
     talk(BUILDER, words=LIBRARY)
-    assert not any("Last question:" in prompt for prompt in model.prompts)
+    assert not any("Last message:" in prompt for prompt in model.prompts)
 
 
 def test_an_empty_rewrite_falls_back_to_the_question(model: Model) -> None:

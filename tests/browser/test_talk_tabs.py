@@ -74,7 +74,7 @@ def test_uploaded_documents_are_answered_from_with_sources(
         "write": written,
         "rewrite": written,
         "second_answer": second_answer("Oslo"),
-        "rewrite_query": "Who?",
+        "rewrite_query": {"intent": "question", "standalone": "Who?"},
     }
     (tmp_path / "holt.md").write_text(f"# Mira Holt\n\n{BIRTH_SENTENCE} {HOSTILE}\n")
     (tmp_path / "empty.txt").write_text("")

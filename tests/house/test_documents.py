@@ -50,19 +50,21 @@ def test_the_readme_example_runs_with_the_embedded_model(tmp_path: Path) -> None
     assert re.fullmatch(r"\d+ calls", calls)
 
 
-def test_the_deficit_of_the_walkthrough_works(tmp_path: Path) -> None:
-    (example,) = blocks(ROOT / "docs" / "adding-a-deficit.md", "python")
-    folder = tmp_path / "my_deficits"
-    folder.mkdir()
-    (folder / "unit_slip.py").write_text(example)
+def test_the_deficit_of_the_walkthrough_works() -> None:
+    folder = ROOT / "docs" / "examples" / "deficits"
+    source = (folder / "conflicting_sources.py").read_text(encoding="utf-8")
+    for shown in blocks(ROOT / "docs" / "adding-a-deficit.md", "py"):
+        assert all(part.strip() in source for part in shown.split("    ...\n")), (
+            "the page shows other code than the file"
+        )
     checked = CliRunner().invoke(app, ["deficits", "check", str(folder)])
     assert checked.exit_code == 0, checked.output
-    assert f"unit_slip: OK; {len(discover_deficits().names) + 1} deficits" in checked.output
+    assert f"conflicting_sources: OK; {len(discover_deficits().names) + 1} deficits" in checked.output
     listed = CliRunner().invoke(app, ["deficits", "list", "--set", f"DEFICITS_DIR={folder}", "--markdown"])
-    assert "| `unit_slip` |" in listed.output
+    assert "| `conflicting_sources` |" in listed.output
     deficits = discover_deficits(folder)
-    assert "unit_slip" in build_graph(deficits).get_graph().nodes
-    assert "unit_slip" in critique_schema(deficits).model_json_schema()["properties"]["deficit"]["enum"]
+    assert "conflicting_sources" in build_graph(deficits).get_graph().nodes
+    assert "conflicting_sources" in critique_schema(deficits).model_json_schema()["properties"]["deficit"]["enum"]
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/**/*.md")), ids=lambda p: p.name)

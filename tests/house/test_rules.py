@@ -28,8 +28,6 @@ LAYERS = (
         "wording",
         "journal",
         "discovery",
-        "telemetry",
-        "exporting",
         "shipped",
     },
     {"text", "datasets", "statistics"},
@@ -47,7 +45,7 @@ LAYERS = (
 )
 """The import rule: a layer may import its own parts and those of earlier layers in this list."""
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
-TESTING_IMPORTS = {"errors", "settings", "telemetry", "journal", "discovery", "llm", "prompts", "retrieval", "testing"}
+TESTING_IMPORTS = {"errors", "settings", "journal", "discovery", "llm", "prompts", "retrieval", "testing"}
 
 HEAVY = (
     "aiohttp",

@@ -36,7 +36,6 @@ NAMES = {
     "A parser": "subtitles",
     "A chunker": "blocks",
     "A citation style": "section",
-    "A memory": "latest",
     "A hook of the coach": "no_links",
     "A method of the benchmark": "iter_retgen",
     "An analysis": "length",
@@ -57,7 +56,6 @@ from benchmarks.analyses import discover_analyses
 from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.agent.derivation.operator import discover_operators
 from meta_agent_rag.agent.monitor import policy
-from meta_agent_rag.chat.memories import memory_named
 from meta_agent_rag.chat.coach.hooks import discover_hooks
 from meta_agent_rag.datasets import discover, load_questions
 from meta_agent_rag.demo.questions import read_questions
@@ -81,7 +79,7 @@ Path("rivers.json").write_text(json.dumps([rivers.example]))
 assert load_questions("two_rivers", data_file=Path("rivers.json")).questions == (rivers.parse(rivers.example, {}),)
 assert read_questions(Path("rivers.json")).questions[0].id == "rivers-1"
 assert prepared(ChunkingOptions(chunker="blocks")).name == "blocks"
-assert chosen("section").description and memory_named("latest").name == "latest"
+assert chosen("section").description
 assert ".srt" in known_suffixes()
 assert "no_links" in {hook.name for hook in discover_hooks().after}
 assert "length" in {analysis.name for analysis in discover_analyses()}

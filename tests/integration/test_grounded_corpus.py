@@ -12,7 +12,7 @@ import yaml
 
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.grounded import Checks, GroundedAnswer
-from meta_agent_rag.chat.answerer import GroundedAnswerer
+from meta_agent_rag.chat.session import GroundedAnswerer
 from meta_agent_rag.grounding.abstention import Reason, refusal
 from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder

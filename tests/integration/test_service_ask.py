@@ -234,13 +234,13 @@ async def test_the_log_contains_no_secret_and_questions_only_if_enabled(
 
 
 async def test_an_unexpected_error_is_reported_without_its_message(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Broken(FakeRetriever):
-        async def retrieve(self, *_: object, **__: object) -> Any:
-            raise ZeroDivisionError(QUESTION)
+    def broken(*_: object, **__: object) -> str:
+        raise ZeroDivisionError(QUESTION)
 
-    async with running(tmp_path, retrievers={"films": Broken({})}) as service:
+    async with running(tmp_path) as service:
+        monkeypatch.setattr("meta_agent_rag.llm.client.parse_reply", broken)
         response = await service.ask()
         assert (response.status_code, code_of(response)) == (500, "internal_error")
         assert QUESTION not in response.text
@@ -261,7 +261,7 @@ async def test_drafts_not_supported_by_any_passage_are_not_shown(tmp_path: Path)
 
 async def test_a_session_understands_follow_ups_only_from_its_client(tmp_path: Path) -> None:
     follow_up = "And when was she born?"
-    replies = {**SCRIPT, "rewrite_query": "When was Mira Holt born?"}
+    replies = {**SCRIPT, "rewrite_query": {"intent": "question", "standalone": "When was Mira Holt born?"}}
     async with running(tmp_path, model=ScriptedModel(replies)) as service:
         await service.ask(session="one")
         assert not service.model.asked("rewrite_query"), "no earlier question in the session"
@@ -290,9 +290,8 @@ async def test_a_path_with_a_line_feed_is_not_found(address: str, tmp_path: Path
 @pytest.mark.parametrize(
     ("message", "answer", "intent"),
     [
-        ("Thanks!", "You are welcome.", "pleasantry"),
-        ("Vielen Dank!", "Gern geschehen.", "pleasantry"),
-        ("Write me a poem", "I only answer questions about the documents, so I cannot do that for you.", "off_topic"),
+        ("Thanks!", "You are welcome.", "small_talk"),
+        ("Write me a poem", "I only answer questions about the documents, so I cannot do that for you.", "small_talk"),
     ],
 )
 async def test_small_talk_is_answered_without_retrieval(message: str, answer: str, intent: str, tmp_path: Path) -> None:

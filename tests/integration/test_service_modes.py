@@ -31,7 +31,10 @@ async def test_a_teacher_explains_and_a_coach_asks_in_one_session(tmp_path: Path
         assert again["rounds"] == 2, "a draft that breaks the rules is rewritten once"
         assert COUNTER_QUESTION in str(model.asked("coach")[-1].messages), "and so is the coach's question"
         record = (await service.client.get(f"/v1/queries/{asked['query_id']}")).json()["record"]
-        assert (record["answer"], [call["stage"] for call in record["model_calls"]]) == (COUNTER_QUESTION, ["coach"])
+        assert (record["answer"], [call["stage"] for call in record["model_calls"]]) == (
+            COUNTER_QUESTION,
+            ["rewrite_query", "coach"],
+        )
         assert (record["mode"], bool(record["passages"])) == ("coach", True)
         plain = (await service.ask(mode="teacher", question=QUESTION, session="two")).json()
         assert plain["rounds"] == 1
@@ -123,5 +126,5 @@ async def test_small_talk_to_the_coach_costs_no_call_over_http(tmp_path: Path) -
         await service.ask(mode="coach", session="one")
         calls = len(model.requests)
         thanked = (await service.ask(question="Thanks!", mode="coach", session="one")).json()
-        assert (thanked["answer"], thanked["stop_reason"]) == ("You are welcome.", "pleasantry")
+        assert (thanked["answer"], thanked["stop_reason"]) == ("You are welcome.", "small_talk")
         assert len(model.requests) == calls

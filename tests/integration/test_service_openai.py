@@ -42,7 +42,7 @@ async def client_of(service: Running, token: str | None = None) -> AsyncIterator
 
 
 async def test_the_client_can_list_models_ask_and_stream(tmp_path: Path) -> None:
-    model = ScriptedModel({**SCRIPT, "rewrite_query": "When was Mira Holt born?"})
+    model = ScriptedModel({**SCRIPT, "rewrite_query": {"intent": "question", "standalone": "When was Mira Holt born?"}})
     async with running(tmp_path, model=model) as service, client_of(service) as client:
         assert [found.id async for found in client.models.list()] == ["films"]
         assert (await client.models.retrieve("films")).owned_by == "meta-agent-rag"

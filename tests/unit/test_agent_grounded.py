@@ -9,7 +9,7 @@ import pytest
 
 from meta_agent_rag.agent.engine import Step, open_engine
 from meta_agent_rag.agent.grounded import Checks, GroundedAnswer, checked
-from meta_agent_rag.chat.answerer import GroundedAnswerer
+from meta_agent_rag.chat.session import GroundedAnswerer
 from meta_agent_rag.errors import DataFileError, UnknownNameError
 from meta_agent_rag.grounding.abstention import REASONS, refusal
 from meta_agent_rag.retrieval.batching import AsyncEncoder

@@ -14,12 +14,12 @@ import pytest
 from meta_agent_rag.agent.engine import Step
 from meta_agent_rag.agent.grounded import GroundedAnswer
 from meta_agent_rag.chat.session import open_chat
+from meta_agent_rag.chat.store import Said
 from meta_agent_rag.chat.transcript import as_markdown, source_lines
 from meta_agent_rag.cli.shared.display import Screen
-from meta_agent_rag.cli.shell.commands import COMMANDS, completions, provider_changes, run_command
-from meta_agent_rag.cli.shell.interrupts import Interrupts, Stopped
+from meta_agent_rag.cli.shell.commands import Leave, Reopen, Shell, completions, provider_changes, run_command
+from meta_agent_rag.cli.shell.lines import Interrupts, Stopped
 from meta_agent_rag.cli.shell.loop import converse
-from meta_agent_rag.cli.shell.state import Leave, Reopen, Shell
 from meta_agent_rag.errors import InputError, MetaRagError, SettingsError
 from meta_agent_rag.retrieval.screening import Dropped
 from meta_agent_rag.settings import ModelRoles, Settings
@@ -34,42 +34,19 @@ PLACE = {"title": "Tides", "doc_id": "tides", "section": "Spring", "page": 3, "l
 async def shell(folder: Path, **model: str) -> AsyncIterator[Shell]:
     """A session over the sample corpus, with a free encoder and model."""
     load = partial(Settings.load, [*FIXED, f"MARAG_DATA_DIR={folder}"], **model)
-    async with open_chat(load(), model=ScriptedModel({})) as study:
-        yield Shell(study=study, settings=load(), load=load, screen=Screen())
+    async with open_chat(load(), model=ScriptedModel({})) as talk:
+        yield Shell(chat=talk, settings=load(), load=load, screen=Screen())
 
 
 async def declined(question: str) -> bool:
     return "1 question" not in question
 
 
-def test_every_command_is_described_and_has_a_unique_name() -> None:
-    names = [command.name for command in COMMANDS]
-    wanted = {
-        "help",
-        "history",
-        "sources",
-        "topics",
-        "trace",
-        "mode",
-        "level",
-        "topic",
-        "claims",
-        "model",
-        "cost",
-        "reset",
-        "save",
-        "quit",
-    }
-    assert set(names) >= wanted
-    assert len(names) == len(set(names))
-    assert all(command.meaning for command in COMMANDS)
-
-
 def test_completion_offers_commands_and_their_values() -> None:
-    assert [text for text, _ in completions("/mo", COMMANDS)] == ["/mode", "/model"]
-    assert [text for text, _ in completions("/mode s", COMMANDS)] == []
-    assert "/model groq" in [text for text, _ in completions("/model ", COMMANDS)]
-    assert not list(completions("mode", COMMANDS))
+    assert [text for text, _ in completions("/mo")] == ["/mode", "/model"]
+    assert [text for text, _ in completions("/mode s")] == []
+    assert "/model groq" in [text for text, _ in completions("/model ")]
+    assert not list(completions("mode"))
 
 
 async def test_commands_report_what_they_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -93,12 +70,12 @@ async def test_commands_report_what_they_did(tmp_path: Path, capsys: pytest.Capt
             assert await run_command(talk, line) is None
         assert await run_command(talk, " /QUIT ") == Leave()
         assert isinstance(await run_command(talk, "/claims strict"), Reopen)
-        talk.study.conversation.history = history_of("In Oslo.")
+        talk.chat.history = history_of("In Oslo.")
         talk.confirmed = declined
         await run_command(talk, "/reset")
-        assert talk.study.history.turns == 1
+        assert talk.chat.history.turns == 1
         await run_command(talk, "/reset --yes")
-        assert talk.study.history.is_empty
+        assert talk.chat.history.is_empty
     shown = capsys.readouterr().out
     for part in (
         "Nothing is remembered",
@@ -136,16 +113,17 @@ async def test_a_resumed_session_states_its_mode(
 
 
 @pytest.mark.parametrize(("provider", "times"), [("embedded", 1), ("deepseek", 0)])
-async def test_refusals_of_the_packaged_model_are_explained_once(
+async def test_the_packaged_model_is_announced_before_the_first_question(
     provider: str, times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     load = partial(Settings.load, [*FIXED, f"MARAG_DATA_DIR={tmp_path}", f"LLM_PROVIDER={provider}"])
-    monkeypatch.setattr("meta_agent_rag.llm.endpoints.connections.OpenConnections._made", lambda *_: ScriptedModel({}))
+    monkeypatch.setattr("meta_agent_rag.llm.opening._given", lambda *_: {"": ScriptedModel({})})
     monkeypatch.setattr("sys.stdin", io.StringIO("Who designed the Pennant Bridge?\nWho built Stag Skerry Light?\n"))
     await converse(load, corpus=None, session=None)
     shown = capsys.readouterr().out
     assert shown.count("not answered, ") == 2, shown
     assert shown.count("marag models get") == times
+    assert shown.find("marag models get") < shown.find("not answered, ")
 
 
 @pytest.mark.parametrize(
@@ -202,7 +180,7 @@ def test_a_source_names_its_location(source: Mapping[str, object], line: str) ->
 
 def test_control_characters_are_neither_saved_nor_shown(capsys: pytest.CaptureFixture[str]) -> None:
     sources = [{**PLACE, "title": "Ti\x1b[2Jdes", "snippet": "high\x07 water"}]
-    text = as_markdown("evening", "sea", history_of("It is \x1b[31mred[/]."), (), sources)
+    text = as_markdown("evening", "sea", [Said(question="Red?", answer="It is \x1b[31mred[/].")], sources)
     assert "\x1b" not in text
     assert "\x07" not in text
     screen = Screen()

@@ -9,17 +9,14 @@ from typer.testing import CliRunner
 
 from meta_agent_rag.agent.grounded import GroundedAnswer
 from meta_agent_rag.asking import answer, grounded_answer
-from meta_agent_rag.chat.answerer import GroundedReply
-from meta_agent_rag.chat.conversation import Turn
 from meta_agent_rag.chat.history import History
-from meta_agent_rag.chat.session import ChatSession, open_chat
+from meta_agent_rag.chat.session import ChatSession, GroundedReply, Turn, open_chat
 from meta_agent_rag.chat.store import open_sessions
 from meta_agent_rag.chat.transcript import in_short
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.cli.shared.display import Screen
-from meta_agent_rag.cli.shell.commands import run_command
+from meta_agent_rag.cli.shell.commands import Shell, run_command
 from meta_agent_rag.cli.shell.loop import _remembered
-from meta_agent_rag.cli.shell.state import Shell
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
 from meta_agent_rag.retrieval.corpus.naming import (
@@ -152,12 +149,12 @@ async def talk(
     folder: Path, *messages: str, session: str, memory: str = "summary_buffer"
 ) -> tuple[ChatSession, list[Turn]]:
     settings = settings_in(folder, *HASHED, f"MARAG_DATA_DIR={folder}", f"MEMORY={memory}")
-    async with open_chat(settings, corpus="coast", session=session, model=ScriptedModel({})) as study:
+    async with open_chat(settings, corpus="coast", session=session, model=ScriptedModel({})) as chat:
         turns = []
         for message in messages:
-            turns.append(await study.reply(message))
-            await study.settle()
-        return study, turns
+            turns.append(await chat.reply(message))
+            await chat.settle()
+        return chat, turns
 
 
 def grounded(turn: Turn) -> GroundedAnswer:
@@ -167,15 +164,15 @@ def grounded(turn: Turn) -> GroundedAnswer:
 
 async def test_a_question_is_limited_to_the_documents_it_names(folder: Path) -> None:
     question = "What does the spring at Quell reach?"
-    study, turns = await talk(folder, question, f"@tides {question}", f"@winds {question}", session="limited")
+    chat, turns = await talk(folder, question, f"@tides {question}", f"@winds {question}", session="limited")
     found = [{one.passage.title for one in grounded(turn).answer.evidence} for turn in turns]
     assert found == [{"Tides", "Winds"}, {"Tides"}, {"Winds"}]
-    assert study.conversation.history.exchanges[1].question == question
+    assert chat.history.exchanges[1].question == question
     with pytest.raises(InputError, match=r"No document is named 'tydes'; did you mean 'tides\.md'"):
         await talk(folder, f"@tydes {question}", session="limited")
     _, (plain,) = await talk(folder, "What is @Override about?", session="plain")
     grounded(plain)
-    _, (listed,) = await talk(folder, "Summarise @winds", session="plain")
+    _, (listed,) = await talk(folder, "@winds Which documents do you have?", session="plain")
     assert ("winds.md" in listed.reply.text, "tides.md" in listed.reply.text) == (True, False)
 
 
@@ -199,12 +196,12 @@ async def test_one_question_can_be_limited_to_documents(folder: Path) -> None:
 
 async def test_the_whole_conversation_is_saved_regardless_of_memory(folder: Path, tmp_path: Path) -> None:
     questions = [f"How high is tide number {number} at Quell?" for number in range(5)]
-    study, _ = await talk(folder, *questions, session="forgetful", memory="none")
-    assert study.history.is_empty
-    assert _remembered(study) == "5 questions so far, none remembered in full"
+    chat, _ = await talk(folder, *questions, session="forgetful", memory="none")
+    assert chat.history.is_empty
+    assert _remembered(chat) == "5 questions so far, none remembered in full"
     settings = settings_in(folder, *HASHED, f"MARAG_DATA_DIR={folder}", "MEMORY=none")
     async with open_chat(settings, corpus="coast", session="forgetful", model=ScriptedModel({})) as again:
-        shell = Shell(study=again, settings=settings, load=lambda: settings, screen=Screen())
+        shell = Shell(chat=again, settings=settings, load=lambda: settings, screen=Screen())
         await run_command(shell, f"/save {tmp_path / 'saved.md'}")
         saved = (tmp_path / "saved.md").read_text()
         assert [f"## {turn}. {question}" in saved for turn, question in enumerate(questions, start=1)] == [True] * 5
@@ -221,9 +218,9 @@ async def test_the_whole_conversation_is_saved_regardless_of_memory(folder: Path
     ],
 )
 async def test_the_greeting_states_what_is_remembered(folder: Path, history: History, said: str) -> None:
-    study, _ = await talk(folder, session="greeted")
-    study.conversation.history = history
-    assert _remembered(study) == said
+    chat, _ = await talk(folder, session="greeted")
+    chat.history = history
+    assert _remembered(chat) == said
 
 
 def sessions(folder: Path, *arguments: str) -> tuple[int, str]:

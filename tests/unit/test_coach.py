@@ -9,16 +9,15 @@ import pytest
 from benchmarks.coaching.explainer import data, explainer
 from meta_agent_rag.chat.coach.coach import CoachReply, obeys
 from meta_agent_rag.chat.coach.hook import ScopeScore
-from meta_agent_rag.chat.coach.levels import levels
-from meta_agent_rag.chat.coach.mode import Socratic
-from meta_agent_rag.chat.conversation import Conversation, Turn, TurnReply
-from meta_agent_rag.chat.history import History
+from meta_agent_rag.chat.coach.levels import Socratic, levels
+from meta_agent_rag.chat.history import History, TurnReply
+from meta_agent_rag.chat.session import ChatSession, Turn
 from meta_agent_rag.chat.store import Stored
 from meta_agent_rag.chat.transcript import coaching_lines
 from meta_agent_rag.errors import AuthenticationError, DataFileError, InputError, RefusedError, UnknownNameError
 from meta_agent_rag.testing import ScriptedModel
 from tests.coach import ASKED, EXPLAINED, OnePassage, coaching, reply
-from tests.talk import FakeAnswerer
+from tests.talk import FakeAnswerer, means, say
 
 QUESTION = "Why does the shadow of a stick move during the day?"
 GOOD = "What stands still, the stick or the Sun?"
@@ -34,7 +33,7 @@ def system(model: ScriptedModel, nth: int = -1) -> str:
     return model.asked("coach")[nth].messages[0].content
 
 
-async def asked_once(talk: Conversation, message: str = QUESTION) -> CoachReply:
+async def asked_once(talk: ChatSession, message: str = QUESTION) -> CoachReply:
     return coached(await talk.reply(message))
 
 
@@ -45,15 +44,14 @@ async def test_none_of_300_replies_breaks_a_rule_with_a_model_that_explains(tmp_
         level = list(levels())[number % 3]
         async with coaching(tmp_path, model, level=level) as talk:
             for place in range(10):
-                calls = len(model.requests)
+                calls = len(model.asked("coach"))
                 turn = await talk.reply(questions[(10 * number + place) % len(questions)])
                 assert obeys(turn.reply.text, level), turn.reply.text
                 assert not obeys(coached(turn).trace.draft, level)
-                assert len(model.requests) - calls <= 2
-                assert len(coached(turn).calls) == len(model.requests) - calls
+                assert len(coached(turn).calls) == len(model.asked("coach")) - calls <= 2
                 seen += 1
     assert seen == 300
-    assert {request.max_tokens for request in model.requests} == {300}
+    assert {request.max_tokens for request in model.asked("coach")} == {300}
 
 
 async def test_the_first_reply_after_teacher_mode_always_obeys_the_rules(tmp_path: Path) -> None:
@@ -219,7 +217,7 @@ async def test_a_hint_without_content_is_not_shown(tmp_path: Path, last: str) ->
 async def test_a_deadlock_is_detected_regardless_of_memory(tmp_path: Path, setting: tuple[str, ...]) -> None:
     model = ScriptedModel({"coach": [reply(GOOD), reply(HINT), reply(GOOD)], "summarize": "They spoke of shadows."})
     async with coaching(tmp_path, model, *setting) as talk:
-        turns = [await talk.say(message) for message in (QUESTION, "I don't know", "I don't know")]
+        turns = [await say(talk, message) for message in (QUESTION, "I don't know", "I don't know")]
     assert [bool(coached(turn).trace.emergency) for turn in turns] == [False, True, False]
     assert len(talk.history.exchanges) == (3 if not setting else 1)
     assert talk.history.turns == 3
@@ -228,7 +226,7 @@ async def test_a_deadlock_is_detected_regardless_of_memory(tmp_path: Path, setti
 class SwitchingTeacher(FakeAnswerer):
     """Changes the mode during the teacher's turn."""
 
-    talk: Conversation
+    talk: ChatSession
 
     async def __call__(
         self, question: str, standalone: str, *, before: str = "", documents: frozenset[str] = frozenset()
@@ -244,7 +242,7 @@ async def test_a_mode_changed_in_mid_turn_applies_from_the_next_turn(tmp_path: P
         await talk.reply(QUESTION)
         assert obeys((await talk.reply("So what moves?")).reply.text, 1)
     assert [exchange.mode for exchange in talk.history.exchanges] == ["teacher", "coach"]
-    assert not any(EXPLAINED in message.content for request in model.requests for message in request.messages)
+    assert not any(EXPLAINED in message.content for one in model.asked("coach") for message in one.messages)
 
 
 class ConstantScope:
@@ -316,13 +314,28 @@ async def test_only_questions_about_the_conversation_bypass_the_coach(tmp_path: 
         turn = await talk.reply("What have we discussed?")
         assert QUESTION in turn.reply.text
         assert len(model.requests) == 1
-        for message in ("Yes, thanks!", "help", "OK"):
+        for message in ("Yes, the Earth!", "help", "OK"):
             assert isinstance((await talk.reply(message)).reply, CoachReply)
-    assert len(model.requests) == 4
+        assert (await talk.reply("Thanks!")).reply.text == "You are welcome."
+    assert len(model.asked("coach")) == 4
+
+
+@pytest.mark.parametrize(("gives_up", "shown"), [(True, HINT), (False, GOOD)])
+async def test_giving_up_is_understood_in_any_language(tmp_path: Path, gives_up: bool, shown: str) -> None:
+    model = ScriptedModel(
+        {"coach": [reply(GOOD), reply(HINT), reply(GOOD)], "rewrite_query": means("", gives_up=gives_up)}
+    )
+    async with coaching(tmp_path, model) as talk:
+        await talk.reply(QUESTION)
+        turn = await asked_once(talk, "Je donne ma langue au chat.")
+    assert (turn.text, bool(turn.trace.emergency)) == (shown, gives_up)
 
 
 async def test_modes_change_between_turns_and_only_the_teacher_uses_the_rewriter(tmp_path: Path) -> None:
-    model, teacher = ScriptedModel({"coach": reply(GOOD), "rewrite_query": "Why does it move?"}), FakeAnswerer("Told.")
+    model, teacher = (
+        ScriptedModel({"coach": reply(GOOD), "rewrite_query": means("Why does it move?")}),
+        FakeAnswerer("Told."),
+    )
     async with coaching(tmp_path, model, teacher=teacher) as talk:
         await talk.reply(QUESTION)
         talk.socratic = Socratic(mode="teacher")

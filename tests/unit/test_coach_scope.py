@@ -12,8 +12,7 @@ from benchmarks.coaching.course import read_course
 from benchmarks.coaching.explainer import data
 from benchmarks.coaching.measures import scope_quality
 from meta_agent_rag.chat.coach.coach import CoachReply
-from meta_agent_rag.chat.coach.scope import TopicScope
-from meta_agent_rag.chat.coach.topics import Subject, Topic, corpus_subject, subject_of
+from meta_agent_rag.chat.coach.scope import Subject, Topic, TopicScope, corpus_subject, subject_of
 from meta_agent_rag.chat.session import open_chat
 from meta_agent_rag.errors import UnknownNameError
 from meta_agent_rag.ingestion.pipeline import ingest
@@ -35,7 +34,7 @@ SUN = Topic(name="sun", anchors=("the height of the sun",))
 TIME = Topic(name="time", anchors=("clock time",))
 
 
-def hashed(*topics: Topic, threshold: float | None = None) -> TopicScope:
+def hashed(*topics: Topic, threshold: float = 0.05) -> TopicScope:
     return TopicScope(subject=Subject(topics=topics), encoder=AsyncEncoder(HashEncoder()), threshold=threshold)
 
 
@@ -54,15 +53,12 @@ async def test_the_score_is_of_the_nearest_or_the_chosen_topic() -> None:
     assert await hashed().score("clock time") is None
 
 
-async def test_the_threshold_is_calibrated_or_set() -> None:
-    calibrated = await hashed(SUN, TIME).score("clock time")
-    narrow = await hashed(TIME).score("clock time")
-    fixed = await hashed(SUN, TIME, threshold=0.3).score("clock time")
-    assert calibrated is not None
-    assert narrow is not None
-    assert fixed is not None
-    assert fixed.threshold == 0.3
-    assert calibrated.threshold >= narrow.threshold  # with more topics, unrelated texts come nearer to one
+async def test_a_reply_is_also_compared_with_the_question_that_it_answers() -> None:
+    scope = hashed(SUN, TIME, threshold=0.3)
+    alone, reply = await scope.score("the moon"), await scope.score("the moon", asked="Is it the moon?")
+    assert alone is not None
+    assert reply is not None
+    assert (alone.threshold, reply.threshold < 0.3, reply.score > alone.score) == (0.3, True, True)
 
 
 async def test_passages_are_matched_as_well_as_titles() -> None:
@@ -113,10 +109,10 @@ async def test_a_chosen_topic_limits_what_the_coach_reads(tmp_path: Path) -> Non
     settings = settings_in(tmp_path, *HASHED)
     await ingest(settings, [COURSE], "course", encoder=AsyncEncoder(HashEncoder()))
     model = ScriptedModel({"coach": reply("What stands still, the stick or the Sun?")})
-    async with open_chat(settings, corpus="course", model=model) as study:
-        documents = next(topic.documents for topic in study.topics if topic.name == "seasons")
-        await study.hold(mode="coach", topic="seasons")
-        turn = await study.reply("Why does the shadow of a sundial move over the dial in the morning?")
+    async with open_chat(settings, corpus="course", model=model) as talk:
+        documents = next(topic.documents for topic in talk.topics if topic.name == "seasons")
+        await talk.hold(mode="coach", topic="seasons")
+        turn = await talk.reply("Why does the shadow of a sundial move over the dial in the morning?")
         assert isinstance(turn.reply, CoachReply)
         assert turn.reply.topic == "seasons"
         read = {found.passage.doc_id for found in turn.reply.trace.evidence}

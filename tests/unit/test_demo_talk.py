@@ -9,9 +9,9 @@ import pytest
 
 from meta_agent_rag.agent.engine import Step
 from meta_agent_rag.chat.coach.coach import CoachReply
-from meta_agent_rag.chat.coach.mode import Socratic
-from meta_agent_rag.chat.conversation import Conversation
+from meta_agent_rag.chat.coach.levels import Socratic
 from meta_agent_rag.chat.history import History
+from meta_agent_rag.chat.session import ChatSession
 from meta_agent_rag.demo.conversations.coach_html import beside, celebration, measured, rules
 from meta_agent_rag.demo.conversations.html import reading, sources, taken
 from meta_agent_rag.demo.conversations.moments import Moment, moments, stoppable_moments
@@ -119,7 +119,7 @@ async def test_a_stopped_message_is_not_remembered(tmp_path: Path) -> None:
     streams = Streams()
     async with conversation(tmp_path, ScriptedModel(), answerer=FakeAnswerer()) as opened:
 
-        async def opening(history: History, tell: Callable[[Step], None]) -> Conversation:
+        async def opening(history: History, tell: Callable[[Step], None]) -> ChatSession:
             tell(Step(node="retrieve", rounds=()))
             await asyncio.Event().wait()
             return opened
@@ -135,8 +135,8 @@ async def test_a_stopped_message_is_not_remembered(tmp_path: Path) -> None:
     assert [message["metadata"]["status"] for message in last.messages[1:-1]] == ["done", "done"]
 
 
-async def shown(opened: Conversation, message: str) -> list[Moment]:
-    async def opening(history: History, tell: Callable[[Step], None]) -> Conversation:
+async def shown(opened: ChatSession, message: str) -> list[Moment]:
+    async def opening(history: History, tell: Callable[[Step], None]) -> ChatSession:
         tell(Step(node="retrieve", rounds=()))
         return opened
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from meta_agent_rag.ingestion.lines import Letters, Line, line_of, texts_of
 from meta_agent_rag.ingestion.parsers import File
 from meta_agent_rag.ingestion.reading import read_document
 from tests.files import pdf
@@ -13,6 +14,9 @@ MOTORS = [
 ]
 NOTE = ["A large note in several lines", "without a full stop at its end", "that goes on and on", "for four lines"]
 OUTPUT = [["Plant", "2021"], ["Quay", "410"], ["Mole", "12"]]
+
+
+TITLE = "Grippers and springs"
 
 
 def blocks(content: bytes) -> list[tuple[str, str | None]]:
@@ -47,6 +51,50 @@ def test_a_heading_of_two_lines_is_one_block() -> None:
 def test_an_outline_takes_precedence() -> None:
     content = pdf([["Springs", *SPRINGS]], sizes={"Springs": 18}, outline={"Compliance": 0})
     assert blocks(content) == [("Springs", "Compliance"), (" ".join(SPRINGS), "Compliance")]
+
+
+def test_every_outline_entry_of_a_page_begins_a_section() -> None:
+    lines = ["1 Springs", SPRINGS[0], "2 Motors", MOTORS[0]]
+    found = blocks(pdf([lines], outline={"Springs": 0, "Motors": 0}))
+    assert [section for text, section in found if any(one in text for one in (SPRINGS[0], MOTORS[0]))] == [
+        "Springs",
+        "Motors",
+    ]
+
+
+@pytest.mark.parametrize("stated", ["10811.exe", "Contents", "report_final.indd", "Table of Contents"])
+def test_a_file_name_or_a_list_of_contents_is_no_title(stated: str) -> None:
+    document = read_document(
+        File(name="a.pdf", content=pdf([[TITLE, *SPRINGS, *MOTORS]], title=stated, sizes={TITLE: 18}))
+    )
+    assert document.title == TITLE
+
+
+def test_lines_of_contents_are_left_out() -> None:
+    lines = ["Springs . . . . . . . . 3", "Motors ........... 14", *SPRINGS]
+    assert "14" not in "".join(text for text, _ in blocks(pdf([lines])))
+
+
+def test_letters_printed_twice_are_read_once() -> None:
+    assert blocks(pdf([["EENNFFOORRCCEEDD RRUULLEESS", *SPRINGS]]))[0][0].startswith("ENFORCED RULES")
+
+
+def line(text: str, **fields: object) -> Line:
+    return Line(text=text, size=10.0, **fields)  # type: ignore[arg-type]
+
+
+def test_lines_of_code_keep_their_breaks_and_indents() -> None:
+    lines = [line("Run this:"), line("for x in y:", code=True, left=40.0), line("print(x)", code=True, left=64.0)]
+    assert list(texts_of(lines)) == ["Run this:", "for x in y:\n    print(x)"]
+
+
+def test_a_line_break_within_japanese_text_is_no_blank() -> None:
+    assert list(texts_of([line("荷重は最大で4.5トン"), line("です。")])) == ["荷重は最大で4.5トンです。"]
+    assert list(texts_of([line("a heavy"), line("load")])) == ["a heavy load"]
+
+
+def test_glyphs_without_a_character_are_left_out() -> None:
+    assert line_of([Letters(text="load(cid:2)ed", size=10, font="F")]).text == "loaded"
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
 """Tables of all formats: merged cells, captions, empty cells and repeated headers."""
 
 import io
-import time
-from dataclasses import replace
 
 import docx
 import openpyxl
@@ -11,13 +9,10 @@ import pytest
 
 from meta_agent_rag.grounding.support.tables import lines
 from meta_agent_rag.ingestion.chunkers import ChunkingOptions, prepared
-from meta_agent_rag.ingestion.content.aligned import may_be_aligned
-from meta_agent_rag.ingestion.content.grid import Cell, grid_rows
-from meta_agent_rag.ingestion.content.headings import Line
-from meta_agent_rag.ingestion.content.pdf_tables import Part, PdfTables
-from meta_agent_rag.ingestion.content.tables import continued, row_text, table_blocks
 from meta_agent_rag.ingestion.parsers import File, html
+from meta_agent_rag.ingestion.parsers.pdf import divided
 from meta_agent_rag.ingestion.reading import read_document
+from meta_agent_rag.ingestion.tables import Cell, continued, grid_rows, row_text, table_blocks
 from tests.files import opendocument, pdf, workbook
 
 SALES = [["Town", "Sales", ""], ["", "2020", "2021"], ["Aber", "5", "6"], ["Brun", "7", "8"], ["", "9", "10"]]
@@ -237,56 +232,41 @@ def test_a_pdf_table_without_vertical_rules_keeps_its_cells(rules: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("line", ["1" * 9_000 + " abc defghijk", "123 " * 4_000 + "abc defghijk", "1" * 60_000])
-def test_long_lines_of_digits_are_read_at_once(line: str) -> None:
-    started = time.perf_counter()
-    assert not may_be_aligned([Line(text=line)] * 5)
-    assert time.perf_counter() - started < 1
-
-
-@pytest.mark.parametrize(
-    "number", ["7", "12 345", "1 234 567 t", "-5.2 %", "\u20ac 12,50", "1990\u20131995", "n/a", "123456"]
-)
-def test_cells_with_a_number_are_recognised(number: str) -> None:
-    assert may_be_aligned([Line(text=number)] * 4)
-
-
-def test_pages_of_running_text_with_numbers_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    def parts(self: PdfTables, number: int) -> list[Part]:
-        raise AssertionError(number)
-
-    prose = [f"the 12 roads near {1800 + n} towers and {n} stones of the harbour" for n in range(9)]
-    monkeypatch.setattr(PdfTables, "parts", parts)
-    noted: list[str] = []
-    monkeypatch.setattr("meta_agent_rag.ingestion.parsers.pdf._LOG.debug", lambda *_, **__: noted.append("read again"))
-    assert texts("a.pdf", pdf([prose]))
-    assert not noted
-    assert texts("a.pdf", pdf([prose], tables={0: HARBOURS}, rules="none"))
-    assert noted
-
-
-def test_running_text_with_numbers_is_not_taken_for_a_table() -> None:
-    prose = [f"In {1900 + n} the {n} old towers and 12 roads of the harbour stood" for n in range(9)]
-    assert not may_be_aligned([Line(text=line) for line in prose])
-    rows = [f"Town of Aber {n * 7} 12" for n in range(4)]
-    for lines_read in (rows, [*prose, *rows]):
-        assert may_be_aligned([Line(text=line) for line in lines_read])
-    wordy = [Line(text=f"Town of Aber {n} had boats {n}", spaced=True) for n in range(2)]
-    assert may_be_aligned(wordy)
-    assert not may_be_aligned([replace(line, spaced=False) for line in wordy])
+def test_a_pdf_row_without_rules_between_its_lines_is_divided() -> None:
+    drawn = pdf([["States."]], tables={0: [["State", "Boats"], ["Alabama", "18"], ["Ohio", "7"]]})
+    assert "State | Boats\nAlabama | 18\nOhio | 7" in texts("a.pdf", drawn)
+    assert divided(["Alabama\nAlaska\nArizona", "18,870\n209\n2,303"]) == [
+        ["Alabama", "18,870"], ["Alaska", "209"], ["Arizona", "2,303"],
+    ]  # fmt: skip
+    assert divided(["one\ntwo", "three\nfour"]) == [["one\ntwo", "three\nfour"]]
 
 
 @pytest.mark.parametrize(
     "rows",
     [
-        [["1 Introduction", "3"], ["2 Methods", "9"], ["3 Results", "14"], ["4 Discussion", "21"]],
         [["Contents", "Page"], ["Boats ......", "3"], ["Harbours ......", "9"], ["Index ......", "14"]],
-        [["Harbour Board", "Tel. 01234 567"], ["12 Quay Street", "Fax 01234 568"], ["Nordhafen 12345", "a@b.example"]],
-        [["The mole was begun in", "In 1914 there were 22"], ["1901 and finished by", "boats, of which 9 were"],
-         ["the town in 1904, for", "lost in the storm of"], ["it had no 14 metres.", "1916, as was the mole."]],
-        [["Yes", "No"], ["Perhaps 1", "Never 2"], ["Often 3", "Seldom 4"], ["2 more", "3 more"]],
+        [["The mole was begun in", "In the years of the war"], ["all boats", "in it"], ["sank", "again"]],
     ],
-    ids=["contents", "contents with leaders", "address", "two columns", "words"],
+    ids=["contents with leaders", "two columns"],
 )  # fmt: skip
 def test_other_text_in_columns_is_not_a_table(rows: list[list[str]]) -> None:
     assert all("|" not in text for text in texts("a.pdf", pdf([["Words."]], tables={0: rows}, rules="none")))
+
+
+def test_a_second_header_row_is_repeated_in_every_part_of_a_sheet() -> None:
+    book, stream = openpyxl.Workbook(), io.BytesIO()
+    sheet = book.worksheets[0]
+    sheet.append(["Town", "Sales", None])
+    sheet.append([None, "Q1", "Q2"])
+    for number in range(60):
+        sheet.append([f"Town {number}", number, number / 8])
+        sheet.cell(sheet.max_row, 3).number_format = "0.0%"
+    sheet.append(["Sum", "=SUM(B3:B62)", None])
+    sheet.merge_cells("A1:A2")
+    sheet.merge_cells("B1:C1")
+    book.save(stream)
+    found = texts("a.xlsx", stream.getvalue())
+    assert len(found) > 2
+    assert all(text.startswith("Town | Sales Q1 | Sales Q2\n") for text in found)
+    assert "Town 1 | 1 | 12.5%" in found[0], "shares are read as they are shown"
+    assert "Sum | =SUM(B3:B62)" in found[-1], "a formula without a stored value is kept"

@@ -100,7 +100,7 @@ def test_a_key_is_sent_only_to_its_own_address(monkeypatch: pytest.MonkeyPatch) 
 def test_a_key_is_read_from_the_named_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     row = {"provider": "openai", "model": "gpt-4.1", "key": "JUDGE_KEY"}
     own = settings(file={"endpoints": {"third": row}, "roles": {"judge": "third"}})
-    with pytest.raises(SettingsError, match=r"'third' of MODEL_ROLES needs the key JUDGE_KEY, which is not set"):
+    with pytest.raises(SettingsError, match=r"'third' needs the key JUDGE_KEY, which is not set"):
         served("judge", own).require()
     Path(".env").write_text(f"JUDGE_KEY={SECRET}\n")
     served("judge", own).require()

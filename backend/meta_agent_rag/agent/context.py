@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..llm.client import ModelSession
 from ..llm.messages import OnText
@@ -14,6 +15,9 @@ from .derivation import Plan
 from .derivation.operator import Operator
 from .routes.vote import Voter
 from .state import Draft, Round
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +49,7 @@ class Task:
     user's original words if `question` was rewritten from them, `conversation` the earlier turns that it refers to,
     and `manner` tells the writer how to write. `id` and `method` identify the question and its caller in the ledger;
     `deadline` is a `time.monotonic` timestamp; `on_text` receives every reply while it is written. `oracles` replace
-    judgements with a benchmark's own knowledge.
+    judgements with a benchmark's own knowledge; `config` is LangChain's, for instance with callbacks for a trace.
     """
 
     question: str
@@ -60,6 +64,7 @@ class Task:
     deadline: float | None = None
     on_text: OnText | None = None
     oracles: Oracles = NO_ORACLES
+    config: "RunnableConfig | None" = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .. import telemetry
 from ..errors import InputError
 from ..extras import require
 from ..llm.client import LanguageModel
@@ -22,7 +21,6 @@ from ..retrieval.passage import Found, Passage
 from ..retrieval.screening import Dropped, screen
 from ..retrieval.supplied import SuppliedRetriever
 from ..settings import Settings
-from ..telemetry import Value
 from .context import Context, Task
 from .deficits import DeficitRegistry, discover_deficits
 from .derivation.operator import Operators, discover_operators
@@ -36,11 +34,11 @@ from .voting import small_model_defaults
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
+    from langchain_core.runnables import RunnableConfig
     from langgraph.graph.state import CompiledStateGraph
 
 
 _LOG = logging.getLogger(__name__)
-_RUN = "invoke_workflow"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,9 +114,17 @@ class Engine:
         grounded: bool = False,
         on_step: OnStep | None = None,
         on_text: OnText | None = None,
+        config: "RunnableConfig | None" = None,
     ) -> Answer:
         """Answer a question over `evidence`, or over what `retriever` finds; see `run` and `Task` for the rest."""
-        task = Task(question=question, evidence=evidence, retriever=retriever, grounded=grounded, on_text=on_text)
+        task = Task(
+            question=question,
+            evidence=evidence,
+            retriever=retriever,
+            grounded=grounded,
+            on_text=on_text,
+            config=config,
+        )
         return await self.run(task, on_step=on_step)
 
     async def run(self, task: Task, *, on_step: OnStep | None = None) -> Answer:
@@ -133,9 +139,7 @@ class Engine:
             evidence = _passages(task.evidence)
             task = replace(task, evidence=evidence)
         state, context = self.begin(task)
-        with telemetry.span(f"{_RUN} {task.method}", self._about(task)) as span:
-            final = await self._run(state, context, on_step)
-            span.set_attributes({telemetry.STOP_REASON: final["stop_reason"], telemetry.ROUNDS: len(final["rounds"])})
+        final = await self._run(state, context, _traced(task), on_step)
         return self.answered(final, context)
 
     def begin(self, task: Task) -> tuple[State, Context]:
@@ -175,19 +179,12 @@ class Engine:
         )
         return State(question=question, rounds=(), dropped=dropped), context
 
-    def _about(self, task: Task) -> dict[str, Value]:
-        about: dict[str, Value] = {telemetry.OPERATION: _RUN, telemetry.WORKFLOW: task.method}
-        if task.id:
-            about[telemetry.QUESTION_ID] = task.id
-        if self.settings.telemetry_content:
-            about[telemetry.INPUT_MESSAGES] = telemetry.messages([("user", task.question)])
-        return about
-
-    async def _run(self, state: State, context: Context, on_step: OnStep | None) -> Any:
+    async def _run(self, state: State, context: Context, config: "RunnableConfig", on_step: OnStep | None) -> Any:
         if on_step is None:
-            return await self.graph.ainvoke(state, context=context)
+            return await self.graph.ainvoke(state, config, context=context)
         final: Any = {}
-        async for part in self.graph.astream(state, context=context, stream_mode=["tasks", "values"], version="v2"):
+        modes: list[Any] = ["tasks", "values"]
+        async for part in self.graph.astream(state, config, context=context, stream_mode=modes, version="v2"):
             if part["type"] == "values":
                 final = part["data"]
             elif part["type"] == "tasks":
@@ -217,6 +214,13 @@ class Engine:
             dropped=final.get("dropped", ()),
             calls=tuple(context.model.rows),
         )
+
+
+def _traced(task: Task) -> "RunnableConfig":
+    """The caller's configuration, in which a trace shows the run under its method."""
+    given: RunnableConfig = task.config or {}
+    about = {"method": task.method, "question_id": task.id, **given.get("metadata", {})}
+    return {"run_name": task.method, **given, "metadata": about}
 
 
 def require_question(question: str) -> None:

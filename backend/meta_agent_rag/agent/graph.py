@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
-from .. import telemetry
-from ..telemetry import Value
 from .context import Context
 from .deficits import DeficitRegistry, discover_deficits
 from .diagnose import diagnose
@@ -47,7 +45,7 @@ def build_graph(
     """The compiled graph: `retrieve -> write -> diagnose -> [remediate -> write]* -> END`.
 
     Every deficit is a node of its own that runs `remediate`, so that drawings and traces show
-    which one was repaired; each node runs within a span. Options (checkpointer, interrupts) go to its `compile`.
+    which one was repaired. Options (checkpointer, interrupts) go to its `compile`.
     Run it with a `Context`, or the input that `interface` defines; `max_metacognitive_rounds` bounds the loop.
     """
     deficits = deficits or discover_deficits()
@@ -57,7 +55,7 @@ def build_graph(
     )
     nodes: dict[str, Node] = {"retrieve": retrieve, "write": write, "diagnose": diagnose}
     for name, node in (nodes | dict.fromkeys(deficits.names, remediate)).items():
-        graph.add_node(name, _within_span(name, interface.wrap(node)))
+        graph.add_node(name, interface.wrap(node))
     for name in deficits.names:
         graph.add_edge(name, "write")
     graph.add_edge(START, "retrieve")
@@ -65,17 +63,6 @@ def build_graph(
     graph.add_edge("write", "diagnose")
     graph.add_conditional_edges("diagnose", _route, {**{name: name for name in deficits.names}, _STOP: END})
     return graph.compile(**compile_options)
-
-
-def _within_span(name: str, node: Node) -> Node:
-    """The node, wrapped in a span with the node's name."""
-
-    async def spanned(state: State, runtime: Runtime[Context]) -> Update:
-        about: dict[str, Value] = {telemetry.NODE: name, telemetry.ROUND: len(state.get("rounds", ()))}
-        with telemetry.span(f"node {name}", about):
-            return await node(state, runtime)
-
-    return spanned
 
 
 def _route(state: State) -> str:

@@ -165,7 +165,8 @@ def _ballots(
     # nor has one that repeats an earlier draft that its writer saw
     first = {normalised(one.short_answer): one for one in reversed(written)}
     own = [one for one in written if first[normalised(one.short_answer)] is one]
-    fixed = [ballot(one.route, one.short_answer) for one in own]
+    # what a deficit concluded in code outranks the others, as a comparison does
+    fixed = [ballot(one.route, one.short_answer, outranks=one.route in context.deficits.names) for one in own]
     if _concludes(state, round_, derivation):
         weight = _STANDS if derivation.stands else _OPEN
         fixed.append(ballot(DERIVATION, derivation.answer, weight=weight, outranks=derivation.compared))

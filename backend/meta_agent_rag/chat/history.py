@@ -43,7 +43,7 @@ class Exchange:
 
     @property
     def is_coaching(self) -> bool:
-        """Did the coach answer, so that the next message may be an answer to it?"""
+        """Whether the coach answered, so that the next message may be an answer to it."""
         return self.mode in {COACH, HINT}
 
 
@@ -61,18 +61,13 @@ class History:
 
     @property
     def is_empty(self) -> bool:
-        """Is there nothing for a follow-up to refer to?"""
+        """Whether there is nothing for a follow-up to refer to."""
         return not self.summary and not self.exchanges
 
     @property
     def topic(self) -> str:
         """The latest topic of the coach's replies; empty if none is known."""
         return next((exchange.topic for exchange in reversed(self.exchanges) if exchange.topic), "")
-
-    @property
-    def text(self) -> str:
-        """Everything remembered, for word look-ups."""
-        return "\n".join([self.summary, *(part for exchange in self.exchanges for part in _said(exchange))])
 
     def with_exchange(
         self, *, question: str, answer: str, standalone: str, mode: str = "", short_answer: str = "", topic: str = ""
@@ -87,12 +82,22 @@ class History:
             short_answer=clipped(encodable(short_answer), LONGEST_TEXT),
             topic=encodable(topic),
         )
-        return self.continued(exchange)
+        return replace(self, exchanges=(*self.exchanges, exchange), turns=exchange.turn)
 
-    def continued(self, exchange: Exchange) -> "History":
-        """The history plus an exchange, which is numbered as its next turn."""
-        turn = self.turns + 1
-        return replace(self, exchanges=(*self.exchanges, replace(exchange, turn=turn)), turns=turn)
+
+@dataclass(frozen=True, kw_only=True)
+class TurnReply:
+    """The reply to a message: the text to show, and the bare answer.
+
+    `kind` marks the exchange in the history if the mode does not; a reply that is not `remembered` is a notice. `topic`
+    is the coach's: the chosen one, else the nearest one, else that of the conversation so far.
+    """
+
+    text: str
+    short_answer: str = ""
+    kind: str = ""
+    remembered: bool = True
+    topic: str = ""
 
 
 def clipped(text: str, characters: int) -> str:
@@ -145,10 +150,6 @@ def conversation(history: History, tokens: int) -> str:
     left = max(tokens - estimate_tokens(summary), 0)
     own = tuple(replace(exchange, standalone=exchange.question) for exchange in history.exchanges)
     return "\n".join(part for part in (summary, transcript(own, left)) if part)
-
-
-def _said(exchange: Exchange) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((exchange.question, exchange.standalone, exchange.answer)))
 
 
 def _line(exchange: Exchange) -> str:

@@ -1,122 +1,259 @@
-"""What a message wants, determined by rules over words, without a model.
-
-The rules are conservative: anything not clearly something else is a question for the documents, because
-leaving a question unanswered costs more than a search that finds nothing.
-"""
+"""What a message wants, and what it means on its own: a short English list, else one structured call."""
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Annotated, Literal, TypeAlias
 
-import regex
+from pydantic import BeforeValidator, Field, StringConstraints
 
-from ..text.names import words
-from .documents import read_document_request
-from .words import Patterns, Pleasantry, Words, conversation_words, phrase_at, without_courtesy
+from ..agent.prompting import ReplyModel
+from ..errors import ModelError
+from ..llm.client import ModelSession
+from ..llm.local.choice import own_model_file
+from ..llm.messages import Message
+from ..prompts import phrase, prompt
+from ..prompts.fencing import fenced
+from ..retrieval.corpus.catalogue import DocumentRecord
+from ..text.normalise import typed
+from ..wording import counted, printable
+from .history import History, transcript
+from .phrases import reply_phrase
 
-Intent: TypeAlias = Literal["question", "pleasantry", "off_topic", "conversation", "documents"]
+STAGE = "rewrite_query"
+LISTED = 40
+"""The most documents in a list."""
 
-_LONGEST = 40
-"""The most words; a longer message is a question for the documents."""
+Intent: TypeAlias = Literal["question", "small_talk", "about_conversation", "about_documents", "change_last_answer"]
 
-_LONGEST_TEXT = 2000
+_LONGEST_ADDITION = 15
+"""How many words longer than the message its standalone form may be."""
+_MOST_WORDS = 12
 
-_EMOJI = regex.compile(r"[\p{Extended_Pictographic}\p{Emoji_Modifier}\p{Regional_Indicator}\u200d\ufe0f\s!.]+")
-_SMILEY = re.compile(r"\s*(?:[:;=]-?[)DPp]+|\^_?\^|<3)\s*")
-_SENTENCE_BREAK = re.compile(r"[.!?;]+\s+")
+_SMALL_TALK = {
+    "thanks": "thanks thank thx cheers",
+    "farewell": "bye goodbye",
+    "greeting": "hello hi hey greetings morning afternoon evening",
+    "acknowledgement": "ok okay perfect great good nice cool wow excellent fine understood interesting wonderful",
+}
+"""The words of each kind; of several, the first kind counts."""
+_KINDS = {word: kind for kind, words in reversed(_SMALL_TALK.items()) for word in words.split()}
+_BESIDE = frozenset(
+    "you very much so a lot for the your that this it was is all of and really many well then now there again everyone "  # noqa: SIM905
+    "help answer answers explanation explanations night day have see talk later i".split()
+)
+"""Words that may stand beside those."""
+_REQUESTS: Sequence[tuple[Intent, str, str]] = (
+    ("small_talk", "capabilities", "(who|what) are you|what can (you|i) (do|ask)( you)?|how do you work|help( me)?"),
+    (
+        "small_talk",
+        "off_topic",
+        r"(write|tell|sing)( me| us)? (a|an|another)( \w+)? (poem|song|joke|story|limerick)( .*)?",
+    ),
+    ("small_talk", "off_topic", "(what|how)( i)?s the weather( .*)?|what time is it( now)?"),
+    (
+        "about_conversation",
+        "",
+        "what (have|did) (we|i|you)( just)? (discuss|talk about|cover|ask|say)( you)?( so far| before)?",
+    ),
+    (
+        "about_conversation",
+        "",
+        "what have (we|i) (discussed|talked about|covered|said|asked)( you)?( so far| before| today)?",
+    ),
+    (
+        "about_conversation",
+        "",
+        "(summari[sz]e|recap|sum up) (our|this|the) (conversation|discussion|chat)( so far)?|recap",
+    ),
+    ("about_conversation", "", r"what (was|were) (my|your) (\w+ )?(questions?|answers?)( so far)?"),
+    ("about_conversation", "", "how many questions (have|did) i ask(ed)?( you)?( so far)?"),
+    (
+        "about_documents",
+        "",
+        "(what|which) (documents|files|sources)( (do you (have|know)|are (there|in|available).*|can i ask.*))?",
+    ),
+    ("about_documents", "", "(list|show)( me)?( all)?( of)?( the| your| my)? (documents|files|sources)"),
+    ("about_documents", "", "how many (documents|files)( do you have| are there)?"),
+    (
+        "change_last_answer",
+        "",
+        "(say|put|explain|give|repeat|rephrase|translate|shorten|simplify) (that|this|it)( again| in .*)*",
+    ),
+    ("change_last_answer", "", "(in|with|using) (simple|simpler|plain|other|fewer|your own) (words|terms|language)"),
+    (
+        "change_last_answer",
+        "",
+        "(a bit |much )?(shorter|longer|simpler)|in (english|german|french|spanish|japanese|chinese)",
+    ),
+)
+"""Whole messages in English, in the form of `text.normalise.typed` and without courtesy."""
+_COURTESY = re.compile(r"^(please|and|so|well|now|could you|can you|would you) | (please|now|for me|thanks|thank you)$")
+_POINTS_BACK = re.compile(
+    r"\b(he|she|it|they|him|her|them|his|its|their|this|that|these|those|there|then|one|ones|same|other|another)\b"
+    r"|^(and|but|or|so|why|how come|what about|how about|what else)\b"
+)
+_EMOJI = re.compile("[\\s!.]*(?:[:;=]-?[)DPp]+|<3|(?:[\u2600-\u27bf\U0001f000-\U0001faff][\ufe0f\u200d\\s!.]*)+)")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Interpretation:
-    """What a message wants; `kind` identifies the phrase that answers it, and is empty for a question.
+    """What a message wants.
 
-    `reply` is the phrase itself for small talk in a language other than English, or what introduces a list of
-    documents. `kinds` are those of all pleasantries in the message. For the intent `documents`, `kind` is `list` or
-    `overview`, and `every` says that an overview is of all documents.
+    `standalone` is the message in a form that can be searched for without the conversation, and `refers_back` says that
+    it needed the conversation. `kind` names the reply to small talk. `gives_up` says that the writer has no answer to
+    the question before. `fault` is why no model could be asked.
     """
+
+    intent: Intent = "question"
+    standalone: str
+    refers_back: bool = False
+    kind: str = ""
+    gives_up: bool = False
+    fault: str = ""
+
+
+def _one_line(value: object) -> object:
+    return " ".join(str(value).split()) if value is not None else ""
+
+
+class IntentReply(ReplyModel):
+    """Stage `rewrite_query`."""
 
     intent: Intent
-    kind: str = ""
-    reply: str = ""
-    kinds: frozenset[str] = field(default=frozenset(), compare=False)
-    every: bool = False
+    standalone: Annotated[str, BeforeValidator(_one_line), StringConstraints(strip_whitespace=True)] = Field(
+        default="", json_schema_extra={"maxLength": 300}
+    )
+    gives_up: bool = False
 
 
-QUESTION = Interpretation(intent="question")
+async def interpreted(message: str, history: History, model: ModelSession) -> Interpretation:
+    """What a message wants, after at most one call.
 
-
-def read_intent(message: str) -> Interpretation:
-    """The intent of a message; never fails.
-
-    >>> read_intent("Thanks a lot!").intent, read_intent("Thanks, and who built it?").intent
-    ('pleasantry', 'question')
-    >>> read_intent("What have we discussed?").kind, read_intent("Write me a poem about the sea.").intent
-    ('discussed', 'off_topic')
+    No call is made without a conversation to refer to, for a message of the English list, or with the packaged model,
+    which cannot follow the task. If the call fails in a way that may not affect others, the message is a question as it
+    stands. Raises a `ModelError` that stops a run, or a `BudgetError`.
     """
-    known = conversation_words()
-    if len(message) <= _LONGEST_TEXT and (kind := _emoji(message, known)):
-        return Interpretation(intent="pleasantry", kind=kind, kinds=frozenset({kind}))
-    said = words(message) if len(message) <= _LONGEST_TEXT else []
-    if not said or len(said) > _LONGEST:
-        return QUESTION
-    if found := _pleasantries(said, message, known):
-        kinds = frozenset(each.kind for each in found)
-        return Interpretation(intent="pleasantry", kind=found[0].kind, reply=found[0].reply, kinds=kinds)
-    if wanted := read_document_request(message):
-        return Interpretation(intent="documents", kind=wanted.kind, reply=wanted.reply, every=wanted.every)
-    return _other_request(said, message, known)
+    listed = read_offline(message, history)
+    if history.is_empty or listed.intent != "question":
+        return listed
+    if _is_packaged(model):
+        return _joined(message, history)
+    try:
+        reply = await model.ainvoke(STAGE, _messages(message, history, model), IntentReply)
+    except ModelError as error:
+        if error.stops_run:
+            raise
+        return Interpretation(standalone=message, refers_back=True, fault=str(error))
+    if reply.intent == "change_last_answer" and history.exchanges:
+        return _changing(history)
+    intent: Intent = "question" if reply.intent == "change_last_answer" else reply.intent
+    standalone = reply.standalone
+    if not standalone or len(standalone.split()) > len(message.split()) + _LONGEST_ADDITION:
+        standalone = message
+    refers_back = intent == "question" and typed(standalone) != typed(message)
+    kind = "small_talk" if intent == "small_talk" else ""
+    return Interpretation(
+        intent=intent, standalone=standalone, refers_back=refers_back, kind=kind, gives_up=reply.gives_up
+    )
 
 
-def _other_request(said: Sequence[str], message: str, known: Words) -> Interpretation:
-    for text in dict.fromkeys((" ".join(said), " ".join(said[without_courtesy(said)]))):
-        if kind := _kind(text, known.about_conversation):
-            return Interpretation(intent="conversation", kind=kind)
-        if kind := _off_topic(text, message, known):
-            return Interpretation(intent="off_topic", kind=kind)
-    return QUESTION
+def read_offline(message: str, history: History) -> Interpretation:
+    """What a message wants by the English list; whatever is not in it is a question.
+
+    >>> read_offline("Perfect, thank you very much for the explanation.", History()).intent
+    'small_talk'
+    >>> read_offline("Thanks, and who built it?", History()).intent
+    'question'
+    """
+    text = typed(message)
+    while (shorter := _COURTESY.sub("", text)) != text:
+        text = shorter
+    if kind := "small_talk" if _EMOJI.fullmatch(message) else _small_talk(message):
+        return Interpretation(intent="small_talk", kind=kind, standalone=message)
+    for intent, kind, pattern in _REQUESTS:
+        if not re.fullmatch(pattern, text):
+            continue
+        if intent == "change_last_answer":
+            return _changing(history) if history.exchanges else Interpretation(standalone=message)
+        return Interpretation(intent=intent, kind=kind, standalone=message)
+    return Interpretation(standalone=message)
 
 
-def _emoji(message: str, known: Words) -> str:
-    """The kind of a message of emoji alone; empty for any other."""
-    if _SMILEY.fullmatch(message):
-        return "acknowledgement"
-    if not message.strip(" \n!.") or not _EMOJI.fullmatch(message):
+def _small_talk(message: str) -> str:
+    """The kind of a message made of small talk alone, else an empty string."""
+    said = typed(message).split()
+    if not 0 < len(said) <= _MOST_WORDS or message.rstrip().endswith("?"):
         return ""
-    return next((kind for kind, signs in known.emoji for sign in message if sign in signs), "emoji")
+    kinds = {_KINDS[word] for word in said if word in _KINDS}
+    if not all(word in _KINDS or word in _BESIDE for word in said):
+        return ""
+    return next((kind for kind in _SMALL_TALK if kind in kinds), "")
 
 
-def _pleasantries(said: Sequence[str], message: str, known: Words) -> list[Pleasantry]:
-    """The pleasantries of a message that consists only of them and fillers, ordered by kind; else an empty list."""
-    found: list[Pleasantry] = []
-    place = 0
-    while place < len(said):
-        sizes = [(phrase_at(said, place, each.phrases), each) for each in known.pleasantries]
-        size, longest = max(sizes, key=lambda pair: pair[0])
-        filler = phrase_at(said, place, known.fillers)
-        if size:
-            found.append(longest)
-        elif not filler:
-            return []
-        place += size or filler
-    begins_with_one = any(phrase_at(said, 0, each.phrases) for each in known.pleasantries)
-    asked = message.rstrip().endswith(("?", "\uff1f")) or (said[0] in known.asking and not begins_with_one)
-    if asked and not all(each.may_ask for each in found):
-        return []
-    return [each for each in known.pleasantries if each in found]
+def _changing(history: History) -> Interpretation:
+    """The last question once more, to be answered in another form."""
+    return Interpretation(intent="change_last_answer", standalone=history.exchanges[-1].standalone, refers_back=True)
 
 
-def _kind(text: str, patterns: Patterns) -> str:
-    return next((kind for kind, pattern in patterns if pattern.fullmatch(text)), "")
+def _joined(message: str, history: History) -> Interpretation:
+    """A follow-up after the question that it points back to, if it does."""
+    if not history.exchanges or not _POINTS_BACK.search(typed(message)):
+        return Interpretation(standalone=message)
+    before = history.exchanges[-1].question
+    return Interpretation(standalone=f"{before} {message}", refers_back=True)
 
 
-def _off_topic(text: str, message: str, known: Words) -> str:
-    kind = _kind(text, known.off_topic)
-    # "write me a poem about the tower and say who built it" also asks the documents, and so may a second sentence
-    asks_too = known.question_words & set(text.split()[2:]) or _sentences_that_want_something(message, known) > 1
-    return "" if asks_too else kind
+def _is_packaged(model: ModelSession) -> bool:
+    _, endpoint = model.owner.serving(STAGE)
+    return endpoint.is_embedded and own_model_file(model.owner.settings) is None
 
 
-def _sentences_that_want_something(message: str, known: Words) -> int:
-    pieces = [(piece, words(piece)) for piece in _SENTENCE_BREAK.split(message)]
-    return len([said for piece, said in pieces if said and not _pleasantries(said, piece, known)])
+def _messages(message: str, history: History, model: ModelSession) -> list[Message]:
+    settings = model.owner.settings
+    task = prompt("rewriter", settings.prompts_dir).text(
+        summary=fenced(history.summary) or phrase("nothing_yet"),
+        conversation=transcript(history.exchanges, settings.memory_tokens) or phrase("nothing_yet"),
+        question=fenced(message),
+    )
+    return [Message(role="user", content=task)]
+
+
+def answer_without_search(reading: Interpretation, history: History, documents: Sequence[DocumentRecord]) -> str:
+    """The answer to small talk, or to a message about the conversation or the documents themselves."""
+    if reading.intent == "about_conversation":
+        return _discussed(history)
+    if reading.intent == "about_documents":
+        if not documents:
+            return reply_phrase("documents_none")
+        return "\n".join([reply_phrase("documents"), *document_lines(documents), "", reply_phrase("documents_mention")])
+    return reply_phrase(reading.kind)
+
+
+def _discussed(history: History) -> str:
+    """The summary of older exchanges, and the questions of the latest ones, each once and in the user's words."""
+    if not history.turns:
+        return reply_phrase("nothing_discussed")
+    parts = [reply_phrase("discussed_before", summary=history.summary)] if history.summary else []
+    if history.exchanges:
+        asked: dict[str, str] = {}
+        for one in history.exchanges:
+            asked.setdefault(typed(one.question), f"{one.turn}. {one.question}")
+        parts.append("\n".join([reply_phrase("discussed"), *asked.values()]))
+    if history.dropped:
+        parts.append(reply_phrase("discussed_gone", count=history.dropped))
+    return "\n\n".join(parts)
+
+
+def document_lines(documents: Sequence[DocumentRecord]) -> list[str]:
+    """One line for each document, with title, file, type and size; at most `LISTED`, and how many more there are."""
+    lines = [f"- {printable(' '.join(one.title.split()))} ({_facts(one)})" for one in documents[:LISTED]]
+    more = len(documents) - LISTED
+    return [*lines, f"and {more} more"] if more > 0 else lines
+
+
+def _facts(document: DocumentRecord) -> str:
+    pages = f", {counted(document.pages, 'page')}" if document.pages else ""
+    file = printable(PurePath(document.source).name)
+    return f"{file}; {document.kind}{pages}, {counted(document.passages, 'passage')}"

@@ -1,137 +1,225 @@
-"""A study session: one conversation over one corpus, stored under a name."""
+"""A chat session: one conversation over one corpus, which answers a message at a time and may be stored by name."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any, cast
+from typing import Any, Protocol, TypeAlias, cast
 
-from ..agent.engine import OnStep, open_engine
-from ..agent.grounded import Checks
-from ..chat.summaries.overview import Library
-from ..errors import InputError, MetaRagError
+from ..agent.context import Task
+from ..agent.engine import Engine, OnStep, open_engine
+from ..agent.grounded import Checks, GroundedAnswer, checked
+from ..errors import InputError
 from ..grounding.citation import Citation
+from ..llm.client import LanguageModel, ModelSession
 from ..llm.ledger import LedgerRow, Totals, total
 from ..llm.messages import OnText
 from ..llm.opening import Given
-from ..prompts import check_prompts
-from ..retrieval.batching import AsyncEncoder
+from ..prompts import check_prompts, prompt
 from ..retrieval.corpus.catalogue import DocumentRecord
 from ..retrieval.corpus.editing import Progress
-from ..retrieval.corpus.naming import addressed, unmarked
+from ..retrieval.corpus.naming import addressed
 from ..retrieval.corpus.sample import SAMPLE
+from ..retrieval.hybrid import Retriever
+from ..retrieval.limited import limited
 from ..retrieval.opening import open_retriever
 from ..settings import Settings
-from .answerer import GroundedAnswerer, GroundedReply
-from .answers import reply_phrase
 from .coach.coach import Coach, CoachReply
-from .coach.hook import Scope
-from .coach.levels import levels
-from .coach.meanings import Meanings
-from .coach.mode import PLAIN, Mode, Socratic
-from .coach.scope import TopicScope
-from .coach.topics import Subject, Topic, subject_of, topic_named
-from .conversation import Conversation, Turn
-from .history import History
-from .intent import read_intent
-from .own_files import check_files, files_of
+from .coach.levels import PLAIN, Mode, Socratic, levels
+from .coach.scope import Topic, TopicScope, subject_of, topic_named
+from .history import History, TurnReply, conversation
+from .intent import Interpretation, answer_without_search, interpreted
+from .memory import Limits, Memory, bounded, compacted, memory_named, summarized
+from .phrases import check_files, files_of, reply_phrase
 from .store import Said, Sessions, Stored, open_sessions
+from .summaries import Library
 from .transcript import source_lines
 
-DEFAULT = "default"
-"""The default session, one for each corpus: see `session_name`."""
+METHOD = "conversation"
+"""The name of the calls that interpret and summarise, in ledger rows."""
+
+LONGEST_MESSAGE = 1000
+"""The most characters of a message, as of a question to the service."""
+
+ListDocuments: TypeAlias = Callable[[], Awaitable[Sequence[DocumentRecord]]]
+"""Returns the documents of the corpus."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroundedReply(TurnReply):
+    """A reply with the grounded answer behind it."""
+
+    grounded: GroundedAnswer
+
+
+class Answerer(Protocol):
+    """Answers a question from the documents."""
+
+    async def __call__(
+        self, question: str, standalone: str, *, before: str = "", documents: frozenset[str] = frozenset()
+    ) -> TurnReply:
+        """The answer to `question`, the user's own words; `standalone` is its self-contained form.
+
+        `before` is the conversation that the question refers to, empty if it stands alone. `documents` are the ids of
+        those that it is to be answered from, all if empty. An error raised here ends the turn.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroundedAnswerer:
+    """Answers from one corpus: the loop, then every check. `manner` tells the writer how to write.
+
+    `on_step` is called as each node of the graph starts, `on_text` with drafts while they are written, unchecked.
+    """
+
+    engine: Engine
+    retriever: Retriever
+    checks: Checks
+    on_step: OnStep | None = None
+    on_text: OnText | None = None
+    manner: str = ""
+
+    def as_teacher(self) -> "GroundedAnswerer":
+        """The same answerer, explaining to a learner in simple terms."""
+        return replace(self, manner=prompt("teacher", self.engine.settings.prompts_dir).text())
+
+    async def __call__(
+        self, question: str, standalone: str, *, before: str = "", documents: frozenset[str] = frozenset()
+    ) -> GroundedReply:
+        """See `Answerer`."""
+        task = Task(
+            question=standalone,
+            asked=question,
+            conversation=before,
+            manner=self.manner,
+            retriever=limited(self.retriever, documents),
+            grounded=True,
+            method="chat",
+            on_text=self.on_text,
+        )
+        answer = await self.engine.run(task, on_step=self.on_step)
+        grounded = await checked(self.engine, answer, self.checks)
+        return GroundedReply(text=grounded.text, short_answer=grounded.short_answer, grounded=grounded)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """The result of one message: the reply, what the message was taken for, notes for the user, and all calls.
+
+    `mode` is that in which it was answered.
+    """
+
+    reply: TurnReply
+    reading: Interpretation
+    mode: str = ""
+    notes: tuple[str, ...] = ()
+    calls: tuple[LedgerRow, ...] = ()
 
 
 @dataclass(kw_only=True)
 class ChatSession:
-    """A conversation that is stored after every turn; a turn that fails or is cancelled is not part of it.
+    """A conversation with its history; turns run one at a time, and one that fails or is cancelled leaves no trace.
 
-    Several processes may continue the same conversation: each one's turns are added to those of the others.
-
-    `sources` are the citations of the last answer as plain values, `calls` all calls of this process, `topics` those
-    that the coach uses; `catalogue` lists the documents.
+    With `sessions` it is stored under its name after every turn, and continues with what other processes have added.
+    `socratic` may be set between any two turns: in the mode `teacher` the `teacher` replaces the `answerer`, in the
+    mode `coach` the `coach`; if that one is missing, the answerer answers. `sources` are the citations of the last
+    answer as plain values, `calls` all calls of this process.
     """
 
-    name: str
-    corpus: str
-    conversation: Conversation
-    sessions: Sessions
+    model: LanguageModel
+    answerer: Answerer
+    memory: Memory
+    limits: Limits
+    name: str = ""
+    corpus: str = ""
+    history: History = field(default_factory=History)
+    socratic: Socratic = PLAIN
+    teacher: Answerer | None = None
+    coach: Coach | None = None
+    catalogue: Library | None = None
+    sessions: Sessions | None = None
     sources: tuple[dict[str, Any], ...] = ()
     calls: list[LedgerRow] = field(default_factory=list)
-    topics: tuple[Topic, ...] = ()
-    catalogue: Library | None = None
-    _known: History = field(init=False, repr=False)
+    _busy: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
-    def __post_init__(self) -> None:
-        """The conversation as it was last read or stored."""
-        self._known = self.history
-
-    @property
-    def history(self) -> History:
-        """The remembered conversation."""
-        return self.conversation.history
+    @classmethod
+    def of(cls, model: LanguageModel, answerer: Answerer, **fields: Any) -> "ChatSession":
+        """A session with the memory that the model's settings describe. Raises the errors of these settings."""
+        settings = model.settings
+        return cls(
+            model=model, answerer=answerer, memory=memory_named(settings.memory), limits=Limits.of(settings), **fields
+        )
 
     @property
     def totals(self) -> Totals:
         """Calls, tokens and cost of this process's turns."""
         return total(self.calls)
 
-    async def reply(self, message: str) -> Turn:
-        """Answer one message and store the conversation; `@name` in it limits the answer to a document.
+    @property
+    def topics(self) -> tuple[Topic, ...]:
+        """The topics that the coach uses."""
+        return () if self.coach is None else self.coach.topics
 
-        Raises the errors of `Conversation.reply` and `naming.addressed`.
-        """
-        before, mode = (self.history, self.sources), self.socratic.mode
-        known = await self.documents() if "@" in message else ()
-        text, documents = addressed(message, known)
-        reading = read_intent(unmarked(message, known))
-        if reading.intent != "documents":
-            reading = read_intent(unmarked(text, known))
-        turn = await self.conversation.reply(text, reading=reading, documents=documents)
-        self.calls.extend(turn.calls)
-        if isinstance(turn.reply, GroundedReply):
-            self.calls.extend(turn.reply.grounded.calls)
-            self.sources = tuple(plain_citation(citation) for citation in turn.reply.grounded.citations)
-        if isinstance(turn.reply, CoachReply):
-            self.calls.extend(turn.reply.calls)
-        places = tuple(source_lines(source)[0] for source in self.sources) if turn.rewritten is not None else ()
-        said = Said(question=message, answer=turn.reply.text, sources=places, mode=turn.reply.kind or mode)
-        await self._keep_or_forget(said, *before)
-        return turn
+    @property
+    def library(self) -> Library:
+        """The source of whole documents. Raises `InputError` if there is none."""
+        if self.catalogue is None:
+            raise InputError("This conversation has no list of documents; open it over a corpus.")
+        return self.catalogue
 
     async def documents(self) -> tuple[DocumentRecord, ...]:
         """The documents of the corpus."""
         return () if self.catalogue is None else await asyncio.to_thread(self.catalogue.documents)
 
-    @property
-    def library(self) -> Library:
-        """The source of whole documents. Raises `InputError` if there is no catalogue."""
-        if self.catalogue is None:
-            raise InputError("This conversation has no list of documents; open it over a corpus.")
-        return self.catalogue
-
-    async def remember(self, message: str, text: str) -> None:
-        """Remember and store a message answered outside a turn, such as a request for a summary."""
-        before = self.history, self.sources
-        self.conversation.remember(message, text)
-        await self._keep_or_forget(Said(question=message, answer=text), *before)
-
     async def said(self) -> tuple[Said, ...]:
         """The whole conversation, including what the memory no longer holds."""
-        return await self.sessions.said(self.name)
+        return () if self.sessions is None else await self.sessions.said(self.name)
 
-    @property
-    def socratic(self) -> Socratic:
-        """Mode, level and chosen topic."""
-        return self.conversation.socratic
+    async def reply(
+        self, message: str, *, deadline: float | None = None, documents: frozenset[str] = frozenset()
+    ) -> Turn:
+        """Answer one message and store the conversation; `@name` in it limits the answer to a document.
+
+        `documents` limit it to these ids; the coach keeps to its topic instead. `deadline` is a `time.monotonic`
+        timestamp for the interpretation. Raises `InputError` for a message that is empty, too long or not valid
+        Unicode, and the errors of `interpreted`, `addressed` and the answerer.
+        """
+        text = checked_message(message)
+        async with self._busy:
+            with files_of(self.model.settings.coach_dir):
+                await self._reread()
+                known = await self.documents() if "@" in text else ()
+                asked, named = addressed(text, known) if known else (text, frozenset[str]())
+                session = self._session(deadline)
+                turn = await self._answered(asked, session, deadline, named or documents)
+                return await self._remembered(text, asked, turn, session)
+
+    async def remember(self, message: str, text: str) -> None:
+        """Remember and store a message answered elsewhere, such as a request for a summary."""
+        turn = Turn(reply=TurnReply(text=text), reading=Interpretation(standalone=message))
+        async with self._busy:
+            await self._remembered(message, message, turn, self._session(None))
+
+    async def settle(self) -> tuple[str, ...]:
+        """Fold older exchanges if due; to be awaited once the answer is shown. Returns notes for the user."""
+        async with self._busy:
+            session = self._session(None)
+            with files_of(self.model.settings.coach_dir):
+                done = await compacted(self.history, self.memory, self.limits, partial(summarized, session))
+            self.calls.extend(session.rows)
+            before, self.history = self.history, done.history
+            if done.history != before and self.sessions is not None:
+                stored = await self.sessions.change(self.name, partial(self._folded, before))
+                self.history = stored.history
+        return done.notes
 
     async def hold(self, *, mode: str | None = None, level: int | None = None, topic: str | None = None) -> str:
-        """Change mode, level or topic from the next turn on and store the session; `None` keeps a value.
+        """Change mode, level or topic from the next turn on, and store them; `None` keeps a value.
 
-        Returns the notice for the user, which is never sent to a model. An empty mode is the plain companion, an empty
-        topic any topic; a topic chosen without a level starts at its own level. Raises `UnknownNameError` or
-        `InputError`; if it fails, nothing changes.
+        Returns the notice for the user, which is never sent to a model. An empty mode is the plain one, an empty topic
+        any topic; a topic chosen without a level starts at its own level. Raises `UnknownNameError` or `InputError`,
+        and then nothing changes.
         """
         now = self.socratic
         if topic:
@@ -141,80 +229,143 @@ class ChatSession:
             level=now.level if level is None else level,
             topic=now.topic if topic is None else topic,
         )
-        self.conversation.socratic = held
-        try:
-            await self._keep()
-        except BaseException:
-            self.conversation.socratic = now
-            raise
-        with files_of(self.conversation.model.settings.coach_dir):
+        if self.sessions is not None:
+            stored = await self.sessions.change(self.name, lambda now: replace(self._stored(now), socratic=held))
+            self.history = stored.history
+        self.socratic = held
+        with files_of(self.model.settings.coach_dir):
             text = notice(held)
             return text if topic is None or topic_notice(held) in text else f"{text} {topic_notice(held)}"
 
-    async def settle(self) -> tuple[str, ...]:
-        """Fold older exchanges if due, after the answer is shown; returns the notes."""
-        before = self.history
-        notes, calls = await self.conversation.settle()
-        self.calls.extend(calls)
-        if self.history is not before:
-            await self._keep()
-        return notes
-
     async def reset(self) -> None:
         """Forget the conversation."""
-        self.conversation.history, self.sources = History(), ()
-        await self.sessions.forget(self.name)
-        await self.sessions.save(self.name, self._stored())
-        self._known = self.history
+        self.history, self.sources = History(), ()
+        if self.sessions is not None:
+            await self.sessions.forget(self.name)
+            await self.sessions.change(self.name, self._emptied)
 
-    async def _keep_or_forget(self, said: Said, history: History, sources: tuple[dict[str, Any], ...]) -> None:
-        """Store a turn, or restore what was remembered before it."""
-        try:
-            await self._keep(said)
-        except BaseException:
-            self.conversation.history, self.sources = history, sources
-            raise
+    async def _answered(
+        self, text: str, session: ModelSession, deadline: float | None, documents: frozenset[str]
+    ) -> Turn:
+        socratic = self.socratic  # it may change during the turn
+        coach = self.coach if socratic.mode == "coach" else None
+        reading = await interpreted(text, self.history, session)
+        if coach is not None and not answered_before_the_coach(reading, self.history):
+            reply: TurnReply = await coach(
+                text, history=self.history, socratic=socratic, reading=reading, deadline=deadline
+            )
+            return Turn(reply=reply, reading=reading, mode=socratic.mode)
+        if reading.intent not in {"question", "change_last_answer"}:
+            known = [one for one in await self.documents() if not documents or one.id in documents]
+            text = answer_without_search(reading, self.history, known)
+            return Turn(reply=TurnReply(text=text, remembered=False), reading=reading, mode=socratic.mode)
+        answerer = self.teacher if socratic.mode == "teacher" and self.teacher else self.answerer
+        before = conversation(self.history, self.limits.tokens) if reading.refers_back else ""
+        reply = await answerer(text, reading.standalone, before=before, documents=documents)
+        notes = (reply_phrase("not_rewritten", reason=reading.fault),) if reading.fault else ()
+        return Turn(reply=reply, reading=reading, mode=socratic.mode, notes=notes)
 
-    async def _keep(self, said: Said | None = None) -> None:
-        """Store the conversation, and continue with the turns that another process has added to it."""
-        ours = self._stored()
-        remembered = ours.history.turns > self._known.turns
-        joined = partial(self._joined, ours)
-        change = asyncio.ensure_future(self.sessions.change(self.name, joined, said, remembered=remembered))
-        try:
-            _, now = await asyncio.shield(change)
-        except asyncio.CancelledError:
-            with suppress(MetaRagError):  # a change that fails has nothing to undo
-                before, now = await change  # it cannot be stopped midway
-                if said is not None:
-                    nothing = replace(now, history=History(), sources=())
-                    await self.sessions.take_back(self.name, now, before or nothing)
-            raise
-        unchanged = self.history is ours.history  # else a turn ended while this was stored
-        if unchanged:
-            self.conversation.history = now.history
-        if unchanged or now.history is ours.history:
-            self._known = now.history
+    async def _remembered(self, message: str, asked: str, turn: Turn, session: ModelSession) -> Turn:
+        """Store a turn, which is complete from here on."""
+        reply, sources = turn.reply, self.sources
+        if isinstance(reply, GroundedReply):
+            sources = tuple(plain_citation(citation) for citation in reply.grounded.citations)
+        own = sources if isinstance(reply, GroundedReply) else ()
+        said = Said(
+            question=message,
+            answer=reply.text,
+            sources=tuple(source_lines(source)[0] for source in own),
+            mode=reply.kind or turn.mode,
+        )
+        add = partial(self._with_exchange, asked, turn) if reply.remembered else lambda history: history
+        notes = bounded(add(self.history), self.limits).notes
 
-    def _stored(self) -> Stored:
-        return Stored(corpus=self.corpus, history=self.history, sources=self.sources, socratic=self.socratic)
+        def longer(stored: Stored | None) -> Stored:
+            now = self._stored(stored)
+            return replace(now, history=bounded(add(now.history), self.limits).history, sources=sources)
 
-    def _joined(self, ours: Stored, stored: Stored | None) -> Stored:
-        """What to store: if another process has continued the conversation since, its turns and then the new ones.
+        if self.sessions is None:
+            self.history = longer(None).history
+        else:
+            remembered = reply.remembered
+            stored = await asyncio.shield(self.sessions.change(self.name, longer, said, remembered=remembered))
+            self.history = stored.history
+        self.sources = sources
+        done = replace(turn, notes=(*turn.notes, *notes), calls=(*session.rows, *_calls_of(reply)))
+        self.calls.extend(done.calls)
+        return done
 
-        If it has deleted the conversation, only the new turns.
-        """
-        deleted = stored is None and self._known.turns > 0
-        if not deleted and (stored is None or stored.history == self._known):
-            return ours
-        new = [exchange for exchange in ours.history.exchanges if exchange.turn > self._known.turns]
+    def _with_exchange(self, asked: str, turn: Turn, history: History) -> History:
+        reply = turn.reply
+        return history.with_exchange(
+            question=asked,
+            answer=reply.text.strip() or reply.short_answer,
+            standalone=turn.reading.standalone,
+            mode=reply.kind or turn.mode,
+            short_answer=reply.short_answer,
+            topic=reply.topic,
+        )
+
+    async def _reread(self) -> None:
+        """Continue with the turns that other processes have added."""
+        if self.sessions is not None:
+            stored = await self.sessions.load(self.name)
+            if stored is not None:
+                corpus_of(self.name, self.corpus, stored)
+            self.history = History() if stored is None else stored.history
+
+    def _stored(self, stored: Stored | None) -> Stored:
+        """What is stored now, else an empty conversation; with this process's mode."""
         if stored is None:
-            stored = replace(ours, history=History(), sources=())
-        _corpus(self.name, self.corpus, stored)
-        history = stored.history
-        for exchange in new:
-            history = history.continued(exchange)
-        return replace(ours, history=history, sources=ours.sources if new else stored.sources)
+            history = self.history if self.sessions is None else History()
+            return Stored(corpus=self.corpus, history=history, sources=self.sources, socratic=self.socratic)
+        corpus_of(self.name, self.corpus, stored)
+        return replace(stored, socratic=self.socratic)
+
+    def _emptied(self, stored: Stored | None) -> Stored:
+        return replace(self._stored(stored), history=History(), sources=())
+
+    def _folded(self, before: History, stored: Stored | None) -> Stored:
+        """The folded history, unless another process has continued the conversation since."""
+        now = self._stored(stored)
+        return replace(now, history=self.history) if now.history == before else now
+
+    def _session(self, deadline: float | None) -> ModelSession:
+        return self.model.session(f"turn {self.history.turns + 1}", method=METHOD, deadline=deadline)
+
+
+def answered_before_the_coach(reading: Interpretation, history: History) -> bool:
+    """Whether a message in coaching is not for the coach: about the conversation or the documents, or small talk.
+
+    After the coach's question only thanks and farewells are small talk; the rest may be the learner's answer.
+    """
+    if reading.intent in {"about_conversation", "about_documents"}:
+        return True
+    if reading.intent != "small_talk" or reading.kind == "capabilities":
+        return False
+    asked = bool(history.exchanges) and history.exchanges[-1].is_coaching
+    return not asked or reading.kind in {"thanks", "farewell", "greeting"}
+
+
+def _calls_of(reply: TurnReply) -> Sequence[LedgerRow]:
+    if isinstance(reply, GroundedReply):
+        return reply.grounded.calls
+    return reply.calls if isinstance(reply, CoachReply) else ()
+
+
+def checked_message(message: str) -> str:
+    """The message without surrounding white space.
+
+    Raises `InputError` if it is empty, too long or not valid Unicode.
+    """
+    text = message.strip()
+    if not text:
+        raise InputError("The message is empty; write a question.")
+    if len(text) > LONGEST_MESSAGE:
+        raise InputError(f"The message has {len(text)} characters; use at most {LONGEST_MESSAGE}.")
+    if text.encode("utf-8", "ignore").decode("utf-8") != text:
+        raise InputError("The message is not valid Unicode; check the terminal's encoding and type it again.")
+    return text
 
 
 def notice(socratic: Socratic) -> str:
@@ -236,7 +387,18 @@ def plain_citation(citation: Citation) -> dict[str, Any]:
 
 def session_name(session: str | None, corpus: str | None) -> str:
     """The session's name: the given one, else one for each corpus."""
-    return session or f"{DEFAULT}-{corpus or SAMPLE}"
+    return session or f"default-{corpus or SAMPLE}"
+
+
+def corpus_of(name: str, wanted: str | None, stored: Stored | None) -> str:
+    """The corpus of a session. Raises `InputError` if it is about another one than `wanted`."""
+    if stored is None:
+        return wanted or SAMPLE
+    if wanted not in {None, stored.corpus}:
+        raise InputError(
+            f"The session {name!r} is about the corpus {stored.corpus!r}, not {wanted!r}; give another --session."
+        )
+    return stored.corpus
 
 
 @asynccontextmanager
@@ -250,7 +412,7 @@ async def open_chat(
     on_progress: Progress | None = None,
     model: Given = None,
 ) -> AsyncIterator[ChatSession]:
-    """A study session, new or resumed, with everything that it needs opened and closed around it.
+    """A chat session, new or resumed, with everything that it needs opened and closed around it.
 
     `corpus` is that of the session if it has one, else `sample`. Raises a `MetaRagError` whose message
     says what to do: faulty prompts of the user's own, an unknown corpus, a session about another corpus.
@@ -261,55 +423,27 @@ async def open_chat(
     async with AsyncExitStack() as stack:
         sessions = await stack.enter_async_context(open_sessions(settings.marag_data_dir))
         stored = await sessions.load(name)
-        about = _corpus(name, corpus, stored)
+        about = corpus_of(name, corpus, stored)
         checks = Checks.of(settings, about)
         retriever = await stack.enter_async_context(open_retriever(settings, about, on_progress=on_progress))
         engine = await stack.enter_async_context(open_engine(settings, model=model))
-        companion = GroundedAnswerer(
-            engine=engine, retriever=retriever, checks=checks, on_step=on_step, on_text=on_text
-        )
-        history = stored.history if stored is not None else None
-        subject = await asyncio.to_thread(subject_of, settings.scope_topics, retriever.corpus.catalogue)
-        held = stored.socratic if stored is not None else PLAIN
+        answerer = GroundedAnswerer(engine=engine, retriever=retriever, checks=checks, on_step=on_step, on_text=on_text)
+        catalogue = retriever.corpus.catalogue
+        subject = await asyncio.to_thread(subject_of, settings.scope_topics, catalogue)
+        scope = TopicScope(subject=subject, encoder=retriever.encoder, threshold=settings.scope_threshold)
+        held = PLAIN if stored is None else stored.socratic
         if held.topic not in {topic.name for topic in subject.topics}:
             held = replace(held, topic="")  # the documents have changed since
-        scope = partial(open_scope, settings, subject, retriever.encoder)
-        coach = Coach(
-            model=engine.model,
-            retriever=retriever,
-            open_scope=scope,
-            topics=subject.topics,
-            meanings=Meanings(encoder=engine.monitor_encoder),
-        )
-        yield ChatSession(
+        yield ChatSession.of(
+            engine.model,
+            answerer,
             name=name,
             corpus=about,
-            conversation=Conversation.open(
-                engine.model,
-                companion,
-                history,
-                socratic=held,
-                teacher=companion.as_teacher(),
-                coach=coach,
-                list_documents=partial(asyncio.to_thread, retriever.corpus.catalogue.documents),
-            ),
+            history=History() if stored is None else stored.history,
+            socratic=held,
+            teacher=answerer.as_teacher(),
+            coach=Coach(model=engine.model, retriever=retriever, scope=scope, topics=subject.topics),
+            catalogue=catalogue,
             sessions=sessions,
-            sources=stored.sources if stored is not None else (),
-            topics=subject.topics,
-            catalogue=retriever.corpus.catalogue,
+            sources=() if stored is None else stored.sources,
         )
-
-
-async def open_scope(settings: Settings, subject: Subject, encoder: AsyncEncoder) -> Scope | None:
-    """What the coach's scope guard compares with; `None` if there are no topics. `encoder` is the corpus's encoder."""
-    return TopicScope(subject=subject, encoder=encoder, threshold=settings.scope_threshold) if subject.topics else None
-
-
-def _corpus(name: str, wanted: str | None, stored: Stored | None) -> str:
-    if stored is None:
-        return wanted or SAMPLE
-    if wanted not in {None, stored.corpus}:
-        raise InputError(
-            f"The session {name!r} is about the corpus {stored.corpus!r}, not {wanted!r}; give another --session."
-        )
-    return stored.corpus

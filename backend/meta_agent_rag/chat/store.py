@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import logging
 import re
 import sqlite3
 from collections.abc import AsyncIterator, Callable
@@ -16,12 +15,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from ..errors import DataFileError, InputError, StorageError
 from ..text.normalise import encodable
-from ..wording import counted, first_fault
-from .coach.mode import PLAIN, Socratic
+from ..wording import first_fault
+from .coach.levels import PLAIN, Socratic
 from .history import History
 
 Result = TypeVar("Result")
-_LOG = logging.getLogger(__name__)
 _FILE = "sessions.sqlite"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,71}")
 """As long as `default-` and the longest name of a corpus."""
@@ -95,11 +93,6 @@ class Sessions:
         _check(name)
         return await self._run(lambda connection: _load(connection, name))
 
-    async def save(self, name: str, stored: Stored) -> None:
-        """Store a conversation, replacing one of the same name."""
-        _check(name)
-        await self._run(lambda connection: _save(connection, name, stored))
-
     async def change(
         self,
         name: str,
@@ -107,35 +100,23 @@ class Sessions:
         said: Said | None = None,
         *,
         remembered: bool = True,
-    ) -> tuple[Stored | None, Stored]:
-        """Replace a conversation with the result of `change`, in one transaction; returns both.
+    ) -> Stored:
+        """Replace a conversation with the result of `change`, in one transaction, and return it.
 
         `said` is added to the transcript, as the latest turn unless it is not remembered. Raises the same errors as
         `load`.
         """
         _check(name)
 
-        def changed(connection: sqlite3.Connection) -> tuple[Stored | None, Stored]:
+        def changed(connection: sqlite3.Connection) -> Stored:
             connection.execute("BEGIN IMMEDIATE")
-            before = _load(connection, name)
-            after = change(before)
+            after = change(_load(connection, name))
             _save(connection, name, after)
             if said is not None:
                 _write_down(connection, name, replace(said, turn=after.history.turns) if remembered else said)
-            return before, after
+            return after
 
         return await self._run(changed)
-
-    async def take_back(self, name: str, latest: Stored, before: Stored) -> None:
-        """Undo a change, with its part of the transcript, unless the conversation has been continued since."""
-
-        def taken(connection: sqlite3.Connection) -> None:
-            undo = "UPDATE sessions SET stored = ? WHERE name = ? AND stored = ?"
-            if connection.execute(undo, (before.as_json(), name, latest.as_json())).rowcount:
-                forget = "DELETE FROM spoken WHERE name = ? AND place = (SELECT max(place) FROM spoken WHERE name = ?)"
-                connection.execute(forget, (name, name))
-
-        await self._run(taken)
 
     async def names(self) -> list[str]:
         """The names of all conversations, sorted."""
@@ -173,7 +154,7 @@ class Sessions:
         await self._run(renamed)
 
     async def said(self, name: str) -> tuple[Said, ...]:
-        """The transcript of a conversation; it lacks turns that predate the introduction of transcripts."""
+        """The transcript of a conversation, with everything that was said in it."""
         statement = "SELECT turn, mode, question, answer, sources FROM spoken WHERE name = ? ORDER BY place"
         rows = await self._run(lambda connection: connection.execute(statement, (name,)).fetchall())
         return tuple(
@@ -220,47 +201,6 @@ async def open_sessions(data_dir: Path) -> AsyncIterator[Sessions]:
 def _prepare(connection: sqlite3.Connection) -> None:
     connection.execute(_TABLE)
     connection.execute(_TRANSCRIPT)
-    if _has_table(connection, "transcripts"):
-        _import_transcripts(connection)
-    if _has_table(connection, "checkpoints"):
-        _import_checkpoints(connection)
-
-
-def _has_table(connection: sqlite3.Connection, name: str) -> bool:
-    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone() is not None
-
-
-def _import_transcripts(connection: sqlite3.Connection) -> None:
-    """Import the transcripts of earlier versions, which contain remembered turns only and no modes."""
-    connection.execute(
-        "INSERT OR IGNORE INTO spoken SELECT name, turn, turn, '', question, answer, sources FROM transcripts"
-    )
-    connection.execute("DROP TABLE transcripts")
-
-
-def _import_checkpoints(connection: sqlite3.Connection) -> None:
-    """Import the conversations of version 0.1, which kept them as LangGraph checkpoints.
-
-    The bytes of an unreadable one are kept under its name, so that `drop` and pruning reach it; `load` reports it.
-    """
-    from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-
-    serializer = JsonPlusSerializer(allowed_msgpack_modules=None)
-    latest = "SELECT thread_id, type, checkpoint, max(checkpoint_id) FROM checkpoints GROUP BY thread_id"
-    damaged = 0
-    for name, kind, blob, _ in connection.execute(latest).fetchall():
-        try:
-            checkpoint = serializer.loads_typed((kind, blob))
-            text = json.dumps(checkpoint["channel_values"])
-            row: tuple[str, str, str | bytes] = (name, checkpoint["ts"], Stored.from_json(text).as_json())
-        except (DataFileError, ValueError, TypeError, LookupError, AttributeError, NotImplementedError):
-            damaged += 1
-            row = (name, datetime.now(UTC).isoformat(), blob or b"")
-        connection.execute("INSERT OR IGNORE INTO sessions VALUES (?, ?, ?)", row)
-    if damaged:
-        _LOG.warning("%s of an earlier version cannot be read.", counted(damaged, "conversation"))
-    connection.execute("DROP TABLE checkpoints")
-    connection.execute("DROP TABLE IF EXISTS writes")
 
 
 def unknown_session(name: str) -> InputError:

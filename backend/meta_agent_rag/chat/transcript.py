@@ -5,7 +5,7 @@ from typing import Any
 
 from ..wording import printable
 from .coach.coach import CoachTrace
-from .history import COACH, HINT, History
+from .history import COACH, HINT
 from .store import Said
 
 
@@ -28,27 +28,14 @@ def in_short(sources: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def as_markdown(
-    name: str, corpus: str, history: History, said: Sequence[Said], sources: Sequence[Mapping[str, Any]]
-) -> str:
+def as_markdown(name: str, corpus: str, said: Sequence[Said], sources: Sequence[Mapping[str, Any]]) -> str:
     """The whole conversation, with the places that its answers cite, and the citations of the last one in full.
 
-    `said` is its transcript; turns missing from it (from an earlier version) are taken from the memory. The
-    exchanges are numbered in order, small talk and notices included.
+    `said` is its transcript, small talk and notices included.
     """
-    known = {one.turn for one in said}
-    older = [
-        Said(turn=one.turn, question=one.question, answer=one.answer, mode=one.mode)
-        for one in history.exchanges
-        if one.turn not in known
-    ]
-    every = [*older, *said]
-    modes = {_mode(one) for one in every}
+    modes = {_mode(one) for one in said}
     parts = [f"# Conversation {name}", f"Corpus: {corpus}", *(f"Mode: {mode}" for mode in modes if len(modes) == 1)]
-    first = min((one.turn for one in every if one.turn), default=1)
-    if history.summary and first > 1:
-        parts += ["## Summary of earlier turns", printable(history.summary)]
-    for number, one in enumerate(every, start=first):
+    for number, one in enumerate(said, start=1):
         mode = f" ({_mode(one)})" if len(modes) > 1 else ""
         parts += [f"## {number}. {_one_line(one.question)}{mode}", printable(one.answer)]
         if one.sources:

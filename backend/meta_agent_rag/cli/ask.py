@@ -39,15 +39,15 @@ def ask(
     debug: Debug = False,
 ) -> None:
     """Answer a question over a corpus; check the answer and repair it if it is inadequate."""
-    from ..exporting import exporting
-    from ..grounding.abstention import is_abstention
     from ..llm.providers import choose_provider
 
     if grounded:
         require("grounding", "`marag ask --grounded`")
     settings = settings_of(set_)
+    if not json_ and (hint := small_model_hint(choose_provider(settings))) is not None:
+        complain(hint)
     screen = Screen()
-    with exporting(settings), nullcontext() if json_ else screen.working():
+    with nullcontext() if json_ else screen.working():
         found = run(
             _answered(
                 " ".join(question),
@@ -65,9 +65,6 @@ def ask(
     from_documents = None if isinstance(found, Answer) else found
     result = found if isinstance(found, Answer) else found.answer
     _show(result, from_documents, trace=trace, json_=json_)
-    refused = is_abstention(result.short_answer) if from_documents is None else from_documents.refused
-    if refused and (hint := small_model_hint(choose_provider(settings))) is not None:
-        complain(hint)
 
 
 def _show(result: "Answer", from_documents: "GroundedAnswer | None", *, trace: bool, json_: bool) -> None:

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..agent.engine import Engine, open_engine
-from ..chat.own_files import check_files
+from ..chat.phrases import check_files
 from ..datasets import Question, discover
 from ..errors import SettingsError, UnknownNameError
 from ..llm.budget import Budget

@@ -18,46 +18,33 @@ _CONTROLS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _SAMPLE = 65_536
 _OBJECT = re.compile(r"'?<[\w.]+ object at 0x[0-9A-Fa-f]+>'?")
 _MOST_OF_A_FAULT = 120
-_MOST_CONTROLS = 0.01
-"""The share of control characters above which content is not text; a stray NUL does not make it binary."""
+_MOST_CONTROLS, _MOST_CONTROLS_IN_UTF8 = 0.01, 0.2
+"""The shares of control characters above which content is not text. Valid UTF-8 is rarely anything else."""
 
 
 def decoded(content: bytes, declared: str | None = None) -> str | None:
     """`content` as text, `None` if it is not text.
 
-    A byte order mark decides, then UTF-8 (even if damaged), UTF-16 without a mark, the
-    encoding that the content itself declares, and finally Windows-1252.
+    A byte order mark decides, then UTF-8 (even if damaged), UTF-16 without a mark, the encoding that the content
+    itself declares, and finally the one that charset-normalizer finds the most plausible.
     """
-    text = _decoded(content, declared)
+    encoding = _wide_encoding(content)
+    if encoding is not None:
+        text, most = content.decode(encoding, "replace"), _MOST_CONTROLS
+    else:
+        try:
+            text, most = content.decode("utf-8"), _MOST_CONTROLS_IN_UTF8
+        except UnicodeDecodeError:
+            text, most = _eight_bit(content, declared), _MOST_CONTROLS
     sample = text[:_SAMPLE]
-    return None if len(_CONTROLS.findall(sample)) > _MOST_CONTROLS * len(sample) else text
-
-
-def fault_of(error: BaseException) -> str:
-    """An error of a library as a clause for the user, without the addresses of objects in memory."""
-    return f"{type(error).__name__}: {_OBJECT.sub('the file', one_line(str(error)))[:_MOST_OF_A_FAULT]}"
-
-
-def is_wide(content: bytes) -> bool:
-    """Is text that begins with an ASCII character in UTF-16 or UTF-32?"""
-    return content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in content[:2]
-
-
-def _decoded(content: bytes, declared: str | None) -> str:
-    for mark, encoding in _MARKS:
-        if content.startswith(mark):
-            return content.decode(encoding, "replace")
-    wide = _wide_encoding(content)
-    if wide is not None:
-        return content.decode(wide, "replace")
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError:
-        return _eight_bit(content, declared)
+    return None if len(_CONTROLS.findall(sample)) > most * len(sample) else text
 
 
 def _wide_encoding(content: bytes) -> str | None:
-    """Detects UTF-16 by its zero bytes: common characters have one in every second position, and only there."""
+    """The encoding of a byte order mark, or UTF-16 by its zero bytes: one in every second place, and only there."""
+    for mark, encoding in _MARKS:
+        if content.startswith(mark):
+            return encoding
     sample = content[:_SAMPLE]
     first, second = sample[0::2].count(0), sample[1::2].count(0)
     most, least = max(first, second), min(first, second)
@@ -67,13 +54,20 @@ def _wide_encoding(content: bytes) -> str | None:
 
 
 def _eight_bit(content: bytes, declared: str | None) -> str:
+    from charset_normalizer import from_bytes
+
     if declared is not None and _is_encoding(declared):
         return content.decode(declared, "replace")
     damaged = content.decode("utf-8", "replace")
     foreign = sum(1 for character in damaged if character > "\x7f")
     if damaged.count("\ufffd") * 2 <= foreign:  # most of the non-ASCII part is valid UTF-8
         return damaged
-    return content.decode("cp1252", "replace")
+    found = from_bytes(content[:_SAMPLE]).best() if foreign >= _LEAST_FOREIGN else None
+    return content.decode(found.encoding if found is not None else "cp1252", "replace")
+
+
+_LEAST_FOREIGN = 8
+"""The number of non-ASCII characters from which their encoding can be told; fewer are read as Windows-1252."""
 
 
 def _is_encoding(name: str) -> bool:
@@ -81,6 +75,16 @@ def _is_encoding(name: str) -> bool:
         return codecs.lookup(name)._is_text_encoding  # hex, zip etc. are also codecs
     except (LookupError, ValueError):
         return False
+
+
+def is_wide(content: bytes) -> bool:
+    """Whether text that begins with an ASCII character is in UTF-16 or UTF-32."""
+    return content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in content[:2]
+
+
+def fault_of(error: BaseException) -> str:
+    """An error of a library as a clause for the user, without the addresses of objects in memory."""
+    return f"{type(error).__name__}: {_OBJECT.sub('the file', one_line(str(error)))[:_MOST_OF_A_FAULT]}"
 
 
 _LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
@@ -92,6 +96,9 @@ _INVISIBLE = re.compile(
     f"|(?<![{_SPELLED_WITH_JOINERS}])[\u200c\u200d]|[\u200c\u200d](?![{_SPELLED_WITH_JOINERS}])"
 )
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_UNSPACED = "\u2e80-\u9fff\uf900-\ufaff\uff01-\uff60\U00020000-\U0003ffff\u0e00-\u0eff"
+"""Han, kana, their punctuation, Thai and Lao: written without blanks between words."""
+_BREAK = re.compile(rf"(?<=[{_UNSPACED}])[^\S\n]*\n\s*(?=[{_UNSPACED}0-9])|(?<=[0-9])[^\S\n]*\n\s*(?=[{_UNSPACED}])")
 
 
 def clean(text: str) -> str:
@@ -102,3 +109,12 @@ def clean(text: str) -> str:
 def one_line(text: str) -> str:
     """The cleaned text with every run of white space as one blank."""
     return " ".join(clean(text).split())
+
+
+def flowed(text: str) -> str:
+    """Wrapped lines as one line: a line break becomes a blank, and nothing in scripts without blanks.
+
+    >>> flowed("a river\\nin spring"), flowed("春の\\n川")
+    ('a river in spring', '春の川')
+    """
+    return " ".join(_BREAK.sub("", text).split())

@@ -191,7 +191,10 @@ class _Asked:
         return cast("AIMessage", came["raw"] if self.structured else came)
 
     def stream(self, config: "RunnableConfig") -> "AsyncGenerator[AIMessageChunk]":
-        return cast("AsyncGenerator[AIMessageChunk]", self.model.astream(self.messages, config, **self.options))
+        # with an address of its own, OpenAI's client asks for no usage otherwise
+        usage = {"stream_usage": True} if "extra_body" in self.options else {}
+        pieces = self.model.astream(self.messages, config, **self.options, **usage)
+        return cast("AsyncGenerator[AIMessageChunk]", pieces)
 
 
 def _parameters(request: Request) -> dict[str, Any]:
@@ -282,7 +285,7 @@ def opened(endpoint: Endpoint) -> "BaseChatModel":
         http_socket_options=(),
         max_retries=0,
         timeout=None,
-        stream_usage=True,
+        stream_usage=True,  # also where LangGraph makes a call stream
         stream_chunk_timeout=None,
         use_responses_api=False,
         openai_proxy=None,

@@ -6,7 +6,7 @@ malformed reply once, and writes a ledger row in every case.
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
 Parsed = TypeVar("Parsed", bound=BaseModel)
+Result = TypeVar("Result")
 
 
 _PERHAPS_BILLED = LostConnectionError | TransientError
@@ -417,6 +418,17 @@ class ModelSession:
         if self.deadline is not None and time.monotonic() >= self.deadline:
             return DeadlineError("The deadline passed during a model call; ask a simpler question or allow more time.")
         return TransientError(f"The model did not answer within {seconds:g} s; raise LLM_TIMEOUT_SECONDS or try again.")
+
+
+async def traced(name: str, work: Callable[[], Awaitable[Result]], config: "RunnableConfig | None" = None) -> Result:
+    """Do a piece of work as one run of a trace, below which the graph and every model call appear."""
+    from langchain_core.runnables import RunnableLambda
+
+    async def run(_: None) -> Result:
+        return await work()
+
+    done: Result = await RunnableLambda(run).with_config(run_name=name).ainvoke(None, config)
+    return done
 
 
 def _traced(row: LedgerRow) -> "RunnableConfig":

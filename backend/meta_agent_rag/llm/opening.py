@@ -112,11 +112,10 @@ def _row(model: "BaseChatModel") -> EndpointRow:
     """The endpoint of a caller's model, as far as the model describes itself."""
     about = model._get_ls_params()
     vendor = about.get("ls_provider", "")
-    prices = INTEGRATIONS[vendor][3] if vendor in INTEGRATIONS else vendor
     return EndpointRow(
-        provider=LANGCHAIN,
+        provider=vendor if vendor in INTEGRATIONS else LANGCHAIN,
         model=about.get("ls_model_name") or type(model).__name__,
-        prices=prices or None,
+        prices=None if vendor in INTEGRATIONS else vendor or None,
         limit="max_completion_tokens" if vendor == "openai" else "max_tokens",
         context=(model.profile or {}).get("max_input_tokens"),
     )

@@ -23,7 +23,7 @@ LANGCHAIN = "langchain"
 """The provider of a caller's own chat model in MODEL_ROLES' table."""
 INTEGRATIONS: Mapping[str, tuple[str, str, str | None, str | None]] = {
     "anthropic": ("langchain_anthropic", "ChatAnthropic", "ANTHROPIC_API_KEY", "anthropic"),
-    "azure_openai": ("langchain_openai", "AzureChatOpenAI", "AZURE_OPENAI_API_KEY", "azure"),
+    "azure_openai": ("langchain_openai", "AzureChatOpenAI", None, "azure"),
     "bedrock": ("langchain_aws", "ChatBedrockConverse", None, "aws"),
     "cohere": ("langchain_cohere", "ChatCohere", "COHERE_API_KEY", "cohere"),
     "fireworks": ("langchain_fireworks", "ChatFireworks", "FIREWORKS_API_KEY", "fireworks"),
@@ -136,8 +136,8 @@ class Endpoint:
             )
         if self.missing_key is not None:
             raise SettingsError(
-                f"The endpoint {self.name!r} of MODEL_ROLES needs the key {self.missing_key}, which is not set; set it "
-                "in the environment or .env."
+                f"The model {self.name!r} needs the key {self.missing_key}, which is not set; set it in the "
+                "environment or .env."
             )
 
     def window(self, settings: Settings) -> int:
@@ -289,6 +289,8 @@ _OVERRIDDEN = ("json_mode", "limit", "thinking_off", "thinking_on", "context", "
 def _integration(name: str, row: EndpointRow, settings: Settings) -> Endpoint:
     """A model of LangChain's, by an integration or a caller's own; the latter's provider is that of its prices."""
     _, _, variable, prices = INTEGRATIONS.get(row.provider, ("", "", None, row.prices))
+    variable = row.key or variable
+    key = settings.secret(variable, foreign=row.key is not None) if variable else None
     return Endpoint(
         name=name,
         connection=name,
@@ -303,7 +305,8 @@ def _integration(name: str, row: EndpointRow, settings: Settings) -> Endpoint:
         ),
         integration=row.provider if row.provider in INTEGRATIONS else row.prices or LANGCHAIN,
         base_url=None,
-        api_key=settings.secret(key, foreign=row.key is not None) if (key := row.key or variable) else None,
+        api_key=key,
+        missing_key=variable if key is None else None,
         model=row.model or "",
         concurrency=row.concurrency or _QUEUED,
         seconds=row.seconds,

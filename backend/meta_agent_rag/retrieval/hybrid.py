@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
-from .. import telemetry
 from ..errors import MetaRagError, SearchDownError
 from .batching import AsyncEncoder
 from .corpus.corpus import Corpus
@@ -51,8 +50,8 @@ class HybridRetriever:
     `links`, the fused candidates are extended and ordered across hops; a reranker decides last.
 
     With `on_fault`, a search survives the failure or the timeout (`side_seconds`) of one index: it is
-    answered by the other one, and `on_fault` receives the side (`dense`, `lexical`) and its error. `telemetry_content`
-    includes the queries in spans. With `documents`, only passages of the documents with these ids are found. With
+    answered by the other one, and `on_fault` receives the side (`dense`, `lexical`) and its error. With
+    `documents`, only passages of the documents with these ids are found. With
     `screening`, passages that read like orders to a model are dropped.
     """
 
@@ -66,7 +65,6 @@ class HybridRetriever:
     reranker: Reranker | None = None
     side_seconds: float | None = None
     on_fault: Callable[[str, Exception], None] | None = None
-    telemetry_content: bool = False
     documents: frozenset[str] = frozenset()
     screening: bool = True
 
@@ -83,13 +81,6 @@ class HybridRetriever:
         asked = [query for query in dict.fromkeys(queries) if query.strip()]
         if not asked or k < 1:
             return Retrieval()
-        text = asked if self.telemetry_content else []
-        with telemetry.retrieval(self.corpus.manifest.name, k=k, queries=len(asked), text=text) as span:
-            retrieval = await self._retrieved(asked, k, exclude)
-            span.set_attribute(telemetry.FOUND, len(retrieval.found))
-        return retrieval
-
-    async def _retrieved(self, asked: Sequence[str], k: int, exclude: frozenset[str]) -> Retrieval:
         vectors = await self.encoder.queries(asked)
         among = self.corpus.catalogue.ids_of(self.documents) if self.documents else None
         rankings = await asyncio.gather(

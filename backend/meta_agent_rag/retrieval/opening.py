@@ -77,5 +77,4 @@ async def open_retriever(
             screening=settings.screening,
             links=settings.links,
             reranker=await asyncio.to_thread(load_reranker, settings),
-            telemetry_content=settings.telemetry_content,
         )

@@ -5,7 +5,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .. import telemetry
 from ..text.names import content_words, mentioned, name_keys, spaced
 from .batching import AsyncEncoder
 from .fusion import best_of
@@ -36,12 +35,6 @@ class SuppliedRetriever:
         asked = [query for query in dict.fromkeys(queries) if query.strip()]
         if not asked or not self.passages or k < 1:
             return Retrieval()
-        with telemetry.retrieval("supplied", k=k, queries=len(asked)) as span:
-            retrieval = await self._retrieved(asked, k, exclude)
-            span.set_attribute(telemetry.FOUND, len(retrieval.found))
-        return retrieval
-
-    async def _retrieved(self, asked: Sequence[str], k: int, exclude: frozenset[str]) -> Retrieval:
         vectors = await self.encoder.queries(asked)
         known = await self._vectors()
         rankings = [self._ranked(query, vector, known) for query, vector in zip(asked, vectors, strict=True)]

@@ -8,25 +8,20 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..agent.context import Task
 from ..agent.engine import Answer, Engine, OnStep, Step
 from ..agent.grounded import Checks, GroundedAnswer, checked
-from ..chat.answers import answer_about_documents, answer_without_documents, answered_before_the_coach
 from ..chat.coach.coach import Coach, CoachReply
-from ..chat.coach.meanings import Meanings
-from ..chat.coach.mode import Socratic
-from ..chat.coach.topics import subject_of, topic_named
+from ..chat.coach.levels import Socratic
+from ..chat.coach.scope import TopicScope, subject_of, topic_named
 from ..chat.history import HINT, History, conversation
-from ..chat.intent import read_intent
-from ..chat.memories import Limits
-from ..chat.memory import bounded
-from ..chat.own_files import files_of
-from ..chat.rewriter import rewritten
-from ..chat.session import open_scope
+from ..chat.intent import Interpretation, answer_without_search, interpreted
+from ..chat.memory import Limits, bounded
+from ..chat.phrases import files_of
+from ..chat.session import answered_before_the_coach
 from ..chat.store import Sessions, Stored, open_sessions
 from ..errors import DeadlineError, InputError, RequestError, UnknownNameError
 from ..grounding.styles import chosen
@@ -34,7 +29,7 @@ from ..ingestion.chunkers.characters import spans
 from ..llm.ledger import total
 from ..prompts import prompt
 from ..retrieval.corpus.catalogue import DocumentRecord
-from ..retrieval.corpus.naming import addressed, unmarked
+from ..retrieval.corpus.naming import addressed
 from ..retrieval.hybrid import HybridRetriever, Retrieval, Retriever
 from ..retrieval.limited import limited
 from ..retrieval.passage import Passage, passage_id
@@ -108,35 +103,34 @@ async def _replied(task: _Task, before: History | None) -> Result:
     history = await task.service.sessions.before(context) if before is None else before
     named = context.corpus is not None and (asked.options.documents or "@" in asked.question)
     known = await documents_of(task.service, context.corpus or "") if named else ()
-    reading = read_intent(unmarked(asked.question, known) if "@" in asked.question else asked.question)
     message, only = _addressed(task, known)
-    if asked.mode == "coach" and not answered_before_the_coach(reading, asked.question, history):
-        reply = await _coached(task, message, history)
+    model = task.service.engine.model.session(context.query_id, method=METHOD, deadline=task.loop_ends)
+    reading = await interpreted(message, history, model)
+    if asked.mode == "coach" and not answered_before_the_coach(reading, history):
+        reply = await _coached(task, message, reading, history)
         if reply.remembered:
             exchange = {"question": message, "answer": reply.text, "standalone": message}
             await task.service.sessions.remember(context, **exchange, mode=reply.kind, topic=reply.topic)
         return reply
-    with files_of(task.service.settings.coach_dir):
-        if reading.intent == "documents" and context.corpus is not None:
-            known = known or await documents_of(task.service, context.corpus)
-            if known:
-                listed = [one for one in known if not only or one.id in only]
-                return SmallTalk(text=answer_about_documents(reading, listed), intent=reading.intent)
-        if reading.intent not in {"question", "documents"}:
-            return SmallTalk(text=answer_without_documents(reading, history), intent=reading.intent)
-    question, result = await _answered(task, message, only, history)
+    searches = reading.intent in {"question", "change_last_answer"}
+    if not searches and (context.corpus is not None or reading.intent != "about_documents"):
+        known = () if context.corpus is None else await documents_of(task.service, context.corpus)
+        listed = [one for one in known if not only or one.id in only]
+        with files_of(task.service.settings.coach_dir):
+            return SmallTalk(text=answer_without_search(reading, history, listed), intent=reading.intent)
+    result = await _answered(task, message, reading, only, history)
     await task.service.sessions.remember(
         context,
         question=message,
         answer=result.text,
-        standalone=question,
+        standalone=reading.standalone,
         mode="teacher" if asked.mode == "teacher" else "",
         short_answer=result.short_answer,
     )
     return result
 
 
-async def _coached(task: _Task, message: str, history: History) -> CoachReply:
+async def _coached(task: _Task, message: str, reading: Interpretation, history: History) -> CoachReply:
     options, context = task.asked.options, task.context
     coach = await task.service.coaches.coach(context.corpus or "")
     try:
@@ -147,28 +141,30 @@ async def _coached(task: _Task, message: str, history: History) -> CoachReply:
     socratic = Socratic(mode="coach", level=options.level or 1, topic=options.topic or "")
     coach = replace(coach, retriever=WatchedRetriever.over(context))
     return await coach(
-        message, history=history, socratic=socratic, deadline=task.loop_ends, question_id=context.query_id
+        message,
+        history=history,
+        socratic=socratic,
+        reading=reading,
+        deadline=task.loop_ends,
+        question_id=context.query_id,
     )
 
 
 async def _answered(
-    task: _Task, message: str, documents: frozenset[str], history: History
-) -> tuple[str, GroundedAnswer]:
-    """The question as interpreted, and its answer."""
+    task: _Task, message: str, reading: Interpretation, documents: frozenset[str], history: History
+) -> GroundedAnswer:
     service, asked, context = task.service, task.asked, task.context
     engine = _engine(service.engine, asked.options)
     retriever = None if context.corpus is None else limited(WatchedRetriever.over(context), documents)
     evidence = None if retriever is not None else supplied(service, asked)
     checks = _checks(service.checks[context.corpus or CONTEXT], asked.options)
     manner = prompt("teacher", engine.settings.prompts_dir).text() if asked.mode == "teacher" else ""
-    model = engine.model.session(context.query_id, method=METHOD, deadline=task.loop_ends)
-    query = await rewritten(message, history, model)
-    question, limits = query.query, service.sessions.limits
+    tokens = service.sessions.limits.tokens
     drafted = await engine.run(
         Task(
-            question=question,
+            question=reading.standalone,
             asked=message,
-            conversation=conversation(history, limits.tokens) if query.refers_back else "",
+            conversation=conversation(history, tokens) if reading.refers_back else "",
             manner=manner,
             evidence=evidence,
             retriever=retriever,
@@ -184,7 +180,7 @@ async def _answered(
     started = time.perf_counter()
     result = await checked(engine, drafted, checks, question_id=context.query_id, deadline=task.loop_ends)
     context.took("checks", time.perf_counter() - started)
-    return question, result
+    return result
 
 
 def _require_verified(answer: Answer) -> None:
@@ -342,13 +338,8 @@ class Coaches:
         if held is None or held[0] != version:
             subject = await asyncio.to_thread(subject_of, settings.scope_topics, catalogue)
             encoder = self.engine.monitor_encoder if known is None else known.encoder
-            coach = Coach(
-                model=self.engine.model,
-                retriever=retriever,
-                open_scope=partial(open_scope, settings, subject, encoder),
-                topics=subject.topics,
-                meanings=Meanings(encoder=self.engine.monitor_encoder),
-            )
+            scope = TopicScope(subject=subject, encoder=encoder, threshold=settings.scope_threshold)
+            coach = Coach(model=self.engine.model, retriever=retriever, scope=scope, topics=subject.topics)
             self._held[corpus] = held = (version, coach)
         return held[1]
 

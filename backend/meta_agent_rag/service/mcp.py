@@ -18,7 +18,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..agent.state import StopReason
 from ..errors import InputError, MetaRagError, RequestError
-from ..exporting import exporting
 from ..extras import require
 from ..llm.opening import Given
 from ..retrieval.batching import AsyncEncoder
@@ -192,9 +191,8 @@ def _caller(ctx: "Context") -> Client | None:
 
 async def serve_stdio(settings: Settings, corpora: Sequence[str]) -> None:
     """Serve one client over standard input and output, until it closes them."""
-    with exporting(settings):
-        async with open_library(settings, corpora) as library:
-            await create_server(library).run_stdio_async()
+    async with open_library(settings, corpora) as library:
+        await create_server(library).run_stdio_async()
 
 
 async def serve_http(
@@ -209,7 +207,6 @@ async def serve_http(
     from .server import bound, run_server, server_config
 
     async with AsyncExitStack() as stack:
-        stack.enter_context(exporting(settings))
         app: ASGIApp = create_server(
             await stack.enter_async_context(open_library(settings, corpora))
         ).streamable_http_app(host=host, json_response=True, stateless_http=True)

@@ -17,9 +17,8 @@ from ..agent.context import Task
 from ..agent.derivation.values import as_quantity, same_value
 from ..agent.engine import Engine, open_engine
 from ..agent.grounded import Checks
-from ..chat.intent import read_intent
-from ..chat.memories import Limits
-from ..chat.own_files import check_files
+from ..chat.memory import Limits
+from ..chat.phrases import check_files
 from ..errors import RequestError, StorageError
 from ..grounding.claims import claims
 from ..grounding.support.rules import supports
@@ -237,7 +236,6 @@ async def _warmed(engine: Engine) -> None:
     await engine.model.warm()
     await engine.monitor_encoder.queries([question])
     await engine.run(Task(question=question, evidence=(), grounded=True, method="service"))
-    await asyncio.to_thread(read_intent, question)
     await asyncio.to_thread(_compared, question)
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..agent.grounded import GroundedAnswer
     from ..chat.coach.coach import CoachReply
     from ..chat.intent import Intent
-    from ..chat.summaries.overview import Summary, Work
+    from ..chat.summaries import Summary, Work
     from ..llm.ledger import LedgerRow
     from ..llm.messages import Reply, Request
     from ..retrieval.screening import Dropped

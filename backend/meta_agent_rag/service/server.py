@@ -23,7 +23,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors import Multiprocess
 
 from ..errors import InputError, SettingsError
-from ..exporting import exporting
 from ..settings import Settings
 from .request_context import RequestContext
 
@@ -55,16 +54,9 @@ def serve(settings: Settings, corpora: Sequence[str], *, host: str, port: int, w
         raise SettingsError(
             "Several workers need Redis to share rate limits; set REDIS_URL, or serve with --workers 1."
         )
-    serve_opened(partial(_opened, settings, tuple(corpora)), host=host, port=port, workers=workers)
-
-
-@asynccontextmanager
-async def _opened(settings: Settings, corpora: Sequence[str]) -> "AsyncIterator[Service]":
     from .opening import open_service
 
-    with exporting(settings):  # in the serving process
-        async with open_service(settings, corpora) as service:
-            yield service
+    serve_opened(partial(open_service, settings, tuple(corpora)), host=host, port=port, workers=workers)
 
 
 def serve_opened(opening: Opened, *, host: str, port: int, workers: int = 1) -> None:

@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 
-from ..chat.summaries.overview import EVERY, Overview, SectionPoints, Work, prepared
-from ..chat.summaries.writing import summary_text
+from ..chat.summaries import EVERY, Overview, SectionPoints, Work, prepared, summary_text
 from ..errors import InputError, ModelError, RequestError, TooManyCallsError
 from ..llm.ledger import total
 from ..retrieval.hybrid import HybridRetriever

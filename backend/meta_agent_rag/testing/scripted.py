@@ -120,6 +120,7 @@ def _result(reply: Reply) -> ChatResult:
 def universal_reply(short_answer: str = "scripted", **fields: Any) -> dict[str, Any]:
     """An object that every stage's schema accepts; `fields` override its parts."""
     return {
+        "intent": "question",
         "quotes": [],
         "points": [],
         "answer": f"It is {short_answer}.",

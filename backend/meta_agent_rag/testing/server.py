@@ -226,9 +226,9 @@ def _as_scripted(reply: ServerReply) -> Response:
 
 
 @contextmanager
-def loopback_server(behaviour: Behaviour) -> Iterator[LoopbackServer]:
+def loopback_server(behaviour: Behaviour, *, kind: type[LoopbackServer] = LoopbackServer) -> Iterator[LoopbackServer]:
     """Run a server in a thread on a free loopback port, stopped at the end."""
-    state = LoopbackServer(behaviour=behaviour)
+    state = kind(behaviour=behaviour)
     server = Server(Config(state.app(), host="127.0.0.1", port=0, log_level="critical", **_QUIET))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

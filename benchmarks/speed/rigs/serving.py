@@ -23,7 +23,7 @@ from meta_agent_rag.settings import Settings
 QUOTE = "Edda Voss designed the mill at Corran."
 BODY: Mapping[str, Any] = {"question": "Who designed the mill?", "source_mode": "context-restricted", "context": QUOTE}
 _START_SECONDS = 120.0
-_PRELOADED = ["__main__", __name__, "meta_agent_rag.service.server", "aiohttp", "uvicorn"]
+_PRELOADED = ["__main__", __name__, "meta_agent_rag.service.server", "uvicorn"]
 
 
 def free_port() -> int:

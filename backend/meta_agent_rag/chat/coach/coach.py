@@ -1,7 +1,8 @@
 """The coach: one write over retrieved evidence, held to its level by hooks before and after."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, StringConstraints
@@ -11,22 +12,19 @@ from ...errors import BudgetError, ModelError, StructuredOutputError
 from ...llm.client import LanguageModel, ModelSession
 from ...llm.ledger import LedgerRow
 from ...llm.messages import Message
-from ...prompts import prompt
+from ...prompts import phrase, prompt
+from ...prompts.fencing import fenced
 from ...retrieval.hybrid import Retriever
 from ...retrieval.limited import limited
 from ...retrieval.passage import Found
-from ..conversation import TurnReply
-from ..history import COACH, HINT, Exchange, History
-from ..own_files import files_of
+from ..history import COACH, HINT, Exchange, History, TurnReply, clipped_at_sentence
+from ..intent import Interpretation
+from ..phrases import files_of
 from .hook import CoachDraft, Hooks, IncomingMessage, RuleFinding, Ruling, Scope
 from .hooks import discover_hooks
-from .layers import Layer, coach_messages, system_layers
-from .levels import levels
-from .meanings import Meanings
-from .mode import Socratic
-from .phrases import language_of, reason
-from .topics import Topic, topic_named
-from .wording import cut, ends_with_question, length, shortened_to_question, statements
+from .levels import Level, Socratic, levels
+from .scope import Topic, topic_named
+from .words import cut, ends_with_question, language_of, last_question, length, reason
 
 METHOD = "coach"
 """The name of the coach's calls in ledger rows."""
@@ -35,7 +33,10 @@ TOP_K = 5
 """The number of passages that the coach sees."""
 
 Outcome: TypeAlias = Literal["accepted", "regenerated", "shortened", "template", "cut", "out_of_scope"]
-OpenScope: TypeAlias = Callable[[], Awaitable[Scope | None]]
+LATEST_EXCHANGES = 5
+"""The number of coaching exchanges sent verbatim; older ones are summarised."""
+
+_LONGEST_LINE = 160
 
 
 class CoachingReply(ReplyModel):
@@ -46,6 +47,14 @@ class CoachingReply(ReplyModel):
     )
     answer: str | None = Field(default=None, json_schema_extra={"maxLength": 80})
     acknowledges_right_answer: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer:
+    """A layer of the system message by name, for the trace."""
+
+    name: str
+    text: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,9 +121,7 @@ class _Task:
     emergency: str
     messages: tuple[Message, ...]
 
-    def draft(
-        self, text: str, answers: Sequence[str], *, acknowledges: bool = False, sounds_right: bool = False
-    ) -> CoachDraft:
+    def draft(self, text: str, answers: Sequence[str], *, acknowledges: bool = False) -> CoachDraft:
         incoming = self.incoming
         return CoachDraft(
             text=text,
@@ -123,29 +130,22 @@ class _Task:
             message=incoming.message,
             level=incoming.level,
             acknowledges=acknowledges,
-            sounds_right=sounds_right,
             is_hint=bool(self.emergency),
         )
 
 
-async def _no_scope() -> Scope | None:
-    return None
-
-
 @dataclass(frozen=True, kw_only=True)
 class Coach:
-    """Answers a learner with questions, over one corpus; `open_scope` is awaited on the first message.
+    """Answers a learner with questions, over one corpus; without a `scope` nothing is off its subject.
 
-    With a chosen topic, it uses only the documents of that topic. `meanings` classify what words leave open.
+    With a chosen one of the `topics`, it uses only the documents of that topic.
     """
 
     model: LanguageModel
     retriever: Retriever
-    open_scope: OpenScope = _no_scope
+    scope: Scope | None = None
     topics: tuple[Topic, ...] = ()
-    meanings: Meanings | None = None
     hooks: Hooks = field(default_factory=discover_hooks)
-    _scope: list[Scope | None] = field(default_factory=list, compare=False, repr=False)
 
     async def __call__(
         self,
@@ -153,6 +153,7 @@ class Coach:
         *,
         history: History,
         socratic: Socratic,
+        reading: Interpretation | None = None,
         deadline: float | None = None,
         question_id: str = "",
     ) -> CoachReply:
@@ -163,19 +164,27 @@ class Coach:
         there is not even a first draft.
         """
         with files_of(self.model.settings.coach_dir):
-            return await self._reply(message, history, socratic, deadline, question_id)
+            incoming = IncomingMessage(
+                message=message,
+                history=history,
+                level=levels()[socratic.level],
+                scope=self.scope,
+                topic=socratic.topic,
+                reading=reading,
+            )
+            session = self.model.session(question_id or f"turn {history.turns + 1}", method=METHOD, deadline=deadline)
+            return await self._reply(incoming, session)
 
-    async def _reply(
-        self, message: str, history: History, socratic: Socratic, deadline: float | None, question_id: str
-    ) -> CoachReply:
-        incoming, rulings = await self._incoming(message, history, socratic)
+    async def _reply(self, incoming: IncomingMessage, session: ModelSession) -> CoachReply:
+        history, rulings = incoming.history, await self._rulings(incoming)
+        topic = incoming.topic or next((ruling.topic for _, ruling in rulings if ruling.topic), history.topic)
         refusal = next((ruling.refusal for _, ruling in rulings if ruling.refusal), "")
         if refusal:
             return CoachReply(
                 text=refusal,
                 remembered=False,
                 kind=COACH,
-                topic=_topic(socratic, rulings, history),
+                topic=topic,
                 trace=CoachTrace(outcome="out_of_scope", rulings=rulings),
             )
         emergency = next((ruling.emergency for _, ruling in rulings if ruling.emergency), "")
@@ -183,8 +192,7 @@ class Coach:
         found = (await self._about(incoming.topic).retrieve(_queries(incoming, emergency), k=TOP_K)).found
         packed = pack(found, self.model.evidence_tokens(), marked=True)
         layers = system_layers(incoming.level, history, packed.text, emergency, settings.prompts_dir)
-        task = _Task(incoming=incoming, emergency=emergency, messages=coach_messages(layers, history, message))
-        session = self.model.session(question_id or f"turn {history.turns + 1}", method=METHOD, deadline=deadline)
+        task = _Task(incoming=incoming, emergency=emergency, messages=coach_messages(layers, incoming))
         attempts, fault = await self._attempts(task, session)
         text, outcome = self._shown(task, attempts)
         trace = CoachTrace(
@@ -194,7 +202,7 @@ class Coach:
             text=text,
             kind=HINT if emergency and outcome != "template" else COACH,
             acknowledged=attempts[-1].finding.acknowledged and outcome != "template",
-            topic=_topic(socratic, rulings, history),
+            topic=topic,
             trace=trace,
             calls=tuple(session.rows),
         )
@@ -203,28 +211,16 @@ class Coach:
         documents = topic_named(self.topics, topic).documents if topic and self.topics else frozenset()
         return limited(self.retriever, documents)
 
-    async def _incoming(
-        self, message: str, history: History, socratic: Socratic
-    ) -> tuple[IncomingMessage, tuple[tuple[str, Ruling], ...]]:
+    async def _rulings(self, incoming: IncomingMessage) -> tuple[tuple[str, Ruling], ...]:
         """The rulings of all pre-hooks, up to the first refusal."""
-        if not self._scope:
-            self._scope.append(await self.open_scope())
         rulings: list[tuple[str, Ruling]] = []
-        incoming = IncomingMessage(
-            message=message,
-            history=history,
-            level=levels()[socratic.level],
-            scope=self._scope[0],
-            meanings=self.meanings,
-            topic=socratic.topic,
-        )
         for hook in self.hooks.before:
             ruling = await hook.before(incoming)
             rulings.append((hook.name, ruling))
             incoming = replace(incoming, rulings=(*incoming.rulings, ruling))
             if ruling.refusal:
                 break
-        return incoming, tuple(rulings)
+        return tuple(rulings)
 
     async def _attempts(self, task: _Task, session: ModelSession) -> tuple[tuple[Attempt, ...], str]:
         """The draft, one regeneration if it breaks a rule, and why that failed, if it did."""
@@ -250,14 +246,8 @@ class Coach:
     ) -> Attempt:
         """A draft, compared also with the answers that failed ones were to hide."""
         reply = await session.ainvoke("coach", messages, CoachingReply, round_=len(failed))
-        sounds_right = self.meanings is not None and await self.meanings.any_means(statements(reply.reply), "right")
         answer = (reply.answer or "").strip()
-        draft = task.draft(
-            reply.reply,
-            [answer, *_answers(failed)],
-            acknowledges=reply.acknowledges_right_answer,
-            sounds_right=sounds_right,
-        )
+        draft = task.draft(reply.reply, [answer, *_answers(failed)], acknowledges=reply.acknowledges_right_answer)
         return Attempt(text=reply.reply, finding=self._finding(draft), answer=answer)
 
     def _finding(self, draft: CoachDraft) -> RuleFinding:
@@ -298,16 +288,13 @@ def _answers(attempts: Sequence[Attempt]) -> list[str]:
     return [attempt.answer for attempt in attempts if attempt.answer]
 
 
-def _topic(socratic: Socratic, rulings: Sequence[tuple[str, Ruling]], history: History) -> str:
-    return socratic.topic or next((ruling.topic for _, ruling in rulings if ruling.topic), history.topic)
-
-
 def _mended(text: str, task: _Task) -> tuple[str, Outcome]:
     """The version that code makes of a draft: the beginning of a hint, else the last question."""
     level = task.incoming.level
     if task.emergency:
         return cut(text, level.hint_limit), "cut"
-    return shortened_to_question(text, level.limit), "shortened"
+    question = last_question(text)
+    return question if length(question) <= level.limit else "", "shortened"
 
 
 def _queries(incoming: IncomingMessage, emergency: str) -> list[str]:
@@ -318,5 +305,60 @@ def _queries(incoming: IncomingMessage, emergency: str) -> list[str]:
 
 
 def obeys(text: str, level: int) -> bool:
-    """Does a text follow the rules of a level, as a reader would judge it?"""
+    """Whether a text follows the rules of a level, as a reader would judge it."""
     return length(text) <= levels()[level].limit and ends_with_question(text)
+
+
+def system_layers(
+    level: Level, history: History, passages: str, emergency: str, folder: Path | None
+) -> tuple[Layer, ...]:
+    """Style, summary of the past, evidence and, only in a deadlock, the emergency override, in this order.
+
+    `passages` is the packed evidence, `emergency` the reason why the coach may give a hint, or empty.
+    """
+    limit = level.hint_limit if emergency else level.limit
+    style = prompt("coach", folder).text(style=level.style, limit=limit)
+    past = prompt("coach_past", folder).text(past=summary_of(history) or phrase("nothing_yet"))
+    evidence = prompt("coach_evidence", folder).text(passages=passages or phrase("no_passage"))
+    layers = [Layer(name="style", text=style), Layer(name="past", text=past), Layer(name="evidence", text=evidence)]
+    if emergency:
+        override = prompt("coach_emergency", folder).text(reason=emergency, limit=limit)
+        layers.append(Layer(name="emergency", text=override))
+    return tuple(layers)
+
+
+def coach_messages(layers: Sequence[Layer], incoming: IncomingMessage) -> tuple[Message, ...]:
+    """The messages of a call: the layers as one system message, the latest coaching turns, the learner's message."""
+    messages = [Message(role="system", content="\n\n".join(layer.text for layer in layers))]
+    for exchange in _replayed(incoming.history):
+        messages += [
+            Message(role="user", content=exchange.question),
+            Message(role="assistant", content=exchange.answer),
+        ]
+    return (*messages, Message(role="user", content=incoming.message))
+
+
+def summary_of(history: History) -> str:
+    """Everything that is not replayed: the running summary, then one line per exchange, made without a call.
+
+    A teacher's explanation is reduced to a line, so that the coach does not continue explaining.
+    """
+    replayed = set(_replayed(history))
+    lines = [_line(exchange) for exchange in history.exchanges if exchange not in replayed]
+    return fenced("\n".join([*([history.summary] if history.summary else []), *lines]))
+
+
+def _replayed(history: History) -> tuple[Exchange, ...]:
+    """The latest exchanges of the current coaching, i.e. since the last turn in another mode."""
+    latest: list[Exchange] = []
+    for exchange in reversed(history.exchanges):
+        if not exchange.is_coaching or len(latest) == LATEST_EXCHANGES:
+            break
+        latest.insert(0, exchange)
+    return tuple(latest)
+
+
+def _line(exchange: Exchange) -> str:
+    asked = clipped_at_sentence(" ".join(exchange.standalone.split()), _LONGEST_LINE)
+    answered = exchange.short_answer or exchange.answer
+    return f"- {asked} - {clipped_at_sentence(' '.join(answered.split()), _LONGEST_LINE)}"

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from ..history import Exchange, History
+from ..intent import Interpretation
 from .levels import Level
-from .meanings import Meanings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,21 +35,21 @@ class Scope(Protocol):
 class IncomingMessage:
     """The input of a pre-hook: a message, the history, and the rulings of earlier hooks.
 
-    `scope` is `None` if nothing is out of scope, `meanings` if only words are to be judged; `topic` is the one
-    that the learner chose, or empty.
+    `scope` is `None` if nothing is out of scope; `topic` is the one that the learner chose, or empty. `reading` is what
+    the message was taken for, in any language; `None` if only phrases are to be judged.
     """
 
     message: str
     history: History
     level: Level
     scope: Scope | None = None
-    meanings: Meanings | None = None
     topic: str = ""
+    reading: Interpretation | None = None
     rulings: "tuple[Ruling, ...]" = ()
 
     @property
     def in_emergency(self) -> bool:
-        """Did an earlier hook detect a deadlock?"""
+        """Whether an earlier hook detected a deadlock."""
         return any(ruling.emergency for ruling in self.rulings)
 
     @property
@@ -78,16 +78,15 @@ class Ruling:
 class CoachDraft:
     """The input of a post-hook: a draft, and the message it answers.
 
-    `acknowledges` is the structured field of the reply; `sounds_right` is set if one of its sentences resembles an
-    acknowledgement; `is_hint` if the draft is to break a deadlock. `answers` are what the drafts so far named as the
-    answer to be found; `earlier` is what the learner has said to the coach before the message.
+    `acknowledges` is the structured field of the reply; `is_hint` is set if the draft is to break a deadlock. `answers`
+    are what the drafts so far named as the answer to be found; `earlier` is what the learner has said to the coach
+    before the message.
     """
 
     text: str
     message: str
     level: Level
     acknowledges: bool = False
-    sounds_right: bool = False
     is_hint: bool = False
     answers: Sequence[str] = ()
     earlier: Sequence[str] = ()

@@ -1,12 +1,17 @@
-"""The coach's levels, from `levels.yaml`: the length of a reply, its style, and fallback questions."""
+"""The coach's levels, from `levels.yaml`, and the mode of a conversation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any, Literal, TypeAlias, get_args
 
-from ..own_files import folder_in_use, rows_of
+from ...errors import InputError, UnknownNameError
+from ..phrases import folder_in_use, rows_of
+
+Mode: TypeAlias = Literal["", "teacher", "coach"]
+MODES: tuple[str, ...] = get_args(Mode)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,22 +43,43 @@ def levels() -> Mapping[int, Level]:
 
 @cache
 def _levels(folder: Path | None) -> Mapping[int, Level]:
-    rows = rows_of("levels", folder)
+    rows: Mapping[int, Any] = rows_of("levels", folder)
     longest = rows[min(rows)]["limit"]
-    return MappingProxyType({number: _level(number, rows[number], longest) for number in sorted(rows)})
-
-
-def _level(number: int, row: Mapping[str, object], hint_limit: int) -> Level:
-    templates = row["templates"]
-    assert isinstance(templates, dict)
-    limit = row["limit"]
-    assert isinstance(limit, int)
-    return Level(
-        number=number,
-        name=str(row["name"]),
-        limit=limit,
-        hint_limit=hint_limit,
-        style=str(row["style"]).strip(),
-        constraint=str(row["constraint"]).strip(),
-        templates=MappingProxyType({language: tuple(questions) for language, questions in templates.items()}),
+    return MappingProxyType(
+        {
+            number: Level(
+                number=number,
+                name=rows[number]["name"],
+                limit=rows[number]["limit"],
+                hint_limit=longest,
+                style=rows[number]["style"].strip(),
+                constraint=rows[number]["constraint"].strip(),
+                templates={language: tuple(texts) for language, texts in rows[number]["templates"].items()},
+            )
+            for number in sorted(rows)
+        }
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Socratic:
+    """Mode and level of a conversation; they may change between any two turns.
+
+    An empty mode is the plain one. `level` applies only to the coach; `topic` is the one that the learner chose, empty
+    for any.
+    """
+
+    mode: Mode = ""
+    level: int = 1
+    topic: str = ""
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise UnknownNameError("mode", self.mode, [mode for mode in MODES if mode])
+        if isinstance(self.level, bool) or self.level not in levels():
+            known = ", ".join(map(str, levels()))
+            raise InputError(f"There is no level {self.level!r}; choose from: {known}.")
+
+
+PLAIN = Socratic()
+"""The plain mode."""

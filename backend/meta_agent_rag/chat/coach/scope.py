@@ -1,114 +1,260 @@
-"""Whether a message is in scope of a corpus: nearer to it than to anything else that people ask about.
+"""The subject of a corpus: its topics, and whether a message is within it.
 
-A single cosine says little, since encoders differ and corpora are broad or narrow. Therefore, a message is compared
-with the corpus and with general questions (`generic.yaml`); its score is the margin by which the corpus is nearer.
-The required margin is calibrated for each corpus with a second set of general questions, which must be rejected.
+A single cosine says little, since encoders differ and corpora are broad or narrow. Therefore a message is compared with
+the corpus and with general questions (`generic.yaml`), and its score is the margin by which the corpus is nearer.
 """
 
 import asyncio
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
+import yaml
 from numpy.typing import NDArray
 
+from ...discovery import named
+from ...errors import DataFileError
 from ...retrieval.batching import AsyncEncoder
+from ...retrieval.corpus.catalogue import DocumentRecord
+from ...retrieval.passage import Passage
 from ...retrieval.vectors import FloatMatrix
-from ..own_files import folder_in_use, rows_of
+from ..phrases import folder_in_use, rows_of
 from .hook import ScopeScore
-from .topics import MOST_ANCHORS, Subject, topic_named
+from .levels import levels
 
-_STRANGERS_TURNED_AWAY = 0.95
-_STRANGERS_TURNED_AWAY_AS_REPLIES = 0.8
-"""Chosen on the first half of tests/coaching/replies.yaml, with all-MiniLM-L6-v2."""
+MOST_ANCHORS = 2000
+"""The most titles and headings that are compared; in a larger corpus, the first by topic and title."""
+MOST_PASSAGES = 5000
+"""The most passages that are compared; in a larger corpus, every second, third etc. passage."""
+
+_FRONT_MATTER_CHARACTERS = 8192
+_READ_AT_ONCE = 500
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Compared:
-    """Rows to compare messages with, the topic number of each, the rows of rivals and strangers, and the threshold."""
+class Topic:
+    """A part of the subject, and the texts that represent it; `level` is the coach's initial level for it.
+
+    `documents` are the ids of those that it is taught from; if empty, all of them.
+    """
+
+    name: str
+    anchors: tuple[str, ...]
+    level: int | None = None
+    documents: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stated:
+    """The place of a document in a course, as far as its front matter states it."""
+
+    topic: str = ""
+    level: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lesson:
+    """What a document says about itself. `topic` is its own title if its front matter names none."""
+
+    title: str
+    topic: str
+    level: int | None = None
+    headings: tuple[str, ...] = ()
+    document: str = ""
+
+
+class Catalogued(Protocol):
+    """A listing of documents and their passages."""
+
+    def documents(self) -> tuple[DocumentRecord, ...]:
+        """All documents."""
+
+    def everything(self, size: int) -> Iterator[tuple[list[Passage], FloatMatrix]]:
+        """All passages with their vectors, `size` at a time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """Topics, and the vectors of their passages: `owners` has the topic number of each row."""
+
+    topics: tuple[Topic, ...] = ()
+    vectors: FloatMatrix = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32), compare=False, repr=False)
+    owners: tuple[int, ...] = ()
+
+
+def topic_named(topics: Iterable[Topic], name: str) -> Topic:
+    """The topic with that name. Raises `UnknownNameError`."""
+    return named("topic", name, {topic.name: topic for topic in topics})
+
+
+def read_topics(path: Path) -> tuple[Topic, ...]:
+    """Topics from a YAML file that maps each name to a list of anchor texts. Raises `DataFileError`."""
+    try:
+        rows: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataFileError(f"SCOPE_TOPICS {str(path)!r} cannot be read ({error.strerror}); check the path.") from None
+    except (yaml.YAMLError, ValueError, RecursionError):
+        raise DataFileError(f"SCOPE_TOPICS {str(path)!r} is not YAML in UTF-8; map each topic to a list.") from None
+    if not isinstance(rows, Mapping) or not rows:
+        raise DataFileError(f"SCOPE_TOPICS {str(path)!r} contains no topics; map each topic to a list of texts.")
+    for name, anchors in rows.items():
+        is_list = isinstance(anchors, list) and anchors and all(isinstance(one, str) and one.strip() for one in anchors)
+        if not isinstance(name, str) or not is_list:
+            raise DataFileError(
+                f"The topic {name!r} of {str(path)!r} is not a list of texts; write one '- text' per line."
+            )
+    return tuple(Topic(name=name, anchors=tuple(anchors)) for name, anchors in rows.items())
+
+
+def subject_of(own: Path | None, catalogue: Catalogued | None) -> Subject:
+    """The subject in the user's file of topics (`own`), else that of a corpus, else an empty one."""
+    if own is not None:
+        return Subject(topics=read_topics(own))
+    return Subject() if catalogue is None else corpus_subject(catalogue)
+
+
+def corpus_subject(catalogue: Catalogued) -> Subject:
+    """The subject of a corpus, made from its titles, headings and passages.
+
+    Documents whose front matter names a topic are grouped under it; every other document is a topic of its own. The
+    front matter is read from the Markdown file, if it is still in its place.
+    """
+    headings: dict[str, dict[str, None]] = {}
+    kept: list[tuple[str, FloatMatrix]] = []
+    step = 1
+    for number, (passage, vector) in enumerate(_passages(catalogue)):
+        if passage.section:
+            headings.setdefault(passage.doc_id, {})[passage.section] = None
+        if number % step == 0:
+            kept.append((passage.doc_id, vector.copy()))  # a copy of the row, so that its block can be freed
+        if len(kept) > MOST_PASSAGES:
+            kept, step = kept[::2], 2 * step
+    lessons = [
+        replace(lesson(one.title, _stated(one), headings.get(one.id, ())), document=one.id)
+        for one in catalogue.documents()
+    ]
+    topics = topics_of(lessons)
+    numbers = {document: number for number, topic in enumerate(topics) for document in topic.documents}
+    own = [(numbers[document], vector) for document, vector in kept if document in numbers]
+    vectors = np.array([vector for _, vector in own], dtype=np.float32)
+    return Subject(topics=topics, vectors=vectors, owners=tuple(number for number, _ in own))
+
+
+def _passages(catalogue: Catalogued) -> Iterator[tuple[Passage, FloatMatrix]]:
+    for passages, vectors in catalogue.everything(_READ_AT_ONCE):
+        yield from zip(passages, vectors, strict=True)
+
+
+def lesson(title: str, stated: Stated, headings: Iterable[str]) -> Lesson:
+    """A document as a lesson."""
+    return Lesson(title=title, topic=stated.topic or title, level=stated.level, headings=tuple(headings))
+
+
+def topics_of(lessons: Iterable[Lesson]) -> tuple[Topic, ...]:
+    """The topics of lessons sorted by name, each with the lowest level of its lessons.
+
+    Anchors are titles, and each heading after its title.
+    """
+    gathered: dict[str, dict[str, None]] = {}
+    documents: dict[str, set[str]] = {}
+    begins: dict[str, int] = {}
+    for one in lessons:
+        documents.setdefault(one.topic, set()).update({one.document} - {""})
+        anchors = gathered.setdefault(one.topic, {})
+        anchors[one.title] = None
+        anchors.update({f"{one.title}: {heading}": None for heading in one.headings if heading != one.title})
+        if one.level is not None:
+            begins[one.topic] = min(one.level, begins.get(one.topic, one.level))
+    return tuple(
+        Topic(
+            name=name,
+            anchors=tuple(gathered[name]),
+            level=begins.get(name),
+            documents=frozenset(documents[name]),
+        )
+        for name in sorted(gathered)
+    )
+
+
+def _stated(document: DocumentRecord) -> Stated:
+    return Stated() if document.kind != "markdown" else stated_in(Path(document.source))
+
+
+def stated_in(path: Path) -> Stated:
+    """The front matter of a Markdown file; empty if there is none, no such file, or no such level."""
+    import frontmatter
+    from frontmatter.default_handlers import YAMLHandler
+
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            beginning = file.read(_FRONT_MATTER_CHARACTERS)
+        front, _ = frontmatter.parse(beginning, handler=YAMLHandler())
+    except (OSError, ValueError, TypeError, RecursionError, yaml.YAMLError):
+        return Stated()  # the fault was reported when the file was ingested; the title is used instead
+    topic, level = front.get("topic"), front.get("level")
+    return Stated(
+        topic=" ".join(topic.split()) if isinstance(topic, str) else "",
+        level=level if isinstance(level, int) and not isinstance(level, bool) and level in levels() else None,
+    )
+
+
+_ALLOWANCE_FOR_REPLIES = 0.15
+"""By how much the threshold is lower for a reply to the coach's question, which is also compared with that question."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Encoded:
+    """The rows that messages are compared with, the topic number of each, and those of general questions."""
 
     rows: FloatMatrix
     owners: NDArray[np.int64]
     rivals: FloatMatrix
-    strangers: FloatMatrix
-    threshold: float
-
-    def margins(
-        self, vectors: FloatMatrix, owner: int | None = None, asked: FloatMatrix | None = None
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """For each vector, the margin by which the nearest row beats the nearest rival, and that row's number.
-
-        The question `asked` counts as one of the rows.
-        """
-        cosines = vectors @ self.rows.T
-        if owner is not None:
-            cosines = np.where(self.owners == owner, cosines, -np.inf)
-        nearest = cosines.max(axis=1)
-        if asked is not None:
-            nearest = np.maximum(nearest, (vectors @ asked.T)[:, 0])
-        return nearest - (vectors @ self.rivals.T).max(axis=1), cosines.argmax(axis=1)
-
-    def as_reply(
-        self, vector: FloatMatrix, asked: FloatMatrix, owner: int | None, *, fixed: bool
-    ) -> tuple[float, float]:
-        """The margin of a reply, and the threshold for replies to this question, unless the threshold is `fixed`."""
-        (margin,), _ = self.margins(vector, owner, asked)
-        if fixed:
-            return float(margin), self.threshold
-        strangers, _ = self.margins(self.strangers, owner, asked)
-        return float(margin), float(np.quantile(strangers, _STRANGERS_TURNED_AWAY_AS_REPLIES))
 
 
 @dataclass(frozen=True, kw_only=True)
 class TopicScope:
     """A `Scope` over a subject; everything is encoded once, on the first message.
 
-    Without a `threshold` it is calibrated. `encoder` must be the one that encoded the subject's passages.
+    `encoder` must be the one that encoded the subject's passages.
     """
 
     subject: Subject
     encoder: AsyncEncoder
-    threshold: float | None = None
-    _known: list[_Compared] = field(default_factory=list, compare=False, repr=False)
+    threshold: float = 0.05
+    _known: list[_Encoded] = field(default_factory=list, compare=False, repr=False)
     _encoding: asyncio.Lock = field(default_factory=asyncio.Lock, compare=False, repr=False)
 
     async def score(self, message: str, topic: str = "", *, asked: str = "") -> ScopeScore | None:
         """See `Scope`. Raises `UnknownNameError` for an unknown topic."""
         topics = self.subject.topics
         owner = topics.index(topic_named(topics, topic)) if topic else None
-        compared = await self._compared()
-        if compared is None:
+        if not topics:
             return None
-        vectors = await self.encoder.queries([message, asked] if asked else [message])
-        (margin,), (nearest,) = compared.margins(vectors[:1], owner)
-        if not np.isfinite(margin):
-            return None
-        score, threshold = float(margin), compared.threshold
-        if asked and score < threshold:
-            score, threshold = compared.as_reply(vectors[:1], vectors[1:], owner, fixed=self.threshold is not None)
-        return ScopeScore(topic=topics[compared.owners[nearest]].name, score=score, threshold=threshold)
-
-    async def _compared(self) -> _Compared | None:
         async with self._encoding:
-            if not self._known and self.subject.topics:
+            if not self._known:
                 self._known.append(await self._encoded())
-        return self._known[0] if self._known else None
+        encoded = self._known[0]
+        vectors = await self.encoder.queries([message, asked] if asked else [message])
+        cosines = encoded.rows @ vectors[0]
+        if owner is not None:
+            cosines = np.where(encoded.owners == owner, cosines, -np.inf)
+        place = int(cosines.argmax())
+        nearest = max(float(cosines[place]), float(vectors[0] @ vectors[1]) if asked else -np.inf)
+        if not np.isfinite(nearest):
+            return None
+        margin = nearest - float((encoded.rivals @ vectors[0]).max())
+        threshold = self.threshold - (_ALLOWANCE_FOR_REPLIES if asked else 0.0)
+        return ScopeScore(topic=topics[encoded.owners[place]].name, score=margin, threshold=threshold)
 
-    async def _encoded(self) -> _Compared:
+    async def _encoded(self) -> _Encoded:
         named = [(number, text) for number, topic in enumerate(self.subject.topics) for text in topic.anchors]
         named = named[:MOST_ANCHORS]
         anchors = await self.encoder.passages([text for _, text in named])
-        rivals = await self.encoder.passages(rows_of("generic", folder_in_use())["rivals"])
-        has_passages = len(self.subject.owners) > 0
-        rows = np.concatenate([anchors, self.subject.vectors]) if has_passages else anchors
-        compared = _Compared(
-            rows=rows,
+        rivals = rows_of("generic", folder_in_use())["rivals"]
+        return _Encoded(
+            rows=np.concatenate([anchors, self.subject.vectors]) if self.subject.owners else anchors,
             owners=np.array([*(number for number, _ in named), *self.subject.owners], dtype=np.int64),
-            rivals=rivals,
-            strangers=await self.encoder.queries(rows_of("generic", folder_in_use())["strangers"]),
-            threshold=0.0 if self.threshold is None else self.threshold,
+            rivals=await self.encoder.passages(rivals),
         )
-        if self.threshold is not None:
-            return compared
-        margins, _ = compared.margins(compared.strangers)
-        return replace(compared, threshold=float(np.quantile(margins, _STRANGERS_TURNED_AWAY)))

@@ -230,7 +230,7 @@ def spending(totals: "Totals") -> str:
 
 
 def small_model_hint(choice: "Choice") -> str | None:
-    """A hint for a user whose question was not answered because of the packaged model; `None` otherwise."""
+    """What a user is told before asking the packaged model; `None` if another one answers."""
     from ...llm.local.catalogue import local_models
     from ...llm.providers import EMBEDDED, providers
 
@@ -238,9 +238,9 @@ def small_model_hint(choice: "Choice") -> str | None:
         return None
     first = next(iter(local_models().values()))
     return (
-        f"The packaged {choice.models['flash']} is very small, and most of its answers are rejected; run `marag models "
-        f"get {first.name}` ({first.bytes / 1e9:.1f} GB; `marag models` lists others), or set DEEPSEEK_API_KEY (or "
-        "another provider's key), or EMBEDDED_MODEL_PATH to a GGUF file of your own."
+        f"The packaged {choice.models['flash']} answers; it is very small, and most of its answers are rejected. Run "
+        f"`marag models get {first.name}` ({first.bytes / 1e9:.1f} GB; `marag models` lists others), or set "
+        "DEEPSEEK_API_KEY (or another provider's key), or EMBEDDED_MODEL_PATH to a GGUF file of your own."
     )
 
 

@@ -1,37 +1,104 @@
-"""The slash commands: an immutable table, with one small function each."""
+"""The slash commands of `marag chat`: one function each, and the state that they share with the loop."""
 
 import asyncio
+import re
+import shlex
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeAlias
 
-from ...chat.session import notice, topic_notice
+from ...agent.grounded import GroundedAnswer
+from ...chat.coach.coach import CoachReply
+from ...chat.coach.levels import levels
+from ...chat.intent import document_lines
+from ...chat.phrases import reply_phrase
+from ...chat.session import ChatSession, notice, topic_notice
+from ...chat.summaries import prepared, summary_text
 from ...chat.transcript import as_markdown, coaching_lines, source_lines
 from ...errors import InputError
+from ...llm.ledger import LedgerRow, Totals, total
+from ...llm.providers import COMPATIBLE, choose_provider, providers
+from ...retrieval.corpus.naming import mentions, without_mentions
+from ...settings import ModelRoles, Settings
+from ...text.normalise import typed
 from ...wording import counted
 from ..shared.command import plain
-from ..shared.display import dropped_line, round_line, show_round, spending
-from .documents import compare, show_documents, summarise
-from .state import Leave, NextAction, Reopen, Shell
+from ..shared.display import Screen, dropped_line, round_line, show_round, spending
 
 TOPICS = 40
-"""The number of titles that `/topics` shows."""
-
+"""The number of topics that `/topic` and `/topics` show."""
 CLAIMS = {"mark": "mark", "strict": "drop"}
 """The names that `/claims` uses for the values of UNSUPPORTED_CLAIMS."""
-
 MODES = {"plain": "", "teacher": "teacher", "coach": "coach"}
 """The names that `/mode` uses for the modes of a conversation."""
-
-ANY_TOPIC = "any"
-"""The name that `/topic` uses for all topics."""
-
 _MEANT = {
     "mark": "claims not supported by any cited passage are marked",
     "strict": "claims not supported by any cited passage are left out",
 }
+_SUMMARISE = re.compile(
+    r"(please )?(summari[sz]e|sum up|(give me )?(a summary|an overview) of)( all( the)? documents)?( please)?"
+)
+
+Load: TypeAlias = Callable[..., Settings]
+"""Reloads the settings of this session, with changes as keyword arguments."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leave:
+    """Ends the session."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reopen:
+    """Reopens the chat with changed settings; `said` is shown on success."""
+
+    changes: dict[str, object]
+    said: str
+
+
+NextAction: TypeAlias = Leave | Reopen | None
+
+
+@dataclass(kw_only=True)
+class Shell:
+    """A session at a terminal.
+
+    `changes` are the settings changed during the session, `last` is this process's last answer from documents,
+    `coached` the coach's last reply if it came after that, `rows` all calls so far, including those of stopped and
+    failed turns. `confirmed` asks the user a question of yes or no; it is `None` if nobody can be asked.
+    """
+
+    chat: ChatSession
+    settings: Settings
+    load: Load
+    screen: Screen
+    changes: dict[str, object] = field(default_factory=dict)
+    last: GroundedAnswer | None = None
+    coached: CoachReply | None = None
+    rows: list[LedgerRow] = field(default_factory=list)
+    confirmed: Callable[[str], Awaitable[bool]] | None = None
+
+    def __post_init__(self) -> None:
+        self.take(self.chat)
+
+    def take(self, chat: ChatSession) -> None:
+        """Continue with a reopened chat."""
+        self.chat = chat
+        chat.model.ledger.listeners.append(self.rows.append)
+
+    @property
+    def totals(self) -> Totals:
+        """The cost of this session."""
+        return total(self.rows)
+
+    def models(self) -> str:
+        """The provider and the models of both tiers, in one sentence."""
+        choice = self.chat.model.choice
+        models = [f"{tier} {choice.models[tier]}" for tier in ("flash", "pro")]
+        return f"Model: {', '.join(models)}; {choice.provider.label}."
+
 
 Run: TypeAlias = Callable[[Shell, str], Awaitable[NextAction]]
 
@@ -43,8 +110,8 @@ class Command:
     name: str
     meaning: str
     run: Run
-    argument: str = ""
-    values: Callable[[], Sequence[str]] = tuple
+    argument: str
+    values: Callable[[], Sequence[str]]
 
     @property
     def usage(self) -> str:
@@ -52,52 +119,76 @@ class Command:
         return f"/{self.name} {self.argument}".rstrip()
 
 
-def is_command(line: str) -> bool:
-    """Is a line meant for the shell rather than the documents?"""
-    return line.lstrip().startswith("/")
+COMMANDS: dict[str, Command] = {}
+
+
+def _command(
+    name: str, meaning: str, argument: str = "", values: Callable[[], Sequence[str]] = tuple
+) -> Callable[[Run], Run]:
+    def registered(run: Run) -> Run:
+        COMMANDS[name] = Command(name=name, meaning=meaning, run=run, argument=argument, values=values)
+        return run
+
+    return registered
+
+
+def as_command(line: str) -> str | None:
+    """The command that a line is, or that it asks for in words, such as `Summarise @tides`; `None` for a message.
+
+    >>> as_command("/help"), as_command("Please summarise @tides."), as_command("Who built it?")
+    ('/help', '/summarise tides', None)
+    """
+    if line.lstrip().startswith("/"):
+        return line.strip()
+    asked, names = typed(without_mentions(line)), [shlex.quote(name) for name in mentions(line)]
+    if not _SUMMARISE.fullmatch(asked) or bool(names) == ("all" in asked.split()):
+        return None
+    return " ".join(["/summarise", *(names or ["all"])])
 
 
 async def run_command(shell: Shell, line: str) -> NextAction:
     """Run a command line. Raises `InputError` for an unknown command, and the command's own errors."""
     name, _, argument = line.strip().removeprefix("/").partition(" ")
-    command = next((known for known in COMMANDS if known.name == name.casefold()), None)
+    command = COMMANDS.get(name.casefold())
     if command is None:
-        raise InputError(f"Unknown command {'/' + name!r}; {_nearest(name.casefold())}.")
+        begun = [known for known in COMMANDS if name and known.startswith(name.casefold())]
+        near = begun or get_close_matches(name.casefold(), COMMANDS, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(f'/{known}' for known in near)}" if near else "/help lists them"
+        raise InputError(f"Unknown command {'/' + name!r}; {hint}.")
     return await command.run(shell, argument.strip())
 
 
-def completions(typed: str, commands: Sequence[Command]) -> Iterator[tuple[str, str]]:
+def completions(begun: str) -> Iterator[tuple[str, str]]:
     """The possible completions of a line, each with its meaning: a command's name, then one of its values.
 
-    >>> [text for text, _ in completions("/claims s", COMMANDS)]
+    >>> [text for text, _ in completions("/claims s")]
     ['/claims strict']
     """
-    if not typed.startswith("/"):
-        return
-    name, blank, begun = typed.partition(" ")
-    for command in commands:
+    name, blank, value = begun.partition(" ")
+    for command in COMMANDS.values() if begun.startswith("/") else ():
         if not blank and f"/{command.name}".startswith(name):
             yield f"/{command.name}", command.meaning
         elif blank and f"/{command.name}" == name:
-            yield from ((f"{name} {value}", "") for value in command.values() if value.startswith(begun))
+            yield from ((f"{name} {one}", "") for one in command.values() if one.startswith(value))
 
 
-def _nearest(name: str) -> str:
-    names = [command.name for command in COMMANDS]
-    begun = [known for known in names if name and known.startswith(name)]
-    near = begun or get_close_matches(name, names, n=3, cutoff=0.5)
-    return f"did you mean {' or '.join(f'/{known}' for known in near)}" if near else "/help lists them"
+def _chosen(argument: str, known: Sequence[str], what: str) -> str:
+    if argument not in known:
+        raise InputError(f"There is no {what} {argument!r}; choose from: {', '.join(known)}.")
+    return argument
 
 
+@_command("help", "this list")
 async def _help(shell: Shell, argument: str) -> NextAction:
-    width = max(len(command.usage) for command in COMMANDS)
-    for command in COMMANDS:
+    width = max(len(command.usage) for command in COMMANDS.values())
+    for command in COMMANDS.values():
         shell.screen.line(f"{command.usage:<{width}}  {command.meaning}")
     return None
 
 
+@_command("history", "what is remembered of the conversation")
 async def _history(shell: Shell, argument: str) -> NextAction:
-    history = shell.study.history
+    history = shell.chat.history
     if history.is_empty:
         shell.screen.line("Nothing is remembered yet.")
     if history.summary:
@@ -110,36 +201,71 @@ async def _history(shell: Shell, argument: str) -> NextAction:
     return None
 
 
+@_command("sources", "the sources of the last answer")
 async def _sources(shell: Shell, argument: str) -> NextAction:
-    if not shell.study.sources:
+    if not shell.chat.sources:
         shell.screen.line("The last answer has no citations." if shell.last else "No citations yet.")
-    for number, source in enumerate(shell.study.sources, start=1):
+    for number, source in enumerate(shell.chat.sources, start=1):
         place, snippet = source_lines(source)
         shell.screen.markup(f"[bold]{number}. {plain(place)}[/]")
         shell.screen.line(f"   {snippet}")
     return None
 
 
-async def _topics(shell: Shell, argument: str) -> NextAction:
-    from ...retrieval.corpus.corpus import read_titles
-
-    found = await asyncio.to_thread(read_titles, shell.settings.marag_data_dir, shell.study.corpus)
-    titles = list(dict.fromkeys(" ".join(title.split()) for title in found))
-    for title in titles[:TOPICS]:
-        shell.screen.line(f"- {title}")
-    if len(titles) > TOPICS:
-        shell.screen.line(f"and {len(titles) - TOPICS} more")
+@_command("documents", "the documents; @NAME in a question limits it to one")
+async def _documents(shell: Shell, argument: str) -> NextAction:
+    for line in document_lines(await shell.chat.documents()):
+        shell.screen.line(line)
+    shell.screen.note(reply_phrase("documents_mention"))
     return None
 
 
+@_command("summarise", "whole documents section by section, every point cited", "[NAME...|all]")
+async def _summarise(shell: Shell, argument: str) -> NextAction:
+    if shell.chat.socratic.mode == "coach":
+        raise InputError("The coach does not summarise; write /mode plain first.")
+    try:
+        names = [name.removeprefix("@") for name in shlex.split(argument)]
+    except ValueError:
+        raise InputError(f'Unclosed quotation mark in {argument!r}; write names as "LONGER NAME".') from None
+    work = await prepared(shell.chat.model, shell.chat.library, names)
+    shell.screen.note(f"{work.estimate}. Ctrl+C stops it.")
+    asks = len(work.documents) > 1 and not work.estimate.free
+    if asks and shell.confirmed is not None and not await shell.confirmed("Continue?"):
+        shell.screen.line("No call was made.")
+        return None
+    with shell.screen.working():
+        text = summary_text(await work.done(shell.screen.progress("Reading section")))
+    for line in text.splitlines():
+        shell.screen.line(line)
+    await shell.chat.remember(f"Summarise {' and '.join(one.document.title for one in work.documents)}", text)
+    return None
+
+
+@_command("sessions", "all conversations; `marag sessions` renames and deletes")
 async def _sessions(shell: Shell, argument: str) -> NextAction:
-    for one in await shell.study.sessions.listed():
-        mark = "*" if one.name == shell.study.name else "-"
+    for one in await shell.chat.sessions.listed() if shell.chat.sessions is not None else ():
+        mark = "*" if one.name == shell.chat.name else "-"
         facts = f"{one.corpus}, {counted(one.turns, 'question')}, {one.saved:%Y-%m-%d %H:%M} UTC"
         shell.screen.line(f"{mark} {one.name}: {facts}")
     return None
 
 
+@_command("topics", "the topics of the documents, by title")
+async def _topics(shell: Shell, argument: str) -> NextAction:
+    _show_some(shell, sorted(" ".join(one.title.split()) for one in await shell.chat.documents()))
+    return None
+
+
+def _show_some(shell: Shell, names: Sequence[str]) -> None:
+    distinct = list(dict.fromkeys(names))
+    for name in distinct[:TOPICS]:
+        shell.screen.line(f"- {name}")
+    if len(distinct) > TOPICS:
+        shell.screen.line(f"and {len(distinct) - TOPICS} more")
+
+
+@_command("trace", "the last answer's rounds with unchecked drafts, or one in full", "[N]")
 async def _trace(shell: Shell, argument: str) -> NextAction:
     if shell.coached is not None:
         for line in coaching_lines(shell.coached.trace):
@@ -165,60 +291,53 @@ async def _trace(shell: Shell, argument: str) -> NextAction:
     return None
 
 
-async def _mode(shell: Shell, argument: str) -> NextAction:
-    study = shell.study
-    shell.screen.line(await study.hold(mode=mode_called(argument)) if argument else notice(study.socratic))
-    return None
-
-
 def mode_called(name: str) -> str:
     """The mode of a conversation for a name used in the chat. Raises `InputError`."""
-    if name not in MODES:
-        raise InputError(f"There is no mode {name!r}; choose from: {', '.join(MODES)}.")
-    return MODES[name]
+    return MODES[_chosen(name, tuple(MODES), "mode")]
 
 
-async def _level(shell: Shell, argument: str) -> NextAction:
-    if argument and argument not in _levels():
-        raise InputError(f"There is no level {argument!r}; choose from: {', '.join(_levels())}.")
-    study = shell.study
-    said = await study.hold(mode="coach", level=int(argument)) if argument else notice(study.socratic)
-    shell.screen.line(said)
-    return None
-
-
-async def _topic(shell: Shell, argument: str) -> NextAction:
-    study = shell.study
-    if argument:
-        shell.screen.line(await study.hold(mode="coach", topic="" if argument == ANY_TOPIC else argument))
-        return None
-    shell.screen.line(topic_notice(study.socratic))
-    for topic in study.topics[:TOPICS]:
-        shell.screen.line(f"- {topic.name}")
+@_command("mode", "who answers: the documents, a teacher or a coach", "[plain|teacher|coach]", lambda: tuple(MODES))
+async def _mode(shell: Shell, argument: str) -> NextAction:
+    chat = shell.chat
+    shell.screen.line(await chat.hold(mode=mode_called(argument)) if argument else notice(chat.socratic))
     return None
 
 
 def _levels() -> tuple[str, ...]:
-    from ...chat.coach.levels import levels
-
     return tuple(map(str, levels()))
 
 
+@_command("level", "how little the coach reveals", "[1|2|3]", _levels)
+async def _level(shell: Shell, argument: str) -> NextAction:
+    chat, level = shell.chat, _chosen(argument, _levels(), "level") if argument else ""
+    shell.screen.line(await chat.hold(mode="coach", level=int(level)) if level else notice(chat.socratic))
+    return None
+
+
+@_command("topic", "the topic of the coach's questions", "[NAME|any]")
+async def _topic(shell: Shell, argument: str) -> NextAction:
+    if argument:
+        shell.screen.line(await shell.chat.hold(mode="coach", topic="" if argument == "any" else argument))
+        return None
+    shell.screen.line(topic_notice(shell.chat.socratic))
+    _show_some(shell, [topic.name for topic in shell.chat.topics])
+    return None
+
+
+@_command("claims", "how to treat claims not supported by any cited passage", "[mark|strict]", lambda: tuple(CLAIMS))
 async def _claims(shell: Shell, argument: str) -> NextAction:
     now = next(name for name, value in CLAIMS.items() if value == shell.settings.unsupported_claims)
     if argument in {"", now}:
         shell.screen.line(f"{now}: {_MEANT[now]}.")
         return None
-    if argument not in CLAIMS:
-        raise InputError(f"Unknown value {argument!r} for /claims; choose from: {', '.join(CLAIMS)}.")
-    return Reopen(changes={"unsupported_claims": CLAIMS[argument]}, said=f"{argument}: {_MEANT[argument]}.")
+    value = CLAIMS[_chosen(argument, tuple(CLAIMS), "value")]
+    return Reopen(changes={"unsupported_claims": value}, said=f"{argument}: {_MEANT[argument]}.")
 
 
+@_command("model", "the models in use; with a name, switch to that provider", "[NAME]", lambda: ("auto", *providers()))
 async def _model(shell: Shell, argument: str) -> NextAction:
-    from ...llm.providers import choose_provider
-
     if not argument:
-        shell.screen.line(models_of(shell))
+        shell.screen.line(shell.models())
         return None
     changes = {**shell.changes, **provider_changes(shell, argument)}
     choose_provider(shell.load(**changes))  # validates the provider before anything is closed
@@ -231,9 +350,6 @@ def provider_changes(shell: Shell, name: str) -> dict[str, object]:
     LLM_BASE_URL and the model names apply to the provider with which the session began; they are not used for
     another one, and its key is not sent there.
     """
-    from ...llm.providers import COMPATIBLE, choose_provider
-    from ...settings import ModelRoles
-
     own = shell.load()
     changes = {"llm_base_url": None, "flash_model": None, "pro_model": None, "model_roles": ModelRoles()}
     if name in {choose_provider(own).provider.name, "auto", COMPATIBLE}:
@@ -241,26 +357,15 @@ def provider_changes(shell: Shell, name: str) -> dict[str, object]:
     return {"llm_provider": name, **changes}
 
 
-def models_of(shell: Shell) -> str:
-    """The provider and the models of both tiers, in one sentence."""
-    choice = shell.study.conversation.model.choice
-    models = [f"{tier} {choice.models[tier]}" for tier in ("flash", "pro")]
-    return f"Model: {', '.join(models)}; {choice.provider.label}."
-
-
-def _provider_names() -> Sequence[str]:
-    from ...llm.providers import providers
-
-    return ("auto", *providers())
-
-
+@_command("cost", "calls, tokens and dollars of this session")
 async def _cost(shell: Shell, argument: str) -> NextAction:
     shell.screen.line(f"This session so far: {spending(shell.totals)}.")
     return None
 
 
+@_command("reset", "forget the conversation", "[--yes]")
 async def _reset(shell: Shell, argument: str) -> NextAction:
-    forgotten = shell.study.history.turns
+    forgotten = shell.chat.history.turns
     if argument not in {"", "--yes"}:
         raise InputError(f"Unknown value {argument!r} for /reset; write /reset, or /reset --yes to skip the question.")
     if forgotten and not argument and shell.confirmed is not None:
@@ -268,18 +373,18 @@ async def _reset(shell: Shell, argument: str) -> NextAction:
         if not await shell.confirmed(question):
             shell.screen.line("Nothing was deleted.")
             return None
-    await shell.study.reset()
+    await shell.chat.reset()
     shell.last = shell.coached = None
     shell.screen.line(f"Forgotten: {counted(forgotten, 'question')} and the answers.")
     return None
 
 
+@_command("save", "write the whole conversation to a new Markdown file", "FILE")
 async def _save(shell: Shell, argument: str) -> NextAction:
     if not argument:
         raise InputError("/save needs a file name; write /save FILE.")
-    study = shell.study
-    file = Path(argument.strip("\"'"))
-    text = as_markdown(study.name, study.corpus, study.history, await study.said(), study.sources)
+    chat, file = shell.chat, Path(argument.strip("\"'"))
+    text = as_markdown(chat.name, chat.corpus, await chat.said(), chat.sources)
     await asyncio.to_thread(_write_new, file, text)
     shell.screen.line(f"Saved to {str(file)!r}.")
     return None
@@ -296,57 +401,6 @@ def _write_new(file: Path, text: str) -> None:
         raise InputError(f"The file {str(file)!r} cannot be written ({reason}); give another path.") from None
 
 
+@_command("quit", "leave; so does Ctrl+D")
 async def _quit(shell: Shell, argument: str) -> NextAction:
     return Leave()
-
-
-COMMANDS: tuple[Command, ...] = (
-    Command(name="help", meaning="this list", run=_help),
-    Command(name="history", meaning="what is remembered of the conversation", run=_history),
-    Command(name="sources", meaning="the sources of the last answer", run=_sources),
-    Command(name="documents", meaning="the documents; @NAME in a question limits it to one", run=show_documents),
-    Command(
-        name="summarise",
-        argument="[NAME...|all]",
-        meaning="whole documents section by section, every point cited",
-        run=summarise,
-    ),
-    Command(
-        name="compare", argument="NAME NAME", meaning="what two documents share, and what only one says", run=compare
-    ),
-    Command(name="sessions", meaning="all conversations; `marag sessions` renames and deletes", run=_sessions),
-    Command(name="topics", meaning="the topics of the documents, by title", run=_topics),
-    Command(
-        name="trace",
-        argument="[N]",
-        meaning="the last answer's rounds with unchecked drafts, or one in full",
-        run=_trace,
-    ),
-    Command(
-        name="mode",
-        argument="[plain|teacher|coach]",
-        meaning="who answers: the documents, a teacher or a coach",
-        run=_mode,
-        values=lambda: tuple(MODES),
-    ),
-    Command(name="level", argument="[1|2|3]", meaning="how little the coach reveals", run=_level, values=_levels),
-    Command(name="topic", argument="[NAME|any]", meaning="the topic of the coach's questions", run=_topic),
-    Command(
-        name="claims",
-        argument="[mark|strict]",
-        meaning="how to treat claims not supported by any cited passage",
-        run=_claims,
-        values=lambda: tuple(CLAIMS),
-    ),
-    Command(
-        name="model",
-        argument="[NAME]",
-        meaning="the models in use; with a name, switch to that provider",
-        run=_model,
-        values=_provider_names,
-    ),
-    Command(name="cost", meaning="calls, tokens and dollars of this session", run=_cost),
-    Command(name="reset", argument="[--yes]", meaning="forget the conversation", run=_reset),
-    Command(name="save", argument="FILE", meaning="write the whole conversation to a new Markdown file", run=_save),
-    Command(name="quit", meaning="leave; so does Ctrl+D", run=_quit),
-)

@@ -1,18 +1,20 @@
-"""The source of the user's lines: prompt_toolkit at a terminal, plain reading elsewhere."""
+"""The source of the user's lines, and Ctrl+C, which stops the current work and never the session."""
 
 import asyncio
+import signal
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from .commands import Command, completions
-from .interrupts import raising
+from .commands import completions
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
 
+T = TypeVar("T")
 PROMPT = "> "
 HISTORY_FILE = "chat_history"
 """In the data folder: the input history, for the arrow keys."""
@@ -54,8 +56,8 @@ class PlainLines:
 class PromptedLines:
     """Lines edited with prompt_toolkit, with a history on disk and completion of slash commands."""
 
-    def __init__(self, folder: Path, commands: Sequence[Command], *, coloured: bool) -> None:
-        self._session = _prompt_session(folder / HISTORY_FILE, commands, coloured=coloured)
+    def __init__(self, folder: Path, *, coloured: bool) -> None:
+        self._session = _prompt_session(folder / HISTORY_FILE, coloured=coloured)
 
     async def next(self) -> str:
         """The next line; Ctrl+C discards it, Ctrl+D ends the input."""
@@ -65,7 +67,7 @@ class PromptedLines:
             raise LineCleared from None
 
 
-def _prompt_session(file: Path, commands: Sequence[Command], *, coloured: bool) -> "PromptSession[str]":
+def _prompt_session(file: Path, *, coloured: bool) -> "PromptSession[str]":
     from collections.abc import Iterable
 
     from prompt_toolkit import PromptSession
@@ -84,7 +86,7 @@ def _prompt_session(file: Path, commands: Sequence[Command], *, coloured: bool) 
     class Slashes(Completer):
         def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
             typed = document.text_before_cursor
-            for text, meaning in completions(typed, commands):
+            for text, meaning in completions(typed):
                 yield Completion(text, start_position=-len(typed), display_meta=meaning)
 
     keys = KeyBindings()
@@ -96,3 +98,57 @@ def _prompt_session(file: Path, commands: Sequence[Command], *, coloured: bool) 
         completer=Slashes(),
         color_depth=None if coloured else ColorDepth.DEPTH_1_BIT,
     )
+
+
+class Stopped(Exception):  # noqa: N818  # nothing went wrong
+    """The user stopped the current work."""
+
+
+@dataclass(kw_only=True)
+class Interrupts:
+    """Runs one piece of work at a time, which Ctrl+C cancels; otherwise, Ctrl+C does nothing."""
+
+    _task: "asyncio.Task[Any] | None" = field(default=None, repr=False)
+    _stopping: bool = False
+
+    async def finished(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of the work; raises `Stopped` if the user stopped it, and the errors of the work."""
+        task = asyncio.ensure_future(work)
+        self._task, self._stopping = task, False
+        try:
+            return await task
+        except asyncio.CancelledError:
+            around = asyncio.current_task()
+            if self._stopping and not (around is not None and around.cancelling()):
+                raise Stopped from None
+            raise
+        finally:
+            self._task = None
+
+    def stop(self) -> None:
+        """Cancel the current work; calling it again has no effect."""
+        if self._task is not None and not self._stopping:
+            self._stopping = True
+            self._task.cancel()
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Make Ctrl+C call `stop`, on platforms whose event loop supports it."""
+        loop = asyncio.get_running_loop()
+        with suppress(NotImplementedError):
+            loop.add_signal_handler(signal.SIGINT, self.stop)
+        try:
+            yield
+        finally:
+            with suppress(NotImplementedError):
+                loop.remove_signal_handler(signal.SIGINT)
+
+
+@contextmanager
+def raising() -> Iterator[None]:
+    """Make Ctrl+C raise `KeyboardInterrupt`, for a read that blocks the event loop."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

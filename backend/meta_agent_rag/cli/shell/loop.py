@@ -9,25 +9,18 @@ from dataclasses import dataclass
 from io import TextIOWrapper
 from typing import Any, TypeVar
 
-from ...chat.answerer import GroundedReply
-from ...chat.answers import reply_phrase
 from ...chat.coach.coach import CoachReply
-from ...chat.own_files import files_of
-from ...chat.session import ChatSession, notice, open_chat
+from ...chat.phrases import files_of, reply_phrase
+from ...chat.session import ChatSession, GroundedReply, notice, open_chat
 from ...chat.transcript import in_short
 from ...errors import MetaRagError
-from ...exporting import exporting
 from ...grounding.confidence import Confidence
-from ...retrieval.corpus.naming import unmarked
 from ...retrieval.corpus.sample import SAMPLE
 from ...settings import Settings
 from ...wording import counted
 from ..shared.display import Screen, small_model_hint, spending
-from .commands import COMMANDS, is_command, mode_called, models_of, run_command
-from .documents import as_command, run_understood
-from .interrupts import Interrupts, Stopped
-from .lines import LineCleared, Lines, PlainLines, PromptedLines
-from .state import Leave, Load, NextAction, Reopen, Shell
+from .commands import Leave, Load, NextAction, Reopen, Shell, as_command, mode_called, run_command
+from .lines import Interrupts, LineCleared, Lines, PlainLines, PromptedLines, Stopped
 
 T = TypeVar("T")
 
@@ -52,17 +45,18 @@ async def converse(
         sys.stdin.reconfigure(errors="surrogateescape")  # undecodable bytes are rejected by their turn
     screen = Screen()
     async with AsyncExitStack() as stack:
-        stack.enter_context(exporting(settings))
-        study = await stack.enter_async_context(_opened(settings, screen, corpus, session))
+        chat = await stack.enter_async_context(_opened(settings, screen, corpus, session))
         stack.enter_context(files_of(settings.coach_dir))
-        shell = Shell(study=study, settings=settings, load=load, screen=screen)
+        shell = Shell(chat=chat, settings=settings, load=load, screen=screen)
         talk = _Talk(shell=shell, lines=_lines(settings, screen), interrupts=Interrupts(), debug=debug)
         shell.confirmed = talk.confirmed if sys.stdin.isatty() else None
         screen.line(_greeting(shell))
+        if hint := small_model_hint(chat.model.choice):
+            screen.note(hint)
         if mode is not None or level is not None:
-            screen.line(await study.hold(mode="coach" if chosen is None else chosen, level=level))
-        elif study.socratic.mode:
-            screen.line(notice(study.socratic))
+            screen.line(await chat.hold(mode="coach" if chosen is None else chosen, level=level))
+        elif chat.socratic.mode:
+            screen.line(notice(chat.socratic))
         with talk.interrupts.listening():
             while (wish := await talk.until_wish()) != Leave():
                 if isinstance(wish, Reopen):
@@ -84,10 +78,9 @@ class _Talk:
     lines: Lines
     interrupts: Interrupts
     debug: bool
-    hinted: bool = False
 
     async def until_wish(self) -> NextAction:
-        """Process lines until one of them ends or reopens the study."""
+        """Process lines until one of them ends or reopens the chat."""
         while True:
             try:
                 line = await self.lines.next()
@@ -123,18 +116,16 @@ class _Talk:
             shell.take(await stack.enter_async_context(self._again(shell.settings)))
             return
         shell.settings, shell.changes = settings, changes
-        shell.screen.line(wish.said or models_of(shell))
+        shell.screen.line(wish.said or shell.models())
 
     def _again(self, settings: Settings) -> AbstractAsyncContextManager[ChatSession]:
-        study = self.shell.study
-        return _opened(settings, self.shell.screen, study.corpus, study.name)
+        chat = self.shell.chat
+        return _opened(settings, self.shell.screen, chat.corpus, chat.name)
 
     async def _served(self, line: str) -> NextAction:
         try:
-            if is_command(line):
-                return await self._harmless(run_command(self.shell, line))
-            if self.shell.study.socratic.mode != "coach" and (whole := await self._understood(line)) is not None:
-                return await self._harmless(run_understood(self.shell, whole))
+            if (command := as_command(line)) is not None:
+                return await self._harmless(run_command(self.shell, command))
             await self._turn(line)
         except Stopped:
             self.shell.screen.line(STOPPED)
@@ -142,39 +133,26 @@ class _Talk:
             self._complain(error)
         return None
 
-    async def _understood(self, line: str) -> str | None:
-        known = await self.shell.study.documents() if "@" in line else ()
-        return as_command(unmarked(line, known))
-
     async def _turn(self, message: str) -> None:
         shell, started = self.shell, time.perf_counter()
         with shell.screen.working():
-            turn = await self.interrupts.finished(shell.study.reply(message))
+            turn = await self.interrupts.finished(shell.chat.reply(message))
         seconds = time.perf_counter() - started
         shell.coached = turn.reply if isinstance(turn.reply, CoachReply) else None
         if isinstance(turn.reply, GroundedReply):
             shell.last = turn.reply.grounded
         await self._harmless(shell.screen.answer(turn.reply.text.strip() or turn.reply.short_answer))
         if isinstance(turn.reply, GroundedReply):
-            if shell.study.sources:
-                shell.screen.note(f"Sources: {in_short(shell.study.sources)}")
+            if shell.chat.sources:
+                shell.screen.note(f"Sources: {in_short(shell.chat.sources)}")
             rounds = len(turn.reply.grounded.answer.rounds)
             shell.screen.note(_summary(turn.reply.grounded.confidence, rounds, seconds))
-            if turn.reply.grounded.refused and not self.hinted:
-                self._hint()
         if shell.coached is not None and shell.coached.acknowledged:
             with files_of(shell.settings.coach_dir):
                 shell.screen.line(reply_phrase("right_answer"))
-        notes = await self._harmless(shell.study.settle()) or ()
+        notes = await self._harmless(shell.chat.settle()) or ()
         for note in (*turn.notes, *notes):
             shell.screen.note(note)
-
-    def _hint(self) -> None:
-        """Explain once per session if the packaged model is the reason for a rejected answer."""
-        hint = small_model_hint(self.shell.study.conversation.model.choice)
-        if hint is not None:
-            self.hinted = True
-            self.shell.screen.note(hint)
 
     async def _harmless(self, work: Coroutine[Any, Any, T]) -> T | None:
         """The result of work that may be stopped silently; `None` if it was."""
@@ -191,19 +169,19 @@ class _Talk:
 
 def _lines(settings: Settings, screen: Screen) -> Lines:
     if sys.stdin.isatty() and screen.animated:
-        return PromptedLines(settings.marag_data_dir, COMMANDS, coloured=screen.coloured)
+        return PromptedLines(settings.marag_data_dir, coloured=screen.coloured)
     return PlainLines()
 
 
 def _greeting(shell: Shell) -> str:
-    study = shell.study
-    about = f"Corpus {study.corpus}, session {study.name}, {_remembered(study)}."
-    return f"{about} {models_of(shell)} /help lists the commands."
+    chat = shell.chat
+    about = f"Corpus {chat.corpus}, session {chat.name}, {_remembered(chat)}."
+    return f"{about} {shell.models()} /help lists the commands."
 
 
-def _remembered(study: ChatSession) -> str:
+def _remembered(chat: ChatSession) -> str:
     """The number of questions so far, and how many of them the memory still holds."""
-    history = study.history
+    history = chat.history
     if not history.turns:
         return "no questions yet"
     asked, kept = counted(history.turns, "question"), len(history.exchanges)
@@ -219,7 +197,7 @@ def _summary(sure: Confidence | None, rounds: int, seconds: float) -> str:
 
 
 def _farewell(shell: Shell) -> str:
-    study = shell.study
+    chat = shell.chat
     # a conversation that was never stored does not know its corpus
-    about = "" if study.history.turns or study.corpus == SAMPLE else f" --corpus {study.corpus}"
-    return f"This session: {spending(shell.totals)}. Continue with: marag chat{about} --session {study.name}"
+    about = "" if chat.history.turns or chat.corpus == SAMPLE else f" --corpus {chat.corpus}"
+    return f"This session: {spending(shell.totals)}. Continue with: marag chat{about} --session {chat.name}"

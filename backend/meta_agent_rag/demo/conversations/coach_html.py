@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from html import escape
 from uuid import uuid4
 
-from ...chat.answers import reply_phrase
 from ...chat.coach.coach import CoachReply, Outcome
-from ...chat.coach.levels import levels
-from ...chat.coach.mode import Socratic
-from ...chat.coach.wording import length
-from ...chat.conversation import Turn
+from ...chat.coach.levels import Socratic, levels
+from ...chat.coach.words import length
 from ...chat.history import HINT
+from ...chat.phrases import reply_phrase
+from ...chat.session import Turn
 from ..runs.html import quiet
 from .html import meter, sources
 

@@ -4,9 +4,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import PurePath
 
-from ...chat.answerer import GroundedReply
-from ...chat.conversation import Turn
-from ...chat.session import plain_citation
+from ...chat.session import GroundedReply, Turn, plain_citation
 from ...chat.transcript import source_lines
 from ...ingestion.report import FileOutcome, IngestProgress, IngestReport
 from ...wording import counted

@@ -8,8 +8,8 @@ from typing import Protocol
 from uuid import uuid4
 
 from ...agent.engine import Step
-from ...chat.conversation import Conversation, Turn
 from ...chat.history import History
+from ...chat.session import ChatSession, Turn
 from ...errors import MetaRagError
 from ..loop.walk import unexpected
 from ..streams import Finished, Streams, StreamStopped, watched
@@ -41,7 +41,7 @@ class Moment:
 class Opening(Protocol):
     """Opens a visitor's conversation with the resources to answer in it."""
 
-    async def __call__(self, history: History, tell: Callable[[Step], None]) -> Conversation:
+    async def __call__(self, history: History, tell: Callable[[Step], None]) -> ChatSession:
         """The conversation in its current state; `tell` is called with the loop's steps. Raises a `MetaRagError`."""
 
 
@@ -73,7 +73,7 @@ async def moments(opening: Opening, message: str, history: History) -> AsyncGene
         trail.end(summary(turn), rounds_of(turn))
         messages = [question, *trail.messages, assistant_message(turn.reply.text.strip() or turn.reply.short_answer)]
         yield Moment(messages=messages, turn=turn, notes=turn.notes)
-        notes, _ = await conversation.settle()
+        notes = await conversation.settle()
         yield Moment(messages=messages, turn=turn, notes=(*turn.notes, *notes), history=conversation.history)
     except Exception as fault:  # noqa: BLE001  # the last handler: logs it and informs the visitor
         trail.end("Not answered")
@@ -85,6 +85,6 @@ async def moments(opening: Opening, message: str, history: History) -> AsyncGene
 
 async def _replied(
     opening: Opening, message: str, history: History, tell: Callable[[Step], None]
-) -> tuple[Conversation, Turn]:
+) -> tuple[ChatSession, Turn]:
     conversation = await opening(history, tell)
     return conversation, await conversation.reply(message)

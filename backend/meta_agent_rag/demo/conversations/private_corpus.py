@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from uuid import uuid4
 
-from ...chat.coach.topics import Subject, subject_of
+from ...chat.coach.scope import Subject, subject_of
 from ...errors import CorpusError, InputError
 from ...ingestion.pipeline import OnProgress, ingest
 from ...ingestion.report import IngestReport

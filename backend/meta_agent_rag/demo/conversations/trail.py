@@ -11,9 +11,8 @@ from typing import Any, TypeAlias
 
 from ...agent.engine import Step
 from ...agent.state import Round
-from ...chat.answerer import GroundedReply
 from ...chat.coach.coach import CoachReply
-from ...chat.conversation import Turn
+from ...chat.session import GroundedReply, Turn
 from ...wording import counted
 
 Message: TypeAlias = dict[str, Any]

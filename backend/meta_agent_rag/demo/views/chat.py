@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...agent.engine import Step
 from ...agent.grounded import Checks
-from ...chat.answerer import GroundedAnswerer
-from ...chat.conversation import Conversation
 from ...chat.history import History
+from ...chat.session import ChatSession, GroundedAnswerer
 from ...errors import MetaRagError
 from ...ingestion.parsers import known_suffixes
 from ..components import OwnDocuments, TalkParts, Updates, page, uploaded_files
@@ -183,14 +182,14 @@ class _Talker:
     private: PrivateCorpus | None
     visitor: str
 
-    async def __call__(self, history: History, tell: Callable[[Step], None]) -> Conversation:
+    async def __call__(self, history: History, tell: Callable[[Step], None]) -> ChatSession:
         """See `Opening`."""
         engine = await self.workbench.engine(self.visitor)
         own = self.private if self.corpus == CORPUS else None
         retriever = own or await self.workbench.retriever(self.corpus)
         checks = Checks.of(engine.settings, self.corpus)
         companion = GroundedAnswerer(engine=engine, retriever=retriever, checks=checks, on_step=tell)
-        return Conversation.open(engine.model, companion, history)
+        return ChatSession.of(engine.model, companion, history=history)
 
 
 def _forget(private: PrivateCorpus | None) -> None:

@@ -9,16 +9,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ...agent.engine import Step
 from ...agent.grounded import Checks
-from ...chat.answerer import GroundedAnswerer
 from ...chat.coach.coach import Coach
-from ...chat.coach.hook import Scope
-from ...chat.coach.levels import levels
-from ...chat.coach.meanings import Meanings
-from ...chat.coach.mode import Mode, Socratic
-from ...chat.conversation import Conversation
+from ...chat.coach.levels import Mode, Socratic, levels
+from ...chat.coach.scope import TopicScope
 from ...chat.history import History
-from ...chat.own_files import files_of
-from ...chat.session import open_scope
+from ...chat.phrases import files_of
+from ...chat.session import ChatSession, GroundedAnswerer
 from ...retrieval.hybrid import Retriever
 from ...shipped import shipped
 from ..components import OwnDocuments, TalkParts, Updates, page
@@ -146,7 +142,7 @@ class _Talker:
     held: Socratic
     visitor: str
 
-    async def __call__(self, history: History, tell: Callable[[Step], None]) -> Conversation:
+    async def __call__(self, history: History, tell: Callable[[Step], None]) -> ChatSession:
         """See `Opening`."""
         engine = await self.workbench.engine(self.visitor)
         retriever = await self._retriever()
@@ -156,11 +152,10 @@ class _Talker:
         coach = Coach(
             model=engine.model,
             retriever=retriever,
-            open_scope=partial(self._scope, retriever),
-            meanings=Meanings(encoder=engine.monitor_encoder),
+            scope=await self._scope(retriever),
         )
-        return Conversation.open(
-            engine.model, companion, history, socratic=self.held, teacher=companion.as_teacher(), coach=coach
+        return ChatSession.of(
+            engine.model, companion, history=history, socratic=self.held, teacher=companion.as_teacher(), coach=coach
         )
 
     async def _retriever(self) -> Retriever:
@@ -171,18 +166,21 @@ class _Talker:
         course: PrivateCorpus = await self.workbench.once("course", partial(_course, self.workbench))
         return course
 
-    async def _scope(self, retriever: Retriever) -> Scope | None:
+    async def _scope(self, retriever: Retriever) -> TopicScope:
         """The scope of the subject, read once for all visitors; for a visitor's own documents, read every time."""
 
         @asynccontextmanager
-        async def opened() -> AsyncIterator[Scope | None]:
-            encoder = await self.workbench.encoder()
-            yield await open_scope(self.workbench.settings, await subject_in(retriever), encoder)
+        async def opened() -> AsyncIterator[TopicScope]:
+            yield TopicScope(
+                subject=await subject_in(retriever),
+                encoder=await self.workbench.encoder(),
+                threshold=self.workbench.settings.scope_threshold,
+            )
 
         if retriever is self.private:
             async with opened() as own:
                 return own
-        scope: Scope | None = await self.workbench.once(("scope", self.corpus), opened)
+        scope: TopicScope = await self.workbench.once(("scope", self.corpus), opened)
         return scope
 
 

@@ -11,8 +11,8 @@ from functools import partial
 
 from ...errors import SettingsError
 from ...retrieval.passage import Passage
-from ..content.tables import is_table
 from ..document import Document
+from ..tables import is_table
 from . import Chunker, Chunking, ChunkingOptions
 from .layout import Layout, runs
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from ...retrieval.passage import Passage
 from ...text.segmenter import segmenter
-from ..content.tables import is_table
 from ..document import Document
+from ..tables import is_table
 from ..token_counting import Count, token_counter
 from . import Chunker, Chunking, ChunkingOptions
 from .characters import cut_point, spans

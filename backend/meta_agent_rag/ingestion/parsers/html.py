@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..content.grid import Cell, grid_rows
-from ..content.tables import table_blocks
 from ..document import Block, Document, Refused
-from ..text import decoded
+from ..tables import Cell, grid_rows, table_blocks
+from ..text import decoded, flowed
 from . import File, Parser
 
 if TYPE_CHECKING:
@@ -49,18 +48,14 @@ def _parse(file: File) -> Document:
     markup = decoded(file.content, declared.group(1).decode("ascii") if declared else None)
     if markup is None:
         raise Refused("type", "it is not text")
-    soup = _soup(markup)
+    soup = soup_of(markup)
     heading = soup.title or soup.h1
     title = heading.get_text(" ") if heading is not None else ""
-    return Document(title=title.strip() or file.stem, kind="html", blocks=tuple(_blocks(soup)))
+    return Document(title=title.strip() or file.stem, kind="html", blocks=tuple(blocks_of(soup)))
 
 
-def markup_blocks(markup: str) -> Iterator[Block]:
-    """The blocks of a piece of HTML."""
-    return _blocks(_soup(markup))
-
-
-def _soup(markup: str) -> "Tag":
+def soup_of(markup: str) -> "Tag":
+    """The elements of a piece of HTML."""
     from bs4 import BeautifulSoup
 
     with warnings.catch_warnings():
@@ -68,7 +63,7 @@ def _soup(markup: str) -> "Tag":
         return BeautifulSoup(markup, "lxml")
 
 
-def _blocks(root: "Tag") -> Iterator[Block]:
+def blocks_of(root: "Tag") -> Iterator[Block]:
     """Blocks in the order of the document. The tree may be 100,000 deep, so no recursion."""
     from bs4 import Tag
     from bs4.element import CData, NavigableString
@@ -99,6 +94,8 @@ class _Reading:
     preformatted: int = 0
     rows: list[list[Cell]] = field(default_factory=list)
     cells: list[Cell] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    """The next number of each list that is open; 0 for those without numbers."""
 
     def enter(self, element: "Tag") -> Iterator[Block]:
         """Handle the start of an element."""
@@ -106,6 +103,14 @@ class _Reading:
             self.pieces.append("\n" if self.preformatted else " ")
         if element.name in _BLOCKS:
             yield from self._break()
+        if element.name == "ol":
+            stated = str(element.attrs.get("start", "1"))
+            self.numbers.append(int(stated) if _SPAN.fullmatch(stated) else 1)
+        elif element.name == "ul":
+            self.numbers.append(0)
+        elif element.name == "li" and self.numbers and self.numbers[-1]:
+            self.pieces.append(f"{self.numbers[-1]}. ")
+            self.numbers[-1] += 1
         self.tables += element.name == "table"
         self.preformatted += element.name == "pre"
 
@@ -131,6 +136,8 @@ class _Reading:
                 yield Block(text=heading, section=self.section)
         elif element.name in _BLOCKS:
             yield from self._break()
+        if element.name in {"ol", "ul"} and self.numbers:
+            self.numbers.pop()
         self.tables -= element.name == "table"
         self.preformatted -= element.name == "pre"
 
@@ -154,7 +161,7 @@ class _Reading:
 
     def _taken(self) -> str:
         text, self.pieces = "".join(self.pieces), []
-        return text.strip("\n") if self.preformatted else " ".join(text.split())
+        return text.strip("\n") if self.preformatted else flowed(text)
 
 
 def _span(cell: "Tag", name: str) -> int:

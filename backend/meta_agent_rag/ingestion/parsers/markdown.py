@@ -1,14 +1,15 @@
 """Markdown (CommonMark with tables), with YAML front matter."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ..content.tables import row_text, table_blocks
 from ..document import Block, Document
-from ..text import clean, one_line
+from ..tables import row_text, table_blocks
+from ..text import clean, flowed, one_line
 from . import File, Parser
-from .html import markup_blocks
+from .html import blocks_of, soup_of
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -20,6 +21,11 @@ _MOST_ALIASES = 50
 """The most names beside the title; further ones are dropped."""
 
 
+_NOTE = re.compile(r"^\[\^([^\]\s]{1,40})\]:[ \t]*", re.M)
+_NOTE_MARK = re.compile(r"\[\^([^\]\s]{1,40})\]")
+"""Footnotes are no part of CommonMark: their marks and texts would be lost, or read as links."""
+
+
 def _recognises(file: File) -> bool:
     return file.ends_with(_SUFFIXES) and file.text is not None
 
@@ -29,7 +35,7 @@ def _parse(file: File) -> Document:
 
     front, body, notes = _front_matter(clean(file.text or "").lstrip())
     reader = MarkdownIt("commonmark", {"maxNesting": _MOST_NESTED}).enable("table")
-    tokens = reader.parse(body)
+    tokens = reader.parse(_NOTE_MARK.sub(r" (note \1)", _NOTE.sub(r"\n\n(Note \1) ", body)))
     title = _name(front.get("title")) or _first_heading(tokens) or file.stem
     return Document(
         title=title,
@@ -79,14 +85,18 @@ def _blocks(tokens: Sequence["Token"]) -> Iterator[Block]:
     section: str | None = None
     rows: list[str] = []
     cells: list[str] = []
+    number = ""
     for token, before in zip(tokens, [None, *tokens], strict=False):
         opened = before.type if before is not None else ""
         if token.type == "inline" and opened in {"th_open", "td_open"}:
             cells.append(_inline_text(token))
         elif token.type == "inline":
-            text = _inline_text(token)
+            text = number + _inline_text(token)
+            number = ""
             section = text if opened == "heading_open" else section
             yield Block(text=text, section=section)
+        elif token.type == "list_item_open":
+            number = f"{token.info}{token.markup} " if token.info else ""
         elif token.type == "tr_close":
             rows.append(row_text(cells))
             cells = []
@@ -96,14 +106,14 @@ def _blocks(tokens: Sequence["Token"]) -> Iterator[Block]:
         elif token.type in {"fence", "code_block"}:
             yield Block(text=token.content, section=section)
         elif token.type == "html_block":
-            yield from (Block(text=block.text, section=section) for block in markup_blocks(token.content))
+            yield from (Block(text=block.text, section=section) for block in blocks_of(soup_of(token.content)))
 
 
 def _inline_text(token: "Token") -> str:
     """The text of a line without markup, including link texts and image descriptions."""
-    breaks = {"softbreak": " ", "hardbreak": "\n"}
+    breaks = {"softbreak": "\n", "hardbreak": "\v"}
     parts = [breaks.get(child.type, child.content) for child in token.children or () if child.type != "html_inline"]
-    return "".join(parts)
+    return "\n".join(map(flowed, "".join(parts).split("\v")))
 
 
 PARSER = Parser(kind="markdown", suffixes=_SUFFIXES, priority=3, recognises=_recognises, parse=_parse)

@@ -3,7 +3,7 @@
 import re
 
 from ..document import Block, Document
-from ..text import clean
+from ..text import clean, flowed
 from . import File, Parser
 
 _BLANK_LINES = re.compile(r"\n[^\S\n]*\n\s*")
@@ -26,8 +26,9 @@ def _parse(file: File) -> Document:
 def unwrapped(paragraph: str) -> str:
     """A paragraph broken into lines of similar length, joined into one line; others keep their lines."""
     lines = [line.strip() for line in paragraph.split("\n")]
-    full = all(_SHORTEST_WRAPPED <= len(line) <= _LONGEST_WRAPPED for line in lines[:-1])
-    return (" " if full else "\n").join(lines)
+    widths = [len(line) + sum(character > "\u2e7f" for character in line) for line in lines[:-1]]
+    full = all(_SHORTEST_WRAPPED <= width <= _LONGEST_WRAPPED for width in widths)
+    return flowed("\n".join(lines)) if full else "\n".join(lines)
 
 
 PARSER = Parser(

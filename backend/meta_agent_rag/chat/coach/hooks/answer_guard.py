@@ -1,18 +1,22 @@
 """Post-hook: no reply, and no hint either, gives the answer away."""
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ....grounding.support.statement import Item, Statement, read
-from ....text.language import language_of
-from ....text.names import plain
+from text_to_num import alpha2digit
+
+from ....text.names import content_words, words
 from ....text.normalise import typed
+from ....text.words import stop_words
 from ..hook import CoachDraft, RuleFinding
-from ..phrases import coach_words, holds, reason
-from ..wording import ends_with_question, pieces
+from ..words import ends_with_question, holds, language_of, pieces, reason
 
 _LATEST = 2000
-"""The number of characters read of what the learner said, the latest: a pasted text would take seconds to read."""
+"""The number of characters read of what the learner said, the latest."""
+_DENIAL = re.compile(r"\b(?:not|never|no|isnt|wasnt|arent|doesnt|dont|didnt)\b|ない|ません")
+_ENDING = 3
+_SHORTEST_STEM = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,39 +34,43 @@ class AnswerGuard:
 
 
 def gives_away(text: str, answer: str, said: Iterable[str] = ()) -> bool:
-    """Does a text mention every word and figure of the answer that the learner has not said?
+    """Whether a text mentions every word and figure of the answer that the learner has not said.
 
-    Words are compared by their stems, without case and accents, figures by their values. A question that offers
-    alternatives does not count, on either side; nor does a statement that denies the word.
+    Words are compared without endings, case and accents, figures by value, Japanese answers as a whole. A question that
+    offers alternatives does not count, on either side; nor does a statement that denies the word.
 
     >>> gives_away("It is the EARTH.", "the Earth"), gives_away("Which chamber is larger?", "four chambers")
     (True, False)
     >>> gives_away("What turns, the Sun or the Earth?", "the Earth"), gives_away("It has 4.", "four")
     (False, True)
     """
-    learner = "\n".join(said)[-_LATEST:]
-    language = language_of(f"{learner}\n{text}")
-    spoken, shown = (tuple(_parts(words, language)) for words in (learner, text))
-    new = [item for item in read(answer, language).items if not _mentioned(item, spoken)]
-    return bool(new) and all(_mentioned(item, shown) for item in new)
+    spoken, shown = " ".join(_told("\n".join(said)[-_LATEST:])), " ".join(_told(text))
+    if language_of(answer) == "ja":
+        return typed(answer) in typed(shown) and typed(answer) not in typed(spoken)
+    learner, reader = words(_in_digits(spoken)), words(_in_digits(shown))
+    wanted = [] if set(words(answer)) <= set(stop_words()) else content_words(_in_digits(answer))
+    new = [word for word in wanted if not any(_akin(word, other) for other in learner)]
+    return bool(new) and all(any(_akin(word, other) for other in reader) for word in new)
 
 
-def _parts(text: str, language: str) -> Iterator[tuple[Statement, bool]]:
-    """The sentences of a text except questions that offer alternatives, and whether each is a question."""
+def _told(text: str) -> Iterator[str]:
+    """The sentences of a text, without questions that offer alternatives and statements that deny something."""
     for piece in pieces(text):
         asks = ends_with_question(piece)
-        if not (asks and holds(typed(piece), coach_words().alternatives)):
-            yield read(piece.strip(), language), asks
+        if not (holds(typed(piece), "alternatives") if asks else _DENIAL.search(typed(piece))):
+            yield piece
 
 
-def _mentioned(item: Item, parts: Iterable[tuple[Statement, bool]]) -> bool:
-    """A question mentions what it denies: "Isn't it the tilt?"."""
-    return any(
-        (own.negated == item.negated or (asks and own.negated))
-        and (own.same_as(item) or plain(own.written) == plain(item.written))
-        for statement, asks in parts
-        for own in statement.items
-    )
+def _in_digits(text: str) -> str:
+    return str(alpha2digit(text, "en"))
+
+
+def _akin(word: str, other: str) -> bool:
+    """Whether two words are equal except for an ending: "chambers" and "chamber", "tilt" and "tilted"."""
+    if word == other or word.isdigit() or other.isdigit():
+        return word == other
+    stem = max(_SHORTEST_STEM, max(len(word), len(other)) - _ENDING)
+    return word[:stem] == other[:stem]
 
 
 POST_HOOK = AnswerGuard()

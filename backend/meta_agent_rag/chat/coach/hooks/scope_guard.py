@@ -5,16 +5,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from ....text.normalise import typed
-from ...answers import reply_phrase
+from ...phrases import reply_phrase
 from ..hook import IncomingMessage, Ruling, ScopeScore
-from ..phrases import coach_words, is_word_at
-from ..wording import last_question, length
+from ..words import beginning_of, ends_with, holds, last_question, length
 from .deadlock_breaker import gives_up
 
 SHORT = 30
 """The number of characters below which a message with a safe word belongs to the dialogue."""
 
-_LEAST_IN_A_WORD = 3
 _WORD = re.compile(r"[^\W\d_]{2}")
 
 
@@ -44,7 +42,7 @@ class ScopeGuard:
             score=f"{found.score:.2f}",
             threshold=f"{found.threshold:.2f}",
             topic=found.topic,
-            **({"chosen": incoming.topic} if covered else {}),
+            chosen=incoming.topic,
         )
         return Ruling(refusal=refusal, detail=_detail(found), score=found.score, topic=found.topic)
 
@@ -54,32 +52,28 @@ def _detail(score: ScopeScore) -> str:
 
 
 def _belongs_to_the_dialogue(incoming: IncomingMessage) -> bool:
-    """Is a message conversational, or from a learner who is still stuck after the hint?"""
-    return is_conversational(incoming.message) or (incoming.pending is not None and gives_up(incoming.message))
+    """Whether a message is conversational, or from a learner who is still stuck after the hint."""
+    reading = incoming.reading
+    small_talk = reading is not None and (reading.intent == "small_talk" or reading.gives_up)
+    return (
+        small_talk
+        or is_conversational(incoming.message)
+        or (incoming.pending is not None and gives_up(incoming.message))
+    )
 
 
 def is_conversational(message: str) -> bool:
-    """Is a message short, with a safe word or without any word whose meaning could be compared?
+    """Whether a message is short, with a safe word or without any word whose meaning could be compared.
 
     >>> is_conversational("Yes, I think so"), is_conversational("1/2"), is_conversational("Best pizza in Rome")
     (True, True, False)
     """
+    text = typed(message)
     if length(message) >= SHORT:
         return False
-    text = typed(message)
-    return not _WORD.search(text) or any(_stands_in(text, word) for word in coach_words().safe)
-
-
-def _stands_in(text: str, word: str) -> bool:
-    """As whole words; short words of scripts without blanks match only at the beginning or end of a run."""
-    place = text.find(word)
-    while place >= 0:
-        end = place + len(word)
-        at_an_edge = place == 0 or text[place - 1] == " " or end == len(text) or text[end] == " "
-        if is_word_at(text, place, end) and (word.isascii() or at_an_edge or len(word) >= _LEAST_IN_A_WORD):
-            return True
-        place = text.find(word, place + 1)
-    return False
+    # a Japanese word is only certain at an end, for want of blanks
+    stands = holds(text, "safe") if text.isascii() else beginning_of(text, "safe") > 0 or ends_with(text, "safe")
+    return stands or not _WORD.search(text)
 
 
 PRE_HOOK = ScopeGuard()

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from ..hook import CoachDraft, RuleFinding
-from ..phrases import reason
-from ..wording import ends_with_question, length, says_something
+from ..words import ends_with_question, length, reason, says_something
 
 
 @dataclass(frozen=True, kw_only=True)

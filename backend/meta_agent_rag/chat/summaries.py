@@ -1,0 +1,428 @@
+"""Summaries of whole documents: one call a section, every point with the sentence that it rests on, as Markdown."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import islice
+from typing import Annotated, Protocol, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, Field
+
+from ..agent.prompting import Packed, ReplyModel, Sentence, pack
+from ..errors import DeadlineError, InputError, ModelError, TooManyCallsError
+from ..grounding.citation import Citation
+from ..grounding.citations import cite
+from ..grounding.claims import Claim
+from ..grounding.quotes import is_verbatim, place
+from ..grounding.styles import Style, chosen
+from ..grounding.support.rules import supports
+from ..llm.call import new_request, unannounced_tokens
+from ..llm.client import LanguageModel, ModelSession, utc_now
+from ..llm.ledger import LedgerRow, Totals, total
+from ..llm.messages import Message, Reply
+from ..llm.pricing import max_cost, priced_model
+from ..llm.structured import LONGEST_QUOTED_REPLY, MalformedReplyError, asked_again, json_schema
+from ..prompts import prompt
+from ..prompts.fencing import attribute
+from ..prompts.tokens import estimate_tokens
+from ..retrieval.corpus.catalogue import DocumentRecord
+from ..retrieval.corpus.naming import documents_named, require_list
+from ..retrieval.passage import Found, Passage
+from ..retrieval.screening import screen
+from ..text.sentences import sentences
+from ..wording import FREE, counted
+
+STAGE = "overview"
+EVERY = "all"
+"""The name for all documents of a corpus."""
+MOST_POINTS = 6
+"""The number of points requested per section."""
+_NO_LIMIT = 1_000_000_000
+
+OnSection: TypeAlias = Callable[[int, int], None]
+"""Called with the number of completed sections and their total number."""
+
+
+class Library(Protocol):
+    """A source of documents and their passages: the catalogue of a corpus."""
+
+    def documents(self) -> tuple[DocumentRecord, ...]:
+        """All documents."""
+
+    def passages_of(self, document: str) -> tuple[Passage, ...]:
+        """The passages of a document, in order."""
+
+
+class SaidPoint(ReplyModel):
+    """One point, with the sentence that it rests on."""
+
+    quote: Sentence
+    point: Sentence
+
+
+def _whole_ones(value: object) -> object:
+    """The complete entries: one that is cut off in a truncated reply is dropped on its own."""
+    if not isinstance(value, list):
+        return value
+    return [one for one in value if isinstance(one, dict) and all(one.get(key) for key in ("quote", "point"))]
+
+
+class PointsReply(ReplyModel):
+    """Stage `overview`."""
+
+    points: Annotated[
+        Annotated[list[SaidPoint], BeforeValidator(_whole_ones)], Field(json_schema_extra={"maxItems": MOST_POINTS})
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """Neighbouring passages of a document. `heading` names their place, and is empty if unknown."""
+
+    heading: str
+    passages: tuple[Found, ...]
+
+    @property
+    def packed(self) -> Packed:
+        """The passages as shown in a prompt, with each sentence marked as data."""
+        return pack(self.passages, _NO_LIMIT, marked=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Divided:
+    """A document in sections; `left_out` counts passages that address a language model and are therefore omitted."""
+
+    document: DocumentRecord
+    sections: tuple[Section, ...]
+    left_out: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """A point that may be shown; `text` has its citation written out.
+
+    If the document's sentence supports the model's wording, that is the text; else it is the sentence itself, quoted.
+    """
+
+    text: str
+    bare: str
+    quoted: bool
+    citation: Citation
+
+
+@dataclass(frozen=True, kw_only=True)
+class SectionPoints:
+    """A section's points. `invented` counts points without a true quote; `failure` says why there are none.
+
+    `late` means that the deadline passed before the reply.
+    """
+
+    heading: str
+    points: tuple[Point, ...] = ()
+    invented: int = 0
+    failure: str = ""
+    late: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overview:
+    """A document section by section; `left_out` as in `Divided`."""
+
+    document: DocumentRecord
+    sections: tuple[SectionPoints, ...]
+    left_out: int
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """All points in order."""
+        return tuple(point for section in self.sections for point in section.points)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """The overviews of some documents, and what they cost."""
+
+    overviews: tuple[Overview, ...]
+    calls: tuple[LedgerRow, ...]
+
+    @property
+    def citations(self) -> tuple[Citation, ...]:
+        """The places that the points rest on, each once, in order."""
+        return tuple(dict.fromkeys(point.citation for one in self.overviews for point in one.points))
+
+    @property
+    def totals(self) -> Totals:
+        """Calls, tokens and cost."""
+        return total(self.calls)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """Calls, prompt tokens (estimated, rarely too low) and the maximum cost in USD.
+
+    The maximum assumes that every reply is requested twice, because the first is malformed, and uses its whole token
+    limit. `usd` is `None` if no price is known; `free` if the model runs on this machine.
+    """
+
+    calls: int
+    prompt_tokens: int
+    usd: Decimal | None
+    free: bool
+
+    def __str__(self) -> str:
+        """The estimate in words."""
+        cost = FREE if self.free else "cost unknown" if self.usd is None else f"at most {self.usd:.4f} USD"
+        return f"{counted(self.calls, 'call')}, about {self.prompt_tokens:,} prompt tokens, {cost}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """Documents divided for a summary, whose cost is known before `done` is awaited."""
+
+    model: LanguageModel
+    documents: tuple[Divided, ...]
+    style: Style
+
+    @property
+    def estimate(self) -> Estimate:
+        """The estimated effort."""
+        prompts = [self._prompt(one, section) for one in self.documents for section in one.sections]
+        return _estimated(self.model, STAGE, prompts, PointsReply)
+
+    async def done(
+        self, on_section: OnSection | None = None, *, question_id: str = "overview", deadline: float | None = None
+    ) -> Summary:
+        """The overviews. A section whose call fails, or exceeds `deadline`, reports that; the others are kept.
+
+        `deadline` is a `time.monotonic` timestamp. Raises only errors that must stop the run: a rejected key, an
+        exhausted budget.
+        """
+        session = self.model.session(question_id, method="overview", deadline=deadline)
+        every = [(one, section) for one in self.documents for section in one.sections]
+        finished = 0
+
+        async def read(one: Divided, section: Section) -> SectionPoints:
+            nonlocal finished
+            points = await self._points(session, one, section)
+            finished += 1
+            if on_section is not None:
+                on_section(finished, len(every))
+            return points
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(read(one, section)) for one, section in every]
+        except ExceptionGroup as stopped:
+            raise stopped.exceptions[0] from None
+        results = iter([task.result() for task in tasks])
+        overviews = tuple(
+            Overview(
+                document=one.document,
+                sections=_each_once(islice(results, len(one.sections))),
+                left_out=one.left_out,
+            )
+            for one in self.documents
+        )
+        return Summary(overviews=overviews, calls=tuple(session.rows))
+
+    async def _points(self, session: ModelSession, one: Divided, section: Section) -> SectionPoints:
+        try:
+            reply = await session.ainvoke(STAGE, self._prompt(one, section), PointsReply)
+        except (ModelError, DeadlineError) as error:
+            if error.stops_run:
+                raise
+            late = isinstance(error, DeadlineError)
+            return SectionPoints(heading=section.heading, failure=str(error), late=late)
+        return kept_points(reply, section, self.style)
+
+    def _prompt(self, one: Divided, section: Section) -> tuple[Message, ...]:
+        """The messages for a section; the part shared by all comes first, for the provider's prefix cache."""
+        text = prompt("overview", self.model.settings.prompts_dir).text(
+            most=MOST_POINTS, title=attribute(one.document.title), passages=section.packed.text
+        )
+        return (Message(role="user", content=text),)
+
+
+async def prepared(
+    model: LanguageModel, library: Library, names: Sequence[str], *, sections: int | None = None
+) -> Work:
+    """The work for documents given by title or file, or for `all`; optional if the corpus has only one.
+
+    Raises `InputError` for a name that no document has and if no name is given although there are several, and
+    `TooManyCallsError` if more calls are needed than OVERVIEW_CALLS allows, or more than `sections`.
+    """
+    documents = await asyncio.to_thread(library.documents)
+    wanted = _wanted(documents, names)
+    allowed = model.settings.overview_calls
+    most = allowed if sections is None else min(sections, allowed)
+    parts: list[Divided] = []
+    for one in wanted:
+        passages = await asyncio.to_thread(library.passages_of, one.id)
+        budget, left = model.evidence_tokens(), most - sum(len(part.sections) for part in parts)
+        parts.append(await asyncio.to_thread(divided, one, passages, budget, most=left + 1))
+        if len(parts[-1].sections) > left:
+            limit = f"OVERVIEW_CALLS {allowed!r} allows" if most == allowed else f"the {most} that are allowed"
+            raise TooManyCallsError(f"This needs more calls than {limit}; choose fewer documents, or raise the limit.")
+    return Work(model=model, documents=tuple(parts), style=chosen(model.settings.citation_style))
+
+
+def _wanted(documents: Sequence[DocumentRecord], names: Sequence[str]) -> tuple[DocumentRecord, ...]:
+    require_list(names)
+    if not documents:
+        raise InputError("The corpus has no documents; add some with `marag ingest`.")
+    if tuple(names) == (EVERY,) or (not names and len(documents) == 1):
+        return tuple(documents)
+    if not names:
+        raise InputError(f"The corpus has {len(documents)} documents; choose one of them, or {EVERY!r}.")
+    by_id = {document.id: document for document in documents}
+    found = dict.fromkeys(id_ for name in names for id_ in documents_named(documents, [name]))
+    return tuple(by_id[id_] for id_ in found)
+
+
+def divided(document: DocumentRecord, passages: Iterable[Passage], budget: int, *, most: int | None = None) -> Divided:
+    """The sections of a document, in order, each of at most `budget` tokens (estimated) or of a single passage.
+
+    A section ends where a heading of the document begins, once it is half full. The rest of a document with more than
+    `most` sections is not read.
+    """
+    left_out: list[Passage] = []
+    groups = islice(_groups(_kept(passages, left_out), budget), most)
+    sections = tuple(Section(heading=_heading(group), passages=group) for group in groups)
+    return Divided(document=document, sections=sections, left_out=len(left_out))
+
+
+def _kept(passages: Iterable[Passage], left_out: list[Passage]) -> Iterator[Found]:
+    """The passages that pass the screening, one by one; the others are added to `left_out`."""
+    for passage in passages:
+        screened = screen([Found(passage=passage, score=0.0)], drop=True, shortest=1)
+        yield from screened.kept
+        if not screened.kept:
+            left_out.append(passage)
+
+
+def _groups(passages: Iterable[Found], budget: int) -> Iterator[tuple[Found, ...]]:
+    group: list[Found] = []
+    used = 0
+    for found in passages:
+        size = pack([found], _NO_LIMIT, marked=True).packing.tokens
+        new_heading = bool(group) and found.passage.section != group[-1].passage.section
+        if group and (used + size > budget or (new_heading and used > budget / 2)):
+            yield tuple(group)
+            group, used = [], 0
+        group.append(found)
+        used += size
+    if group:
+        yield tuple(group)
+
+
+def _heading(group: Sequence[Found]) -> str:
+    passages = [found.passage for found in group]
+    named = list(dict.fromkeys(one.section for one in passages if one.section and one.section != one.title))
+    pages = [page for one in passages for page in (one.start_page, one.end_page) if page is not None]
+    parts = [named[0] if len(named) == 1 else f"{named[0]} to {named[-1]}"] if named else []
+    if pages:
+        first, last = min(pages), max(pages)
+        parts.append(f"p. {first}" if first == last else f"pp. {first}-{last}")
+    return ", ".join(parts)
+
+
+def kept_points(reply: PointsReply, section: Section, style: Style) -> SectionPoints:
+    """The points whose quotes occur in the section, one for each sentence, and the number with invented quotes."""
+    points: dict[str, Point] = {}
+    invented = 0
+    for said in reply.points[:MOST_POINTS]:
+        texts = [one.passage.text for one in section.passages]
+        number = next((n for n, text in enumerate(texts, start=1) if is_verbatim(said.quote, [text])), None)
+        if number is None:
+            invented += 1
+            continue
+        passage = section.passages[number - 1].passage
+        sentence = _sentence(said.quote, passage.text)
+        if sentence not in points and sentence not in (passage.title, passage.section):
+            points[sentence] = _point(said.point, sentence, number, section.passages, style)
+    return SectionPoints(heading=section.heading, points=tuple(points.values()), invented=invented)
+
+
+def _sentence(quote: str, text: str) -> str:
+    """The whole sentence in which the quote begins, as the document has it."""
+    start, _ = place(quote, text) or (len(text), 0)
+    position = 0
+    for sentence in sentences(text):
+        position += len(sentence)
+        if position > start:
+            return " ".join(sentence.split())
+    return quote
+
+
+def _point(text: str, sentence: str, number: int, passages: Sequence[Found], style: Style) -> Point:
+    claim = Claim(text=text, marks=(number,), span=(0, len(text)))
+    (support,) = supports([claim], passages, quotes=(sentence,))
+    bare = text if support.supported else f"\u201c{sentence}\u201d"
+    cited = cite(f"{bare} [{number}]", passages, (sentence,), style)
+    return Point(text=cited.text, bare=bare, quoted=not support.supported, citation=cited.citations[0])
+
+
+def _each_once(sections: Iterable[SectionPoints]) -> tuple[SectionPoints, ...]:
+    """The sections; a point that two sections share counts in the first."""
+    seen: set[str] = set()
+    kept = []
+    for section in sections:
+        points = tuple(point for point in section.points if point.citation.snippet not in seen)
+        seen.update(point.citation.snippet for point in points)
+        kept.append(replace(section, points=points))
+    return tuple(kept)
+
+
+def _estimated(
+    model: LanguageModel, stage: str, prompts: Iterable[tuple[Message, ...]], schema: type[BaseModel]
+) -> Estimate:
+    """The estimate for calls with these prompts of a stage, each for a reply of this schema."""
+    settings, wanted, at = model.settings, json_schema(schema), utc_now()
+    served, endpoint = model.serving(stage)
+    name, prices = priced_model(settings, endpoint, at=at)
+    longest = Reply(text="\U0001f600" * LONGEST_QUOTED_REPLY, usage=None)  # a character of four bytes
+    fault = asked_again(longest, MalformedReplyError("x" * 500), settings.prompts_dir)
+    more = 0 if endpoint.thinking else unannounced_tokens(endpoint, settings)
+    requests, tokens = [], 0
+    for messages in prompts:
+        tokens += sum(estimate_tokens(message.content) for message in messages)
+        requests.append(new_request(served, endpoint, settings, messages, wanted))
+        requests.append(new_request(served, endpoint, settings, (*messages, *fault), wanted, more=more))
+    costs = [max_cost(request, model=name, prices=prices, at=at) for request in requests]
+    known = [cost for cost in costs if cost is not None]
+    return Estimate(
+        calls=len(requests) // 2,
+        prompt_tokens=tokens,
+        usd=sum(known, Decimal(0)) if len(known) == len(costs) else None,
+        free=endpoint.is_embedded,
+    )
+
+
+def summary_text(summary: Summary) -> str:
+    """Every document with its sections and points, as Markdown."""
+    return "\n\n".join("\n".join(_lines(one)) for one in summary.overviews)
+
+
+def _lines(one: Overview) -> Iterator[str]:
+    name = " ".join(one.document.title.split()) or one.document.source
+    yield f"# {name}"
+    for number, section in enumerate(one.sections, start=1):
+        yield ""
+        if len(one.sections) > 1:
+            yield f"## {section.heading or f'Part {number} of {len(one.sections)}'}"
+            yield ""
+        yield from [f"- {point.text}" for point in section.points] or [_why_none(section)]
+    if not one.sections:
+        yield f"\n{name} has no text that may be shown to a model."
+    if invented := sum(section.invented for section in one.sections):
+        yield f"\n{name}: {counted(invented, 'point')} left out because their quotes are not in the document."
+    if one.left_out:
+        gone = counted(one.left_out, "passage")
+        yield f"\n{name}: {gone} left out because they read like orders to a language model."
+
+
+def _why_none(section: SectionPoints) -> str:
+    if section.failure:
+        return f"This section could not be summarised: {section.failure}"
+    return "No point of this section could be confirmed." if section.invented else "This section contains nothing new."

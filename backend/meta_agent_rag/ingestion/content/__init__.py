@@ -1,1 +1,0 @@
-"""Shared by several parsers: tables, running heads, archives."""

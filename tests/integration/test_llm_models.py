@@ -1,0 +1,259 @@
+"""Any chat model of LangChain's behind the same door: what is sent, read, counted and recorded."""
+
+import json
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_anthropic import ChatAnthropic
+from langchain_core.language_models import BaseChatModel, FakeListChatModel, GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from langchain_deepseek import ChatDeepSeek
+from langchain_ollama import ChatOllama
+from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from meta_agent_rag import Passage, answer, grounded_answer
+from meta_agent_rag.agent.engine import open_engine
+from meta_agent_rag.errors import InputError, ModelError, SettingsError
+from meta_agent_rag.llm.ledger import LedgerRow
+from meta_agent_rag.llm.opening import open_language_model
+from meta_agent_rag.llm.providers import choose_provider
+from meta_agent_rag.settings import Settings
+from meta_agent_rag.testing import universal_reply
+from meta_agent_rag.testing.server import LoopbackServer, ServerReply, always, loopback_server
+from tests.loopback import ASK, GOOD, Answer, in_turn
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+"""Clients of LangChain's that are shared by a process end after their event loop."""
+KEY = SecretStr("sk-0123456789-very-secret")
+LIGHT = Passage.of("Selwick Light", "Selwick Light was designed by Anna Brandt in 1871.")
+GROUNDED = universal_reply(
+    "Anna Brandt", quotes=[LIGHT.text], answer="Selwick Light was designed by Anna Brandt [1].", confidence=0.9
+)
+
+
+class Providers(LoopbackServer):
+    """Also speaks the protocols of Anthropic and Ollama."""
+
+    async def anthropic(self, request: Request) -> Response:
+        """Answer `POST /v1/messages`."""
+        body, reply = await self._asked(request)
+        if reply.status != 200:
+            return JSONResponse(dict(reply.body or {}), status_code=reply.status, headers=dict(reply.headers))
+        usage = {"input_tokens": 40, "output_tokens": 20, "cache_read_input_tokens": 60}
+        text = {"type": "text", "text": reply.text}
+        reason = {"stop": "end_turn", "length": "max_tokens"}.get(reply.finish_reason, reply.finish_reason)
+        message = {"id": "m", "type": "message", "role": "assistant", "model": f"{body['model']}-20251001"}
+        return JSONResponse({**message, "content": [text], "stop_reason": reason, "usage": usage})
+
+    async def ollama(self, request: Request) -> Response:
+        """Answer `POST /api/chat`."""
+        body, reply = await self._asked(request)
+        if reply.status != 200:
+            return JSONResponse({"error": "no such model"}, status_code=reply.status)
+        whole = {"model": body["model"], "done": True, "done_reason": reply.finish_reason}
+        message = {"role": "assistant", "content": reply.text}
+        return Response(json.dumps({**whole, "message": message, "prompt_eval_count": 100, "eval_count": 20}) + "\n")
+
+    async def _asked(self, request: Request) -> tuple[dict[str, Any], ServerReply]:
+        body = json.loads(await request.body())
+        self.bodies.append(body)
+        return body, self.behaviour(body)
+
+    def app(self) -> Starlette:
+        """The application."""
+        routes = {"/v1/messages": self.anthropic, "/api/chat": self.ollama}
+        app = super().app()
+        app.router.routes += [Route(path, answer, methods=["POST"]) for path, answer in routes.items()]
+        return app
+
+
+def chat_of(kind: str, server: LoopbackServer) -> BaseChatModel:
+    root = server.base_url.removesuffix("/v1")
+    if kind == "openai":
+        return ChatOpenAI(model="gpt-4.1-mini", base_url=server.base_url, api_key=KEY)
+    if kind == "deepseek":
+        return ChatDeepSeek(model_name="deepseek-v4-flash", api_base=server.base_url, api_key=KEY)
+    if kind == "anthropic":
+        return ChatAnthropic(model="claude-haiku-4-5", base_url=root, api_key=KEY)
+    return ChatOllama(model="llama3.2", base_url=root)
+
+
+KINDS = ["openai", "deepseek", "anthropic", "ollama"]
+LIMIT = {"openai": "max_completion_tokens", "deepseek": "max_tokens", "anthropic": "max_tokens"}
+
+
+def settings_in(folder: Path, **values: Any) -> Settings:
+    return Settings.load(marag_data_dir=folder, response_cache=False, **values)
+
+
+async def rows_of(
+    model: BaseChatModel, folder: Path, schema: Any = Answer, **values: Any
+) -> tuple[Any, list[LedgerRow]]:
+    async with open_language_model(settings_in(folder, **values), model=model) as opened:
+        session = opened.session("q")
+        return await session.ainvoke("write", ASK, schema), session.rows
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_every_model_answers_with_its_limit_and_is_recorded(kind: str, tmp_path: Path) -> None:
+    with loopback_server(always(GOOD), kind=Providers) as server:
+        got, (row,) = await rows_of(chat_of(kind, server), tmp_path)
+    assert got == Answer(answer="Goethe")
+    (body,) = server.bodies
+    sent = body["options"]["num_predict"] if kind == "ollama" else body[LIMIT[kind]]
+    temperature = body["options"]["temperature"] if kind == "ollama" else body["temperature"]
+    assert (sent, temperature) == (700, 0.0)
+    assert (row.provider, row.stage, row.tier) == (kind, "write", "flash")
+    assert (row.prompt_tokens, row.completion_tokens, row.usage_known) == (100, 20, True)
+    assert row.answered_by == {"anthropic": "claude-haiku-4-5-20251001"}.get(kind, row.model)
+    if kind in ("anthropic", "deepseek"):
+        assert row.cache_hit_tokens == 60
+        assert row.cost_usd is not None
+        assert row.cost_usd > 0
+    if kind == "ollama":
+        assert row.cost_usd == Decimal(0), "a server of one's own"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_structured_output_is_requested_as_the_model_can(kind: str, tmp_path: Path) -> None:
+    with loopback_server(always(GOOD), kind=Providers) as server:
+        await rows_of(chat_of(kind, server), tmp_path)
+    (body,) = server.bodies
+    if kind == "ollama":
+        assert body["format"]["properties"].keys() == {"answer"}
+    elif kind == "anthropic":
+        assert "answer" in json.dumps(body["output_config"]["format"]["schema"]["properties"])
+    else:
+        assert body["response_format"] == {"type": "json_object"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_free_text_is_streamed_if_wanted(kind: str, tmp_path: Path) -> None:
+    if kind == "anthropic":
+        pytest.skip("its events are not imitated here")
+    seen: list[str] = []
+    with loopback_server(always(ServerReply(text="It was Goethe.")), kind=Providers) as server:
+        async with open_language_model(settings_in(tmp_path), model=chat_of(kind, server)) as opened:
+            session = opened.session(on_text=lambda request, text: seen.append(text))
+            assert await session.ainvoke("write", ASK) == "It was Goethe."
+    assert seen[-1] == "It was Goethe."
+    assert session.rows[0].prompt_tokens == 100
+
+
+@pytest.mark.parametrize("kind", ["openai", "deepseek", "anthropic"])
+async def test_the_retries_are_ours(kind: str, tmp_path: Path) -> None:
+    busy = ServerReply(status=429, headers={"retry-after-ms": "5"}, body={"error": {"message": "slow down"}})
+    with loopback_server(in_turn(busy, busy, GOOD), kind=Providers) as server:
+        _, rows = await rows_of(chat_of(kind, server), tmp_path)
+    assert len(server.bodies) == 3
+    assert [row.error for row in rows] == ["BusyError", "BusyError", None]
+
+
+async def test_a_model_without_json_mode_is_parsed_and_asked_again(tmp_path: Path) -> None:
+    refusal = {"error": {"message": "response_format: Extra inputs are not permitted", "type": "invalid_request_error"}}
+    prose = iter(["Goethe, of course.", GOOD.text])
+
+    def plain(body: dict[str, Any]) -> ServerReply:
+        refused = "response_format" in body
+        return ServerReply(status=400, body=refusal) if refused else ServerReply(text=next(prose))
+
+    with loopback_server(plain) as server:
+        got, rows = await rows_of(chat_of("openai", server), tmp_path)
+    assert got == Answer(answer="Goethe")
+    assert ["response_format" in body for body in server.bodies] == [True, False, False]
+    assert [(row.attempt, row.error) for row in rows] == [(0, None), (1, None)]
+
+
+async def test_a_fake_of_langchain_answers_a_question(tmp_path: Path) -> None:
+    fake = FakeListChatModel(responses=[json.dumps(GROUNDED)])
+    found = await answer("Who designed Selwick Light?", evidence=[LIGHT], settings=settings_in(tmp_path), model=fake)
+    assert found.short_answer == "Anna Brandt"
+    assert {row.provider for row in found.calls} == {"fakelistchatmodel"}
+    assert not any(row.usage_known for row in found.calls)
+    assert found.totals.cost_usd is None, "an unknown price is not 0"
+
+
+async def test_a_grounded_answer_comes_from_the_given_model(tmp_path: Path) -> None:
+    fake = FakeListChatModel(responses=[json.dumps(GROUNDED)])
+    settings = settings_in(tmp_path, claim_check="rules")
+    found = await grounded_answer("Who designed Selwick Light?", evidence=[LIGHT], settings=settings, model=fake)
+    assert not found.refused
+    assert "Anna Brandt" in found.text
+
+
+async def test_each_tier_may_have_its_own_model(tmp_path: Path) -> None:
+    flash = GenericFakeChatModel(messages=iter([AIMessage("flash")] * 9))
+    pro = GenericFakeChatModel(messages=iter([AIMessage("pro")] * 9))
+    async with open_engine(settings_in(tmp_path), model=flash, pro=pro) as engine:
+        session = engine.model.session()
+        assert [await session.ainvoke(stage, ASK) for stage in ("write", "rewrite")] == ["flash", "pro"]
+
+
+async def test_equal_calls_to_a_given_model_are_cached_and_other_models_are_not_mixed_up(tmp_path: Path) -> None:
+    settings = Settings.load(marag_data_dir=tmp_path)
+    replies = []
+    for words in ("first", "first", "second"):
+        async with open_language_model(settings, model=FakeListChatModel(responses=[words])) as opened:
+            session = opened.session()
+            replies.append((await session.ainvoke("write", ASK), session.rows[0].cached))
+    assert replies == [("first", False), ("first", True), ("second", False)]
+
+
+@pytest.mark.parametrize("wrong", ["gpt-4.1", ChatOpenAI, object()], ids=["name", "class", "object"])
+async def test_something_that_is_no_chat_model_is_refused_in_one_sentence(wrong: Any, tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"The model must be a chat model of LangChain's .*; pass, for instance, "
+    ) as caught:
+        await answer("Who?", evidence=[LIGHT], settings=settings_in(tmp_path), model=wrong)
+    assert str(caught.value).count(". ") <= 1
+
+
+async def test_an_error_of_a_given_model_is_reported(tmp_path: Path) -> None:
+    class Broken(FakeListChatModel):
+        def _call(self, *args: Any, **options: Any) -> str:
+            raise ZeroDivisionError("by nothing")
+
+    with pytest.raises(ModelError, match="failed with ZeroDivisionError: by nothing; correct or replace the model"):
+        await rows_of(Broken(responses=["x"]), tmp_path)
+
+
+def test_provider_and_model_choose_an_integration() -> None:
+    choice = choose_provider(Settings.load(flash_model="anthropic:claude-haiku-4-5", pro_model="ollama:qwen3:8b"))
+    assert [(one.vendor, one.model) for one in choice.tiers.values()] == [
+        ("anthropic", "claude-haiku-4-5"),
+        ("ollama", "qwen3:8b"),
+    ]
+    own = choose_provider(Settings.load(flash_model="ollama:qwen3:8b", llm_base_url="http://127.0.0.1:9/v1"))
+    assert own.models["flash"] == "ollama:qwen3:8b", "at an address of one's own, a colon is part of the name"
+
+
+async def test_an_integration_by_name_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with loopback_server(always(GOOD), kind=Providers) as server:
+        monkeypatch.setenv("ANTHROPIC_API_KEY", KEY.get_secret_value())
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.base_url.removesuffix("/v1"))
+        async with open_language_model(settings_in(tmp_path, flash_model="anthropic:claude-haiku-4-5")) as opened:
+            session = opened.session()
+            assert await session.ainvoke("write", ASK, Answer) == Answer(answer="Goethe")
+    assert (session.rows[0].provider, session.rows[0].model) == ("anthropic", "claude-haiku-4-5")
+
+
+async def test_a_missing_integration_is_named_with_its_package(tmp_path: Path) -> None:
+    assert "langchain_mistralai" not in sys.modules
+    with pytest.raises(SettingsError, match=r"not installed; run: pip install langchain-mistralai\.$"):
+        async with open_language_model(settings_in(tmp_path, flash_model="mistralai:mistral-small")):
+            pass
+
+
+async def test_an_integration_without_its_key_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    with pytest.raises(SettingsError, match=r"needs the key ANTHROPIC_API_KEY, which is not set"):
+        async with open_language_model(settings_in(tmp_path, flash_model="anthropic:claude-haiku-4-5")):
+            pass

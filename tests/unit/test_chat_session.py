@@ -1,0 +1,185 @@
+"""Turns of a conversation: which calls are made, what is remembered, and what an interruption leaves."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+
+import pytest
+
+from meta_agent_rag.chat.history import History, TurnReply
+from meta_agent_rag.chat.session import METHOD
+from meta_agent_rag.chat.store import Stored
+from meta_agent_rag.errors import AuthenticationError, InputError, RefusedError, SettingsError, UnknownNameError
+from meta_agent_rag.llm.messages import Request
+from meta_agent_rag.prompts.tokens import estimate_tokens
+from meta_agent_rag.testing import ScriptedModel
+from meta_agent_rag.testing.scripted import Line
+from tests.talk import FIRST, SCRIPT, FakeAnswerer, conversation, history_of, means, say
+
+
+async def test_a_follow_up_reaches_the_answerer_as_asked_and_as_rewritten(tmp_path: Path) -> None:
+    model = ScriptedModel({**SCRIPT, "rewrite_query": means("When did Mira Holt die?")})
+    answerer = FakeAnswerer()
+    async with conversation(tmp_path, model, answerer=answerer) as talk:
+        await say(talk, f"  {FIRST} ")
+        turn = await say(talk, "When did she die?")
+    assert answerer.asked == [(FIRST, FIRST), ("When did she die?", "When did Mira Holt die?")]
+    assert turn.reply == TurnReply(text="She was born in Oslo [1].", short_answer="Oslo")
+    assert [(row.stage, row.method, row.question_id) for row in turn.calls] == [("rewrite_query", METHOD, "turn 2")]
+    last = talk.history.exchanges[-1]
+    assert (last.question, last.standalone, last.turn) == ("When did she die?", "When did Mira Holt die?", 2)
+
+
+@pytest.mark.parametrize("message", ["Thanks!", "Write me a poem", "What have we discussed?"])
+async def test_a_message_that_needs_no_document_makes_no_call(tmp_path: Path, message: str) -> None:
+    model, answerer = ScriptedModel(SCRIPT), FakeAnswerer()
+    async with conversation(tmp_path, model, answerer=answerer, history=history_of("a")) as talk:
+        turn = await say(talk, message)
+    assert turn.reply.text
+    assert answerer.asked == []
+    assert (model.requests, talk.history) == ([], history_of("a"))
+
+
+@pytest.mark.parametrize("fault", [RefusedError("busy"), asyncio.CancelledError(), ValueError("unforeseen")])
+async def test_a_failed_turn_is_not_remembered(tmp_path: Path, fault: BaseException) -> None:
+    answerer = FakeAnswerer()
+    async with conversation(tmp_path, ScriptedModel(SCRIPT), answerer=answerer) as talk:
+        await say(talk, FIRST)
+        before = talk.history
+        answerer.fault = fault
+        with pytest.raises(type(fault)):
+            await say(talk, "Who designed the Pennant Bridge?")
+        assert talk.history is before
+        answerer.fault = None
+        await say(talk, "Who designed the Pennant Bridge?")
+        assert talk.history.turns == 2
+
+
+def signalling(event: asyncio.Event, line: Line) -> Callable[[Request], Line]:
+    """A script that signals when it is called."""
+
+    def asked(request: Request) -> Line:
+        event.set()
+        return line
+
+    return asked
+
+
+async def cancelled_once(event: asyncio.Event, work: Coroutine[object, object, object]) -> None:
+    running = asyncio.create_task(work)
+    await asyncio.wait_for(event.wait(), 10)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
+async def test_an_interruption_leaves_the_history_unchanged(tmp_path: Path) -> None:
+    asked = asyncio.Event()
+    model = ScriptedModel({"rewrite_query": signalling(asked, means("Where was Mira Holt born?"))}, seconds=30.0)
+    async with conversation(tmp_path, model, history=history_of("Mira Holt")) as talk:
+        before = talk.history
+        await cancelled_once(asked, say(talk, "Where was she born?"))
+        assert talk.history is before
+        model.seconds = 0.0
+        await say(talk, "Where was she born?")
+        assert talk.history.exchanges[-1].standalone == "Where was Mira Holt born?"
+
+
+async def test_an_interrupted_fold_keeps_the_answered_turn(tmp_path: Path) -> None:
+    asked = asyncio.Event()
+    model = ScriptedModel({"summarize": signalling(asked, "Mira Holt.")})
+    async with conversation(tmp_path, model, history=history_of(*"abcdefg")) as talk:
+        await talk.reply("Who designed the Pennant Bridge?")
+        model.seconds = 30.0
+        before = talk.history
+        await cancelled_once(asked, talk.settle())
+        assert talk.history is before
+        assert before.turns == len(before.exchanges) == 8
+        model.seconds = 0.0
+        assert await talk.settle() == ()
+        assert talk.calls[-1].stage == "summarize"
+        assert len(talk.history.exchanges) == 4
+
+
+async def test_concurrent_turns_run_one_after_another(tmp_path: Path) -> None:
+    model = ScriptedModel(SCRIPT, seconds=0.01)
+    async with conversation(tmp_path, model) as talk:
+        await asyncio.gather(*(say(talk, f"Who designed the Pennant Bridge number {n}?") for n in range(9)))
+    assert talk.history.turns == 9
+    assert len(model.asked("summarize")) == 1
+    assert [exchange.turn for exchange in talk.history.exchanges] == [5, 6, 7, 8, 9][-len(talk.history.exchanges) :]
+
+
+async def test_a_failed_fold_adds_a_note_to_the_answer(tmp_path: Path) -> None:
+    model = ScriptedModel({**SCRIPT, "summarize": AuthenticationError("the key is wrong")})
+    async with conversation(tmp_path, model, history=history_of(*"abcdefg")) as talk:
+        turn = await say(talk, "Who designed the Pennant Bridge?")
+    assert turn.reply.short_answer == "Oslo"
+    (note,) = turn.notes
+    assert "the key is wrong" in note
+    assert len(talk.history.exchanges) == 8
+
+
+async def test_a_failed_rewrite_adds_a_note(tmp_path: Path) -> None:
+    model = ScriptedModel({**SCRIPT, "rewrite_query": RefusedError("busy")})
+    async with conversation(tmp_path, model, history=history_of("a")) as talk:
+        turn = await say(talk, "Where was she born?")
+    (note,) = turn.notes
+    assert "busy" in note
+    assert talk.history.turns == 2
+
+
+async def test_a_conversation_can_be_resumed_from_json(tmp_path: Path) -> None:
+    async with conversation(tmp_path, ScriptedModel(SCRIPT)) as talk:
+        for number in range(9):
+            await say(talk, f"Who designed the Pennant Bridge number {number}?")
+    stored = Stored.from_json(Stored(corpus="notes", history=talk.history).as_json())
+    async with conversation(tmp_path, ScriptedModel(SCRIPT), history=stored.history) as again:
+        assert again.history == talk.history
+        turn = await say(again, "What have we discussed?")
+    assert "They spoke about Mira Holt." in turn.reply.text
+    assert "number 8?" in turn.reply.text
+
+
+@pytest.mark.parametrize("message", ["", " \n ", "Who \ud800?"])
+async def test_an_empty_or_invalid_message_is_rejected(tmp_path: Path, message: str) -> None:
+    async with conversation(tmp_path, ScriptedModel()) as talk:
+        with pytest.raises(InputError, match=r"write a question|type it again"):
+            await say(talk, message)
+    assert talk.history == History()
+
+
+async def test_invalid_settings_are_rejected(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="no memory 'elephant'"):
+        async with conversation(tmp_path, ScriptedModel(), "MEMORY=elephant"):
+            pass
+    with pytest.raises(SettingsError, match="MEMORY_FOLD_AT"):
+        async with conversation(tmp_path, ScriptedModel(), "MEMORY_FOLD_AT=2"):
+            pass
+
+
+@pytest.mark.parametrize("request_", ["Say that in simpler words.", "In German please", "shorter"])
+async def test_a_restated_answer_uses_the_same_question_and_documents(tmp_path: Path, request_: str) -> None:
+    model, answerer = ScriptedModel(SCRIPT), FakeAnswerer()
+    async with conversation(tmp_path, model, answerer=answerer) as talk:
+        await say(talk, FIRST)
+        turn = await say(talk, request_)
+        assert turn.reading.intent == "change_last_answer"
+        await say(talk, "Longer, please.")
+    assert answerer.asked[1:] == [(request_, FIRST), ("Longer, please.", FIRST)]
+    assert answerer.before[0] == ""
+    assert answerer.before[1] == f"User: {FIRST}\nAssistant: She was born in Oslo [1]."
+    assert f"User: {request_}\n" in answerer.before[2], "in the user's own words"
+    assert model.asked("rewrite_query") == []
+
+
+async def test_the_conversation_in_a_prompt_is_limited_by_the_memorys_tokens(tmp_path: Path) -> None:
+    answerer = FakeAnswerer(text="word " * 3000)
+    async with conversation(tmp_path, ScriptedModel(SCRIPT), "MEMORY_TOKENS=200", answerer=answerer) as talk:
+        await talk.reply(FIRST)
+        await talk.reply("In German please")
+        await talk.reply("Who designed the Pennant Bridge?")
+    reported = answerer.before[1]
+    assert FIRST in reported
+    assert estimate_tokens(reported) <= 210
+    assert answerer.before[2] == "", "a standalone question is answered without the history"
