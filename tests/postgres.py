@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.speed.rigs.postgres import Postgres, postgres
 from meta_agent_rag.errors import StorageError
-from meta_agent_rag.service.request_context import new_id
+from meta_agent_rag.service.request_record import new_id
 
 
 @pytest.fixture(scope="session")

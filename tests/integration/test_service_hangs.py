@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.speed.rigs.postgres import Postgres
 from meta_agent_rag.service.audit import latest
-from meta_agent_rag.service.request_context import new_id
+from meta_agent_rag.service.request_record import new_id
 from tests.service import ASKED, Running, bearer, code_of, running
 
 DEADLINE = 2.0

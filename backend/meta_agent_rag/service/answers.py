@@ -5,24 +5,20 @@ import json
 import re
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field, replace
-from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import asdict, dataclass, replace
+from typing import Any, TypeVar
 
 from ..agent.context import Task
 from ..agent.engine import Answer, Engine, OnStep, Step
 from ..agent.grounded import Checks, GroundedAnswer, checked
-from ..chat.coach.coach import Coach, CoachReply
+from ..chat.coach.coach import CoachReply
 from ..chat.coach.levels import Socratic
-from ..chat.coach.scope import TopicScope, subject_of, topic_named
+from ..chat.coach.scope import topic_named
 from ..chat.history import HINT, History, conversation
 from ..chat.intent import Interpretation, answer_without_search, interpreted
-from ..chat.memory import Limits, bounded
+from ..chat.memory import bounded
 from ..chat.phrases import files_of
 from ..chat.session import answered_before_the_coach
-from ..chat.store import Sessions, Stored, open_sessions
 from ..errors import DeadlineError, InputError, RequestError, UnknownNameError
 from ..grounding.styles import chosen
 from ..ingestion.chunkers.characters import spans
@@ -33,20 +29,16 @@ from ..retrieval.corpus.naming import addressed
 from ..retrieval.hybrid import HybridRetriever, Retrieval, Retriever
 from ..retrieval.limited import limited
 from ..retrieval.passage import Passage, passage_id
+from .client_sessions import CONTEXT
 from .database import within
 from .failures import envelope, noted, timed_out
-from .request_context import RequestContext, Result, SmallTalk
+from .opening import RequestContext, Service
+from .request_record import Result, SmallTalk
 from .schemas import CONTEXT_RESTRICTED, FULL_CORPUS, AskOptions, AskRequest, AskResponse, ScreenedOut, as_checked
 
-if TYPE_CHECKING:
-    from .opening import Service
-
 Outcome = TypeVar("Outcome")
-CONTEXT = "context"
-"""The name under which answers from a supplied text are checked, since it has no corpus."""
 METHOD = "service"
 """The name of the service's calls in ledger rows."""
-_SESSIONS = "service"
 _SENTENCES = re.compile(r"\S.*?(?:[.!?](?=\s)\s*|\Z)", re.DOTALL)
 _QUIET_SECONDS = 10.0
 
@@ -90,7 +82,7 @@ async def in_time(work: Any, context: RequestContext, words: str | None = None) 
 class _Task:
     """One question, and the `time.monotonic` timestamp at which its loop ends."""
 
-    service: "Service"
+    service: Service
     asked: AskRequest
     context: RequestContext
     loop_ends: float
@@ -189,7 +181,7 @@ def _require_verified(answer: Answer) -> None:
         raise DeadlineError("The deadline passed before the draft was judged; ask a simpler question.")
 
 
-async def documents_of(service: "Service", corpus: str) -> tuple[DocumentRecord, ...]:
+async def documents_of(service: Service, corpus: str) -> tuple[DocumentRecord, ...]:
     """The documents of a served corpus, none if it has no list of them."""
     over = service.retrievers[corpus]
     return await asyncio.to_thread(over.corpus.catalogue.documents) if isinstance(over, HybridRetriever) else ()
@@ -216,7 +208,7 @@ def _addressed(task: _Task, known: Sequence[DocumentRecord]) -> tuple[str, froze
     return message, documents
 
 
-def supplied(service: "Service", asked: AskRequest) -> list[Passage]:
+def supplied(service: Service, asked: AskRequest) -> list[Passage]:
     """The passages of the supplied text; a long text is chunked like a document.
 
     Raises `RequestError` (413) if it exceeds SERVICE_CONTEXT_CHARACTERS.
@@ -318,84 +310,6 @@ class WatchedRetriever:
             self.context.took("retrieval", time.perf_counter() - started)
         self.context.note_dropped(retrieval.dropped)
         return retrieval
-
-
-@dataclass(frozen=True, kw_only=True)
-class Coaches:
-    """One coach per corpus; its topics are read on its first message, and again after the corpus has changed."""
-
-    engine: Engine
-    retrievers: Mapping[str, Retriever]
-    _held: dict[str, tuple[int, Coach]] = field(default_factory=dict, repr=False)
-
-    async def coach(self, corpus: str) -> Coach:
-        """The coach of a corpus."""
-        settings, retriever = self.engine.settings, self.retrievers[corpus]
-        known = retriever if isinstance(retriever, HybridRetriever) else None
-        catalogue = None if known is None else known.corpus.catalogue
-        version = 0 if catalogue is None else await asyncio.to_thread(catalogue.version)
-        held = self._held.get(corpus)
-        if held is None or held[0] != version:
-            subject = await asyncio.to_thread(subject_of, settings.scope_topics, catalogue)
-            encoder = self.engine.monitor_encoder if known is None else known.encoder
-            scope = TopicScope(subject=subject, encoder=encoder, threshold=settings.scope_threshold)
-            coach = Coach(model=self.engine.model, retriever=retriever, scope=scope, topics=subject.topics)
-            self._held[corpus] = held = (version, coach)
-        return held[1]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClientSessions:
-    """Sessions on disk; a client sees only its own. Exchanges beyond MEMORY_FOLD_AT are forgotten."""
-
-    sessions: Sessions
-    limits: Limits
-
-    async def before(self, context: RequestContext) -> History:
-        """The earlier questions about the same corpus; empty if the session was about another one."""
-        if context.session is None:
-            return History()
-        return _about(await self.sessions.load(f"{context.client.id}.{context.session}"), context.corpus or CONTEXT)
-
-    async def remember(self, context: RequestContext, **exchange: str) -> None:
-        """Add an exchange, with the fields of `History.with_exchange`. Raises `StorageError`."""
-        if context.session is None:
-            return
-        corpus = context.corpus or CONTEXT
-
-        def longer(stored: Stored | None) -> Stored:
-            history = _about(stored, corpus).with_exchange(**exchange)
-            return Stored(corpus=corpus, history=bounded(history, self.limits).history)
-
-        await self.sessions.change(f"{context.client.id}.{context.session}", longer)
-
-
-def _about(stored: Stored | None, corpus: str) -> History:
-    return stored.history if stored is not None and stored.corpus == corpus else History()
-
-
-@asynccontextmanager
-async def open_client_sessions(data_dir: Path, limits: Limits) -> AsyncIterator[ClientSessions]:
-    """The sessions in a data folder. Raises `StorageError` if they cannot be read."""
-    async with open_sessions(data_dir / _SESSIONS) as sessions:
-        yield ClientSessions(sessions=sessions, limits=limits)
-
-
-async def forget_sessions(data_dir: Path, client_id: str) -> None:
-    """Delete a client's sessions. Raises `StorageError`."""
-    async with open_sessions(data_dir / _SESSIONS) as sessions:
-        for name in await sessions.names():
-            if name.startswith(f"{client_id}."):
-                await sessions.drop(name)
-
-
-async def unused_sessions(data_dir: Path, since: datetime, *, drop: bool) -> int:
-    """The number of sessions unused since a moment; with `drop` they are deleted. Raises `StorageError`."""
-    async with open_sessions(data_dir / _SESSIONS) as sessions:
-        unused = await sessions.unused_since(since)
-        for name in unused if drop else ():
-            await sessions.drop(name)
-        return len(unused)
 
 
 async def events(asked: AskRequest, context: RequestContext) -> AsyncIterator[str]:

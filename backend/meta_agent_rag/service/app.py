@@ -18,10 +18,10 @@ from ..errors import MetaRagError, RequestError, StorageError
 from .access import QUESTIONS as QUESTION_WINDOW
 from .access import READS
 from .failures import as_response, timed_out
-from .opening import Service
-from .request_context import CLIENT_WENT, CURRENT, RequestContext, new_id
+from .logs import log_request
+from .opening import RequestContext, Service
+from .request_record import CLIENT_WENT, CURRENT, new_id
 from .routes import QUESTIONS, UPLOAD, endpoint_of, methods_at, router
-from .server import log_request
 
 _LOG = logging.getLogger(__name__)
 _OPENAI = ("/v1/models", "/v1/chat/")
@@ -114,7 +114,7 @@ class Gate:
         finally:
             with suppress(StorageError):
                 await service.record(context, context.status or CLIENT_WENT)
-            log_request(context, scope["method"], path)
+            log_request(context, scope["method"], path, questions=service.settings.service_log_questions)
             service.metrics.in_flight.dec()
             service.metrics.served(context, endpoint_of(path))
 

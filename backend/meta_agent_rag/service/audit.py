@@ -35,7 +35,7 @@ from ..retrieval.passage import Found
 from ..settings import Settings
 from ..text.normalise import encodable
 from .database import AUDIT, in_utc, require_writable, within
-from .request_context import ModelCall, RequestContext, SmallTalk, Summarised, new_id
+from .request_record import ModelCall, RequestRecord, SmallTalk, Summarised, new_id
 
 _LOG = logging.getLogger(__name__)
 _BATCH = 500
@@ -209,40 +209,40 @@ def _unstorable(file: Path, error: Exception) -> StorageError:
     return StorageError(f"{str(file)!r} cannot be written ({error}); free disk space, or set MARAG_DATA_DIR.")
 
 
-def row_of(context: RequestContext, status: int) -> dict[str, Any]:
+def row_of(record: RequestRecord, status: int) -> dict[str, Any]:
     """The row of a response about to be sent with `status`; pure JSON, without values that a database rejects."""
-    client, totals = context.known_client, total(call.row for call in context.calls)
+    client, totals = record.known_client, total(call.row for call in record.calls)
     row = {
-        "query_id": context.query_id,
-        "at": context.at.isoformat(),
-        "answer_id": context.answer_id,
-        "request_id": context.request_id,
+        "query_id": record.query_id,
+        "at": record.at.isoformat(),
+        "answer_id": record.answer_id,
+        "request_id": record.request_id,
         "client_id": "" if client is None else client.id,
         "client_name": "" if client is None else client.name,
-        "endpoint": context.endpoint[:64],
+        "endpoint": record.endpoint[:64],
         "status": status,
-        "success": status == 200 and context.error is None,
-        "error": context.error,
-        "question": context.question,
-        "cost_usd": _cost(context.calls),
+        "success": status == 200 and record.error is None,
+        "error": record.error,
+        "question": record.question,
+        "cost_usd": _cost(record.calls),
         "record": {
-            "message": context.message,
-            "source_mode": context.source_mode,
-            "mode": context.mode,
-            "corpus": context.corpus,
-            "session": context.session,
-            "queries": context.queries,
-            "degraded": context.degraded,
-            "dropped": [asdict(gone) for gone in context.dropped],
-            "seconds": context.seconds,
-            "model_calls": [_call(call) for call in context.calls],
+            "message": record.message,
+            "source_mode": record.source_mode,
+            "mode": record.mode,
+            "corpus": record.corpus,
+            "session": record.session,
+            "queries": record.queries,
+            "degraded": record.degraded,
+            "dropped": [asdict(gone) for gone in record.dropped],
+            "seconds": record.seconds,
+            "model_calls": [_call(call) for call in record.calls],
             "prompt_tokens": totals.prompt_tokens,
             "cache_hit_tokens": totals.cache_hit_tokens,
             "completion_tokens": totals.completion_tokens,
             **_NOTHING,
-            **_answer(context),
+            **_answer(record),
         },
-        "prompts": [_prompt(call) for call in context.calls],
+        "prompts": [_prompt(call) for call in record.calls],
     }
     return cast("dict[str, Any]", _storable(row))
 
@@ -273,9 +273,9 @@ _NOTHING: Mapping[str, Any] = {
 }
 
 
-def _answer(context: RequestContext) -> dict[str, Any]:
+def _answer(record: RequestRecord) -> dict[str, Any]:
     """The fields of the answer, none if there was none."""
-    result = context.result
+    result = record.result
     if result is None:
         return {}
     if isinstance(result, SmallTalk):

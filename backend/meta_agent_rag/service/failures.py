@@ -25,7 +25,7 @@ from ..errors import (
 )
 from ..text.normalise import encodable
 from ..wording import fault_words
-from .request_context import RequestContext
+from .request_record import RequestRecord
 
 _LOG = logging.getLogger(__name__)
 TIMED_OUT = "Query processing timed out. Try a simpler question."
@@ -70,9 +70,9 @@ def timed_out(message: str | None = None) -> RequestError:
     return RequestError(504, "timeout", message or TIMED_OUT)
 
 
-def as_response(context: RequestContext, error: BaseException) -> JSONResponse:
+def as_response(record: RequestRecord, error: BaseException) -> JSONResponse:
     """A failure as a response; its code is added to the request's record."""
-    refused = noted(context, error)
+    refused = noted(record, error)
     headers = {} if refused.retry_after is None else {"retry-after": str(refused.retry_after)}
     if refused.status == 401:
         headers["www-authenticate"] = "Bearer"
@@ -80,8 +80,8 @@ def as_response(context: RequestContext, error: BaseException) -> JSONResponse:
         headers |= {name.lower(): value for name, value in (error.headers or {}).items() if name.lower() == "allow"}
     if refused.status in _BODY_UNREAD:
         headers["connection"] = "close"
-    if not context.openai:
-        return JSONResponse(envelope(refused, context.request_id), status_code=refused.status, headers=headers)
+    if not record.openai:
+        return JSONResponse(envelope(refused, record.request_id), status_code=refused.status, headers=headers)
     if refused.code in _FINAL:
         headers["x-should-retry"] = "false"
     return JSONResponse(
@@ -89,18 +89,18 @@ def as_response(context: RequestContext, error: BaseException) -> JSONResponse:
     )
 
 
-def noted(context: RequestContext, error: BaseException) -> RequestError:
+def noted(record: RequestRecord, error: BaseException) -> RequestError:
     """The refusal for the client; the request's record receives its code and the real cause.
 
     Of a rejected body, it receives only what the client is told: field and fault, no values.
     """
     refused = refusal(error)
-    context.error = refused.code
+    record.error = refused.code
     # pydantic's own text repeats the rejected values, which may be secret
     cause = refused if isinstance(error, RequestValidationError) else error
-    context.message = f"{type(cause).__name__}: {cause}"[:1000]
+    record.message = f"{type(cause).__name__}: {cause}"[:1000]
     if refused.code in PROVIDER_REFUSALS:
-        _LOG.error("%s", error, extra={"fields": {"request_id": context.request_id, "error": refused.code}})
+        _LOG.error("%s", error, extra={"fields": {"request_id": record.request_id, "error": refused.code}})
     return refused
 
 

@@ -26,7 +26,7 @@ from ..retrieval.hybrid import Retriever
 from ..retrieval.opening import open_encoder, open_retriever
 from ..retrieval.passage import Found
 from ..settings import Settings
-from .request_context import Client
+from .request_record import Client
 from .schemas import QUESTION_CHARACTERS, CitationOut, as_checked
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from ..llm.ledger import total
 from ..retrieval.corpus.catalogue import DocumentRecord
 from ..retrieval.corpus.naming import without_mentions
 from .answers import ask, documents_of, sentences
-from .request_context import RequestContext
+from .opening import RequestContext
 from .schemas import NUMBER, QUESTION_CHARACTERS, AskRequest, AskResponse, Text
 
 _STARTED = int(time.time())

@@ -34,11 +34,11 @@ from ..retrieval.opening import open_encoder, open_retriever
 from ..retrieval.passage import Found, Passage
 from ..settings import Settings
 from .access import Keys, RateLimits, open_keys, open_limits
-from .answers import CONTEXT, ClientSessions, Coaches, open_client_sessions
 from .audit import AuditLog, open_audit, row_of
+from .client_sessions import CONTEXT, ClientSessions, Coaches, open_client_sessions
 from .database import open_database, require_writable, within
 from .metrics import Metrics
-from .request_context import CURRENT, Client, ModelCall, RequestContext
+from .request_record import CURRENT, Client, ModelCall, RequestRecord
 from .uploads import Uploads, open_uploads
 
 _LOG = logging.getLogger(__name__)
@@ -138,7 +138,7 @@ class Service:
         sides = [side for side, at in self.faults.items() if now - at < _MEMORY_OF_FAULTS_SECONDS]
         return sides + (["audit"] if self.audit.fault is not None else [])
 
-    async def record(self, context: RequestContext, status: int) -> None:
+    async def record(self, context: RequestRecord, status: int) -> None:
         """Store the audit row of a request once, before its response is sent, so that every answer has one.
 
         Raises `StorageError`, which is also logged.
@@ -174,6 +174,18 @@ class Service:
             left = int((midnight + timedelta(days=1) - now).total_seconds()) + 1
             words = f"The key has spent its {client.daily_usd:g} USD for this UTC day; try again tomorrow."
             raise RequestError(429, "daily_cost_cap", words, retry_after=left)
+
+
+@dataclass(kw_only=True)
+class RequestContext(RequestRecord):
+    """One request while it is served, with the resources that serve it."""
+
+    service: Service
+
+    @property
+    def deadline(self) -> float:
+        """The `time.monotonic` timestamp by which the response is due."""
+        return self.arrived + self.service.budgets.total
 
 
 @asynccontextmanager

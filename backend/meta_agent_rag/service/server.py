@@ -1,18 +1,16 @@
-"""The server processes: uvicorn with limits on connections, its workers, and logs as JSON lines."""
+"""The server processes: uvicorn with limits on connections, and its workers."""
 
 import asyncio
 import errno
-import json
 import logging
 import os
 import signal
 import socket
-import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -24,7 +22,9 @@ from uvicorn.supervisors import Multiprocess
 
 from ..errors import InputError, SettingsError
 from ..settings import Settings
-from .request_context import RequestContext
+from .app import create_app
+from .logs import log_to_stderr, logging_to_stderr
+from .opening import open_service
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -38,7 +38,6 @@ HEAD_SECONDS = 10.0
 _BACKLOG = 32
 """Connections accepted at once, before any of them can be counted."""
 _LOG_SECONDS = 60.0
-_QUESTION_CHARACTERS = 1000
 _LOG = logging.getLogger(__name__)
 Opened: TypeAlias = "Callable[[], AbstractAsyncContextManager[Service]]"
 
@@ -54,8 +53,6 @@ def serve(settings: Settings, corpora: Sequence[str], *, host: str, port: int, w
         raise SettingsError(
             "Several workers need Redis to share rate limits; set REDIS_URL, or serve with --workers 1."
         )
-    from .opening import open_service
-
     serve_opened(partial(open_service, settings, tuple(corpora)), host=host, port=port, workers=workers)
 
 
@@ -79,8 +76,6 @@ def serve_opened(opening: Opened, *, host: str, port: int, workers: int = 1) -> 
 
 
 async def _served(opening: Opened, listener: socket.socket, listening: str) -> None:
-    from .app import create_app
-
     async with opening() as service:
         await _hint_at_keys(service)
 
@@ -101,8 +96,6 @@ async def _tried(opening: Opened) -> None:
 def _worker(opening: Opened) -> "FastAPI":
     """The application of a worker process, which ends with its parent."""
     import multiprocessing
-
-    from .app import create_app
 
     parent = multiprocessing.parent_process()
 
@@ -249,82 +242,3 @@ class LimitedProtocol(H11Protocol):
         if self._late is not None:
             self._late.cancel()
             self._late = None
-
-
-class JsonLines(logging.Formatter):
-    """A record as one line of JSON, with the fields passed as `extra={"fields": ...}`."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The line. Line breaks in a text are escaped, so that a line cannot be forged."""
-        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        line: dict[str, Any] = {
-            "at": at.replace("+00:00", "Z"),
-            "level": record.levelname.lower(),
-            "message": record.getMessage(),
-        }
-        line |= getattr(record, "fields", {})
-        if record.exc_info and record.exc_info[0] is not None:
-            line |= {"error_type": record.exc_info[0].__name__, "error_at": _place(record.exc_info[2])}
-        return json.dumps(line, default=str)
-
-
-def _place(trace: Any) -> str | None:
-    """The file, line and function of an error: a traceback without the values that it may contain."""
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None:
-        return None
-    code = trace.tb_frame.f_code
-    return f"{code.co_filename}:{trace.tb_lineno} in {code.co_name}"
-
-
-def log_request(context: RequestContext, method: str, path: str) -> None:
-    """Log the line of a served request: no secrets, and its question only with SERVICE_LOG_QUESTIONS."""
-    fields: dict[str, Any] = {
-        "request_id": context.request_id,
-        "method": method,
-        "path": path,
-        "status": context.status,
-        "ms": round(1000 * (time.monotonic() - context.arrived), 1),
-        "client": None if context.known_client is None else context.known_client.id,
-        "error": context.error,
-    }
-    if context.source_mode:
-        fields |= {
-            "query_id": context.query_id,
-            "corpus": context.corpus,
-            "degraded": sorted(context.degraded),
-            "calls": len(context.calls),
-            "seconds": context.seconds,
-        }
-    if context.service.settings.service_log_questions and context.question:
-        fields["question"] = context.question[:_QUESTION_CHARACTERS]
-    _LOG.info("request", extra={"fields": fields})
-
-
-@contextmanager
-def logging_to_stderr() -> Iterator[None]:
-    """Send the log to stderr while this is open."""
-    undo = log_to_stderr()
-    try:
-        yield
-    finally:
-        undo()
-
-
-def log_to_stderr() -> Callable[[], None]:
-    """Send the log of this package, and the server's warnings, to stderr as JSON lines; the result undoes it."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
-    levels = {"meta_agent_rag": logging.INFO, "uvicorn": logging.WARNING}
-    before = {name: logging.getLogger(name).level for name in levels}
-    for name, level in levels.items():
-        logging.getLogger(name).addHandler(handler)
-        logging.getLogger(name).setLevel(level)
-
-    def undo() -> None:
-        for name, level in before.items():
-            logging.getLogger(name).removeHandler(handler)
-            logging.getLogger(name).setLevel(level)
-
-    return undo

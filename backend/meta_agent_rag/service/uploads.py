@@ -44,7 +44,7 @@ from ..text.normalise import encodable
 from .database import UPLOADS, in_utc
 from .failures import refusal
 from .metrics import Metrics
-from .request_context import Client, new_id
+from .request_record import Client, new_id
 
 _LOG = logging.getLogger(__name__)
 FIELD = "files"

@@ -142,9 +142,9 @@ async def _in_database(settings: "Settings", work: "Callable[[AsyncEngine], Awai
 
 
 async def _pruned(settings: "Settings", yes: bool) -> dict[str, Any]:
-    from ...service.answers import unused_sessions
     from ...service.audit import Ages, prunable
     from ...service.audit import prune as work
+    from ...service.client_sessions import unused_sessions
 
     ages, folder = Ages.of(settings, datetime.now(UTC)), settings.marag_data_dir / "audit"
     done = await _in_database(
@@ -156,9 +156,9 @@ async def _pruned(settings: "Settings", yes: bool) -> dict[str, Any]:
 
 async def _forgotten(settings: "Settings", client: str, yes: bool) -> dict[str, Any]:
     from ...service.access import open_keys
-    from ...service.answers import forget_sessions
     from ...service.audit import forget as work
     from ...service.audit import traces
+    from ...service.client_sessions import forget_sessions
     from ...service.uploads import forget_uploads, uploads_of
 
     async def forgotten(database: "AsyncEngine") -> dict[str, Any]:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ..llm.ledger import LedgerRow
     from ..llm.messages import Reply, Request
     from ..retrieval.screening import Dropped
-    from .opening import Service
 
 SummaryStopReason: TypeAlias = Literal["dry_run", "complete", "incomplete", "deadline"]
 CLIENT_WENT = 499
@@ -96,7 +95,7 @@ Result: TypeAlias = "GroundedAnswer | CoachReply | SmallTalk"
 
 
 @dataclass(kw_only=True)
-class RequestContext:
+class RequestRecord:
     """One request, filled in by the one task that serves it.
 
     `arrived` is a `time.monotonic` timestamp, `seconds` are durations by stage, `degraded` names tolerated failures,
@@ -105,7 +104,6 @@ class RequestContext:
     `headers` are added to it.
     """
 
-    service: "Service"
     request_id: str
     endpoint: str
     asks: bool = False
@@ -140,11 +138,6 @@ class RequestContext:
         assert self.known_client is not None
         return self.known_client
 
-    @property
-    def deadline(self) -> float:
-        """The `time.monotonic` timestamp by which the response is due."""
-        return self.arrived + self.service.budgets.total
-
     def went(self) -> None:
         """Note that the client disconnected before the end."""
         self.error, self.message = "client_went", "The client disconnected before the end."
@@ -163,5 +156,5 @@ class RequestContext:
         self.seconds[stage] = round(self.seconds.get(stage, 0.0) + seconds, 4)
 
 
-CURRENT: ContextVar[RequestContext | None] = ContextVar("request", default=None)
+CURRENT: ContextVar[RequestRecord | None] = ContextVar("request", default=None)
 """The request that the running task serves; tasks that it starts inherit it."""
