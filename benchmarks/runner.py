@@ -241,9 +241,11 @@ def main(
     )
     own_settings = frozenset(assignment.partition("=")[0].strip().lower() for assignment in assignments)
     if rescore is not None:
+        earlier = RunFolder.named(rescore, output_dir)
+        _require_as_begun(config, earlier.config()["experiment"], given - {"judge", "scorer"})
         rescored(
             config,
-            RunFolder.named(rescore, output_dir),
+            earlier,
             own_settings,
             scorer=scorer if "scorer" in given else None,
             output_dir=output_dir,
@@ -311,7 +313,6 @@ _OF_THE_EXPERIMENT = {
     "repeat": "repeats",
 }
 """Flags, and their names in a run's `config.json`."""
-_OF_QUESTIONS = ("dataset", "mode", "n", "limit", "sample_id", "shard", "seed", "protocol", "data_file", "corpus")
 _EXCLUDE: dict[str, tuple[str, ...]] = {
     "replay": (
         *("resume", "dry_run", "protocol", "set_", "cost_limit", "convergence_threshold"),
@@ -319,7 +320,7 @@ _EXCLUDE: dict[str, tuple[str, ...]] = {
     ),
     "data_file": ("revision",),
     "resume": ("record", "dry_run", "protocol"),
-    "rescore": ("resume", "replay", "record", "dry_run", "engine", "method", *_OF_QUESTIONS),
+    "rescore": ("resume", "replay", "record", "dry_run", "engine", "protocol"),
     "dry_run": ("record",),
     "engine": ("shard", "resume", "record", "replay", "dry_run"),
 }

@@ -110,11 +110,11 @@ def user_text(request: Request) -> str:
 def settings_in(folder: Path, *assignments: str) -> Settings:
     """Settings with a priced provider and no response cache: a script may answer a request in several ways.
 
-    The monitor compares the draft with one second answer, and only rules check claims: both need the fewest lines to
+    The monitor compares the draft with one second answer, and code alone checks claims: both need the fewest lines to
     script.
     """
     fixed = ["LLM_PROVIDER=deepseek", "DEEPSEEK_API_KEY=none", "RESPONSE_CACHE=false", f"MARAG_DATA_DIR={folder}"]
-    return Settings.load([*fixed, "MONITOR_POLICY=agreement", "CLAIM_CHECK=rules", *assignments])
+    return Settings.load([*fixed, "MONITOR_POLICY=agreement", "CLAIM_CHECK=exact", *assignments])
 
 
 async def ask(

@@ -19,6 +19,7 @@ MetaRagError
 |   |   `-- TransientError     a late or unreadable reply: worth another attempt
 |   |-- ContextWindowError   the prompt exceeds the model's context window
 |   `-- StructuredOutputError  prose, or the wrong shape, instead of the requested JSON
+|       `-- WithheldError      a refusal, a filter, reasoning alone, or an empty reply
 |-- BudgetError            a call was not made, to keep within a limit
 |   |-- CostLimitError       it could cost more than is left
 |   |-- UnpricedModelError   a cost limit is set but the model has no known price (stops a run)
@@ -135,6 +136,10 @@ class ContextWindowError(ModelError):
 
 class StructuredOutputError(ModelError):
     """Neither the reply nor the retry was the requested JSON."""
+
+
+class WithheldError(StructuredOutputError):
+    """The model refused, a filter stopped it, it only reasoned, or its reply was empty; the message says which."""
 
 
 class BudgetError(MetaRagError):

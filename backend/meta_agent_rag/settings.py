@@ -373,10 +373,10 @@ class Settings(ProviderKeys):
     unsupported_claims: Literal["mark", "drop"] = Field(
         "mark", description="Mark claims that no cited passage supports, or drop them (strict)."
     )
-    claim_check: Literal["rules", "critic", "both"] | None = Field(
+    claim_check: Literal["critic", "exact"] | None = Field(
         None,
-        description="Who checks claims: `rules`, the `critic`, or `both` (the critic for what the rules leave open, in "
-        "one call); default: `both`, and `rules` with the embedded model.",
+        description="Who checks claims: the `critic`, in one call, or code alone (`exact`), which shows only what a "
+        "passage says in the same words; default: `critic`, and `exact` with the packaged model.",
     )
     overview_calls: int = Field(50, ge=1, description="Maximum number of calls for one summary of whole documents.")
     confidence_floor: UnitFloat = Field(

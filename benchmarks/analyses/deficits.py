@@ -53,7 +53,7 @@ def tables(figures: Figures) -> Sequence[Table]:
     """One row for each deficit of each method."""
     rows = [(method, name, *_cells(found)) for method, deficits in figures.items() for name, found in deficits.items()]
     head = ("method", "deficit", "diagnosed", "draft wrong", "repairs", "F1 gained", "fixed", "broken")
-    return [Table(name="deficits", title="What each deficit is worth", head=head, rows=rows)] if rows else []
+    return [Table(name="deficit_gains", title="What each deficit is worth", head=head, rows=rows)] if rows else []
 
 
 def _cells(found: Mapping[str, Any]) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ def _cells(found: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 ANALYSIS = Analysis(
-    name="deficits",
+    name="deficit_gains",
     title="What each deficit is worth",
     about=(
         "How many of the drafts that were diagnosed with a deficit are wrong (exact match), and what its repairs gain.",

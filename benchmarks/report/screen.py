@@ -14,6 +14,8 @@ from .figures import HEAD, method_cells
 from .published import PublishedRow, aspects, published_rows
 
 _TOO_WIDE = ("prec. [95 %]", "rec. [95 %]")
+_LEFT_OUT_FIRST = ("broken", "fixed", "fired", "calls", "p50 s", "USD")
+"""Columns that a narrow terminal does without, so that every name is whole."""
 
 
 def show(config: RunConfig, summary: Mapping[str, Any], ours: Protocol) -> None:
@@ -23,7 +25,8 @@ def show(config: RunConfig, summary: Mapping[str, Any], ours: Protocol) -> None:
         title = f"{title}, {caveat}: see report.md"
     free = runs_here(config.settings)
     head = tuple(column for column in HEAD if column not in _TOO_WIDE)
-    _print_table(title, head, [_on_screen(name, figures, free=free) for name, figures in summary["methods"].items()])
+    rows = [_on_screen(name, figures, free=free) for name, figures in summary["methods"].items()]
+    _print_table(title, *_fitting(head, rows))
     published = [(row, differences(row.protocol, ours)) for row in published_rows(config.dataset)]
     for caption, last, wanted in (
         ("Published, same protocol", "source", False),
@@ -49,6 +52,19 @@ def _on_screen(name: str, figures: Mapping[str, Any], *, free: bool) -> Cells:
             low, high = figures[f"{score}_ci95"]
             row[f"{score.upper()} [95 %]"] = f"{figures[score]:.1f} [{low:.0f}, {high:.0f}]"
     return tuple(cell for column, cell in row.items() if column not in _TOO_WIDE)
+
+
+def _fitting(head: Cells, rows: Sequence[Cells]) -> tuple[Cells, list[Cells]]:
+    """The columns that fit beside each other on the terminal."""
+    from rich.console import Console
+
+    kept = list(range(len(head)))
+    widths = [max(len(line[place]) for line in (head, *rows)) + 1 for place in kept]
+    for column in _LEFT_OUT_FIRST:
+        if sum(widths[place] for place in kept) - 1 <= Console().width:
+            break
+        kept.remove(head.index(column))
+    return tuple(head[place] for place in kept), [tuple(row[place] for place in kept) for row in rows]
 
 
 def _print_table(caption: str, head: Cells, rows: Sequence[Cells], *, folded: int = 0) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import logging
+import math
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -221,7 +222,7 @@ class _Run:
 
 
 def waited_s(calls: Sequence[LedgerRow]) -> float:
-    """Seconds in which an answer waited: a call had failed and was tried again, and no other call was being served."""
+    """Seconds in which an answer waited: a call queued or failed and was tried again, and no other was being served."""
     tries: dict[str, list[LedgerRow]] = {}
     for call in calls:
         if not call.cached:
@@ -230,7 +231,7 @@ def waited_s(calls: Sequence[LedgerRow]) -> float:
     serves: list[tuple[float, float]] = []
     for made in tries.values():
         first, last = made[0].at.timestamp(), made[-1].at.timestamp()
-        waits.append((first, last))
+        waits.append((first - made[0].queued_s, last))
         (serves if made[-1].error is None else waits).append((last, last + made[-1].latency_s))
     edges = sorted({edge for span in (*waits, *serves) for edge in span})
     return sum(
@@ -273,7 +274,7 @@ async def execute(
             engines=engines,
             retriever=retriever,
             judge=Judge(model=replace(model, unusable=None)) if config.judge else None,
-            most_failures=options.fail_on_error * len(questions),
+            most_failures=math.inf if options.recording else options.fail_on_error * len(questions),
             failures=Counter(row["method"] for row in finished.values() if row["error"] is not None),
         )
         model.ledger.listeners.append(run.hear)

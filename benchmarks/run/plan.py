@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from meta_agent_rag.agent.calibration import calibration_in_force, refuse_fitted_questions
@@ -42,14 +43,18 @@ class RunPlan:
 def planned(config: RunConfig) -> RunPlan:
     """Check a configuration and load its questions."""
     _check(config)
+    pools = config.mode == "open_domain" and config.corpus is None  # the paragraphs of all questions
     loaded = load_questions(
         config.dataset,
         data_file=config.data_file,
         aliases_file=config.aliases_file,
         registry=discover(config.settings.datasets_dir),
         access=HubAccess(token=config.settings.hf_token, revision=config.revision),
+        select=tuple if pools else partial(_sample, config),
     )
-    questions = _questions(config, loaded)
+    questions = _sample(config, loaded.questions) if pools else loaded.questions
+    if config.n is not None and config.n > loaded.total:
+        complain(f"--n is {config.n}, but the data set has {loaded.total} questions; all are used.")
     _check_calibration(config, questions)
     _check_evidence(config, questions)
     return RunPlan(
@@ -59,7 +64,7 @@ def planned(config: RunConfig) -> RunPlan:
         sample={
             "questions": len(questions),
             "sha256": sample_digest([question.id for question in questions]),
-            "pooled": len(loaded.questions),
+            "pooled": loaded.total,
         },
     )
 
@@ -100,6 +105,7 @@ def replayed(config: RunConfig, recording: Recording, *, strict: bool) -> RunPla
     source = record["dataset"]
     loaded = LoadedQuestions(
         questions=recording.questions,
+        total=record["pooled"],
         source=source["source"],
         sha256=source["sha256"],
         aliases_sha256=source["aliases_sha256"],
@@ -117,7 +123,7 @@ def recorded_config(run: Mapping[str, Any]) -> RunConfig:
 
 def check_recordable(config: RunConfig) -> None:
     """Refuse to record with the user's own files: a record is self-contained; no such file is run to check this."""
-    varied = (*config.sweeps, *(assignment for arm in config.arms for assignment in arm.assignments))
+    varied = (*config.sweeps, *(assignment for arm in config.recorded_arms for assignment in arm.assignments))
     named = {assignment.partition("=")[0].strip().lower() for assignment in varied}
     for name in OWN_FILES:
         if getattr(config.settings, name) is not None or name in named:
@@ -201,11 +207,9 @@ def _check_calibration(config: RunConfig, questions: Iterable[Question]) -> None
             )
 
 
-def _questions(config: RunConfig, loaded: LoadedQuestions) -> tuple[Question, ...]:
+def _sample(config: RunConfig, questions: Iterable[Question]) -> tuple[Question, ...]:
     if config.sample_ids:
-        return by_id(loaded.questions, config.sample_ids)
+        return by_id(questions, config.sample_ids)
     if config.limit is not None:
-        return by_position(loaded.questions, config.limit)
-    if config.n is not None and config.n > len(loaded.questions):
-        complain(f"--n is {config.n}, but the data set has {len(loaded.questions)} questions; all are used.")
-    return draw(loaded.questions, DEFAULT_N if config.n is None else config.n, config.seed)
+        return by_position(questions, config.limit)
+    return draw(questions, DEFAULT_N if config.n is None else config.n, config.seed)

@@ -163,8 +163,8 @@ def carried_settings(now: Settings, before: Mapping[str, Any], given: frozenset[
         and not (field.annotation == Url | None and name in now.model_fields_set)
         and not (name == "cost_limit_usd" and before[name] is None)
     }
-    carried = Settings.load(**values)
-    return now.model_copy(update={name: getattr(carried, name) for name in values})
+    own = {name: getattr(now, name) for name in Settings.model_fields if name not in values}
+    return Settings.load(**values).model_copy(update=own)
 
 
 def changed_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

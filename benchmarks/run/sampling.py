@@ -2,17 +2,20 @@
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from heapq import nsmallest
 
-from meta_agent_rag.datasets.question import Question
+from meta_agent_rag.datasets.dataset import Question
 from meta_agent_rag.errors import InputError
 
 _RANGE = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 _SHARD = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 
 
-def draw(questions: Sequence[Question], n: int, seed: int) -> tuple[Question, ...]:
+def draw(questions: Iterable[Question], n: int, seed: int) -> tuple[Question, ...]:
     """Draw n questions without replacement and return them in file order; all of them if n is larger.
+
+    Only n of them are in memory at a time.
 
     The n lowest of SHA-256(seed, id) are taken: the draw depends neither on a library's random numbers nor on
     the order of the file, and a smaller draw with the same seed is contained in a larger one.
@@ -21,11 +24,11 @@ def draw(questions: Sequence[Question], n: int, seed: int) -> tuple[Question, ..
     """
     if n < 1:
         raise InputError(f"--n must be at least 1, not {n!r}.")
-    ranked = sorted(range(len(questions)), key=lambda place: _rank(questions[place].id, seed))
-    return tuple(questions[place] for place in sorted(ranked[:n]))
+    lowest = nsmallest(n, enumerate(questions), key=lambda placed: _rank(placed[1].id, seed))
+    return tuple(question for _, question in sorted(lowest, key=lambda placed: placed[0]))
 
 
-def by_position(questions: Sequence[Question], positions: str) -> tuple[Question, ...]:
+def by_position(questions: Iterable[Question], positions: str) -> tuple[Question, ...]:
     """Take the questions from A to B, both included, counted from 1, for `positions` = "A-B".
 
     Raises `InputError` if the range is invalid.
@@ -38,19 +41,27 @@ def by_position(questions: Sequence[Question], positions: str) -> tuple[Question
         raise InputError(f"Positions count from 1; {positions!r} starts at {first}.")
     if last < first:
         raise InputError(f"The range {positions!r} ends before it starts; write {last}-{first}.")
-    if last > len(questions):
-        raise InputError(f"The range {positions!r} goes beyond the {len(questions)} questions of the file.")
-    return tuple(questions[first - 1 : last])
+    count, taken = 0, []
+    for count, question in enumerate(questions, start=1):
+        if first <= count <= last:
+            taken.append(question)
+    if last > count:
+        raise InputError(f"The range {positions!r} goes beyond the {count} questions of the file.")
+    return tuple(taken)
 
 
-def by_id(questions: Sequence[Question], ids: Sequence[str]) -> tuple[Question, ...]:
+def by_id(questions: Iterable[Question], ids: Sequence[str]) -> tuple[Question, ...]:
     """Take the questions with these ids, in file order. Raises `InputError` that names the first unknown one."""
-    known = {question.id for question in questions}
+    count, wanted, taken = 0, frozenset(ids), []
+    for question in questions:
+        count += 1
+        if question.id in wanted:
+            taken.append(question)
+    known = {question.id for question in taken}
     for id_ in ids:
         if id_ not in known:
-            raise InputError(f"No question {id_!r} among the {len(known)} of the file; check --sample-id.")
-    wanted = frozenset(ids)
-    return tuple(question for question in questions if question.id in wanted)
+            raise InputError(f"No question {id_!r} among the {count} of the file; check --sample-id.")
+    return tuple(taken)
 
 
 def shard_numbers(shard: str) -> tuple[int, int]:

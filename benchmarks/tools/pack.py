@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from meta_agent_rag.cli.shared.command import reporting, say
-from meta_agent_rag.demo.runs.files import PASSAGES
+from meta_agent_rag.demo.run_files import PASSAGES
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.retrieval.passage import passages_of
 

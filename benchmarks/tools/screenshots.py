@@ -114,7 +114,7 @@ def served(data: Path, model: ScriptedModel) -> Iterator[str]:
 
     from uvicorn import Config, Server
 
-    from meta_agent_rag.demo.running import mounted
+    from meta_agent_rag.demo.app import mounted
     from meta_agent_rag.demo.workbench import open_workbench
 
     settings = Settings.load([*_MODELS, *_ENCODERS, f"MARAG_DATA_DIR={data}"])

@@ -82,6 +82,8 @@ class Model:
         question = prompt.partition("\nQuestion: ")[2].partition("\n\n")[0]
         fact = next((fact for fact in self.facts if fact.asked in question), None)
         holding = [number for number, text in _PASSAGE.findall(prompt) if fact is not None and fact.quote in text]
+        if "\nClaims:\n" in prompt:
+            return json.dumps(_verdicts(prompt, fact.quote if fact is not None and holding else ""))
         if fact is None or (fact.looks and not holding):
             return "unknown" if bare else json.dumps(_NOTHING)
         if bare:
@@ -94,6 +96,20 @@ class Model:
 _NOTHING = universal_reply("NOT FOUND", quotes=[], answer="NOT FOUND", deficit="none")
 
 
+def _verdicts(prompt: str, quote: str) -> dict[str, Any]:
+    """The critic's reply: a claim after the first is supported if the quoted sentence has its names and figures."""
+    claims = re.findall(r"^(\d+)\. (.*?)(?: \(passage [\d, ]+\))?$", prompt.rpartition("Claims:\n")[2], re.MULTILINE)
+    held = set(re.findall(r"\w+", quote))
+    supported = {number for number, text in claims[1:] if set(re.findall(r"\b(?:[A-Z]\w+|\d+)", text)) <= held}
+    verdicts = [
+        {"claim": int(number), "words": [quote], "verdict": "supported"}
+        if number in supported
+        else {"claim": int(number), "verdict": "not stated", "reason": "No passage says so."}
+        for number, _ in claims
+    ]
+    return {"sufficient": True, "claims": verdicts, "answers_question": True}
+
+
 def environment(server: LoopbackServer) -> dict[str, str]:
     """A DeepSeek on the loopback server, and encoders that need no model."""
     return {
@@ -104,7 +120,6 @@ def environment(server: LoopbackServer) -> dict[str, str]:
         "RESPONSE_CACHE": "false",
         "ENCODER": "hash-64",
         "MONITOR_ENCODER": "hash-64",
-        "CLAIM_CHECK": "rules",
     }
 
 

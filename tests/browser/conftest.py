@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from meta_agent_rag.demo.questions import QuestionSet, sample_questions
+from meta_agent_rag.demo.workbench import QuestionSet, sample_questions
 from meta_agent_rag.errors import DataFileError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
@@ -54,7 +54,7 @@ def served(folder: Path, model: ScriptedModel | None, *assignments: str) -> Iter
     """Serve the demo on a free port from an event loop in a thread; without a model it calls a model server."""
     from uvicorn import Config, Server
 
-    from meta_agent_rag.demo.running import mounted
+    from meta_agent_rag.demo.app import mounted
     from meta_agent_rag.demo.workbench import open_workbench
 
     settings = settings_in(folder, *assignments)

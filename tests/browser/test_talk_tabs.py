@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from meta_agent_rag.demo.conversations import private_corpus as private
+from meta_agent_rag.demo import private_corpus as private
 from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.testing import ScriptedModel
 from meta_agent_rag.testing.scripted import Line, universal_reply

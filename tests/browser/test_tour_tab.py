@@ -2,7 +2,7 @@
 
 import pytest
 
-from meta_agent_rag.demo.runs.tour import tour
+from meta_agent_rag.demo.run_files import tour
 from meta_agent_rag.testing import ScriptedModel
 
 from .conftest import OpenPage

@@ -6,8 +6,7 @@ from datetime import datetime
 import pytest
 
 from meta_agent_rag.ingestion.document import Document, Refused
-from meta_agent_rag.ingestion.parsers import File
-from meta_agent_rag.ingestion.reading import read_document
+from meta_agent_rag.ingestion.parsers import File, read_document
 from tests.files import archive, book, opendocument, pdf, slides, workbook
 
 OUTPUT = [["Plant", "2021", "2022"], ["Harbour Works", "410", "455"], ["Quay", "", "12"]]

@@ -1,8 +1,6 @@
 """The contract of every parser, and how each handles its format."""
 
-import gzip
 import io
-import json
 
 import docx
 import pytest
@@ -11,9 +9,8 @@ from hypothesis import strategies as st
 
 from meta_agent_rag.errors import DuplicateNameError
 from meta_agent_rag.ingestion.document import Document, Refused
-from meta_agent_rag.ingestion.parsers import File, Parser, by_priority, discover_parsers
-from meta_agent_rag.ingestion.reading import read_document
-from tests.files import OFFICE, archive, pdf, rows, word, word_archive
+from meta_agent_rag.ingestion.parsers import File, Parser, by_priority, discover_parsers, read_document
+from tests.files import OFFICE, archive, pdf, word, word_archive
 
 PARSERS = discover_parsers()
 GOOD = OFFICE | {
@@ -22,7 +19,6 @@ GOOD = OFFICE | {
     "html": ("a.html", b"<html><body><p>The Danube flows through ten countries.</p></body></html>"),
     "markdown": ("a.md", b"# Rivers\n\nThe Danube flows through ten countries.\n"),
     "text": ("a.txt", b"The Danube flows through ten countries."),
-    "passages": ("a.jsonl", rows({"id": "1", "title": "Danube", "text": "It flows through ten countries."})),
 }
 HIDDEN = "\u202e\u200b\u2060\u00ad\U000e0041"
 
@@ -58,7 +54,7 @@ def test_a_format_is_recognised_under_any_file_name(kind: str) -> None:
     name, content = GOOD[kind]
     document = read(name, content)
     assert document.kind == kind
-    assert "ten countries" in (document.text or document.rows[0].text)
+    assert "ten countries" in document.text
     # Markdown is plain text, so only its name identifies it
     assert read("picture.jpg" if kind != "markdown" else "A.MARKDOWN", content).kind == kind
 
@@ -92,7 +88,7 @@ def test_the_type_is_detected_from_content() -> None:
     assert read("a.txt", b"%PDF- is how a PDF begins? Not this line, it is in the middle: %PDF-1.4"[5:]).kind == "text"
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.pdf", "a.docx", "a.jsonl"])
+@pytest.mark.parametrize("name", ["a.txt", "a.pdf", "a.docx"])
 def test_an_empty_file_is_rejected_as_empty(name: str) -> None:
     assert refusal(name, b"") == "empty"
 
@@ -103,7 +99,6 @@ def test_an_empty_file_is_rejected_as_empty(name: str) -> None:
         ("a.txt", b" \n\t \n"),
         ("a.pdf", pdf([[]])),
         ("a.html", b"<html><script>alert(1)</script></html>"),
-        ("a.jsonl", b'{"id": "1", "title": "", "text": "  "}\n'),
         ("a.docx", word_archive("<w:p/>")),
     ],
 )
@@ -111,12 +106,12 @@ def test_a_file_without_text_is_rejected_with_that_reason(name: str, content: by
     assert refusal(name, content) == "no_text"
 
 
-@pytest.mark.parametrize("kind", ["html", "markdown", "text", "passages"])
+@pytest.mark.parametrize("kind", ["html", "markdown", "text"])
 def test_invisible_characters_are_removed_from_every_format(kind: str) -> None:
     name, content = GOOD[kind]
     document = read(name, content.decode().replace("Danube", f"Dan{HIDDEN}ube").encode())
-    assert "Danube" in document.text + "".join(row.text + row.title for row in document.rows)
-    assert not set(HIDDEN) & set(document.text + document.title + "".join(row.text for row in document.rows))
+    assert "Danube" in document.text
+    assert not set(HIDDEN) & set(document.text + document.title)
 
 
 def test_invisible_characters_written_as_entities_are_removed() -> None:
@@ -144,9 +139,8 @@ def test_any_bytes_are_either_decoded_or_rejected(content: bytes) -> None:
         document = read("a.txt", content)
     except Refused:
         return
-    texts = [document.text, *(row.text for row in document.rows)]
-    assert all("\0" not in text for text in texts)
-    "".join(texts).encode("utf-8")
+    assert "\0" not in document.text
+    document.text.encode("utf-8")
 
 
 # -- PDF
@@ -382,7 +376,7 @@ def test_markdown_without_front_matter_is_titled_by_its_heading_or_file_name() -
     assert read("notes.md", b"words alone").title == "notes"
 
 
-# -- text and passages
+# -- text
 
 
 def test_text_separates_paragraphs_and_joins_wrapped_lines() -> None:
@@ -394,45 +388,3 @@ def test_text_separates_paragraphs_and_joins_wrapped_lines() -> None:
         "The Danube is the second longest river of all of Europe, after the Volga which is longer by far.",
         "short\nlines",
     ]
-
-
-def test_passages_are_read_unchanged() -> None:
-    content = rows({"id": "x", "title": "T", "text": "One\ud800."}, {"_id": 7, "text": "Two\u0085three", "extra": 1})
-    for name, packed in (
-        ("a.jsonl", content),
-        ("a.jsonl.gz", gzip.compress(content)),
-        ("b", b"\xef\xbb\xbf" + content),
-    ):
-        document = read(name, packed)
-        assert [(row.id, row.title, row.text) for row in document.rows] == [
-            ("x", "T", "One\ufffd."), ("7", "", "Two\nthree"),
-        ]  # fmt: skip
-        assert document.title == name[0]
-
-
-@pytest.mark.parametrize(
-    ("broken", "said"),
-    [
-        (b'{"id": "2", "text"', "line 2 is not"),
-        (b"[1]", "line 2 is not"),
-        (b'{"text": "no id"}', "id in line 2"),
-        (b'{"id": true, "text": "x"}', "id in line 2"),
-        (b'{"id": "1", "text": "again"}', "line 2 repeats the id '1'"),
-        (b'{"id": "2", "text": 5}', "line 2"),
-        (b"[" * 100_000, "line 2 is not"),
-    ],
-)
-def test_a_malformed_row_is_reported(broken: bytes, said: str) -> None:
-    with pytest.raises(Refused, match=said) as raised:
-        read("a.jsonl", rows({"id": "1", "text": "good"}) + broken + b"\n")
-    assert raised.value.kind == "unreadable"
-
-
-def test_gzip_is_size_limited_and_checked_for_damage() -> None:
-    bomb = gzip.compress(b'{"id": "1", "text": "' + b"x" * 5_000_000)
-    with pytest.raises(Refused, match="unpacks to more than 1 MB") as raised:
-        read_document(File(name="a.jsonl.gz", content=bomb, unpacked_bytes=1024 * 1024))
-    assert raised.value.kind == "limit"
-    whole = gzip.compress(json.dumps({"id": "1", "text": "x" * 1000}).encode())
-    assert refusal("a.jsonl.gz", whole[:-9]) == "unreadable"
-    assert refusal("a.txt.gz", gzip.compress(b"just words")) == "type"

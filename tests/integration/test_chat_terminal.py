@@ -81,7 +81,7 @@ def test_a_conversation_at_a_terminal(tmp_path: Path) -> None:
             screen.say("Write me a poem about the sea.", "I only answer questions about the documents")
             screen.say("Who won the regatta at Fenwarrow?", "The documents do not answer this", "not answered")
             screen.say("Thanks a lot!", "You are welcome")
-            screen.say("What have we discussed?", "- When was the Pennant Bridge designed?", "- Who built Stag Skerry")
+            screen.say("What have we discussed?", "2. When was it designed?", "3. Who built Stag Skerry")
 
             screen.press(b"Into which lake does the Little Tolley drain?\r")
             screen.until("Writing")

@@ -17,9 +17,8 @@ from meta_agent_rag.agent.grounded import Checks, GroundedAnswer
 from meta_agent_rag.chat.session import GroundedAnswerer
 from meta_agent_rag.grounding.citation import Citation
 from meta_agent_rag.ingestion.document import Document
-from meta_agent_rag.ingestion.parsers import File
+from meta_agent_rag.ingestion.parsers import File, read_document
 from meta_agent_rag.ingestion.pipeline import ingest
-from meta_agent_rag.ingestion.reading import read_document
 from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.corpus import read_documents

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from meta_agent_rag.llm import client
-from meta_agent_rag.llm.ledger import read_ledger
+from meta_agent_rag.llm.ledger import read_ledger, total
 from meta_agent_rag.llm.messages import Usage
 from meta_agent_rag.llm.pricing import price
 from meta_agent_rag.testing.server import disagreeing, loopback_server
@@ -63,7 +63,8 @@ def test_a_run_survives_clock_jumps(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert len(ledger) == asked
     assert len({row.at for row in ledger}) > 3
     for row in ledger:
-        usage = Usage(prompt=row.prompt_tokens, cache_hit=row.cache_hit_tokens, completion=row.completion_tokens)
+        sums = total([row])
+        usage = Usage(prompt=sums.prompt_tokens, cache_hit=sums.cache_hit_tokens, completion=sums.completion_tokens)
         listed = price(usage, model=row.model, prices=None, at=row.at)
         assert row.cost_usd == (listed.usd if listed else None)
     assert any(row.cost_usd for row in ledger)

@@ -18,7 +18,7 @@ from meta_agent_rag.ingestion import cluster
 from meta_agent_rag.ingestion.child import Job
 from meta_agent_rag.ingestion.chunkers import ChunkingOptions
 from meta_agent_rag.ingestion.cluster import read_on_node
-from meta_agent_rag.ingestion.isolation import ReadFile
+from meta_agent_rag.ingestion.document import ReadFile
 from meta_agent_rag.retrieval.corpus.catalogue import FILE_NAME, Catalogue
 from meta_agent_rag.retrieval.corpus.corpus import open_corpus
 from meta_agent_rag.retrieval.encoders.cluster import encoded

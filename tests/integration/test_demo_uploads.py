@@ -22,7 +22,7 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
 
     from fastapi import FastAPI
 
-    from meta_agent_rag.demo.running import mounted
+    from meta_agent_rag.demo.app import mounted
     from meta_agent_rag.demo.workbench import open_workbench
 
     @asynccontextmanager

@@ -38,7 +38,7 @@ async def test_the_model_chosen_by_auto_answers_under_its_own_name() -> None:
         identity = (await model.connections.to(model.choice.tiers["flash"])).identity
     (row,) = session.rows
     assert (row.provider, row.model, row.error) == ("embedded", STEM, None)
-    assert row.completion_tokens > 0
+    assert row.completion_tokens
     assert identity.startswith(f"embedded:{STEM}-")
 
 

@@ -58,7 +58,7 @@ from meta_agent_rag.agent.derivation.operator import discover_operators
 from meta_agent_rag.agent.monitor import policy
 from meta_agent_rag.chat.coach.hooks import discover_hooks
 from meta_agent_rag.datasets import discover, load_questions
-from meta_agent_rag.demo.questions import read_questions
+from meta_agent_rag.demo.workbench import read_questions
 from meta_agent_rag.grounding.styles import chosen
 from meta_agent_rag.ingestion.chunkers import ChunkingOptions, prepared
 from meta_agent_rag.ingestion.parsers import known_suffixes

@@ -82,7 +82,7 @@ async def test_refusals_are_not_retried_and_suggest_a_remedy(
     assert caught.value.stops_run is stops
     assert SECRET not in f"{caught.value} {caught.value!r} {session.rows}"
     assert len(server.bodies) == 1
-    assert [(row.error, row.cost_usd, row.prompt_tokens) for row in session.rows] == [(kind.__name__, None, 0)]
+    assert [(row.error, row.cost_usd, row.prompt_tokens) for row in session.rows] == [(kind.__name__, None, None)]
 
 
 async def test_a_failing_server_is_retried(serve: Serve) -> None:

@@ -32,12 +32,12 @@ def finished(tmp_path: Path) -> Iterator[tuple[LoopbackServer, dict[str, str], P
         yield server, env, only_run(tmp_path)
 
 
-def test_a_different_prompt_model_or_deficit_is_rejected(
+def test_different_files_models_or_data_are_rejected(
     finished: tuple[LoopbackServer, dict[str, str], Path], tmp_path: Path
 ) -> None:
     _, env, folder = finished
     config = json.loads((folder / "config.json").read_text())
-    for name, other in (("prompts", {}), ("provider", {"name": "openai"}), ("deficits", {}), ("dataset", {})):
+    for name, other in (("own_files", "0123456789ab"), ("provider", {"name": "openai"}), ("dataset", {})):
         (folder / "config.json").write_text(json.dumps({**config, name: other}))
         done = in_process(["--resume", str(folder)], env)
         assert done.exit_code == 2
@@ -67,7 +67,7 @@ def test_a_run_that_other_code_continues_says_so(
     assert done.exit_code == 0
     assert "(commit 0123abc) and continues with version" in done.stderr
     noted = json.loads((folder / "config.json").read_text())["resumed_with"]
-    assert noted == [{"version": config["version"], "commit": config["commit"]}]
+    assert noted == [{name: config[name] for name in ("version", "commit", "lock")}]
     assert "different code: version" in (folder / "report.md").read_text()
     in_process(["--resume", str(folder)], env)
     assert json.loads((folder / "config.json").read_text())["resumed_with"] == noted

@@ -171,7 +171,7 @@ def altered(shard: Path, folder: Path, **parts: Any) -> Path:
         ({"version": "9"}, "they differ in version"),
         ({"experiment": {"seed": 7}}, "they differ in seed"),
         ({"dataset": {"sha256": "0"}}, "they differ in dataset"),
-        ({"prompts": {"write": "0"}}, "they differ in prompts"),
+        ({"lock": "0"}, "they differ in lock"),
         ({"settings": {"rrf_k": 9}}, "they differ in RRF_K"),
         ({"sample": {"questions": 15}}, "they differ in questions"),
         ({"experiment": {"shard": None}}, "was run without --shard"),

@@ -1,7 +1,12 @@
-"""Right and wrong answers over documents, run through the checks with a model that replies as each case says."""
+"""Right and wrong answers over documents, run through the checks with a model that replies as each case says.
 
+`cases.yaml` has a few of them to read, `cases.jsonl.gz` all of them, by 18 writers who did not know the checks.
+"""
+
+import gzip
+import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -10,9 +15,9 @@ from typing import Any, Literal, TypeAlias
 
 import yaml
 
+from meta_agent_rag.agent.context import Task
 from meta_agent_rag.agent.engine import open_engine
-from meta_agent_rag.agent.grounded import Checks, GroundedAnswer
-from meta_agent_rag.chat.session import GroundedAnswerer
+from meta_agent_rag.agent.grounded import Checks, GroundedAnswer, checked
 from meta_agent_rag.grounding.quotes import is_verbatim
 from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
@@ -25,13 +30,17 @@ from meta_agent_rag.text.sentences import sentences
 from tests.loop import draft, second_answer, settings_in, user_text
 
 Critic: TypeAlias = Literal["honest", "gullible", "sly"]
-"""How open claims are judged: as a careful reader would; all supported; all supported except the control."""
+"""How claims are judged: as the case labels each one; all supported; all supported except the control."""
+_FOLDER = Path(__file__).parent
 _LISTED = re.compile(r"^(\d+)\. ", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """An answer to a question about passages. `wrong` is the index of its wrong claim, or `None` if it is right."""
+    """An answer to a question about passages. `wrong` is the number of its wrong claim, or `None` if it is right.
+
+    `words` are those of the passages that decide, and `calculation` how figures follow that no passage has.
+    """
 
     name: str
     kind: str
@@ -50,12 +59,19 @@ Check: TypeAlias = Callable[[Case], Awaitable[GroundedAnswer]]
 
 
 @cache
-def cases(file: str) -> tuple[Case, ...]:
-    """The cases of a file of this folder."""
-    return tuple(_cases(yaml.safe_load(Path(__file__).with_name(file).read_text(encoding="utf-8"))))
+def some_cases() -> tuple[Case, ...]:
+    """The cases of `cases.yaml`."""
+    return tuple(_cases(yaml.safe_load((_FOLDER / "cases.yaml").read_text(encoding="utf-8"))))
 
 
-def _cases(domains: Sequence[Any]) -> Iterator[Case]:
+@cache
+def all_cases() -> tuple[Case, ...]:
+    """The cases of `cases.jsonl.gz`."""
+    with gzip.open(_FOLDER / "cases.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return tuple(_cases(map(json.loads, lines)))
+
+
+def _cases(domains: Sequence[Any] | Iterator[Any]) -> Iterator[Case]:
     for domain in domains:
         passages = tuple(
             Passage(id=str(number), doc_id=str(number), title=one["title"], text=one["text"])
@@ -100,34 +116,33 @@ async def checking(folder: Path, critic: Critic, *assignments: str) -> AsyncIter
         return _verdicts(case, critic, user_text(request))
 
     model = ScriptedModel({"write": written, "second_answer": answered, "check_claims": judged})
-    settings = settings_in(folder, "RETRIEVAL_TOP_K=8", *assignments)
+    settings = settings_in(folder, "RETRIEVAL_TOP_K=8", "MAX_METACOGNITIVE_ROUNDS=0", *assignments)
     async with open_engine(settings, model=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
         checks = Checks.of(settings, "cases")
 
         async def check(one: Case) -> GroundedAnswer:
             nonlocal case
             case = one
-            companion = GroundedAnswerer(engine=engine, retriever=_Fixed(passages=one.passages), checks=checks)
-            return (await companion(one.question, one.question)).grounded
+            retriever = _Fixed(passages=one.passages)
+            answer = await engine.run(Task(question=one.question, retriever=retriever, grounded=True))
+            return await checked(engine, answer, checks)
 
         yield check
 
 
-def _verdicts(case: Case, critic: Critic, asked: str) -> dict[str, Any]:
-    """The critic's reply to the claims it is shown; a dishonest or gullible critic cites any verbatim quote."""
+def _verdicts(case: Case, critic: Critic, asked: str) -> Mapping[str, Any]:
+    """The critic's reply to the claims it is shown; a dishonest or gullible critic names any verbatim quote."""
     listed = [int(number) for number in _LISTED.findall(asked.rpartition("Claims:")[2])]
     right = {number for number in listed if number > 0 and (case.wrong is None or number < case.wrong)}
     believed = {"honest": right, "gullible": set(listed), "sly": {number for number in listed if number > 0}}[critic]
     words = case.words if critic == "honest" else _nearest(case)
-    calculation = {"calculation": case.calculation} if "calculation" in asked.rpartition("Output format:")[2] else {}
-    return {
-        "claims": [
-            {"claim": number, "quotes": list(words) if number in believed else [], "supported": number in believed}
-            | calculation
-            for number in listed
-        ],
-        "answers_question": critic != "honest" or case.wrong is None,
-    }
+
+    def verdict(number: int) -> dict[str, Any]:
+        if number not in believed:
+            return {"claim": number, "words": [], "verdict": "not stated", "reason": "The passages leave it open."}
+        return {"claim": number, "words": list(words), "calculation": case.calculation, "verdict": "supported"}
+
+    return {"sufficient": True, "claims": [verdict(number) for number in listed], "answers_question": True}
 
 
 def _nearest(case: Case) -> tuple[str, ...]:

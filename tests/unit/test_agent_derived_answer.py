@@ -15,15 +15,14 @@ from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import BIRTH_SENTENCE, FILM_SENTENCE, settings_in
-from tests.unit.test_agent_claim_critic import verdicts
-from tests.unit.test_agent_grounded import FixedRetriever, answering
+from tests.unit.test_agent_grounded import FixedRetriever, answering, verdicts
 
 WHERE = "Where was the director of The Salt Road born?"
 FACTS = (
     Fact(chain=0, index=0, asked="Who?", entity="", value="Mira Holt", passage_id="film", sentence=FILM_SENTENCE),
     Fact(chain=0, index=1, asked="Where?", entity="", value="Oslo", passage_id="birth", sentence=BIRTH_SENTENCE),
 )
-NO = verdicts({"claim": 1, "quotes": [], "supported": False})
+NO = verdicts({"claim": 1, "words": [], "verdict": "not stated"})
 
 
 async def shown(
@@ -39,7 +38,7 @@ async def shown(
     """The checked answer for a draft that no passage supports, given a derivation."""
     said = answering("Oslo is where its director first saw the light [3].", short=short)
     model = ScriptedModel({**said, "check_claims": judged})
-    settings = settings_in(folder, "CLAIM_CHECK=both", *assignments)
+    settings = settings_in(folder, "CLAIM_CHECK=critic", *assignments)
     async with open_engine(settings, model=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
         drafted = await engine.run(Task(question=question, retriever=FixedRetriever(), grounded=True))
         derivation = Derivation(plan=None, facts=tuple(facts), answer=answer, because="", compared=compared)
@@ -56,7 +55,7 @@ async def test_the_sentences_of_the_facts_are_shown_with_citations(tmp_path: Pat
     assert all(support.supported for _, support in reply.claims)
     stages = [row.stage for row in reply.calls]
     assert stages.count("write") == 1, "each call is counted once"
-    assert stages.count("check_claims") >= 1
+    assert stages.count("check_claims") == 1
     assert "check_claims" not in [row.stage for row in reply.answer.calls]
 
 
@@ -71,9 +70,8 @@ async def test_the_sentences_of_the_facts_are_shown_with_citations(tmp_path: Pat
         {"facts": (replace(FACTS[0], passage_id="elsewhere"), FACTS[1])},
         {"facts": (FACTS[1], replace(FACTS[1], index=1))},
         {"question": "Was the director of The Salt Road born in Oslo?", "answer": "yes", "short": "yes"},
-        {"judged": verdicts({"claim": 1, "quotes": [], "supported": False}, answers=False)},
     ],
-    ids=["other", "longer", "one_fact", "no_sentence", "open", "not_in_prompt", "same_sentence", "verdict", "beside"],
+    ids=["other", "longer", "one_fact", "no_sentence", "open", "not_in_prompt", "same_sentence", "verdict"],
 )
 async def test_an_incomplete_or_mismatched_derivation_leaves_the_refusal(
     tmp_path: Path, changed: dict[str, Any]

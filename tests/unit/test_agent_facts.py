@@ -303,7 +303,7 @@ async def test_a_trace_shows_facts_and_votes(tmp_path: Path) -> None:
 
 
 async def test_the_demo_shows_the_chain_and_the_vote_bars(tmp_path: Path) -> None:
-    from meta_agent_rag.demo.loop.gauge import monitoring
+    from meta_agent_rag.demo.cards import monitoring
 
     looked_up = values({"Ada Roth born": "8 May 1931", "Bo Lind born": "NOT FOUND"})
     script: Mapping[str, Scripted] = {

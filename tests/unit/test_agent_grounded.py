@@ -9,9 +9,11 @@ import pytest
 
 from meta_agent_rag.agent.engine import Step, open_engine
 from meta_agent_rag.agent.grounded import Checks, GroundedAnswer, checked
+from meta_agent_rag.agent.prompting import without_marks
 from meta_agent_rag.chat.session import GroundedAnswerer
-from meta_agent_rag.errors import DataFileError, UnknownNameError
+from meta_agent_rag.errors import CostLimitError, DataFileError, RefusedError, UnknownNameError
 from meta_agent_rag.grounding.abstention import REASONS, refusal
+from meta_agent_rag.grounding.confidence import is_covered
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retrieval
@@ -52,6 +54,11 @@ def answering(
     return {"write": written, "second_answer": second_answer(short)}
 
 
+def verdicts(*claims: Mapping[str, Any], answers: bool = True, sufficient: bool = True) -> Mapping[str, Any]:
+    """A reply of the critic."""
+    return {"sufficient": sufficient, "claims": list(claims), "answers_question": answers}
+
+
 async def grounded(
     folder: Path,
     script: Mapping[str, Scripted],
@@ -79,7 +86,7 @@ async def grounded(
 
 def assert_refused(reply: GroundedAnswer, reason: str) -> None:
     assert reply.refused == reason
-    assert reply.text == refusal(reply.refused)
+    assert reply.text.startswith(refusal(reply.refused))
     assert (reply.short_answer, reply.citations, reply.quotes, reply.removed) == ("", (), (), 0)
     assert reply.question == QUESTION
 
@@ -100,7 +107,7 @@ async def test_a_supported_answer_is_shown_with_its_citation(tmp_path: Path) -> 
     assert (claim.text, claim.marks, support.supported, support.passage_id) == (
         "Mira Holt was born in Oslo.", (2,), True, "birth",
     )  # fmt: skip
-    assert support.standing == "supported"
+    assert support.words == (BIRTH_SENTENCE,)
     assert reply.confidence is not None
     assert reply.confidence.score > 0.8
     assert [row.stage for row in reply.calls] == ["write", "second_answer"]
@@ -112,7 +119,7 @@ async def test_a_supported_answer_is_shown_with_its_citation(tmp_path: Path) -> 
 
 def test_every_refusal_reason_has_a_text_with_a_suggestion() -> None:
     texts = {reason: refusal(reason) for reason in REASONS}
-    assert len(set(texts.values())) == len(REASONS) == 9
+    assert len(set(texts.values())) == len(REASONS) == 8
     assert all(any(word in text for word in ("Ask", "Rephrase", "Use the full name")) for text in texts.values())
 
 
@@ -131,6 +138,7 @@ async def test_no_model_is_called_without_passages(tmp_path: Path) -> None:
         ("Not found.", "Oslo"),
         ("She was born in Oslo [2].", "not found"),
         ("", ""),
+        (None, "NOT FOUND"),
         ("I could not find this in the documents.", ""),
         ("The passages do not say where she was born.", "not stated in the passages"),
         (None, None),
@@ -147,6 +155,21 @@ async def test_an_abstention_is_recognised_in_any_wording(
     assert len(model.asked("write")) == 1, "an abstention is not retried"
 
 
+@pytest.mark.parametrize(
+    "said", ["NOT FOUND", "Not found.", '{"answer": "NOT FOUND"}', '{"quotes": null, "answer": null}']
+)
+async def test_an_abstention_without_the_requested_json_is_one(tmp_path: Path, said: str) -> None:
+    model = ScriptedModel({"write": said, "second_answer": second_answer("NOT FOUND")})
+    assert_refused(await grounded(tmp_path, {}, model=model), "not_found")
+    assert len(model.asked("write")) == 1
+
+
+async def test_a_single_quote_may_be_a_text(tmp_path: Path) -> None:
+    written = {"quotes": BIRTH_SENTENCE, "answer": SAID, "short_answer": "Oslo"}
+    reply = await grounded(tmp_path, {"write": written, "second_answer": second_answer("Oslo")})
+    assert (reply.refused, reply.quotes) == (None, (BIRTH_SENTENCE,))
+
+
 async def test_an_answer_without_a_short_answer_is_used_whole(tmp_path: Path) -> None:
     reply = await grounded(tmp_path, answering(short=""))
     assert (reply.refused, reply.short_answer) == (None, "Mira Holt was born in Oslo.")
@@ -159,7 +182,8 @@ async def test_an_answer_with_invented_quotes_is_refused(tmp_path: Path, quotes:
 
 async def test_a_near_verbatim_quote_is_shown_in_the_passages_wording(tmp_path: Path) -> None:
     copied = "She left the city at nineteen and sailed on to Bergen with 14 crates"
-    reply = await grounded(tmp_path, answering("She sailed to Bergen [2].", short="Bergen", quotes=(copied,)))
+    said = answering("She sailed to Bergen [2].", short="Bergen", quotes=(copied,))
+    reply = await grounded(tmp_path, said, question="Who sailed at nineteen?")
     assert reply.quotes == ("She left the city at nineteen and sailed to Bergen with 14 crates of film.",)
     assert_refused(await grounded(tmp_path, answering(quotes=(copied.replace("14", "15"),))), "invented_quotes")
 
@@ -210,24 +234,16 @@ async def test_a_leakage_phrase_within_a_verified_quote_is_allowed(tmp_path: Pat
     [
         ("Mira Holt was born in Bergen in 1912 [2].", "Bergen"),
         ("Henrik Ibsen wrote Peer Gynt [2].", "Henrik Ibsen"),
-        ("Yes [2].", "yes"),
         (f"{BIRTH_SENTENCE[:-1]} [2]. Henrik Ibsen wrote it [2].", "Henrik Ibsen"),
         (f"{BIRTH_SENTENCE[:-1]} [2].", "Henrik Ibsen"),
     ],
 )
 async def test_an_unsupported_answer_is_refused(tmp_path: Path, answer: str, short: str) -> None:
-    question = "Is Henrik Ibsen the writer of Peer Gynt?"
-    reply = await grounded(tmp_path, answering(answer, short=short), question=question)
+    reply = await grounded(tmp_path, answering(answer, short=short), question="Who wrote Peer Gynt?")
     assert reply.refused == "unsupported"
-    assert reply.text == refusal("unsupported")
+    assert reply.text.startswith(refusal("unsupported"))
     assert (reply.short_answer, reply.citations) == ("", ())
     assert reply.claims
-
-
-async def test_a_yes_or_no_is_checked_together_with_its_question(tmp_path: Path) -> None:
-    script = answering("Yes [2].", short="yes")
-    reply = await grounded(tmp_path, script, question="Is Mira Holt from Oslo?")
-    assert (reply.refused, reply.text) == (None, "Yes [Mira Holt, p.7-8].")
 
 
 async def test_an_answer_below_the_confidence_floor_is_refused(tmp_path: Path) -> None:
@@ -305,7 +321,127 @@ async def test_unsupported_claims_are_marked_or_dropped(tmp_path: Path, how: str
     reply = await grounded(tmp_path, answering(MIXED), f"UNSUPPORTED_CLAIMS={how}")
     assert reply.text == shown
     assert [support.supported for _, support in reply.claims] == [True, False]
-    assert reply.claims[1][1].missing == ("Cannes",)
+    assert reply.claims[1][1].fault == "no passage says it in these words"
+
+
+# -- the critic
+
+TWO = "Mira Holt was born in Oslo [2]. At nineteen she went to sea, bound for Bergen [2]."
+SAILED = "She left the city at nineteen and sailed to Bergen with 14 crates of film."
+BORN: Mapping[str, Any] = {"claim": 1, "words": [BIRTH_SENTENCE], "verdict": "supported"}
+WENT: Mapping[str, Any] = {"claim": 2, "words": [SAILED], "verdict": "supported"}
+CRITIC = "CLAIM_CHECK=critic"
+
+
+def judged(*claims: Mapping[str, Any], answer: str = TWO, **of_all: Any) -> dict[str, Scripted]:
+    return {**answering(answer), "check_claims": verdicts(*claims, **of_all)}
+
+
+def supported(reply: GroundedAnswer) -> Sequence[bool]:
+    return [support.supported for _, support in reply.claims]
+
+
+async def test_the_critic_judges_all_claims_in_one_call(tmp_path: Path) -> None:
+    model = ScriptedModel(judged(BORN, WENT, {"claim": 17, "words": ["film"], "verdict": "supported"}))
+    reply = await grounded(tmp_path, {}, CRITIC, model=model)
+    assert (reply.refused, supported(reply)) == (None, [True, True])
+    assert reply.claims[1][1].words == (SAILED,)
+    (request,) = model.asked("check_claims")
+    asked = request.messages[1].content
+    assert "1. Mira Holt was born in Oslo. (passage 2)\n2. At nineteen she went to sea" in asked
+    assert BIRTH_TEXT in without_marks(asked)
+    assert [row.stage for row in reply.calls] == ["write", "second_answer", "check_claims"]
+    assert len(reply.answer.calls) == 2
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        {"claim": 2, "words": [], "verdict": "not stated", "reason": "Sie fuhr nach Bergen."},
+        {"claim": 2, "words": ["She went to sea at nineteen, poor girl."], "verdict": "contradicted"},
+        {"claim": 2, "words": [SAILED], "verdict": "unsupported"},
+        {"claim": 17, "words": [SAILED], "verdict": "supported"},
+    ],
+)
+async def test_a_claim_without_a_yes_is_marked(tmp_path: Path, verdict: Mapping[str, Any]) -> None:
+    reply = await grounded(tmp_path, judged(BORN, verdict), CRITIC)
+    assert supported(reply) == [True, False]
+    assert reply.text.endswith("[unsupported]")
+
+
+async def test_a_refusal_says_which_claim_failed_and_why_in_the_critics_words(tmp_path: Path) -> None:
+    why = "Laut Text in Oslo, siehe https://evil.example/?q=secret."
+    no = {"claim": 1, "words": [BIRTH_SENTENCE], "verdict": "contradicted", "reason": why}
+    reply = await grounded(tmp_path, judged(no, answer="Mira Holt was born in Rome [2]."), CRITIC)
+    assert_refused(reply, "unsupported")
+    assert reply.text.endswith("(Mira Holt was born in Rome. \u2013 Laut Text in Oslo, siehe.)")
+
+
+async def test_words_that_no_passage_has_support_nothing(tmp_path: Path) -> None:
+    invented = {"claim": 1, "words": ["Mira Holt saw the light of day in Oslo."], "verdict": "supported"}
+    script = {**answering("Her life began in Oslo [1]."), "check_claims": verdicts(invented)}
+    assert_refused(await grounded(tmp_path, script, CRITIC), "unsupported")
+
+
+async def test_a_critic_that_accepts_the_control_claim_is_not_believed(tmp_path: Path) -> None:
+    gullible = judged(BORN, WENT, {"claim": 0, "words": [SAILED], "verdict": "supported"})
+    assert supported(await grounded(tmp_path, gullible, CRITIC)) == [True, False]
+
+
+async def test_a_figure_of_no_passage_needs_a_calculation(tmp_path: Path) -> None:
+    said = "She had 28 crates in two years [2]."
+    short = "28 crates"
+    for calculation, refused in (("14 * 2 = 28", None), ("14 + 15 = 28", "unsupported"), ("", "unsupported")):
+        yes = {"claim": 1, "words": [SAILED], "calculation": calculation, "verdict": "supported"}
+        script = {**answering(said, quotes=[SAILED], short=short), "check_claims": verdicts(yes)}
+        reply = await grounded(tmp_path, script, CRITIC)
+        assert reply.refused == refused
+        assert ("[derived: 14 \u00d7 2 = 28]" in reply.text) is (refused is None)
+
+
+async def test_a_translation_passes_if_the_critic_supports_it(tmp_path: Path) -> None:
+    said = "Mira Holt kam in Oslo zur Welt [2]."
+    reply = await grounded(tmp_path, judged(BORN, answer=said), CRITIC)
+    assert (reply.refused, reply.text) == (None, "Mira Holt kam in Oslo zur Welt [Mira Holt, p.7-8].")
+
+
+async def test_an_answer_without_quotes_is_shown_on_the_words_that_the_critic_copies(tmp_path: Path) -> None:
+    script = {**answering("Her life began in Oslo.", quotes=()), "check_claims": verdicts(BORN)}
+    reply = await grounded(tmp_path, script, CRITIC, "MAX_METACOGNITIVE_ROUNDS=0")
+    assert (reply.refused, reply.quotes) == (None, (BIRTH_SENTENCE,))
+    assert [citation.title for citation in reply.citations] == ["Mira Holt"]
+
+
+async def test_a_claim_cites_the_passage_that_has_the_critics_words(tmp_path: Path) -> None:
+    reply = await grounded(tmp_path, judged(BORN, answer="Her life began in Oslo [1]."), CRITIC)
+    assert [citation.title for citation in reply.citations] == ["Mira Holt"]
+
+
+@pytest.mark.parametrize(
+    ("of_all", "reason"), [({"answers": False}, "off_question"), ({"sufficient": False}, "not_covered")]
+)
+async def test_the_critic_may_find_that_the_question_is_not_answered(
+    tmp_path: Path, of_all: dict[str, Any], reason: str
+) -> None:
+    assert_refused(await grounded(tmp_path, judged(BORN, WENT, **of_all), CRITIC), reason)
+
+
+def test_sufficiency_joins_the_probability_of_being_right() -> None:
+    assert is_covered(None, None)
+    assert is_covered(1.0, 0.1)
+    assert not is_covered(0.0, 0.9)
+    assert is_covered(0.8, 0.6)
+    assert not is_covered(0.7, 0.3)
+    assert not is_covered(0.2, 0.9)
+
+
+@pytest.mark.parametrize("fault", [RefusedError("no"), CostLimitError("spent")])
+async def test_code_decides_if_the_critic_fails(tmp_path: Path, fault: Exception) -> None:
+    def fail(_: Any) -> Any:
+        raise fault
+
+    reply = await grounded(tmp_path, {**answering(TWO), "check_claims": fail}, CRITIC)
+    assert supported(reply) == [True, False]
 
 
 # -- the corpus's own phrases

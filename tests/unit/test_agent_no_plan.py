@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from meta_agent_rag.cli.shared.display import show_derivation
-from meta_agent_rag.demo.loop.derivations import chain
+from meta_agent_rag.demo.cards import chain
 from meta_agent_rag.errors import ModelError
 from meta_agent_rag.testing import Scripted
 from tests.loop import QUESTION, ask, draft

@@ -30,7 +30,7 @@ from meta_agent_rag.retrieval.corpus.naming import (
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import settings_in
 
-HASHED = ("ENCODER=hash-64", "MONITOR_ENCODER=hash-64", "CLAIM_CHECK=rules")
+HASHED = ("ENCODER=hash-64", "MONITOR_ENCODER=hash-64", "CLAIM_CHECK=exact")
 TIDES = "The spring tide at Quell reaches 9 metres."
 WINDS = "The spring wind at Quell reaches 30 knots."
 

@@ -269,6 +269,7 @@ async def test_failed_turns_are_not_stored_and_small_talk_only_in_the_transcript
     async with chat_over(tmp_path, model) as talk:
         with pytest.raises(MetaRagError, match="busy"):
             await talk.reply("Where was Mira Holt born?")
+        assert talk.sessions is not None
         assert await talk.sessions.load("talk") is None
         await talk.reply("Thanks!")
         assert talk.history == History()
@@ -287,7 +288,7 @@ async def test_memory_and_prompts_do_not_grow_over_500_turns(tmp_path: Path) -> 
             before = len(model.asked("summarize")) if turn % 4 == 0 else -1
             spent = len(talk.calls)
             await talk.reply("Where was Mira Holt born?" if turn == 1 else FOLLOW_UP)
-            tokens.append(sum(row.prompt_tokens for row in talk.calls[spent:]))
+            tokens.append(sum(row.prompt_tokens or 0 for row in talk.calls[spent:]))
             await talk.settle()
             assert len(talk.history.exchanges) <= 7
             if before >= 0 and len(model.asked("summarize")) > before:
@@ -372,6 +373,7 @@ async def test_an_open_chat_does_not_bring_back_a_deleted_session(tmp_path: Path
 
 async def test_new_chats_about_different_corpora_cannot_share_a_session(tmp_path: Path) -> None:
     async with open_chat(settings_in(tmp_path, *HASHED), session="x", model=ScriptedModel({})) as talk:
+        assert talk.sessions is not None
         await saved_as(talk.sessions, "x", Stored(corpus="other", history=History().with_exchange(**EXCHANGE)))
         with pytest.raises(InputError, match="give another --session"):
             await talk.reply("Who designed the Pennant Bridge?")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.coaching.explainer import data, explainer
+from benchmarks.socratic import data, explainer
 from meta_agent_rag.chat.coach.coach import CoachReply, obeys
 from meta_agent_rag.chat.coach.hook import ScopeScore
 from meta_agent_rag.chat.coach.levels import Socratic, levels
@@ -38,7 +38,7 @@ async def asked_once(talk: ChatSession, message: str = QUESTION) -> CoachReply:
 
 
 async def test_none_of_300_replies_breaks_a_rule_with_a_model_that_explains(tmp_path: Path) -> None:
-    questions, model = data("questions")["within"], explainer()
+    questions, model = data("within"), explainer()
     seen = 0
     for number in range(30):
         level = list(levels())[number % 3]
@@ -55,7 +55,7 @@ async def test_none_of_300_replies_breaks_a_rule_with_a_model_that_explains(tmp_
 
 
 async def test_the_first_reply_after_teacher_mode_always_obeys_the_rules(tmp_path: Path) -> None:
-    questions = data("questions")["within"]
+    questions = data("within")
     for number in range(50):
         model, level = explainer(), list(levels())[number % 3]
         async with coaching(tmp_path, model, mode="teacher") as talk:

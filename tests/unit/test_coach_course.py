@@ -6,7 +6,7 @@ import pytest
 
 from meta_agent_rag.chat.coach.coach import CoachReply
 from meta_agent_rag.chat.coach.levels import Socratic
-from meta_agent_rag.chat.coach.scope import Lesson, Stated, Topic, read_topics, stated_in, topics_of
+from meta_agent_rag.chat.coach.scope import Topic, front_matter, read_topics
 from meta_agent_rag.chat.session import open_chat
 from meta_agent_rag.errors import DataFileError, InputError
 from meta_agent_rag.ingestion.pipeline import ingest
@@ -67,18 +67,6 @@ async def test_a_resumed_course_keeps_its_mode(tmp_path: Path) -> None:
         assert isinstance((await talk.reply("Is it the shadow of a stick?")).reply, CoachReply)
 
 
-def test_lessons_are_grouped_by_topic() -> None:
-    lessons = [
-        Lesson(title="One", topic="b", level=3, headings=("One", "Part"), document="1"),
-        Lesson(title="Two", topic="a"),
-        Lesson(title="Three", topic="b", level=2),
-    ]
-    assert topics_of(lessons) == (
-        Topic(name="a", anchors=("Two",)),
-        Topic(name="b", anchors=("One", "One: Part", "Three"), level=2, documents=frozenset({"1"})),
-    )
-
-
 @pytest.mark.parametrize(
     ("text", "topic", "level"),
     [
@@ -94,8 +82,8 @@ def test_lessons_are_grouped_by_topic() -> None:
 def test_front_matter_states_topic_and_level(tmp_path: Path, text: str, topic: str, level: int | None) -> None:
     file = tmp_path / "lesson.md"
     file.write_text(text, encoding="utf-8")
-    assert stated_in(file) == Stated(topic=topic, level=level)
-    assert stated_in(tmp_path / "gone.md") == Stated()
+    assert front_matter(file) == (topic, level)
+    assert front_matter(tmp_path / "gone.md") == ("", None)
 
 
 def test_custom_topics(tmp_path: Path) -> None:

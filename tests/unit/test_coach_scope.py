@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
-from benchmarks.coaching.course import read_course
-from benchmarks.coaching.explainer import data
-from benchmarks.coaching.measures import scope_quality
+from benchmarks.socratic import data, scope_quality
 from meta_agent_rag.chat.coach.coach import CoachReply
 from meta_agent_rag.chat.coach.scope import Subject, Topic, TopicScope, corpus_subject, subject_of
 from meta_agent_rag.chat.session import open_chat
@@ -23,7 +22,6 @@ from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retrieval
 from meta_agent_rag.retrieval.limited import LimitedRetriever
 from meta_agent_rag.retrieval.opening import open_retriever
 from meta_agent_rag.retrieval.passage import Found, Passage
-from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
 from tests.coach import reply
 from tests.loop import settings_in
@@ -75,14 +73,21 @@ async def test_passages_are_matched_as_well_as_titles() -> None:
     assert (found.topic, found.score > without.score) == ("sun", True)
 
 
-async def test_questions_about_the_course_pass_and_others_do_not() -> None:
-    encoder = load_encoder(Settings.load(), "all-MiniLM-L6-v2").encoder
-    scope = TopicScope(subject=read_course().subject(encoder), encoder=AsyncEncoder(encoder))
-    questions, more = data("questions"), data("scope")["course"]
-    found = await scope_quality(scope, [*questions["within"], *more["within"]], [*questions["outside"], *more["near"]])
+async def test_questions_about_the_course_pass_and_others_do_not(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, "ENCODER=all-MiniLM-L6-v2")
+    encoder = AsyncEncoder(load_encoder(settings).encoder)
+    await ingest(settings, [COURSE], "course", encoder=encoder)
+    async with open_retriever(settings, "course", encoder=encoder) as retriever:
+        subject = await asyncio.to_thread(corpus_subject, retriever.corpus.catalogue)
+    scope = TopicScope(subject=subject, encoder=encoder, threshold=settings.scope_threshold)
+    found = await scope_quality(scope, data("within"), [*data("outside"), *data("near")])
     assert (found["within"], found["outside"]) == (40, 40)
     assert found["precision"] >= 0.9
     assert found["recall"] >= 0.9
+    rows = yaml.safe_load((Path(__file__).parents[1] / "coaching" / "replies.yaml").read_text(encoding="utf-8"))
+    for kind, fewest, most in (("answers", 26, 32), ("changes", 0, 2)):
+        scores = [await scope.score(text, asked=row["asked"]) for row in rows for text in row[kind]]
+        assert fewest <= sum(one is not None and one.score >= one.threshold for one in scores) <= most
 
 
 async def test_a_corpus_maps_passages_to_topics(tmp_path: Path) -> None:

@@ -2,9 +2,8 @@
 
 import pytest
 
-from meta_agent_rag.demo.runs.beside import beside, pairs
-from meta_agent_rag.demo.runs.files import Row, Run
-from meta_agent_rag.demo.runs.primer import primer
+from meta_agent_rag.demo.run_cards import beside, pairs, primer
+from meta_agent_rag.demo.run_files import Row, Run
 from meta_agent_rag.errors import InputError
 
 

@@ -2,7 +2,7 @@
 
 from meta_agent_rag.agent.derivation import Chain, Derivation, Fact, Plan
 from meta_agent_rag.agent.routes import Ballot, Vote
-from meta_agent_rag.demo.loop.derivations import bars, chain
+from meta_agent_rag.demo.cards import bars, chain
 from meta_agent_rag.retrieval.passage import Found, Passage
 
 PLAN = Plan(

@@ -13,16 +13,22 @@ from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.agent.engine import Engine, open_engine
 from meta_agent_rag.agent.graph import build_graph
 from meta_agent_rag.agent.state import Diagnosis, Draft, Packing, RepairPlan, Round, SecondAnswer, Signals, StopReason
-from meta_agent_rag.demo.loop.drawing import Lit, drawing, repair_nodes
-from meta_agent_rag.demo.loop.gauge import monitoring
-from meta_agent_rag.demo.loop.outcome import outcome, score, timeline
-from meta_agent_rag.demo.loop.stages import round_cards, stages
-from meta_agent_rag.demo.loop.status import line
-from meta_agent_rag.demo.loop.walk import Sight, Walk
-from meta_agent_rag.demo.loop.what_if import WhatIf
-from meta_agent_rag.demo.marking import difference, with_citations, with_quotes
-from meta_agent_rag.demo.questions import sample_questions
+from meta_agent_rag.demo.cards import (
+    difference,
+    monitoring,
+    outcome,
+    round_cards,
+    score,
+    stages,
+    timeline,
+    with_citations,
+    with_quotes,
+)
+from meta_agent_rag.demo.drawing import Lit, drawing, repair_nodes
+from meta_agent_rag.demo.stepping import LoopStepper, LoopView, WhatIf
+from meta_agent_rag.demo.tabs.loop import line
 from meta_agent_rag.demo.words import STOP_REASONS
+from meta_agent_rag.demo.workbench import sample_questions
 from meta_agent_rag.errors import RefusedError
 from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
@@ -50,19 +56,19 @@ async def engine(tmp_path: Path, model: ScriptedModel) -> AsyncIterator[Engine]:
         yield opened
 
 
-def begin(engine: Engine) -> Walk:
+def begin(engine: Engine) -> LoopStepper:
     question = sample_questions().get(QUESTION_ID)
     assert question is not None
-    return Walk.begin(engine, Task(question=QUESTION, evidence=passages_of(question.paragraphs)))
+    return LoopStepper.begin(engine, Task(question=QUESTION, evidence=passages_of(question.paragraphs)))
 
 
-def ignore(_: Sight) -> None:
+def ignore(_: LoopView) -> None:
     """Discard the update."""
 
 
 class TestWalk:
     async def test_each_stage_is_shown_as_it_happens(self, engine: Engine) -> None:
-        seen: list[Sight] = []
+        seen: list[LoopView] = []
         walk = begin(engine)
         await walk.advance(seen.append, steps=False)
         doubted = [sight.monitored.satisfied for sight in seen if sight.monitored is not None]
@@ -123,7 +129,7 @@ class TestWalk:
         assert walk.sight.status == "failed"
         assert line(walk.sight) == "The server refused <it>; try again."
         model.script = STORY
-        seen: list[Sight] = []
+        seen: list[LoopView] = []
         await walk.advance(seen.append, steps=False)
         assert seen[-1].status == "done"
 

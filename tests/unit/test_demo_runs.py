@@ -9,10 +9,22 @@ from typing import Any
 
 import pytest
 
-from meta_agent_rag.demo.runs.files import RECORDED, Run, open_run, open_zip, run_names
-from meta_agent_rag.demo.runs.filter import Filter, answer_to, choices, counted, deficits, listed, methods, outcome
-from meta_agent_rag.demo.runs.html import about, plots, quality, table
-from meta_agent_rag.demo.runs.replay import cards, link_to, settings_of, shown
+from meta_agent_rag.demo.run_cards import about, cards, link_to, plots, quality, settings_of, shown, table
+from meta_agent_rag.demo.run_files import (
+    RECORDED,
+    Filter,
+    Run,
+    answer_to,
+    choices,
+    counted,
+    deficits,
+    listed,
+    methods,
+    open_run,
+    open_zip,
+    outcome,
+    run_names,
+)
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.settings import Settings
 

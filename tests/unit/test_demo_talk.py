@@ -12,12 +12,23 @@ from meta_agent_rag.chat.coach.coach import CoachReply
 from meta_agent_rag.chat.coach.levels import Socratic
 from meta_agent_rag.chat.history import History
 from meta_agent_rag.chat.session import ChatSession
-from meta_agent_rag.demo.conversations.coach_html import beside, celebration, measured, rules
-from meta_agent_rag.demo.conversations.html import reading, sources, taken
-from meta_agent_rag.demo.conversations.moments import Moment, moments, stoppable_moments
-from meta_agent_rag.demo.conversations.private_corpus import MOST_FILES, PrivateCorpus
-from meta_agent_rag.demo.conversations.trail import STOPPED, Trail, stopped
+from meta_agent_rag.demo.private_corpus import MOST_FILES, PrivateCorpus
 from meta_agent_rag.demo.streams import Finished, Streams, StreamStopped, watched
+from meta_agent_rag.demo.talk import (
+    STOPPED,
+    ChatUpdate,
+    ProgressMessages,
+    beside,
+    celebration,
+    measured,
+    moments,
+    reading,
+    rules,
+    sources,
+    stoppable_moments,
+    stopped,
+    taken,
+)
 from meta_agent_rag.errors import InputError, UnreachableError
 from meta_agent_rag.ingestion.report import IngestProgress
 from meta_agent_rag.retrieval.batching import AsyncEncoder
@@ -135,7 +146,7 @@ async def test_a_stopped_message_is_not_remembered(tmp_path: Path) -> None:
     assert [message["metadata"]["status"] for message in last.messages[1:-1]] == ["done", "done"]
 
 
-async def shown(opened: ChatSession, message: str) -> list[Moment]:
+async def shown(opened: ChatSession, message: str) -> list[ChatUpdate]:
     async def opening(history: History, tell: Callable[[Step], None]) -> ChatSession:
         tell(Step(node="retrieve", rounds=()))
         return opened
@@ -168,7 +179,7 @@ async def test_an_error_is_shown_and_nothing_is_remembered(tmp_path: Path) -> No
 
 
 def test_a_stopped_conversation_has_no_pending_step() -> None:
-    trail = Trail(id="1")
+    trail = ProgressMessages(id="1")
     trail.begin(Step(node="retrieve", rounds=()))
     ended = stopped(trail.messages)
     assert [message["metadata"]["status"] for message in ended[:-1]] == ["done", "done"]

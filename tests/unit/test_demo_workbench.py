@@ -7,11 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from meta_agent_rag.demo.loop.status import expected_wait, spending_cap
-from meta_agent_rag.demo.loop.visit import LoopVisit, Setup
-from meta_agent_rag.demo.loop.what_if import WhatIf
-from meta_agent_rag.demo.questions import QuestionSet, read_questions, sample_questions
-from meta_agent_rag.demo.workbench import VisitorBudget, Workbench, open_workbench
+from meta_agent_rag.demo.stepping import LoopVisit, Setup, WhatIf
+from meta_agent_rag.demo.tabs.loop import expected_wait, spending_cap
+from meta_agent_rag.demo.workbench import (
+    QuestionSet,
+    VisitorBudget,
+    Workbench,
+    open_workbench,
+    read_questions,
+    sample_questions,
+)
 from meta_agent_rag.errors import CostLimitError, DataFileError, UnknownNameError
 from meta_agent_rag.llm.budget import Budget
 from meta_agent_rag.retrieval.batching import AsyncEncoder

@@ -59,7 +59,7 @@ def test_an_unanswerable_question_loses_its_supporting_paragraphs() -> None:
 async def test_a_row_has_the_draft_and_the_shown_answer(
     tmp_path: Path, written: Mapping[str, Any], refused: str | None, right: tuple[bool, bool]
 ) -> None:
-    settings = settings_in(tmp_path, "MAX_METACOGNITIVE_ROUNDS=0", "CLAIM_CHECK=rules", "MONITOR_POLICY=agreement")
+    settings = settings_in(tmp_path, "MAX_METACOGNITIVE_ROUNDS=0", "CLAIM_CHECK=exact", "MONITOR_POLICY=agreement")
     script = {"write": written, "second_answer": second_answer("Oslo")}
     encoder = AsyncEncoder(HashEncoder())
     async with open_engine(settings, model=ScriptedModel(script), monitor_encoder=encoder) as engine:

@@ -1,29 +1,17 @@
-"""Claims, their support, and the treatment of unsupported ones."""
+"""Claims, what code decides about them exactly, and how the result is shown."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meta_agent_rag.grounding.claims import Claim, claims
+from meta_agent_rag.grounding.calculation import calculated, values_in
+from meta_agent_rag.grounding.claims import claims
+from meta_agent_rag.grounding.exact import Source, Support, lacking, said_exactly
 from meta_agent_rag.grounding.marking import marked
-from meta_agent_rag.grounding.matching import best_window, content_words, names, numbers
-from meta_agent_rag.grounding.support.deriving.derived import Derived
-from meta_agent_rag.grounding.support.rules import supports
-from meta_agent_rag.grounding.support.verdict import Support
+from meta_agent_rag.grounding.marks import with_plain_marks
+from meta_agent_rag.grounding.quotes import is_verbatim
 from meta_agent_rag.retrieval.passage import Found, Passage
 from meta_agent_rag.text.sentences import sentences
-
-
-def found(id_: str, title: str, text: str) -> Found:
-    return Found(passage=Passage(id=id_, doc_id="d", title=title, text=text), score=0.5)
-
-
-PASSAGES = [
-    found("holt", "Mira Holt", "Mira Holt was a director. She was born in Oslo in 1912. She sold 1,200 prints."),
-    found(
-        "road", "The Salt Road", "The Salt Road is a drama film of 1950. It won three prizes and was shot in Bergen."
-    ),
-]
 
 
 def claims_of(answer: str) -> list[tuple[str, tuple[int, ...]]]:
@@ -90,113 +78,147 @@ def test_a_very_long_line_is_split() -> None:
         assert max(map(len, pieces)) <= 5_000
 
 
-def test_words_numbers_and_names_are_extracted() -> None:
-    assert content_words("The bridges that were designed") == content_words("a bridge designs")
-    assert numbers("1,912.50 and 05 on 3rd, twelve, one") == {"1912.5", "5", "3", "12"}
-    assert names("Then \u201cThe Salt Road\u201d by Mira Holt\u2019s I. in Jean-Luc") == {
-        *("salt", "road", "mira", "holt", "jean", "luc"),
-    }
+def sources(text: str, title: str = "Low Tide") -> list[Source]:
+    return [Source(number=1, passage=Passage(id="a", doc_id="a", title=title, text=text))]
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.sampled_from(["Ada wrote it.", "Oslo is old.", "It won.", "\n"]), max_size=8).map(" ".join))
-def test_the_best_window_holds_the_words_it_reports(text: str) -> None:
-    wanted = content_words("Ada wrote of old Oslo")
-    window = best_window(wanted, text)
-    assert window.held == content_words(text[window.start : window.end]) & wanted
-    assert all(len(content_words(sentence) & wanted) <= len(window.held) for sentence in sentences(text))
+TEXT = (
+    "Low Tide: A Life at Sea is a 2004 film by the Oslo-based director Mira Holt. Nobody says that she left the city. "
+    "She won two prizes in 1912! Later she moved to the town of Bergen."
+)
 
 
 @pytest.mark.parametrize(
-    ("answer", "standing"),
+    ("claim", "text"),
     [
-        ("Mira Holt was born in Oslo [1].", "supported"),
-        ("She was born in Oslo in 1912 [1].", "supported"),
-        ("It won 3 prizes [2].", "supported"),
-        ("She sold 1200 prints [1].", "supported"),
-        ("In 1912 she was born in Oslo [1].", "likely"),
-        ("Yes, it was [1].", "likely"),
-        ("Holt, who was born in Oslo, won three prizes with The Salt Road [1, 2].", "open"),
-        ("Bergen is where Holt was born [1].", "open"),
-        ("She was a director of comedies [1].", "open"),
-        ("Gardening and cooking filled her days [1].", "open"),
-        ("She was born in Oslo in 1913 [1].", "refuted"),
-        ("She was born in Turin [1].", "refuted"),
-        ("She was born in Bergen [1].", "open"),
-        ("It won four prizes [2].", "open"),
-        ("It won 412 prizes [2].", "refuted"),
-        ("She was born in Oslo [2].", "open"),
-        ("She was born in Oslo [9].", "refuted"),
-        ("She was born in Oslo.", "refuted"),
+        ("Low Tide: A Life at Sea is a 2004 film by the Oslo-based director Mira Holt.", TEXT),
+        ("Low Tide won two prizes in 1912.", TEXT),
+        ("She moved to Bergen.", TEXT),
+        ("The net profit was 67,845 crore.", "Revenue 792,756 million Net profit 67,845 crore Exports 12,300 crore"),
+        ("The pump delivers 40 litres a minute.", "The pump delivers 40 litres a minute."),
+        ("水深は4.5メートルです", "港の水深は4.5メートルです。"),
     ],
 )
-def test_the_rules_give_each_claim_a_standing(answer: str, standing: str) -> None:
-    (support,) = supports(claims(answer), PASSAGES)
-    assert support.standing == standing
-    assert support.supported is (standing in {"supported", "likely"})
+def test_what_a_sentence_says_in_the_same_words_is_supported(claim: str, text: str) -> None:
+    support = said_exactly(claim, sources(text), "")
+    assert (support.supported, support.number, support.passage_id) == (True, 1, "a")
+    assert all(is_verbatim(part, [text]) for part in support.words)
 
 
-def test_support_reports_missing_words_and_its_passage() -> None:
-    (support,) = supports(claims("She was born in Turin in 1913 [1]."), PASSAGES)
-    assert support.missing == ("Turin", "1913")
-    assert (support.passage_id, support.number) == ("holt", 1)
-    assert support.score == pytest.approx(1 / 3)
+@pytest.mark.parametrize(
+    ("claim", "text"),
+    [
+        ("She left the city.", TEXT),
+        ("Mira Holt is the Oslo-based film of a director.", TEXT),
+        ("5 million people died in the war.", "About 2.5 million people died in the war."),
+        ("The company made a profit of $5.", "The company made a profit of $5.2 billion in 1999."),
+        ("Smith was convicted of the fraud.", "No court ever found that Mr. Smith was convicted of the fraud."),
+        ("She was found guilty of it.", "She was found guilty of it? No, she was acquitted."),
+        ("The proposal was adopted.", "The proposal was not adopted."),
+        (
+            "A male duck is called a hen.",
+            "A male is called a drake and the female is called a duck, or in ornithology a hen.",
+        ),
+        ("It was chaired by Colin Marsh.", "It was chaired by Ama Boateng in the absence of Colin Marsh."),
+        ("It is open daily.", "It is open daily except Monday."),
+        ("", TEXT),
+    ],
+)
+def test_other_words_another_order_or_a_denial_are_not(claim: str, text: str) -> None:
+    assert not said_exactly(claim, sources(text), "").supported
 
 
-def test_an_uncited_claim_is_checked_against_the_answers_citations() -> None:
-    assert [one.supported for one in supports(claims("She was born in Oslo. She was a director [1]."), PASSAGES)] == [
-        True
-    ] * 2
-    assert [one.supported for one in supports(claims("She was born in Oslo. It is a drama [2]."), PASSAGES)] == [
-        False,
-        True,
-    ]
+def test_a_short_claim_must_answer_the_question() -> None:
+    text = "Mira Holt was born in Oslo."
+    assert said_exactly("Oslo.", sources(text), "Where was Mira Holt born?").supported
+    assert not said_exactly("Oslo.", sources(text), "Where did Mira Holt die?").supported
+    assert not said_exactly("Mira Holt was born in Oslo.", sources(text, "Lives"), "How fast may boats go?").supported
 
 
-ANSWER = "She was born in Oslo [1]. She died in 1999 [1]. It won three prizes [2].\n\nHe left. [1]"
-
-
-def test_unsupported_claims_are_marked_or_dropped() -> None:
-    stated = claims(ANSWER)
-    support = supports(stated, PASSAGES)
-    assert [one.supported for one in support] == [True, False, True, False]
-    assert marked(ANSWER, stated, support) == (
-        "She was born in Oslo [1]. She died in 1999 [1]. [unsupported] It won three prizes [2].\n\n"
-        "He left. [1] [unsupported]"
+@pytest.mark.parametrize(
+    ("claim", "calculation", "missing", "steps"),
+    [
+        ("It took 28 days.", "2021-08-09 - 2021-07-12 = 28", [], ["2021-08-09 \u2212 2021-07-12 = 28"]),
+        ("It cost \u00a32,200.", "1260 + 940 = 2200", [], ["1260 + 940 = 2200"]),
+        ("It ended at 21:00.", "19:30 + 70 + 20 = 21:00", [], ["19:30 + 70 + 20 = 21:00"]),
+        ("A third, 33 %, came.", "40 / 120 * 100 = 33.3", [], ["40 \u00f7 120 \u00d7 100 = 33.3"]),
+        ("It cost 1.260 in all.", "", [], []),
+        ("It cost \u00a32,300.", "1260 + 940 = 2300", ["2,300"], []),
+        ("It cost \u00a32,300.", "1260 + 1040 = 2300", ["2,300"], []),
+        ("They won 68 cups.", "68 - 0 = 68", ["68"], []),
+        ("It costs 3.3333 euros.", "41 / 12.3 = 3.3333", ["3.3333"], []),
+        ("It costs 99 euros.", "__import__('os').getpid() = 99", ["99"], []),
+        ("It costs 99 euros.", "9 ** 9 ** 9 = 99; (((((", ["99"], []),
+        ("The KX-41/12 costs seven euros.", "", [], []),
+        ("Seven came, in 3 cars.", "", [], []),
+        ("The path cost Ada Lovelace \u00a3940.", "", ["Ada Lovelace"], []),
+    ],
+)  # fmt: skip
+def test_a_figure_occurs_or_follows_from_figures_that_do(
+    claim: str, calculation: str, missing: list[str], steps: list[str]
+) -> None:
+    text = (
+        "The hall cost \u00a31,260, the path \u00a3940; of 120 people 40 came to the 70 minutes from 19:30, after 20"
+        " minutes in three cars. The KX-41/12 ran from 12 July to 9 August 2021."
     )
-    assert marked(ANSWER, stated, support, drop=True) == "She was born in Oslo [1]. It won three prizes [2]."
+    assert lacking(f"So {claim}", sources(text), "", calculation) == (missing, steps)
 
 
-def test_derived_figures_show_their_steps_and_uncited_claims_gain_citations() -> None:
-    stated = claims("It won 3 prizes. It is 7 m high [1].")
-    steps = Derived(written="7 m", operation="sum", steps="3 + 4 = 7")
-    support = [
-        Support(score=1.0, passage_id="road", number=2, supported=True),
-        Support(score=1.0, passage_id="holt", number=1, supported=True, derived=(steps,)),
-    ]
-    shown = marked("It won 3 prizes. It is 7 m high [1].", stated, support)
-    assert shown == "It won 3 prizes. [2] It is 7 m high [1]. [derived: 3 + 4 = 7]"
-
-
-def verdicts(stated: tuple[Claim, ...], good: list[bool]) -> list[Support]:
-    return [Support(score=0.0, passage_id=None, supported=ok) for ok in good[: len(stated)]]
+def test_a_translation_may_spell_names_differently() -> None:
+    text = "Queen Mary of the United Kingdom opened the hall."
+    assert lacking("Im Saal sprach Maria vom Vereinigten K\u00f6nigreich.", sources(text), "", "") == ([], [])
 
 
 @settings(max_examples=200, deadline=None)
-@given(ANSWERS, st.lists(st.booleans(), min_size=60, max_size=60))
-def test_marking_and_dropping_leave_other_claims_unchanged(answer: str, good: list[bool]) -> None:
-    stated = claims(answer)
-    support = verdicts(stated, good)
-    bad = [claim for claim, one in zip(stated, support, strict=True) if not one.supported]
-    written = marked(answer, stated, support)
-    assert written.count(" [unsupported]") == len(bad)
-    assert written.replace(" [unsupported]", "") == answer
-    left = marked(answer, stated, support, drop=True)
-    if not bad:
-        assert left == answer
-    elif len(bad) == len(stated):
-        assert left == ""
-    else:
-        places = [(claim.span, one.supported) for claim, one in zip(stated, support, strict=True)]
-        assert all(answer[slice(*span)] in left for span, ok in places if ok)
-        assert not left.endswith((" ", "\n")) or answer.endswith((" ", "\n"))
+@given(st.text(max_size=80) | st.text("0123456789+-*/()=.,:%; ", max_size=60))
+def test_any_calculation_is_read_without_an_error(text: str) -> None:
+    for one in calculated(text, values_in(text)):
+        assert one.operands
+        assert one.results
+
+
+PASSAGES = [
+    Found(passage=Passage(id="holt", doc_id="d", title="Mira Holt", text="Mira Holt was born in Oslo."), score=0.5),
+    Found(passage=Passage(id="road", doc_id="d", title="The Salt Road", text="It was shot in Bergen."), score=0.5),
+]
+
+
+def test_claims_are_annotated_with_their_support() -> None:
+    answer = "Mira Holt was born in Oslo. It cost 7 euros [2]. She won [9]."
+    support = [
+        Support(supported=True, number=1),
+        Support(supported=True, number=1, also=(2,), steps=("3 + 4 = 7",)),
+        Support(supported=False),
+    ]
+    assert marked(answer, claims(answer), support) == (
+        "Mira Holt was born in Oslo. [1] It cost 7 euros [2]. [1] [derived: 3 + 4 = 7] She won [9]. [unsupported]"
+    )
+    assert "She won" not in marked(answer, claims(answer), support, drop=True)
+    other = [Support(supported=True, number=1), *support[1:]]
+    moved = marked("Born in Oslo [2]. " + answer[28:], claims("Born in Oslo [2]. " + answer[28:]), other)
+    assert moved.startswith("Born in Oslo [1].")
+
+
+@pytest.mark.parametrize(
+    ("form", "plain"),
+    [
+        ("[1]", "[1]"), ("[passage 1]", "[1]"), ("(passage 1)", "[1]"), ("(1)", "[1]"), ("[^1]", "[1]"),
+        ("[1\u2020source]", "[1]"),
+        ("\u30101\u2020source\u3011", "[1]"), ("[Source: 1, 2]", "[1, 2]"), ("(passages 1 and 2)", "[1, 2]"),
+        ("(see document 2)", "[2]"),
+        ("(passage 9)", "(passage 9)"), ("(9)", "(9)"),
+    ],
+)  # fmt: skip
+def test_every_form_of_citation_is_read(form: str, plain: str) -> None:
+    said = "The pump delivers 40 litres a minute"
+    assert with_plain_marks(f"{said} {form}.", 2) == f"{said} {plain}."
+
+
+def test_a_citation_before_its_claim_is_moved_behind_it() -> None:
+    said = "According to passage 1, the pump delivers 40 litres a minute. As stated in [passage 2], it leaks."
+    assert with_plain_marks(said, 2) == "The pump delivers 40 litres a minute [1]. It leaks [2]."
+
+
+@pytest.mark.parametrize("text", ["He has two (2) dogs.", "(1) first, (2) second", "in (1912).", "f(1) grows"])
+def test_other_brackets_are_left_alone(text: str) -> None:
+    assert with_plain_marks(text, 5) == text

@@ -65,27 +65,11 @@ def test_typographic_variants_are_one_phrase() -> None:
     assert leaks("As far as I\u2019m aware, no.", [], ["as far as i'm aware"]) == ("as far as i'm aware",)
 
 
-QUOTE = "Her house, which in the novel burns down, still stands."
-
-
-@pytest.mark.parametrize(
-    ("answer", "quote", "found"),
-    [
-        (QUOTE, QUOTE, False),
-        ("It says that her house which in the Novel burns down is there.", QUOTE, False),
-        ("In the novel, she leaves.", QUOTE, True),
-        ("The house which in the novel survives", QUOTE, True),
-        (f"{QUOTE} Later in the novel she leaves.", QUOTE, True),
-        ("In the novel Mira Holt leaves.", "In the novel Mira Holt sails west.", False),
-        ("In the novel Mira dies.", "In the novel Mira Holt sails west.", True),
-        ("She sails west in the novel", "Mira sails west in the novel.", False),
-        ("in the novel", "in the novel", True),
-        ("In the novel she leaves.", "in the novel", True),
-        ("In the novel she", "in the novel she", False),
-    ],
-)
-def test_a_phrase_is_allowed_only_within_a_quote(answer: str, quote: str, found: bool) -> None:
-    assert leaks(answer, [quote], NOVEL) == (("in the novel",) if found else ())
+def test_a_phrase_of_a_verified_quote_is_the_documents() -> None:
+    quote = "Her house, which in the novel burns down, still stands."
+    for answer in (quote, "It says that her house which in the Novel burns down is there."):
+        assert leaks(answer, [quote], NOVEL) == ()
+        assert leaks(answer, ["Her house still stands."], NOVEL) == ("in the novel",)
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
@@ -128,17 +112,15 @@ def test_a_corpus_adds_its_own_phrases(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "named"),
     [
-        (b"- in the novel\n- 1984\n", "Entry 2 of .* is 1984, not text"),
-        (b"- no\n", "Entry 1 of .* is False, not text"),
-        (b"- in the novel\n-\n", "Entry 2 of .* is None, not text"),
-        (b"- a: b\n", "Entry 1 of .* is {'a': 'b'}"),
-        (b"- '...'\n", r"Entry 1 of .*, '\.\.\.', has no word"),
-        (b"- " + b"x" * 300, "Entry 1 of .* more than 200 characters"),
-        (b"", "must be a list, not None"),
-        (b"[]", r"must be a list, not \[\]"),
-        (b"in the novel", "must be a list, not 'in the novel'"),
+        (b"- in the novel\n- 1984\n", "Entry 2 of .* 1984, is not a text"),
+        (b"- in the novel\n-\n", "Entry 2 of .* None, is not a text"),
+        (b"- a: b\n", "Entry 1 of .* {'a': 'b'}"),
+        (b"- '...'\n", "Entry 1 of .* is not a text of a few words"),
+        (b"- " + b"x" * 300, "Entry 1 of .* is not a text of a few words"),
+        (b"", "must be a list"),
+        (b"in the novel", "must be a list"),
         (b"- a\n- [b\n", "are not valid YAML at line 3"),
-        (b"- \xff\xfe", "are not UTF-8"),
+        (b"- \xff\xfe", "cannot be read as UTF-8"),
     ],
 )
 def test_a_malformed_list_is_rejected(tmp_path: Path, content: bytes, named: str) -> None:
@@ -151,5 +133,5 @@ def test_a_malformed_list_is_rejected(tmp_path: Path, content: bytes, named: str
 
 def test_a_missing_list_is_rejected(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "none.yaml"):
-        with pytest.raises(DataFileError, match="cannot be read"):
+        with pytest.raises(DataFileError, match="cannot be read as UTF-8"):
             phrases_with(path)

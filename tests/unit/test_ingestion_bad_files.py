@@ -10,8 +10,8 @@ import pytest
 
 from meta_agent_rag.ingestion.child import Job
 from meta_agent_rag.ingestion.chunkers import ChunkingOptions
-from meta_agent_rag.ingestion.document import REFUSAL_KINDS, Refused
-from meta_agent_rag.ingestion.isolation import IsolatedReader, ReadFile
+from meta_agent_rag.ingestion.document import REFUSAL_KINDS, ReadFile, Refused
+from meta_agent_rag.ingestion.isolation import IsolatedReader
 
 
 def expected(folder: Path) -> dict[str, str]:

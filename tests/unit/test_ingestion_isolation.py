@@ -69,6 +69,13 @@ async def test_a_too_large_or_missing_file_is_rejected(tmp_path: Path, written: 
         assert (await refused(reader, tmp_path)).kind == "unreadable"
 
 
+async def test_a_file_with_too_many_passages_is_rejected(written: Callable[[bytes], Path]) -> None:
+    job = Job(seconds=60, memory_mb=1024, file_mb=8, chunking=ChunkingOptions(characters=64, overlap=0))
+    async with reading(job) as reader:
+        fault = await refused(reader, written(b"Many short words stand here.\n\n" * 50_000))
+    assert (fault.kind, fault.reason) == ("limit", "it has more than 20000 passages; split it")
+
+
 async def test_a_child_over_its_time_limit_is_killed_and_replaced(written: Callable[[bytes], Path]) -> None:
     job = Job(seconds=0.5, memory_mb=1024, file_mb=8, chunking=ChunkingOptions())
     async with reading(job, HANDSHAKE + "import time; time.sleep(60)") as reader:
@@ -105,7 +112,7 @@ async def test_an_unsatisfiable_memory_limit_is_a_settings_error(written: Callab
         ("print('rubbish', flush=True); sys.stdin.read()", "unreadable"),
         ("print('[1]', flush=True); sys.stdin.read()", "unreadable"),
         ("print('{\"document\": {}}', flush=True); sys.stdin.read()", "unreadable"),
-        ('print(\'{"passage": {"id": 1}}\', flush=True); sys.stdin.read()', "unreadable"),
+        ('print(\'{"document": {"notes": 1}, "passages": 1}\', flush=True); sys.stdin.read()', "unreadable"),
         ('print(\'{"refused": {"kind": "odd", "reason": ""}}\', flush=True); sys.stdin.read()', "unreadable"),
         ("[sys.stdout.write('x' * 100000) for _ in iter(int, 1)]", "unreadable"),
         ("", "unreadable"),

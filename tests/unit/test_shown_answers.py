@@ -1,82 +1,50 @@
-"""Right answers are shown and wrong ones are not, with any critic: the cases of `tests/shown`."""
+"""Right answers are shown and wrong ones are not: the cases of `tests/shown`, with two scripted critics."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.shown.cases import Case, Critic, cases, checking, shown
+from meta_agent_rag.grounding.quotes import is_verbatim
+from tests.shown.cases import Case, Critic, all_cases, checking, shown, some_cases
 
-FILES = (
-    "tuned.yaml",
-    "tuned_second.yaml",
-    "tuned_third.yaml",
-    "tuned_fourth.yaml",
-    "tuned_fifth.yaml",
-    "tuned_sixth.yaml",
-    "tuned_seventh.yaml",
-    "tuned_eighth.yaml",
-    "tuned_ninth.yaml",
-    "tuned_tenth.yaml",
-    "tuned_eleventh.yaml",
-    "tuned_twelfth.yaml",
-    "tuned_thirteenth.yaml",
-    "tuned_fourteenth.yaml",
-    "tuned_fifteenth.yaml",
-    "tuned_sixteenth.yaml",
-    "held_out.yaml",
-    "two_passages.yaml",
-)
-RIGHT_SHOWN = 56 / 60
-"""The goal is 57 of 60; one of the sets has 56."""
-WRONG_SHOWN = 2 / 120
-SLY_SHOWN = 0.46
-"""The share of wrong answers shown if the critic rejects only the control claim; measured: 784 of 1,738."""
-
-
-def cases_of(file: str, *, right: bool) -> Sequence[Case]:
-    return [case for case in cases(file) if (case.wrong is None) is right]
+SIZES = [pytest.param(some_cases, id="some"), pytest.param(all_cases, id="all", marks=pytest.mark.slow)]
 
 
 async def shown_cases(folder: Path, some: Sequence[Case], critic: Critic) -> list[str]:
-    """The names of the cases whose answers are shown unmarked."""
-    async with checking(folder, critic, "CLAIM_CHECK=both") as check:
-        replies = [(case, await check(case)) for case in some]
-    return [case.name for case, reply in replies if shown(case, reply)]
+    """The names of the cases whose answers are shown unmarked; every quote that is shown must be verbatim."""
+    names = []
+    async with checking(folder, critic, "CLAIM_CHECK=critic") as check:
+        for case in some:
+            reply = await check(case)
+            texts = [passage.searchable() for passage in case.passages]
+            assert all(is_verbatim(quote, texts) for quote in reply.quotes), case.name
+            assert sum(row.stage == "check_claims" for row in reply.calls) == 1
+            if shown(case, reply):
+                names.append(case.name)
+    return names
 
 
 def test_every_kind_has_enough_cases() -> None:
-    right, wrong = ([case for file in FILES for case in cases_of(file, right=side)] for side in (True, False))
-    assert len(right) >= 60
-    assert len(wrong) >= 120
+    right, wrong = ([case for case in all_cases() if (case.wrong is None) is side] for side in (True, False))
+    assert (len(right), len(wrong)) == (896, 1738)
     assert {case.kind for case in right} >= {"paraphrase", "language", "table", "sum", "count", "date", "unit"}
     assert {case.kind for case in wrong} >= {
         *("other_fact", "swapped", "negated", "unsupported", "memory", "invented_quote", "wrong_number", "namesake"),
     }
+    assert {case.name for case in some_cases()} <= {case.name for case in all_cases()}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("file", FILES)
-async def test_right_answers_are_shown(file: str, tmp_path: Path) -> None:
-    right = cases_of(file, right=True)
+@pytest.mark.parametrize("cases", SIZES)
+async def test_an_honest_critic_has_right_answers_shown_and_no_wrong_ones(cases: object, tmp_path: Path) -> None:
+    every: Sequence[Case] = cases()  # type: ignore[operator]
+    right, wrong = ([case for case in every if (case.wrong is None) is side] for side in (True, False))
     held = await shown_cases(tmp_path, right, "honest")
-    assert len(held) >= RIGHT_SHOWN * len(right), sorted({case.name for case in right} - set(held))
+    assert len(held) >= 0.97 * len(right), sorted({case.name for case in right} - set(held))
+    assert len(await shown_cases(tmp_path, wrong, "honest")) <= 0.01 * len(wrong)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("file", FILES)
-async def test_wrong_answers_are_not_shown(file: str, tmp_path: Path) -> None:
-    wrong = cases_of(file, right=False)
-    assert len(slipped := await shown_cases(tmp_path, wrong, "honest")) <= WRONG_SHOWN * max(len(wrong), 60), slipped
-
-
-@pytest.mark.slow
-async def test_few_wrong_answers_pass_a_critic_that_accepts_everything(tmp_path: Path) -> None:
-    wrong = [case for file in FILES for case in cases_of(file, right=False)]
-    assert len(slipped := await shown_cases(tmp_path, wrong, "gullible")) <= WRONG_SHOWN * len(wrong), slipped
-
-
-@pytest.mark.slow
-async def test_few_wrong_answers_pass_a_critic_that_rejects_only_the_control_claim(tmp_path: Path) -> None:
-    wrong = [case for file in FILES for case in cases_of(file, right=False)]
-    assert len(await shown_cases(tmp_path, wrong, "sly")) <= SLY_SHOWN * len(wrong)
+@pytest.mark.parametrize("cases", SIZES)
+async def test_a_critic_that_accepts_the_control_claim_is_not_believed(cases: object, tmp_path: Path) -> None:
+    wrong = [case for case in cases() if case.wrong is not None]  # type: ignore[operator]
+    assert len(slipped := await shown_cases(tmp_path, wrong, "gullible")) <= 0.05 * len(wrong), slipped

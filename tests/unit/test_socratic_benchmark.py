@@ -5,8 +5,6 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from benchmarks.coaching.course import read_course
-from benchmarks.coaching.explainer import data
 from benchmarks.socratic import app
 
 
@@ -34,11 +32,3 @@ def test_the_benchmark_prints_text_and_reports_a_missing_course(tmp_path: Path) 
     missing = CliRunner().invoke(app, ["--course", str(tmp_path)])
     assert missing.exit_code == 2
     assert "No course" in missing.output
-
-
-def test_the_sample_course_has_enough_passages_and_questions() -> None:
-    course = read_course()
-    assert [topic.name for topic in course.topics] == ["seasons", "sundials", "time"]
-    assert len(course.passages) >= 15
-    assert len(data("questions")["within"]) >= 30
-    assert len(data("questions")["outside"]) >= 30

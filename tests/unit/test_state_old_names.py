@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from meta_agent_rag.agent.state import Draft, Packing, Round, SecondAnswer
-from meta_agent_rag.demo.runs.files import rounds_of
+from meta_agent_rag.demo.run_files import rounds_of
 
 ROUND = Round(
     index=0,

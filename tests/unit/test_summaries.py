@@ -178,7 +178,7 @@ async def test_the_estimated_maximum_covers_replies_that_are_requested_again(fol
 async def test_the_chat_summarises_and_remembers_but_not_in_coach_mode(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = over(folder, "CLAIM_CHECK=rules")
+    settings = over(folder, "CLAIM_CHECK=exact")
     model = ScriptedModel({"overview": section_reply})
     async with open_chat(settings, corpus="coast", session="whole", model=model) as talk:
         shell = Shell(chat=talk, settings=settings, load=lambda **_: settings, screen=Screen())
@@ -198,7 +198,7 @@ async def test_the_chat_summarises_and_remembers_but_not_in_coach_mode(
 async def test_a_paid_summary_of_several_documents_understood_from_words_asks_first(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings, questions = over(folder, "CLAIM_CHECK=rules"), []
+    settings, questions = over(folder, "CLAIM_CHECK=exact"), []
     model = ScriptedModel({"overview": section_reply})
 
     async def declined(question: str) -> bool:

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from meta_agent_rag.cli.main import app
-from meta_agent_rag.demo.runs import tour as stops
-from meta_agent_rag.demo.runs.files import Run
+from meta_agent_rag.demo import run_files as stops
+from meta_agent_rag.demo.run_files import Run
 from tests.terminal import at_terminal
 
 

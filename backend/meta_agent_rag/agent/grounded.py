@@ -1,30 +1,27 @@
 """The displayable form of an answer from documents: checked against the passages that the writer saw, or refused.
 
-The rules are in the package `grounding`; the critic judges what they leave open (`claim_check`).
+Code decides what it can decide exactly (the package `grounding`); the critic judges everything else (`claim_check`).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from ..errors import DataFileError
-from ..grounding.abstention import Reason, is_abstention, refusal
-from ..grounding.answer_kind import kind_asked
+from ..grounding.abstention import Reason, is_abstention, refusal, states_unknown
+from ..grounding.answer_kind import kind_asked, of_kind
 from ..grounding.citation import Citation
 from ..grounding.citations import cite, removed_marks
-from ..grounding.claims import Claim
-from ..grounding.confidence import Confidence, confidence
-from ..grounding.kinds.fitting import answers_in_kind
+from ..grounding.claims import Claim, claims
+from ..grounding.confidence import Confidence, confidence, is_covered
+from ..grounding.exact import Support
 from ..grounding.leakage import leaks, phrases_with
 from ..grounding.links import without_links
 from ..grounding.marking import marked
-from ..grounding.question_names import unknown_names
+from ..grounding.marks import with_plain_marks
 from ..grounding.quotes import as_written
 from ..grounding.styles import Style, chosen
-from ..grounding.support.citing import recited, without_strays
-from ..grounding.support.pages import as_page
-from ..grounding.support.proposed import proposed
-from ..grounding.support.verdict import Support
 from ..llm.ledger import LedgerRow, Totals, total
 from ..llm.providers import choose_provider
 from ..llm.stages import serving, stage
@@ -32,14 +29,13 @@ from ..retrieval import hybrid
 from ..retrieval.passage import Found
 from ..settings import Settings
 from ..text.dates import as_date
-from ..text.normalise import normalised
+from ..text.normalise import normalised, tokens
 from .claim_check import ClaimCheck, Judged
 from .engine import Answer, Engine
-from .routes import DERIVATION, DRAFT
+from .routes import DERIVATION
 from .state import Draft, Round
 from .write import draft_of
 
-_UNPROVEN = frozenset({"unsupported", "invented_quotes"})
 _FEWEST_SENTENCES = 2
 
 
@@ -94,7 +90,7 @@ class Checks:
 
 def _usual_check(settings: Settings) -> str:
     critic = serving(stage("check_claims", settings), settings, choose_provider(settings))
-    return "rules" if critic.is_embedded else "both"
+    return "exact" if critic.is_embedded else "critic"
 
 
 def _own_phrases(folder: Path | None, corpus: str) -> Path | None:
@@ -109,20 +105,20 @@ def _own_phrases(folder: Path | None, corpus: str) -> Path | None:
 async def checked(
     engine: Engine, answer: Answer, checks: Checks, *, question_id: str = "", deadline: float | None = None
 ) -> GroundedAnswer:
-    """The displayable answer.
+    """The displayable answer. With CLAIM_CHECK=critic a model is asked once, until the deadline (`time.monotonic`).
 
-    If the passages do not support the writer's wording, an equal answer that the loop derived from facts is checked
-    in their place: it consists of the sentences that contain the facts. Unless CLAIM_CHECK=rules, a model is asked
-    until the deadline (a `time.monotonic` timestamp). Raises only errors that must stop the run.
+    If the passages do not support the writer's wording, an equal answer that the loop derived from facts is shown in
+    its place, as far as code confirms it: it consists of the sentences that contain the facts. Raises only errors that
+    must stop the run.
     """
     round_ = answer.rounds[answer.chosen]
-    written = await _checked(engine, answer, round_.draft, checks, question_id=question_id, deadline=deadline)
-    derived = _derived(answer.question, round_) if written.refused in _UNPROVEN else None
+    ask = partial(_checked, engine, answer, checks=checks, question_id=question_id, deadline=deadline)
+    written = await ask(round_.draft, how=checks.claim_check)
+    derived = _derived(answer.question, round_) if written.refused in {"unsupported", "invented_quotes"} else None
     if derived is None:
         return written
-    so_far = replace(answer, calls=written.calls)
-    found = await _checked(engine, so_far, derived, checks, question_id=question_id, deadline=deadline)
-    return replace(written, calls=found.calls) if found.refused else replace(found, answer=answer)
+    found = await ask(derived, how="exact")
+    return written if found.refused else replace(found, calls=written.calls)
 
 
 def _derived(question: str, round_: Round) -> Draft | None:
@@ -147,60 +143,44 @@ def _derived(question: str, round_: Round) -> Draft | None:
 
 
 async def _checked(
-    engine: Engine, answer: Answer, draft: Draft, checks: Checks, *, question_id: str, deadline: float | None
+    engine: Engine, answer: Answer, draft: Draft, *, checks: Checks, how: str, question_id: str, deadline: float | None
 ) -> GroundedAnswer:
     round_ = answer.rounds[answer.chosen]
     passages = _packed(answer, round_)
     if reason := _nothing_said(answer, draft, passages):
         return _refused(answer, reason)
     texts = [found.passage.searchable() for found in passages]
-    quotes = _quotes(draft.quotes, passages)
-    bare = not quotes and _is_bare(draft, round_) and checks.claim_check != "rules"
-    if bare:
-        quotes = proposed(answer.question, draft.answer, [found.passage for found in passages])
-    if not quotes:
+    bodies = [found.passage.text for found in passages]
+    quotes = tuple(dict.fromkeys(part for quote in draft.quotes for part in as_written(quote, texts, bodies)))
+    if not quotes and how == "exact":
         return _refused(answer, "invented_quotes")
-    said, short = (without_links(part, texts) for part in (draft.answer, draft.short_answer))
-    said = as_page(answer.question, said)
-    only_links = bool(draft.short_answer.strip() and not short.strip())
-    removed = removed_marks(said, passages)
-    recitation = recited(said, passages, quotes, question=answer.question)
-    said = recitation.text
+    said = with_plain_marks(without_links(draft.answer, texts), len(passages), texts)
+    short = without_links(draft.short_answer, texts)
     if stepped := leaks(said, quotes, checks.leakage_phrases):
         return _refused(answer, "leakage", leaks=stepped)
     check = ClaimCheck(
         engine=engine,
         question=answer.question,
-        claims=recitation.claims,
-        ruled=recitation.ruled,
+        claims=claims(said, texts),
         passages=passages,
         quotes=quotes,
         question_id=question_id,
         deadline=deadline,
     )
-    judged = await check.judged(checks.claim_check)
-    quotes = _copied(judged, quotes) if bare else quotes
+    judged = await check.judged(how)
     calls = (*answer.calls, *judged.calls)
-    said, stated = without_strays(said, check.claims, judged.support, passages)
-    paired = tuple(zip(stated, judged.support, strict=True))
-    cited = [number for claim in stated for number in claim.marks]
+    paired = tuple(zip(check.claims, judged.support, strict=True))
+    quotes = quotes or tuple(dict.fromkeys(part for found in judged.support if found.supported for part in found.words))
     sure = confidence(
         [hybrid.confidence(found) for found in passages],
         draft.confidence if round_.p_correct is None else round_.p_correct,
-        cited,
+        [found.number for found in judged.support if found.supported and found.number is not None],
         calibrated=round_.p_correct is not None,
     )
-    unsure = sure.coverage < checks.settings.confidence_floor
-    unknown = unknown_names(answer.question, [found.passage for found in passages])
-    reason = (
-        "unsupported"
-        if only_links or not quotes
-        else _fault(check, judged, answer, short, unknown=bool(unknown), unsure=unsure)
-    )
-    if reason:
-        shown_sure = sure if reason == "not_covered" else None
-        return _refused(answer, reason, claims=paired, calls=calls, sure=shown_sure, names=unknown)
-    text = marked(said, stated, judged.support, drop=checks.settings.unsupported_claims == "drop")
+    covered = is_covered(judged.sufficient, round_.p_correct) and sure.coverage >= checks.settings.confidence_floor
+    if reason := _fault(answer.question, paired, judged, short, quotes, covered=covered):
+        return _refused(answer, reason, claims=paired, calls=calls, sure=sure if reason == "not_covered" else None)
+    text = marked(said, check.claims, judged.support, evidence=texts, drop=checks.settings.unsupported_claims == "drop")
     shown = cite(text, passages, quotes, checks.style)
     return GroundedAnswer(
         question=answer.question,
@@ -210,7 +190,7 @@ async def _checked(
         citations=shown.citations,
         quotes=quotes,
         claims=paired,
-        removed=removed,
+        removed=removed_marks(said, passages),
         leaks=(),
         confidence=sure,
         answer=answer,
@@ -224,26 +204,6 @@ def _packed(answer: Answer, round_: Round) -> tuple[Found, ...]:
     return tuple(by_id[identity] for identity in round_.packing.packed_ids)
 
 
-def _is_bare(draft: Draft, round_: Round) -> bool:
-    """Is it the answer of a route that was not asked to quote, and not from memory?"""
-    remembered = round_.derivation is not None and any(fact.from_memory for fact in round_.derivation.facts)
-    return draft.route != DRAFT and not draft.quotes and not remembered
-
-
-def _copied(judged: Judged, proposals: tuple[str, ...]) -> tuple[str, ...]:
-    """What the critic copied for the supported claims, if it is believed; else what was proposed, if rules suffice."""
-    shown = [found for found in judged.support if found.supported]
-    copied = [words for found in shown for words in found.words if judged.answers is not None]
-    return tuple(dict.fromkeys(copied)) or (proposals if any(one.standing == "supported" for one in shown) else ())
-
-
-def _quotes(written: Sequence[str], passages: Sequence[Found]) -> tuple[str, ...]:
-    """What the draft quoted, as the passages have it."""
-    texts = [found.passage.searchable() for found in passages]
-    bodies = [found.passage.text for found in passages]
-    return tuple(dict.fromkeys(part for quote in written for part in as_written(quote, texts, bodies)))
-
-
 def _nothing_said(answer: Answer, draft: Draft, passages: Sequence[Found]) -> Reason | None:
     if answer.stop_reason == "no_evidence":
         return "screened" if any(gone.is_order for gone in answer.dropped) else "no_evidence"
@@ -251,19 +211,36 @@ def _nothing_said(answer: Answer, draft: Draft, passages: Sequence[Found]) -> Re
 
 
 def _fault(
-    check: ClaimCheck, judged: Judged, answer: Answer, short: str, *, unknown: bool, unsure: bool
+    question: str,
+    claims: Sequence[tuple[Claim, Support]],
+    judged: Judged,
+    short: str,
+    quotes: Sequence[str],
+    *,
+    covered: bool,
 ) -> Reason | None:
-    if judged.answers is False:
-        return "off_question"
-    if not any(found.supported for found in judged.support) or not check.gives(short, judged):
+    if not quotes:
+        return "invented_quotes"
+    if not any(found.supported for _, found in claims) or not _is_given(short, claims):
         return "unsupported"
-    said = [claim.text for claim, found in zip(check.claims, judged.support, strict=True) if found.supported]
-    in_kind = is_abstention(short) or answers_in_kind(answer.question, short, said, answers=judged.answers)
-    if not in_kind or not check.is_connected(judged):
+    off_kind = judged.answers is None and not is_abstention(short) and of_kind(question, short) is False
+    if judged.answers is False or off_kind:
         return "off_question"
-    if unknown:
-        return "unknown_name"
-    return "not_covered" if unsure else None
+    return None if covered else "not_covered"
+
+
+def _is_given(short_answer: str, claims: Sequence[tuple[Claim, Support]]) -> bool:
+    """Whether one of the claims that have most of the short answer's words is supported; all of them if none has any.
+
+    An answer that it is not known needs a supported claim that says so.
+    """
+    if is_abstention(short_answer):
+        return states_unknown(claim.text for claim, found in claims if found.supported)
+    wanted = tokens(short_answer)
+    shared = [len(wanted & tokens(claim.text)) for claim, _ in claims]
+    most = max(shared, default=0)
+    supported = [found.supported for (_, found), many in zip(claims, shared, strict=True) if many == most]
+    return any(supported) if most else all(supported)
 
 
 def _refused(
@@ -274,11 +251,12 @@ def _refused(
     leaks: tuple[str, ...] = (),
     calls: tuple[LedgerRow, ...] | None = None,
     sure: Confidence | None = None,
-    names: Sequence[str] = (),
 ) -> GroundedAnswer:
+    failed = next(((claim, found) for claim, found in claims if not found.supported and found.fault), None)
+    why = f" ({failed[0].text} \u2013 {failed[1].fault})" if reason == "unsupported" and failed else ""
     return GroundedAnswer(
         question=answer.question,
-        text=refusal(reason, names=names),
+        text=refusal(reason) + why,
         short_answer="",
         refused=reason,
         citations=(),

@@ -17,10 +17,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, field_validator
 
+from ..grounding.abstention import is_abstention
 from ..grounding.answer_kind import kind_asked
 from ..llm.messages import Message
 from ..prompts import phrase, prompt
@@ -251,49 +252,55 @@ class DraftReply(ReplyModel):
     confidence: Annotated[Confidence, _at_most(minimum=0, maximum=1)] = None
 
 
-class GroundedReply(DraftReply):
-    """Stage `rewrite` over documents: what is left empty was not found."""
+def _one_or_more(value: object) -> object:
+    """A list of texts; models send a single one as a text, and none as null."""
+    if isinstance(value, str) or value is None:
+        value = [value or ""]
+    return _without_blanks(value)
 
-    answer: Annotated[_Blank, _at_most(maxLength=240)]
-    short_answer: Annotated[_Blank, _at_most(maxLength=100)]
+
+class GroundedReply(DraftReply, json_schema_extra={"required": ["quotes", "answer", "short_answer"]}):
+    """Stage `rewrite` over documents: what is left empty, null or out was not found."""
+
+    quotes: Annotated[Annotated[list[Line], BeforeValidator(_one_or_more)], _at_most(maxItems=3)] = []
+    answer: Annotated[_Blank, _at_most(maxLength=240)] = ""
+    short_answer: Annotated[_Blank, _at_most(maxLength=100)] = ""
+
+    @classmethod
+    def from_text(cls, text: str) -> Self | None:
+        """An abstention in plain words, as the system message orders: "NOT FOUND"."""
+        return cls() if text and is_abstention(text) else None
 
 
-class AnswererReply(GroundedReply):
+class AnswererReply(GroundedReply, json_schema_extra={"required": ["quotes", "answer", "short_answer"]}):
     """Stage `write` over documents: whole sentences are quoted, and there is room to explain."""
 
-    quotes: Annotated[Annotated[list[Sentence], BeforeValidator(_without_blanks)], _at_most(maxItems=3)]
-    answer: Annotated[_Blank, _at_most(maxLength=500)]
+    quotes: Annotated[Annotated[list[Sentence], BeforeValidator(_one_or_more)], _at_most(maxItems=3)] = []
+    answer: Annotated[_Blank, _at_most(maxLength=500)] = ""
 
 
-class ClaimVerdict(ReplyModel):
-    """The critic's verdict on one claim, with what it quotes from its passage for it."""
+def _verdict(value: object) -> object:
+    """A verdict as asked for; anything else, such as "unsupported", supports nothing."""
+    plain = str(value).strip().lower().replace("_", " ")
+    return plain if plain in {"supported", "contradicted"} else "not stated"
+
+
+class ClaimVerdict(ReplyModel, json_schema_extra={"required": ["claim", "words", "calculation", "verdict", "reason"]}):
+    """The critic's verdict on one claim: the words that decide, and how figures follow that no passage has."""
 
     claim: int
-    quotes: Annotated[Annotated[list[Sentence], BeforeValidator(_without_blanks)], _at_most(maxItems=3)]
-    supported: bool
+    words: Annotated[Annotated[list[Sentence], BeforeValidator(_one_or_more)], _at_most(maxItems=3)] = []
+    calculation: Annotated[str, BeforeValidator(_joined), _at_most(maxLength=160)] = ""
+    verdict: Annotated[Literal["supported", "contradicted", "not stated"], BeforeValidator(_verdict)]
+    reason: Annotated[_Blank, _at_most(maxLength=160)] = ""
 
 
-class ClaimsReply(ReplyModel):
+class ClaimsReply(ReplyModel, json_schema_extra={"required": ["sufficient", "claims", "answers_question"]}):
     """Stage `check_claims`."""
 
+    sufficient: bool
     claims: Annotated[list[ClaimVerdict], _at_most(maxItems=20)]
-    answers_question: bool
-
-
-class CalculatedVerdict(ReplyModel, json_schema_extra={"required": ["claim", "quotes", "calculation", "supported"]}):
-    """The critic's verdict on one claim, with how figures that no passage gives follow from others."""
-
-    claim: int
-    quotes: Annotated[Annotated[list[Sentence], BeforeValidator(_without_blanks)], _at_most(maxItems=3)]
-    calculation: Annotated[str, BeforeValidator(_joined), _at_most(maxLength=160)] = ""
-    supported: bool
-
-
-class CalculatedReply(ReplyModel):
-    """Stage `check_claims` if a claim has figures that no passage gives."""
-
-    claims: Annotated[list[CalculatedVerdict], _at_most(maxItems=20)]
-    answers_question: bool
+    answers_question: bool = True
 
 
 _SENT_AS = {"title": "ReferenceReply", "description": "Stage `reference`."}

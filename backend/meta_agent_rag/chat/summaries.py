@@ -13,10 +13,9 @@ from ..agent.prompting import Packed, ReplyModel, Sentence, pack
 from ..errors import DeadlineError, InputError, ModelError, TooManyCallsError
 from ..grounding.citation import Citation
 from ..grounding.citations import cite
-from ..grounding.claims import Claim
+from ..grounding.exact import Source, said_exactly
 from ..grounding.quotes import is_verbatim, place
 from ..grounding.styles import Style, chosen
-from ..grounding.support.rules import supports
 from ..llm.call import new_request, unannounced_tokens
 from ..llm.client import LanguageModel, ModelSession, utc_now
 from ..llm.ledger import LedgerRow, Totals, total
@@ -356,11 +355,11 @@ def _sentence(quote: str, text: str) -> str:
 
 
 def _point(text: str, sentence: str, number: int, passages: Sequence[Found], style: Style) -> Point:
-    claim = Claim(text=text, marks=(number,), span=(0, len(text)))
-    (support,) = supports([claim], passages, quotes=(sentence,))
-    bare = text if support.supported else f"\u201c{sentence}\u201d"
+    source = Source(number=number, passage=passages[number - 1].passage)
+    supported = said_exactly(text, [source], "").supported
+    bare = text if supported else f"\u201c{sentence}\u201d"
     cited = cite(f"{bare} [{number}]", passages, (sentence,), style)
-    return Point(text=cited.text, bare=bare, quoted=not support.supported, citation=cited.citations[0])
+    return Point(text=cited.text, bare=bare, quoted=not supported, citation=cited.citations[0])
 
 
 def _each_once(sections: Iterable[SectionPoints]) -> tuple[SectionPoints, ...]:

@@ -11,7 +11,7 @@ from .shared.command import Debug, plain, reporting
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from ..demo.runs.tour import Stop
+    from ..demo.run_files import Stop
 
 
 def register(app: typer.Typer) -> None:
@@ -26,7 +26,7 @@ def tour(
     debug: Debug = False,
 ) -> None:
     """See, step by step, how the loop answers recorded questions. Needs no model, key or network."""
-    from ..demo.runs.tour import tour as stops
+    from ..demo.run_files import tour as stops
     from .shared.command import console
     from .shared.display import recorded_steps
 

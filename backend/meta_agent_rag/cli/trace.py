@@ -10,7 +10,7 @@ from ..errors import InputError, UnknownNameError
 from .shared.command import Debug, Json, console, plain, print_json, reporting
 
 if TYPE_CHECKING:
-    from ..demo.runs.files import Row, Run
+    from ..demo.run_files import Row, Run
 
 
 def register(app: typer.Typer) -> None:
@@ -37,8 +37,7 @@ def trace(
         _list(rows, json_=json_)
         return
     row = _row(rows, question)
-    from ..demo.runs.files import calls_of
-    from ..demo.runs.tour import ONE_PASS
+    from ..demo.run_files import ONE_PASS, calls_of
 
     calls = calls_of(folder, row)
     if json_:
@@ -55,7 +54,7 @@ def _folder(run: str) -> Path:
 
 
 def _opened(path: Path) -> "Run":
-    from ..demo.runs.files import open_folder, open_zip
+    from ..demo.run_files import open_folder, open_zip
 
     return open_zip(path) if path.is_file() else open_folder(path)
 

@@ -7,6 +7,7 @@ import re
 import threading
 import urllib.error
 import urllib.request
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from pydantic import SecretStr
 
 from ..errors import DataFileError
 from ..extras import require
-from .reading.rows import RawRows
+from .rows import RawRows
 
 _CONNECT_SECONDS = 3.0
 _LOADING = threading.Lock()
@@ -51,11 +52,13 @@ def read_hub_rows(hub: Hub, *, most: int | None = None, access: HubAccess | None
     rows, revision = _fetched(hub, most, access or HubAccess())
     digest = hashlib.sha256()
     for row in rows:
-        digest.update(json.dumps(row, sort_keys=True, ensure_ascii=False).encode() + b"\n")
-    return RawRows(rows=tuple(enumerate(rows, start=1)), source=hub.place, sha256=digest.hexdigest(), revision=revision)
+        digest.update(json.dumps(dict(row), sort_keys=True, ensure_ascii=False).encode() + b"\n")
+    return RawRows(
+        rows=enumerate(map(dict, rows), start=1), source=hub.place, sha256=digest.hexdigest(), revision=revision
+    )
 
 
-def _fetched(hub: Hub, most: int | None, access: HubAccess) -> tuple[list[dict[str, object]], str | None]:
+def _fetched(hub: Hub, most: int | None, access: HubAccess) -> tuple[Iterable[Mapping[str, object]], str | None]:
     require("bench", f"Reading {hub.place} from the Hugging Face hub")
     import datasets
     from huggingface_hub import constants
@@ -73,7 +76,7 @@ def _fetched(hub: Hub, most: int | None, access: HubAccess) -> tuple[list[dict[s
                 revision=access.revision,
                 token=None if access.token is None else access.token.get_secret_value(),
             )
-            return [dict(row) for row in (rows if most is None else rows.take(most))], _commit(rows.info)
+            return (rows if most is None else rows.take(most)), _commit(rows.info)
         except Exception as error:  # the hub's client, the parquet reader and the cache have no common base
             lost = f"{constants.ENDPOINT} does not respond and no cached copy can be read"
             why = type(error).__name__ if reached else lost

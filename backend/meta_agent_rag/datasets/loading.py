@@ -1,33 +1,37 @@
 """Finds the data sets by scanning folders, and loads questions by the name of a data set."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
+from pydantic import BaseModel
 from pydantic import ValidationError as RowError
 
 from ..discovery import by_name, calling, contributed, named, require_result
 from ..errors import DataFileError, InputError
 from ..shipped import shipped
 from ..wording import first_fault
-from .dataset import Aliases, Dataset
+from .dataset import Aliases, Dataset, Question
 from .hub import HubAccess, read_hub_rows
-from .question import Question
-from .reading.aliases import read_aliases
-from .reading.rows import RawRows, read_json_rows
+from .rows import RawRows, read_json_rows
+from .schema import String, Text
 
 ENTRY_POINT_GROUP = "meta_agent_rag.datasets"
+Selection: TypeAlias = Callable[[Iterator[Question]], tuple[Question, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedQuestions:
-    """All questions of a source, in order, and the identity of the data they were read from.
+    """Questions of a source, in order, and the identity of the data they were read from.
 
-    `revision` is the commit on the hub, if known.
+    `total` is the number of questions in the source, of which `questions` may be a selection. `revision` is the commit
+    on the hub, if known.
     """
 
     questions: tuple[Question, ...]
+    total: int
     source: str
     sha256: str
     aliases_sha256: str | None = None
@@ -50,10 +54,12 @@ def load_questions(
     registry: Mapping[str, Dataset] | None = None,
     most: int | None = None,
     access: HubAccess | None = None,
+    select: Selection = tuple,
 ) -> LoadedQuestions:
     """Read a data set from the given file, else from the package, else from the hub (at most `most` rows).
 
-    `access` holds the token and the revision for the hub.
+    `access` holds the token and the revision for the hub. `select` takes what it needs from all questions, which are
+    read one by one, so that a small selection from a large file needs little memory; every row is checked.
 
     Raises `UnknownNameError`, `InputError` for aliases if the data set does not support them, and
     `DataFileError` with the file, the row from 1 and the field.
@@ -66,15 +72,17 @@ def load_questions(
             f"The data set {name!r} is included in the package and has no revisions; leave --revision out."
         )
     raw = _raw(dataset, data_file, most, access)
-    aliases, aliases_sha256 = read_aliases(aliases_file) if aliases_file is not None else ({}, None)
-    questions = _parsed(raw, lambda row: dataset, aliases, of=f" of {name!r}")
-    if aliases_file is not None and not any(question.aliases for question in questions):
+    aliases, aliases_sha256 = _aliases(aliases_file) if aliases_file is not None else ({}, None)
+    reading = _Reading(raw=raw, dataset_of=lambda row: dataset, aliases=aliases, of=f" of {name!r}")
+    questions = select(reading.questions())
+    if aliases_file is not None and not reading.aliased:
         raise DataFileError(
             f"{aliases_file.name} has no alias for any answer of {raw.source}; "
             "the rows must contain the field 'answer_id', as in the official file."
         )
     return LoadedQuestions(
         questions=questions,
+        total=len(reading.row_of),
         source=raw.source,
         sha256=raw.sha256,
         aliases_sha256=aliases_sha256,
@@ -89,8 +97,31 @@ def load_file(path: Path, *, registry: Mapping[str, Dataset] | None = None) -> L
     """
     known = tuple((discover() if registry is None else registry).values())
     raw = read_json_rows(path)
-    questions = _parsed(raw, lambda row: max(known, key=partial(_likeness, row)), {})
-    return LoadedQuestions(questions=questions, source=raw.source, sha256=raw.sha256)
+    reading = _Reading(raw=raw, dataset_of=lambda row: max(known, key=partial(_likeness, row)), aliases={})
+    questions = tuple(reading.questions())
+    return LoadedQuestions(questions=questions, total=len(questions), source=raw.source, sha256=raw.sha256)
+
+
+class _AliasRow(BaseModel, frozen=True):
+    Q_id: Text
+    aliases: tuple[String, ...]
+    demonyms: tuple[String, ...] = ()
+
+
+def _aliases(path: Path) -> tuple[Aliases, str]:
+    """Aliases and demonyms by answer id, from 2WikiMultiHopQA's `id_aliases.json`, and the file's SHA-256.
+
+    Raises `DataFileError`, which names file, row and field.
+    """
+    raw = read_json_rows(path)
+    aliases: dict[str, tuple[str, ...]] = {}
+    for number, value in raw.rows:
+        try:
+            row = _AliasRow.model_validate(value)
+        except RowError as error:
+            raise DataFileError(f"{raw.source}: row {number}, {first_fault(error)}.") from None
+        aliases[row.Q_id] = (*row.aliases, *row.demonyms)
+    return aliases, raw.sha256
 
 
 def _likeness(row: object, dataset: Dataset) -> tuple[int, float]:
@@ -111,28 +142,40 @@ def _raw(dataset: Dataset, data_file: Path | None, most: int | None, access: Hub
     return read_hub_rows(dataset.hub, most=most, access=access)
 
 
-def _parsed(
-    raw: RawRows, dataset_of: Callable[[object], Dataset], aliases: Aliases, *, of: str = ""
-) -> tuple[Question, ...]:
-    questions: dict[str, Question] = {}
-    row_of: dict[str, int] = {}
-    for number, value in raw.rows:
-        dataset = dataset_of(value)
+@dataclass(kw_only=True)
+class _Reading:
+    """Rows on their way to questions, and what is known of those already read."""
+
+    raw: RawRows
+    dataset_of: Callable[[object], Dataset]
+    aliases: Aliases
+    of: str = ""
+    row_of: dict[str, int] = field(default_factory=dict)
+    aliased: bool = False
+
+    def questions(self) -> Iterator[Question]:
+        """The questions one by one; raises `DataFileError` at the first row that is at fault, and if there is none."""
+        for number, value in self.raw.rows:
+            question = self._parsed(number, value)
+            if question is None:
+                continue
+            if question.id in self.row_of:
+                raise DataFileError(
+                    f"{self.raw.source}: row {number}, field 'id': expected a unique id, "
+                    f"but row {self.row_of[question.id]} also has {question.id!r}."
+                )
+            self.row_of[question.id] = number
+            self.aliased = self.aliased or bool(question.aliases)
+            yield question
+        if not self.row_of:
+            raise DataFileError(f"{self.raw.source} contains no answerable question{self.of}.")
+
+    def _parsed(self, number: int, value: object) -> Question | None:
+        dataset = self.dataset_of(value)
         with calling("data set", dataset.name, dataset.parse):
             try:
-                question = dataset.parse(value, aliases)
+                question = dataset.parse(value, self.aliases)
             except RowError as error:
-                raise DataFileError(f"{raw.source}: row {number}, {first_fault(error)}.") from None
+                raise DataFileError(f"{self.raw.source}: row {number}, {first_fault(error)}.") from None
             require_result(question, Question, or_none=True)
-        if question is None:
-            continue
-        if question.id in row_of:
-            raise DataFileError(
-                f"{raw.source}: row {number}, field 'id': expected a unique id, "
-                f"but row {row_of[question.id]} also has {question.id!r}."
-            )
-        row_of[question.id] = number
-        questions[question.id] = question
-    if not questions:
-        raise DataFileError(f"{raw.source} contains no answerable question{of}.")
-    return tuple(questions.values())
+        return question

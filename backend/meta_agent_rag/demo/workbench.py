@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Hashable, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -11,9 +11,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pydantic import SecretStr
+
 from ..agent.engine import Engine, open_engine
 from ..chat.phrases import check_files
-from ..datasets import Question, discover
+from ..datasets import Dataset, HubAccess, LoadedQuestions, Question, discover, load_file, load_questions
 from ..errors import SettingsError, UnknownNameError
 from ..llm.budget import Budget
 from ..llm.client import LanguageModel, utc_now
@@ -29,10 +31,45 @@ from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.hybrid import Retriever
 from ..retrieval.opening import open_encoder, open_retriever
 from ..settings import ModelRoles, Settings
-from .questions import QuestionSet, hub_questions, read_questions, sample_questions
 
 if TYPE_CHECKING:
     import gradio as gr
+
+MOST_FETCHED = 1000
+"""The number of questions kept from a data set on the hub."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionSet:
+    """The questions of one source, in their original order."""
+
+    name: str
+    questions: tuple[Question, ...]
+
+    def get(self, id_: str) -> Question | None:
+        """The question with an id, or `None`."""
+        return next((question for question in self.questions if question.id == id_), None)
+
+
+def sample_questions() -> QuestionSet:
+    """The questions of the packaged sample."""
+    return _named(SAMPLE, load_questions(SAMPLE))
+
+
+def read_questions(path: Path, known: Mapping[str, Dataset] | None = None) -> QuestionSet:
+    """The questions of an official file of any known data set. Raises `DataFileError`."""
+    return _named(path.stem, load_file(path, registry=known))
+
+
+def hub_questions(name: str, token: SecretStr | None = None, known: Mapping[str, Dataset] | None = None) -> QuestionSet:
+    """The first questions of a data set on the Hugging Face hub. Raises `DataFileError` if they are unavailable."""
+    access = HubAccess(token=token)
+    return _named(name, load_questions(name, registry=known, most=MOST_FETCHED, access=access))
+
+
+def _named(name: str, loaded: LoadedQuestions) -> QuestionSet:
+    return QuestionSet(name=name, questions=loaded.questions)
+
 
 Opened = TypeVar("Opened")
 _RECENT_CALLS = 100

@@ -1,7 +1,7 @@
 """Distinguishes an abstention from an answer, and gives the reason why an answer is withheld."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, TypeAlias, get_args
@@ -66,7 +66,6 @@ Reason: TypeAlias = Literal[
     "leakage",
     "unsupported",
     "off_question",
-    "unknown_name",
     "not_covered",
 ]
 """Why an answer is not shown, in the order of the checks."""
@@ -74,7 +73,7 @@ Reason: TypeAlias = Literal[
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
 
-def refusal(reason: Reason, *, names: Sequence[str] = ()) -> str:
-    """The text in `refusals.yaml` for that reason, with the names in the question that the documents do not mention."""
+def refusal(reason: Reason) -> str:
+    """The text in `refusals.yaml` for that reason."""
     texts: Mapping[str, str] = _rows("refusals.yaml")
-    return texts[reason].format(names=", ".join(names))
+    return texts[reason]

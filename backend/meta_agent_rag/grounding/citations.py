@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from ..retrieval.passage import Found, Passage
+from ..text.names import content_words
+from ..text.sentences import sentences
 from .citation import Citation, Scores
 from .claims import Claim, claims
 from .marks import Mark, marks, without
-from .matching import best_window, content_words
 from .quotes import excerpt, place
 from .styles import Style
 
@@ -116,16 +118,21 @@ def _citation(found: Found, claim: str, quotes: Sequence[str]) -> Citation:
 def _stretch(text: str, claim: str, quotes: Sequence[str]) -> tuple[int, int, bool]:
     """The stretch of a passage that the claim relies on, and whether it was quoted.
 
-    The quote that shares most words with the claim; the best sentences if no quote shares any.
+    The quote that shares most words with the claim; the sentence that does if no quote shares any, or all of the text.
     """
-    wanted = content_words(claim)
-    window = best_window(wanted, text)
+    wanted = set(content_words(claim))
+
+    def shared(span: tuple[int, int]) -> int:
+        return len(wanted.intersection(content_words(text[slice(*span)])))
+
     places = [found for quote in quotes if (found := place(quote, text))]
-    shared = [len(wanted & content_words(text[start:end])) for start, end in places]
-    best = max(shared, default=0)
-    if places and (best or not window.held):
-        return (*places[shared.index(best)], True)
-    return window.start, window.end, False
+    quoted = max(places, key=shared, default=None)
+    ends = list(accumulate(map(len, sentences(text))))
+    spans = [(start, start + len(text[start:end].rstrip())) for start, end in zip([0, *ends], ends, strict=False)]
+    best = max(spans, key=shared, default=(0, 0))
+    if quoted is not None and (shared(quoted) or not shared(best)):
+        return (*quoted, True)
+    return (*(best if shared(best) else (0, len(text.rstrip()))), False)
 
 
 def _within_document(passage: Passage, start: int, end: int) -> tuple[int, int] | None:

@@ -4,13 +4,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..text.language import language_of
 from ..text.sentences import sentences
 from .marks import Mark, marks, without
-from .matching import names, numbers
 
 _LIST_SIGN = re.compile(r"\s*(?:[-*\u2022+]|\(?\d{1,3}[.)]|\(?[a-z]\))\s+")
-_LETTER = re.compile(r"[^\W\d_]")
+_STATES = re.compile(r"\w")
+_FIGURE_OR_NAME = re.compile(r"\d|\s[A-Z\u00c0-\u00de]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,9 +43,9 @@ def _claim(answer: str, start: int, end: int, found: Sequence[Mark]) -> Claim | 
     bare = without(answer[start:end], [(mark.start - start, mark.end - start) for mark in own])
     text = _LIST_SIGN.sub("", bare, count=1).strip() if _LIST_SIGN.match(bare) else bare.strip()
     cited = tuple(dict.fromkeys(number for mark in own for number in mark.numbers))
-    if not _LETTER.search(text) and not numbers(text):
+    if not _STATES.search(text):
         return None
-    states = bool(cited or numbers(text) or names(text))
+    states = cited or _FIGURE_OR_NAME.search(text)
     if text.startswith("#") or text.endswith("?") or (text.endswith(":") and not states):
         return None
     return Claim(text=text, marks=cited, span=(start, end))
@@ -65,7 +64,7 @@ def _starts(answer: str, found: Sequence[Mark]) -> list[int]:
     starts = [0]
     position = 0
     following = list(reversed(found))
-    for sentence in sentences(answer, language_of(answer)):
+    for sentence in sentences(answer):
         start = position + len(sentence) - len(sentence.lstrip())
         new_line = "\n" in answer[len(answer[:position].rstrip()) : start]
         while following and following[-1].end <= start:

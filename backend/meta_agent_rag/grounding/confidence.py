@@ -6,7 +6,7 @@ with `retrieval` limited to 0.60..1.0. That number ranks answers, and is not a p
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import exp, isfinite, log
 from typing import Literal, TypeAlias, get_args
 
 RETRIEVAL_WEIGHT = 0.6
@@ -16,6 +16,10 @@ GENERATION_WHERE_MISSING = 0.80
 HIGH_ABOVE, MEDIUM_FROM = 0.85, 0.70
 LIKELY, EVEN = 0.75, 0.5
 """Probabilities from which a level is `high` and `medium`: right in three of four cases, and in one of two."""
+
+LEAST_COVERED = 0.35
+_COVERED_BASE, _COVERED_WEIGHTS = -3.36, (2.07, 0.68)
+_LEAST = 0.02
 
 Level: TypeAlias = Literal["high", "medium", "low"]
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -81,6 +85,24 @@ def level(score: float, *, calibrated: bool = False) -> Level:
 def is_doubtful(probability: float | None) -> bool:
     """Is an answer with this probability of being right, if known, more likely wrong?"""
     return probability is not None and probability < EVEN
+
+
+def is_covered(sufficient: float | None, p_correct: float | None) -> bool:
+    """Whether the passages answer the question, by the critic's probability of it and that of a right answer, if known.
+
+    A critic without log-probabilities says 0 or 1, and decides alone. The weights are those of a logistic model of 141
+    drafts (docs/decisions/036).
+    """
+    if sufficient is None or sufficient in {0.0, 1.0}:
+        return sufficient != 0.0
+    right = 0.5 if p_correct is None else p_correct
+    odds = _COVERED_BASE + _COVERED_WEIGHTS[0] * _log_odds(sufficient) + _COVERED_WEIGHTS[1] * _log_odds(right)
+    return 1.0 / (1.0 + exp(-odds)) >= LEAST_COVERED
+
+
+def _log_odds(probability: float) -> float:
+    bounded = min(max(probability, _LEAST), 1.0 - _LEAST)
+    return log(bounded / (1.0 - bounded))
 
 
 def _retrieval(scores: Sequence[float], cited: Sequence[int]) -> float:

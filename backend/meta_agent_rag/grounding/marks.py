@@ -1,4 +1,4 @@
-"""Finds the marks with which a writer cites: `[1]`, `[1, 3]`, `[1][3]`, `[2-4]`.
+"""Finds the marks with which a writer cites: `[1]`, `[1, 3]`, `[1][3]`, `[2-4]`; other forms are first made so.
 
 A bracket of numbers is a mark if it follows a blank, a punctuation mark or nothing. Directly after a
 word (`Oslo[1].`) it is a mark only at the end of a clause, so `array[3]` within a sentence is not, unless the script
@@ -64,6 +64,55 @@ def marks(text: str, evidence: Sequence[str] = ()) -> tuple[Mark, ...]:
             if start < match.end():
                 found.append(Mark(numbers=_numbers(text[start : match.end()]), start=start, end=match.end()))
     return tuple(found)
+
+
+_KINDS = r"(?:passages?|sources?|documents?|docs?|refs?|references?)"
+_LIST = rf"{_NUMBER}(?:\s?(?:,|;|and|&|[-\u2013])\s?{_NUMBER})*"
+_OTHER_FORMS = re.compile(
+    rf"[\[\u3010](?:\^|{_KINDS}\s*[#:]?\s*(?:n=)?\"?)(?P<named>{_LIST})\"?[\]\u3011]"
+    rf"|[\[\u3010](?P<dagger>{_NUMBER})[\u2020:|][^\[\]\u3010\u3011]{{0,80}}[\]\u3011]"
+    rf"|\((?:(?:see|cf\.?)\s+)?{_KINDS}\s*[#:]?\s*(?P<round>{_LIST})\)"
+    rf"|(?<=\s)\((?P<bare>{_LIST})\)(?=\s*(?:[.,;:!?\u3002]|$))",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ACCORDING = re.compile(
+    rf"(?P<start>^|(?<=[.!?]\s)|\n)(?:according to|as stated in|in|from|per)\s+(?:[\[(]?{_KINDS}\s*[#:]?\s*[\[(]?|\[)"
+    rf"(?P<numbers>{_LIST})[\])]?,\s*(?P<first>\w)(?P<rest>[^\n]*?)(?P<end>[.!?](?=\s|$)|$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def with_plain_marks(text: str, passages: int, evidence: Sequence[str] = ()) -> str:
+    """The text with every form of citation written as `[1]`, if its numbers are those of passages.
+
+    >>> with_plain_marks("It delivers 40 litres (passage 1). According to passage 2, it leaks.", 2)
+    'It delivers 40 litres [1]. It leaks [2].'
+    """
+    sources = [as_quoted(source) for source in evidence]
+
+    def plain(match: re.Match[str]) -> str:
+        listed = next(found for found in match.groups() if found)
+        is_bare = match["bare"] is not None
+        if is_bare and (_read_as_year(listed) or _is_copied(text, *match.span(), sources)):
+            return match[0]
+        return _as_mark(listed, passages) or match[0]
+
+    def moved(match: re.Match[str]) -> str:
+        mark = _as_mark(match["numbers"], passages)
+        said = f"{match['first'].upper()}{match['rest'].rstrip()}"
+        return f"{match['start']}{said} {mark}{match['end']}" if mark else match[0]
+
+    return _OTHER_FORMS.sub(plain, _ACCORDING.sub(moved, text))
+
+
+def _as_mark(listed: str, passages: int) -> str:
+    """The mark for a list of numbers; empty if one of them is that of no passage."""
+    numbers = _numbers(re.sub(r"\s?(?:and|&)\s?", ",", listed))
+    return f"[{', '.join(map(str, numbers))}]" if all(1 <= number <= passages for number in numbers) else ""
+
+
+def _read_as_year(listed: str) -> bool:
+    return re.fullmatch(_YEAR, listed) is not None
 
 
 def _behind_copied(text: str, start: int, end: int, sources: Sequence[str]) -> int:

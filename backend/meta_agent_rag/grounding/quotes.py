@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from ..text.language import language_of
 from ..text.normalise import as_quoted, normalised
 from ..text.sentences import sentences
 
@@ -37,7 +36,7 @@ def as_written(quote: str, texts: Sequence[str], bodies: Sequence[str]) -> tuple
         return (plain,)
     if (copied := copied_sentence(plain, bodies)) is not None:
         return (copied,)
-    parts = [part.strip() for part in sentences(plain, language_of(plain))]
+    parts = [part.strip() for part in sentences(plain)]
     return tuple(part for part in parts if len(part.split()) >= _LEAST_WORDS and is_verbatim(part, texts))
 
 
@@ -52,7 +51,7 @@ def copied_sentence(quote: str, texts: Iterable[str]) -> str | None:
         return None
     best, most = None, _LEAST_SHARED * wanted.total()
     for text in texts:
-        for sentence in sentences(text, language_of(text)):
+        for sentence in sentences(text):
             held = Counter(normalised(sentence).split())
             shared = (wanted & held).total()
             if values <= held.keys() and (shared > most or (shared == most and best is None)):

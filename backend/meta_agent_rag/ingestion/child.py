@@ -1,29 +1,27 @@
 """The process that parses and chunks files: `python -m meta_agent_rag.ingestion.child JOB`.
 
-It reads one JSON request per line on stdin and answers with JSON lines on stdout: one per passage,
-then the document (`{"document": ...}`) or the reason why there is none (`{"refused": ...}`). It imports
+It reads one JSON request per line on stdin and answers each with one JSON line on stdout: the document with its
+passages (`{"document": ..., "passages": [...]}`), or the reason why there is none (`{"refused": ...}`). It imports
 neither torch nor anything else that is slow, and serves file after file until it is killed.
 """
 
 import hashlib
-import io
 import json
-import math
 import mmap
 import os
 import sys
-from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, TextIO
 
-from ..retrieval.passage import Passage, to_fields
+from ..retrieval.passage import to_fields
 from .chunkers import Chunking, ChunkingOptions, prepared
-from .document import Document, PassageRow, Refused
-from .parsers import File
-from .reading import HEAD_BYTES, read_document, read_rows, streaming_parser
+from .document import Refused
+from .parsers import File, read_document
 
 READY = {"ready": True}
+MOST_PASSAGES = 20_000
+"""The most passages of one file; the longest handbooks at hand have 5,000. Passage JSONL may have any number."""
 _MEGABYTE = 1024 * 1024
 _UNPACKED = 4
 """The factor by which unpacked content may exceed the largest file."""
@@ -37,6 +35,11 @@ class Job:
     memory_mb: int
     file_mb: float
     chunking: ChunkingOptions
+
+    @property
+    def unpacked_bytes(self) -> int:
+        """The most bytes of a file's unpacked content."""
+        return _UNPACKED * int(self.file_mb * _MEGABYTE)
 
     def to_json(self) -> str:
         """The job as passed on the command line."""
@@ -58,112 +61,42 @@ class ReadRequest:
     doc_id: str
 
 
-def read_file(request: ReadRequest, job: Job, chunking: Chunking) -> Iterator[dict[str, Any]]:
-    """The answer to a request, line by line. Raises `Refused`."""
+def read_file(request: ReadRequest, job: Job, chunking: Chunking) -> dict[str, Any]:
+    """The answer to a request. Raises `Refused`."""
     most = int(job.file_mb * _MEGABYTE)
     try:
         with Path(request.path).open("rb") as stream:
-            head = File(name=request.name, content=stream.read(HEAD_BYTES), unpacked_bytes=_UNPACKED * most)
-            stream.seek(0)
-            parser = streaming_parser(head)
-            if parser is not None:
-                hashed = Hashed(stream)
-                yield from _streamed(read_rows(head, parser, hashed), hashed)
-                return
             size = os.fstat(stream.fileno()).st_size
             content = stream.read(min(size, most) + 1)  # the requested size is allocated at once
     except OSError as error:
         raise Refused("unreadable", f"it cannot be opened ({error.strerror})") from error
     if len(content) > most:
         raise Refused("limit", f"it is larger than {job.file_mb:g} MB; split it, or raise INGEST_FILE_MB")
-    digest = hashlib.sha256(content).hexdigest()
-    file = File(name=request.name, content=content, unpacked_bytes=_UNPACKED * most)
-    document = read_document(file)
-    passages = 0
-    for passage in _passages(document, request.doc_id, chunking):
-        passages += 1
-        yield {"passage": to_fields(passage)}
-    yield _ending(document, digest, passages)
+    document = read_document(File(name=request.name, content=content, unpacked_bytes=job.unpacked_bytes))
+    passages = []
+    for passage in chunking.cut(document, request.doc_id):
+        if len(passages) == MOST_PASSAGES:
+            raise Refused("limit", f"it has more than {MOST_PASSAGES} passages; split it")
+        passages.append(to_fields(passage))
+    fields = {field: getattr(document, field) for field in ("title", "kind", "pages", "aliases", "notes")}
+    return {"document": {**fields, "content_hash": hashlib.sha256(content).hexdigest()}, "passages": passages}
 
 
-class Hashed(io.RawIOBase):
-    """A stream that computes the hash of its bytes while they are read."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        self._digest = hashlib.sha256()
-
-    def readable(self) -> bool:
-        """It is."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Read, and include the bytes in the hash."""
-        content = self._stream.read(len(buffer))
-        self._digest.update(content)
-        buffer[: len(content)] = content
-        return len(content)
-
-    def hexdigest(self) -> str:
-        """The hash of the whole stream: reads what is left."""
-        while content := self._stream.read(_MEGABYTE):
-            self._digest.update(content)
-        return self._digest.hexdigest()
-
-
-def _streamed(rows: Generator[PassageRow, None, Document], hashed: Hashed) -> Iterator[dict[str, Any]]:
-    """The answer for a file that is read row by row."""
-    passages = 0
-    while True:
-        try:
-            row = next(rows)
-        except StopIteration as end:
-            yield _ending(end.value, hashed.hexdigest(), passages)
-            return
-        passages += 1
-        yield {"passage": to_fields(_passage(row))}
-
-
-def _ending(document: Document, digest: str, passages: int) -> dict[str, Any]:
-    fields = ("title", "kind", "pages", "aliases", "notes")
-    head = {field: getattr(document, field) for field in fields}
-    return {"document": {**head, "content_hash": digest, "passages": passages}}
-
-
-def shares(path: str, job: Job) -> int:
-    """How many times the limits of one file apply: a file read row by row may be any multiple of the largest size."""
-    try:
-        size = Path(path).stat().st_size
-    except OSError:
-        return 1
-    return max(1, math.ceil(size / (job.file_mb * _MEGABYTE)))
-
-
-def _passage(row: PassageRow) -> Passage:
-    return Passage(id=row.id, doc_id=row.id, title=row.title, text=row.text)  # each is a separate document
-
-
-def _passages(document: Document, doc_id: str, chunking: Chunking) -> Iterator[Passage]:
-    for row in document.rows:
-        yield _passage(row)
-    if document.blocks:
-        yield from chunking.cut(document, doc_id)
-
-
-def serve(job: Job, answer: Callable[[dict[str, Any]], None]) -> None:
+def serve(job: Job, answers: TextIO) -> None:
     """Answer the requests on stdin until it ends."""
     chunking = prepared(job.chunking)
-    answer(READY)
+    answers.write(json.dumps(READY) + "\n")
+    answers.flush()
     for line in sys.stdin:
-        request = ReadRequest(**json.loads(line))
-        _limit_cpu(shares(request.path, job) * job.seconds)
+        _limit_cpu(job.seconds)
         try:
-            for part in read_file(request, job, chunking):
-                answer(part)
+            answer = json.dumps(read_file(ReadRequest(**json.loads(line)), job, chunking))
         except Refused as refused:
-            answer({"refused": {"kind": refused.kind, "reason": refused.reason}})
+            answer = json.dumps({"refused": {"kind": refused.kind, "reason": refused.reason}})
         except MemoryError:
-            answer({"refused": {"kind": "limit", "reason": "memory"}})
+            answer = json.dumps({"refused": {"kind": "limit", "reason": "memory"}})
+        answers.write(answer + "\n")
+        answers.flush()
 
 
 def _limit_memory(megabytes: int) -> None:
@@ -207,15 +140,9 @@ def main() -> None:
     """Reserve stdout for answers: output of libraries goes to stderr instead."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="ascii", buffering=_MEGABYTE)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-
-    def answer(part: dict[str, Any]) -> None:
-        answers.write(json.dumps(part) + "\n")
-        if "passage" not in part:
-            answers.flush()
-
     job = Job.from_json(sys.argv[1])
     _limit_memory(job.memory_mb)
-    serve(job, answer)
+    serve(job, answers)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from ..retrieval.encoders.cluster import join, result
 from .child import Job
-from .document import RefusalKind, Refused
-from .isolation import IsolatedReader, ReadFile
+from .document import ReadFile, RefusalKind, Refused
+from .isolation import IsolatedReader
 
 
 class ClusterReader:

@@ -1,7 +1,10 @@
 """The result of parsing a file, or the reason why it was not read."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
+
+from ..retrieval.passage import Passage
 
 BETWEEN_BLOCKS = "\n\n"
 
@@ -16,17 +19,8 @@ class Block:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PassageRow:
-    """A ready-made passage that is never split."""
-
-    id: str
-    title: str
-    text: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class Document:
-    """A file's text as blocks; a document of the kind `passages` has rows instead.
+    """A file's text as blocks.
 
     `aliases` are further names of the document's subject. `notes` report unreadable parts of a
     document that is otherwise fine.
@@ -35,7 +29,6 @@ class Document:
     title: str
     kind: str
     blocks: tuple[Block, ...] = ()
-    rows: tuple[PassageRow, ...] = ()
     pages: int | None = None
     aliases: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -44,6 +37,19 @@ class Document:
     def text(self) -> str:
         """All blocks, separated by blank lines: the text that spans of passages refer to."""
         return BETWEEN_BLOCKS.join(block.text for block in self.blocks)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadFile:
+    """A file that was read: its document's data and its passages. `content_hash` is the hash of the bytes read."""
+
+    title: str
+    kind: str
+    content_hash: str
+    passages: Collection[Passage]
+    pages: int | None = None
+    aliases: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 RefusalKind: TypeAlias = Literal["empty", "unreadable", "encrypted", "no_text", "limit", "type"]

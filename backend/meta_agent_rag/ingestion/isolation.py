@@ -10,17 +10,16 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ..errors import SettingsError
-from ..retrieval.passage import Passage, from_fields
-from .child import READY, Job, ReadRequest, shares
-from .document import REFUSAL_KINDS, Refused
-from .spool import collected
+from ..retrieval.passage import from_fields
+from .child import READY, Job, ReadRequest
+from .document import REFUSAL_KINDS, ReadFile, Refused
 
 _START_SECONDS, _DEATH_SECONDS = 60.0, 0.5
 _MEGABYTE = 1024 * 1024
@@ -28,17 +27,12 @@ _MOST_ANSWERED = 16
 """The factor by which an answer may exceed the largest file: unpacked text, in JSON, with its overlaps."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReadFile:
-    """A file that was read: its document's data and its passages. `content_hash` is the hash of the bytes read."""
+class _OutOfMemoryError(Exception):
+    """The child reached its memory limit."""
 
-    title: str
-    kind: str
-    pages: int | None
-    aliases: tuple[str, ...]
-    notes: tuple[str, ...]
-    content_hash: str
-    passages: Collection[Passage]
+
+class _RubbishError(Exception):
+    """The child gave an invalid answer; it may be dead."""
 
 
 class IsolatedReader:
@@ -81,60 +75,53 @@ class IsolatedReader:
 
     def _read(self, request: ReadRequest) -> ReadFile:
         with self._reading:
-            try:
-                return self._asked(request)
-            except _OutOfMemoryError:
-                if self._served == 1:
-                    raise self._too_much() from None
-            try:  # earlier files may have used up the memory
-                self._end()
-                return self._asked(request)
-            except _OutOfMemoryError:
-                raise self._too_much() from None
-
-    def _too_much(self) -> Refused:
-        self._end()
-        return Refused("limit", f"reading it takes more than {self._job.memory_mb} MB; raise INGEST_MEMORY_MB")
+            while True:
+                try:
+                    return self._asked(request)
+                except _OutOfMemoryError:
+                    alone = self._served == 1
+                    self._end()
+                    if alone:  # otherwise earlier files may have used up the memory
+                        reason = f"reading it takes more than {self._job.memory_mb} MB; raise INGEST_MEMORY_MB"
+                        raise Refused("limit", reason) from None
 
     def _asked(self, request: ReadRequest) -> ReadFile:
         try:
             process = self._running()
         except _RubbishError as error:
             self._end()
-            most = self._job.memory_mb
             raise SettingsError(
-                f"The process that reads files cannot start with INGEST_MEMORY_MB={most}; raise it."
+                f"The process that reads files cannot start with INGEST_MEMORY_MB={self._job.memory_mb}; raise it."
             ) from error
         assert process.stdin is not None
         self._served += 1
-        limits = shares(request.path, self._job)
-        with self._watched(process, limits * self._job.seconds) as expired:
+        with self._watched(process, self._job.seconds) as expired:
             try:
                 process.stdin.write(json.dumps(asdict(request)).encode() + b"\n")
                 process.stdin.flush()
-                return _collected(self._answers(process, limits))
+                return _read_file(self._answer(process))
             except (_RubbishError, OSError) as error:
-                returncode = _returncode(process)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(timeout=_DEATH_SECONDS)
+                returncode = process.returncode
                 self._end()
                 if expired.is_set():
-                    seconds = f"{limits * self._job.seconds:g} s"
-                    raise Refused("limit", f"reading it takes more than {seconds}; raise INGEST_SECONDS") from error
+                    reason = f"reading it takes more than {self._job.seconds:g} s; raise INGEST_SECONDS"
+                    raise Refused("limit", reason) from error
                 raise _death(returncode) from error
 
-    def _answers(self, process: subprocess.Popen[bytes], limits: int = 1) -> Iterator[dict[str, Any]]:
-        """The child's answers, line by line, as long as they are valid. Raises `_RubbishError`."""
+    def _answer(self, process: subprocess.Popen[bytes]) -> dict[str, Any]:
+        """The child's next answer. Raises `_RubbishError`."""
         assert process.stdout is not None
-        left = int(limits * _MOST_ANSWERED * self._job.file_mb * _MEGABYTE) + _MEGABYTE
-        while line := process.stdout.readline(left):
-            left -= len(line)
-            try:
-                part = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise _RubbishError from error
-            if left <= 0 or not isinstance(part, dict):
-                raise _RubbishError
-            yield part
-        raise _RubbishError
+        most = int(_MOST_ANSWERED * self._job.file_mb * _MEGABYTE) + _MEGABYTE
+        line = process.stdout.readline(most)
+        try:
+            answer = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise _RubbishError from error
+        if not isinstance(answer, dict):
+            raise _RubbishError
+        return answer
 
     def _running(self) -> subprocess.Popen[bytes]:
         """The child process, started if it is not running."""
@@ -148,7 +135,7 @@ class IsolatedReader:
                     start_new_session=True,  # Ctrl-C is for the parent, which kills the child itself
                 )  # fmt: skip
             with self._watched(self._process, _START_SECONDS):
-                if next(self._answers(self._process)) != READY:
+                if self._answer(self._process) != READY:
                     raise _RubbishError
             self._served = 0
         return self._process
@@ -159,8 +146,9 @@ class IsolatedReader:
             return
         process.kill()
         for stream in (process.stdin, process.stdout):
-            if stream is not None:
-                _close(stream)
+            with suppress(OSError):  # it may hold a request that the dead child did not read
+                if stream is not None:
+                    stream.close()
         process.wait()
 
     @contextmanager
@@ -181,66 +169,25 @@ class IsolatedReader:
             timer.cancel()
 
 
-class _OutOfMemoryError(Exception):
-    """The child reached its memory limit."""
-
-
-class _RubbishError(Exception):
-    """The child gave an invalid answer; it may be dead."""
-
-
-def _collected(answers: Iterator[dict[str, Any]]) -> ReadFile:
-    document: dict[str, Any] = {}
-
-    def passages() -> Iterator[Passage]:
-        for part in answers:
-            if "passage" in part:
-                yield from_fields(part["passage"])
-            elif "document" in part:
-                document.update(part["document"])
-                return
-            else:
-                raise _refusal(part["refused"])
-        raise _RubbishError
-
+def _read_file(answer: dict[str, Any]) -> ReadFile:
+    """The file that an answer describes. Raises `Refused`, `_OutOfMemoryError` or `_RubbishError`."""
     try:
-        found = collected(passages())
-        return _reading(document, found)
+        if "refused" in answer:
+            kind, reason = answer["refused"]["kind"], str(answer["refused"]["reason"])
+            if (kind, reason) == ("limit", "memory"):
+                raise _OutOfMemoryError
+            if kind not in REFUSAL_KINDS:
+                raise _RubbishError
+            raise Refused(kind, reason)
+        fields = answer["document"]
+        fields |= {name: tuple(fields[name]) for name in ("aliases", "notes")}
+        return ReadFile(**fields, passages=tuple(map(from_fields, answer["passages"])))
     except (KeyError, TypeError, ValueError) as error:
         raise _RubbishError from error
 
 
-def _reading(fields: dict[str, Any], passages: Collection[Passage]) -> ReadFile:
-    if fields.pop("passages") != len(passages):
-        raise _RubbishError
-    aliases, notes = tuple(fields.pop("aliases")), tuple(fields.pop("notes"))
-    return ReadFile(**fields, aliases=aliases, notes=notes, passages=passages)
-
-
-def _refusal(fields: dict[str, Any]) -> Exception:
-    kind, reason = fields["kind"], str(fields["reason"])
-    if kind not in REFUSAL_KINDS:
-        return _RubbishError()
-    return _OutOfMemoryError() if (kind, reason) == ("limit", "memory") else Refused(kind, reason)
-
-
-def _returncode(process: subprocess.Popen[bytes]) -> int | None:
-    """The exit code of a child that ended by itself; `None` if it is alive but answers nonsense."""
-    try:
-        return process.wait(timeout=_DEATH_SECONDS)
-    except subprocess.TimeoutExpired:
-        return None
-
-
 def _death(returncode: int | None) -> Refused:
-    """The reason for the death of a child that this process did not kill."""
+    """The reason for the death of a child that this process did not kill; `None`: it is alive but answers nonsense."""
     if returncode is not None and -returncode in {getattr(signal, "SIGXCPU", None), getattr(signal, "SIGKILL", None)}:
         return Refused("limit", "the system stopped reading it because it took too much time or memory")
     return Refused("unreadable", "the parser crashed on it")
-
-
-def _close(stream: Any) -> None:
-    try:
-        stream.close()
-    except OSError:
-        return  # it contained a request that the dead child did not read

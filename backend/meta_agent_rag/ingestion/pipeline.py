@@ -22,13 +22,12 @@ from ..retrieval.screening import left_out
 from ..settings import Settings
 from .child import Job
 from .chunkers import ChunkingOptions, prepared
-from .document import Refused
-from .isolation import IsolatedReader, ReadFile
-from .parsers import File, discover_parsers, known_suffixes
-from .parsers.passages import GZIP
+from .document import ReadFile, Refused
+from .isolation import IsolatedReader
+from .parsers import known_suffixes
 from .plan import IngestPlan, PlannedFile, plan_for
-from .reading import HEAD_BYTES, streaming_parser
 from .report import FileOutcome, IngestProgress, IngestReport, Status
+from .rows import is_rows, read_rows
 from .sources import FoundFile, SourceFiles, file_hash, find_files
 from .token_counting import encoder_folder, encoder_limit, passage_prefix
 
@@ -36,6 +35,8 @@ OnProgress: TypeAlias = Callable[[IngestProgress], None]
 _READ_AHEAD = 8
 """The number of parsed files that wait while earlier ones are encoded."""
 _MEGABYTE = 1024 * 1024
+_UNPACKED = 4
+"""The factor by which a line of JSON, or a packed file of them, may exceed the largest file."""
 
 
 async def ingest(
@@ -222,7 +223,7 @@ class _Ingestion:
         most = self._settings.ingest_file_mb
         for file in found.files:
             try:
-                if file.path.stat().st_size > most * _MEGABYTE and not _is_read_by_rows(file.path):
+                if file.path.stat().st_size > most * _MEGABYTE and not is_rows(file.path):
                     reason = f"it is larger than {most:g} MB; split it, or raise INGEST_FILE_MB"
                     refusals.append((file, Refused("limit", reason)))
                 else:
@@ -270,7 +271,7 @@ class _Ingestion:
         try:
             for step in steps:
                 reads = step.same_as is None and step.status != "unchanged"
-                read = asyncio.create_task(self._reader.read(step.file.path, step.doc_id)) if reads else None
+                read = asyncio.create_task(self._read_file(step)) if reads else None
                 begun.append((step, read))
                 if len(begun) >= self._reader.at_once:
                     yield begun.popleft()
@@ -281,6 +282,17 @@ class _Ingestion:
             for read in waiting:
                 read.cancel()
             await asyncio.gather(*waiting, return_exceptions=True)
+
+    async def _read_file(self, step: PlannedFile) -> ReadFile:
+        """Passages from JSON lines in a thread, everything else in a child process. Raises `Refused`."""
+        path = step.file.path
+        try:
+            by_rows = await asyncio.to_thread(is_rows, path)
+        except OSError as error:
+            raise Refused("unreadable", f"it cannot be opened ({error.strerror})") from error
+        if by_rows:
+            return await asyncio.to_thread(read_rows, path, _UNPACKED * int(self._settings.ingest_file_mb * _MEGABYTE))
+        return await self._reader.read(path, step.doc_id)
 
     async def _put(self, read: _Read, stays: set[str]) -> FileOutcome:
         step, reading = read.step, read.reading
@@ -308,14 +320,6 @@ class _Ingestion:
 
     async def _left_out(self, passages: Collection[Passage]) -> str | None:
         return await asyncio.to_thread(left_out, passages) if self._settings.screening else None
-
-
-def _is_read_by_rows(path: Path) -> bool:
-    """Is it a file of passages, which may have any size unless it is packed? Its reader decides for good."""
-    with path.open("rb") as stream:
-        head = File(name=path.name, content=stream.read(HEAD_BYTES))
-    by_rows = [parser for parser in discover_parsers() if parser.rows is not None]
-    return not head.content.startswith(GZIP) and streaming_parser(head, by_rows) is not None
 
 
 def _require_any(outcomes: Sequence[FileOutcome], corpus: str) -> None:

@@ -77,11 +77,6 @@ def _is_encoding(name: str) -> bool:
         return False
 
 
-def is_wide(content: bytes) -> bool:
-    """Whether text that begins with an ASCII character is in UTF-16 or UTF-32."""
-    return content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in content[:2]
-
-
 def fault_of(error: BaseException) -> str:
     """An error of a library as a clause for the user, without the addresses of objects in memory."""
     return f"{type(error).__name__}: {_OBJECT.sub('the file', one_line(str(error)))[:_MOST_OF_A_FAULT]}"

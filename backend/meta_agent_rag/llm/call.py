@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Protocol, get_args
 
+from ..errors import WithheldError
 from ..settings import Settings, Tier
 from .chat import Connection
 from .ledger import LedgerRow
@@ -112,6 +113,19 @@ class Tape(Protocol):
 
     def keep(self, row: LedgerRow, request: Request, outcome: Reply | BaseException) -> None:
         """Record a call that was made, or served by the cache."""
+
+
+_WITHHELD = {
+    "refusal": "refused to answer; rephrase the question, or use another model",
+    "content_filter": "was stopped by its provider's content filter; rephrase the question, or use another model",
+    "reasoning": "reasoned and sent no reply; switch its thinking off, or use another model",
+    "nothing": "sent an empty reply; try again, or use another model",
+}
+
+
+def withheld(request: Request, why: str) -> WithheldError:
+    """The error for a reply without an answer: a refusal, a filter's, reasoning alone, or nothing."""
+    return WithheldError(f"In stage {request.stage!r}, the model {request.model!r} {_WITHHELD[why]}.")
 
 
 def warn_of_cut(call: Call, reply: Reply, reported: set[tuple[str, str]]) -> None:

@@ -29,7 +29,7 @@ from ..errors import (
 from ..settings import Settings
 from .budget import Budget
 from .cache import ResponseCache, request_key
-from .call import PLAIN, Call, Tape, is_cut, new_request, warn_of_cut
+from .call import PLAIN, Call, Tape, is_cut, new_request, warn_of_cut, withheld
 from .connections import Connections
 from .ledger import CANCELLED, Ledger, LedgerRow, usage_fields
 from .messages import Message, OnText, Reply, Request, Sampling
@@ -195,6 +195,7 @@ class ModelSession:
         wanted = json_schema(schema)
         first = await self._prepare(stage_name, tuple(messages), wanted, round_=round_, attempt=0, sampling=sampling)
         reply = await self._call(first)
+        self._require_consent(reply, first)
         try:
             return parse_reply(reply.text, schema, cut=is_cut(reply)), reply
         except MalformedReplyError as fault:
@@ -204,9 +205,11 @@ class ModelSession:
                 again, room = (*messages, *asked_again(reply, fault, self.owner.settings.prompts_dir)), 0
         second = await self._prepare(stage_name, again, wanted, round_=round_, attempt=1, sampling=sampling, more=room)
         reply = await self._call(second)
+        self._require_consent(reply, first, second)
         try:
             return parse_reply(reply.text, schema, cut=is_cut(reply)), reply
         except MalformedReplyError as fault:
+            self._require_text(reply, first, second)
             self._forget(first, second)
             why = second.cut_words(reply) if is_cut(reply) else f"{fault}; use a model that follows JSON mode"
             raise StructuredOutputError(
@@ -219,7 +222,8 @@ class ModelSession:
     ) -> Reply:
         """Request free text; returns the reply as received, with the tokens' log-probabilities if requested.
 
-        Raises a `StructuredOutputError` if hidden reasoning left no room for text, even on the second attempt.
+        Raises a `WithheldError` if there is no text, and a `StructuredOutputError` if hidden reasoning left no room
+        for it, even on the second attempt.
         """
         asked = tuple(messages)
         first = call = await self._prepare(stage_name, asked, None, round_=round_, attempt=0, sampling=sampling)
@@ -228,10 +232,25 @@ class ModelSession:
             more = call.unannounced_tokens
             call = await self._prepare(stage_name, asked, None, round_=round_, attempt=1, sampling=sampling, more=more)
             reply = await self._call(call)
+        self._require_consent(reply, first, call)
         if is_cut(reply) and not without_thinking(reply.text):
             self._forget(first, call)
             raise StructuredOutputError(f"The model {call.request.model!r} sent no text: {call.cut_words(reply)}.")
+        if not call.request.stop:  # else a reply may end before its first word
+            self._require_text(reply, first, call)
         return reply
+
+    def _require_consent(self, reply: Reply, *calls: Call) -> None:
+        """Raise a `WithheldError` for a reply that the model or its provider withholds."""
+        if reply.withheld in ("refusal", "content_filter"):
+            self._forget(*calls)
+            raise withheld(calls[-1].request, reply.withheld)
+
+    def _require_text(self, reply: Reply, *calls: Call) -> None:
+        """Raise a `WithheldError` for a reply without text that was not cut."""
+        if not (is_cut(reply) or without_thinking(reply.text)):
+            self._forget(*calls)
+            raise withheld(calls[-1].request, "reasoning" if reply.text or reply.withheld else "nothing")
 
     def _forget(self, *calls: Call) -> None:
         """Drop unusable replies from the cache; if kept, they would fail the question forever.
@@ -245,7 +264,7 @@ class ModelSession:
             self.owner.cache.drop(*keys)
 
     async def _call(self, call: Call) -> Reply:
-        owner = self.owner
+        owner, asked = self.owner, time.perf_counter()
         if owner.tape is not None and (played := self._played(owner.tape, call)) is not None:
             return played
         # with a cache, equal calls run one at a time
@@ -257,7 +276,8 @@ class ModelSession:
                 self._record(replace(call, row=row), kept.reply, cached=True)
                 return kept.reply
             async with holding(owner.gate(call.endpoint), self.deadline):
-                return await self._served(call)
+                queued = round(time.perf_counter() - asked, 4)
+                return await self._served(replace(call, row=replace(call.row, queued_s=queued)))
 
     async def _served(self, call: Call) -> Reply:
         """Serve a call, and repeat it if the server was busy, or the reply lost, late or unreadable.

@@ -16,14 +16,15 @@ from .providers import EMBEDDED
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerRow:
-    """One call. Tokens are counts, `latency_s` seconds, money USD.
+    """One call. Tokens are counts, or `None` if none were reported; `latency_s` is in seconds, money in USD.
 
     `cost_usd` is the call's price, and `None` if the model has no known price; `paid_usd` is the same, but 0 if the
     response cache served it; if a limit, a cap or reservations are kept, it is the maximum cost for a call with an
     unknown bill. `cached` refers to the response cache; `cache_hit_tokens` to the provider's prefix cache.
     `request` is the key of the request: equal keys are equal calls. `role` is the purpose of the stage and
     `endpoint` the name in MODEL_ROLES of what served it; `answered_by` is the model's own name in its reply, which may
-    differ from the requested `model`.
+    differ from the requested `model`. `queued_s` is how long the call waited for others before its first
+    attempt.
     """
 
     at: datetime
@@ -39,16 +40,17 @@ class LedgerRow:
     round: int = 0
     attempt: int = 0
     cached: bool = False
-    prompt_tokens: int = 0
-    cache_hit_tokens: int = 0
-    cache_miss_tokens: int = 0
-    completion_tokens: int = 0
-    reasoning_tokens: int = 0
+    prompt_tokens: int | None = None
+    cache_hit_tokens: int | None = None
+    cache_miss_tokens: int | None = None
+    completion_tokens: int | None = None
+    reasoning_tokens: int | None = None
     usage_known: bool = True
     cost_usd: Decimal | None = None
     paid_usd: Decimal | None = None
     peak: bool = False
     latency_s: float = 0.0
+    queued_s: float = 0.0
     finish_reason: str | None = None
     answered_by: str | None = None
     error: str | None = None
@@ -97,10 +99,10 @@ def total(rows: Iterable[LedgerRow]) -> Totals:
         cached_calls=sum(row.cached for row in rows),
         failed_calls=sum(row.error is not None for row in rows),
         unmetered_calls=sum(not row.usage_known for row in served),
-        prompt_tokens=sum(row.prompt_tokens for row in rows),
-        cache_hit_tokens=sum(row.cache_hit_tokens for row in rows),
-        completion_tokens=sum(row.completion_tokens for row in rows),
-        reasoning_tokens=sum(row.reasoning_tokens for row in rows),
+        prompt_tokens=sum(row.prompt_tokens or 0 for row in rows),
+        cache_hit_tokens=sum(row.cache_hit_tokens or 0 for row in rows),
+        completion_tokens=sum(row.completion_tokens or 0 for row in rows),
+        reasoning_tokens=sum(row.reasoning_tokens or 0 for row in rows),
         cost_usd=_sum_or_none(row.cost_usd for row in served),
         paid_usd=None if paid_usd is None else paid_usd + failed_usd,
         failed_usd=failed_usd,

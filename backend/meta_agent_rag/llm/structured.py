@@ -4,7 +4,7 @@ import json
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -41,10 +41,14 @@ def without_thinking(text: str) -> str:
 def parse_reply(text: str, schema: type[Parsed], *, cut: bool = False) -> Parsed:
     """Extract JSON from a reply, repair broken syntax, and validate it.
 
-    A reply that was `cut` at its token limit is not repaired, because its last field may be incomplete.
-    Raises `MalformedReplyError`.
+    A reply that was `cut` at its token limit is not repaired, because its last field may be incomplete. A schema with a
+    class method `from_text` may read a reply without JSON itself. Raises `MalformedReplyError`.
     """
-    value = _json_object(without_thinking(text), cut=cut)
+    plain = without_thinking(text)
+    reader = getattr(schema, "from_text", None) if "{" not in plain else None
+    if reader is not None and (read := reader(plain)) is not None:
+        return cast(Parsed, read)
+    value = _json_object(plain, cut=cut)
     try:
         return schema.model_validate(value)
     except ValidationError as error:

@@ -51,7 +51,7 @@ class Metrics:
         self.calls.labels(*staged, outcome).inc()
         counts = {"prompt": row.prompt_tokens, "cache_hit": row.cache_hit_tokens, "completion": row.completion_tokens}
         for kind, count in counts.items():
-            self.tokens.labels(*staged, kind).inc(count)
+            self.tokens.labels(*staged, kind).inc(count or 0)
         self.cost.labels(*staged).inc(float(row.paid_usd or 0))
 
     def text(self, *, audit_waiting: int) -> bytes:

@@ -20,8 +20,6 @@ from ..agent.grounded import Checks
 from ..chat.memory import Limits
 from ..chat.phrases import check_files
 from ..errors import RequestError, StorageError
-from ..grounding.claims import claims
-from ..grounding.support.rules import supports
 from ..llm.ledger import LedgerRow
 from ..llm.messages import Reply, Request
 from ..llm.opening import Given, open_language_model
@@ -31,7 +29,6 @@ from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.hybrid import Retriever
 from ..retrieval.opening import open_encoder, open_retriever
-from ..retrieval.passage import Found, Passage
 from ..settings import Settings
 from .access import Keys, RateLimits, open_keys, open_limits
 from .audit import AuditLog, open_audit, row_of
@@ -248,16 +245,8 @@ async def _warmed(engine: Engine) -> None:
     await engine.model.warm()
     await engine.monitor_encoder.queries([question])
     await engine.run(Task(question=question, evidence=(), grounded=True, method="service"))
-    await asyncio.to_thread(_compared, question)
-
-
-def _compared(question: str) -> None:
-    """Load the libraries that compare values and claims, some of which take a second."""
-    text = "The tower is 3 metres high since 1 May 1990."
-    passage = Found(passage=Passage(id="warm", doc_id="warm", title="Tower", text=text), score=1.0)
-    supports(claims(f"{text} [1]", [text]), [passage], question=question)
-    same_value("French", "Spain")
-    as_quantity(text)
+    await asyncio.to_thread(same_value, "French", "Spain")
+    await asyncio.to_thread(as_quantity, "3 metres")
 
 
 def _require_space(folder: Path) -> None:

@@ -46,25 +46,6 @@ class Topic:
     documents: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Stated:
-    """The place of a document in a course, as far as its front matter states it."""
-
-    topic: str = ""
-    level: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Lesson:
-    """What a document says about itself. `topic` is its own title if its front matter names none."""
-
-    title: str
-    topic: str
-    level: int | None = None
-    headings: tuple[str, ...] = ()
-    document: str = ""
-
-
 class Catalogued(Protocol):
     """A listing of documents and their passages."""
 
@@ -131,11 +112,7 @@ def corpus_subject(catalogue: Catalogued) -> Subject:
             kept.append((passage.doc_id, vector.copy()))  # a copy of the row, so that its block can be freed
         if len(kept) > MOST_PASSAGES:
             kept, step = kept[::2], 2 * step
-    lessons = [
-        replace(lesson(one.title, _stated(one), headings.get(one.id, ())), document=one.id)
-        for one in catalogue.documents()
-    ]
-    topics = topics_of(lessons)
+    topics = _topics(catalogue.documents(), headings)
     numbers = {document: number for number, topic in enumerate(topics) for document in topic.documents}
     own = [(numbers[document], vector) for document, vector in kept if document in numbers]
     vectors = np.array([vector for _, vector in own], dtype=np.float32)
@@ -147,57 +124,38 @@ def _passages(catalogue: Catalogued) -> Iterator[tuple[Passage, FloatMatrix]]:
         yield from zip(passages, vectors, strict=True)
 
 
-def lesson(title: str, stated: Stated, headings: Iterable[str]) -> Lesson:
-    """A document as a lesson."""
-    return Lesson(title=title, topic=stated.topic or title, level=stated.level, headings=tuple(headings))
-
-
-def topics_of(lessons: Iterable[Lesson]) -> tuple[Topic, ...]:
-    """The topics of lessons sorted by name, each with the lowest level of its lessons.
+def _topics(documents: Iterable[DocumentRecord], headings: Mapping[str, Mapping[str, None]]) -> tuple[Topic, ...]:
+    """The topics of documents sorted by name, each with the lowest level of its documents.
 
     Anchors are titles, and each heading after its title.
     """
-    gathered: dict[str, dict[str, None]] = {}
-    documents: dict[str, set[str]] = {}
-    begins: dict[str, int] = {}
-    for one in lessons:
-        documents.setdefault(one.topic, set()).update({one.document} - {""})
-        anchors = gathered.setdefault(one.topic, {})
-        anchors[one.title] = None
-        anchors.update({f"{one.title}: {heading}": None for heading in one.headings if heading != one.title})
-        if one.level is not None:
-            begins[one.topic] = min(one.level, begins.get(one.topic, one.level))
-    return tuple(
-        Topic(
-            name=name,
-            anchors=tuple(gathered[name]),
-            level=begins.get(name),
-            documents=frozenset(documents[name]),
+    topics: dict[str, Topic] = {}
+    for one in documents:
+        name, level = front_matter(Path(one.source)) if one.kind == "markdown" else ("", None)
+        topic = topics.get(name or one.title, Topic(name=name or one.title, anchors=()))
+        own = [f"{one.title}: {heading}" for heading in headings.get(one.id, ()) if heading != one.title]
+        topics[topic.name] = replace(
+            topic,
+            anchors=tuple(dict.fromkeys((*topic.anchors, one.title, *own))),
+            level=min((each for each in (topic.level, level) if each is not None), default=None),
+            documents=topic.documents | {one.id},
         )
-        for name in sorted(gathered)
-    )
+    return tuple(topics[name] for name in sorted(topics))
 
 
-def _stated(document: DocumentRecord) -> Stated:
-    return Stated() if document.kind != "markdown" else stated_in(Path(document.source))
-
-
-def stated_in(path: Path) -> Stated:
-    """The front matter of a Markdown file; empty if there is none, no such file, or no such level."""
+def front_matter(path: Path) -> tuple[str, int | None]:
+    """The topic and the level that a Markdown file states; empty and `None` if it states none or cannot be read."""
     import frontmatter
     from frontmatter.default_handlers import YAMLHandler
 
     try:
         with path.open(encoding="utf-8-sig") as file:
-            beginning = file.read(_FRONT_MATTER_CHARACTERS)
-        front, _ = frontmatter.parse(beginning, handler=YAMLHandler())
+            front, _ = frontmatter.parse(file.read(_FRONT_MATTER_CHARACTERS), handler=YAMLHandler())
     except (OSError, ValueError, TypeError, RecursionError, yaml.YAMLError):
-        return Stated()  # the fault was reported when the file was ingested; the title is used instead
+        return "", None  # the fault was reported when the file was ingested
     topic, level = front.get("topic"), front.get("level")
-    return Stated(
-        topic=" ".join(topic.split()) if isinstance(topic, str) else "",
-        level=level if isinstance(level, int) and not isinstance(level, bool) and level in levels() else None,
-    )
+    name = " ".join(topic.split()) if isinstance(topic, str) else ""
+    return name, level if isinstance(level, int) and not isinstance(level, bool) and level in levels() else None
 
 
 _ALLOWANCE_FOR_REPLIES = 0.15

@@ -100,7 +100,7 @@ def demo(
 
     settings = settings_of(set_)
     require_corpus(settings.marag_data_dir, corpus)
-    from ...demo.running import launch
+    from ...demo.app import launch
     from ...demo.workbench import open_workbench
 
     if runs != _RUNS and not runs.is_dir():

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ...agent.engine import Step
     from ...agent.routes import Vote
     from ...agent.state import Round, Signals
-    from ...demo.runs.files import Row
+    from ...demo.run_files import Row
     from ...llm.ledger import Totals
     from ...llm.messages import Request
     from ...llm.providers import Choice
@@ -29,6 +29,7 @@ WORD_SECONDS = 0.02
 ANSWER_SECONDS = 1.5
 """An answer streams one word per `WORD_SECONDS`, or faster if it would take longer than this."""
 _DRAFTS = frozenset({"write", "rewrite"})
+_DRAFT_LINES = 6
 _SPINNER = 4
 """Columns of the spinner, and of the margin that keeps the cursor in its line."""
 _BAR = 20
@@ -112,12 +113,12 @@ class Screen:
             self._status.update(plain(step.words))
 
     def writing(self, request: "Request", text: str) -> None:
-        """Show the end of a draft while it is written."""
+        """Show a draft below the spinner while it is written; it disappears when the checked answer is printed."""
         if self._status is None or request.stage not in _DRAFTS:
             return
-        room = self.console.width - len(self._stage) - len(": ") - _SPINNER
+        room = _DRAFT_LINES * (self.console.width - _SPINNER)
         if words := last_words(text, room):
-            self._status.update(f"{plain(self._stage)}: [dim]{plain(words)}[/]")
+            self._status.update(f"{plain(self._stage)} (not checked yet)\n[dim]{plain(words)}[/]")
 
     def progress(self, words: str) -> Callable[[int, int], None]:
         """Show next to the spinner how many of how many parts are done."""
@@ -237,11 +238,8 @@ def small_model_hint(choice: "Choice") -> str | None:
     if choice.provider.name != EMBEDDED or choice.models["flash"] != providers()[EMBEDDED].flash:
         return None
     first = next(iter(local_models().values()))
-    return (
-        f"The packaged {choice.models['flash']} answers; it is very small, and most of its answers are rejected. Run "
-        f"`marag models get {first.name}` ({first.bytes / 1e9:.1f} GB; `marag models` lists others), or set "
-        "DEEPSEEK_API_KEY (or another provider's key), or EMBEDDED_MODEL_PATH to a GGUF file of your own."
-    )
+    better = f"`marag models get {first.name}` ({first.bytes / 1e9:.1f} GB) or a provider's key (docs/models.md)"
+    return f"The packaged {choice.models['flash']} answers; it is very small. For useful answers, use {better}."
 
 
 def _judged(round_: "Round") -> str:
@@ -315,7 +313,7 @@ def recorded_steps(
 
     A quote that occurs in none of the `passages` is marked if these include all of an answer's evidence.
     """
-    from ...demo.runs.files import rounds_of
+    from ...demo.run_files import rounds_of
 
     rounds = rounds_of(row)
     names = ", ".join(plain(passage_name(id_)) for id_ in rounds[0].evidence_ids)
@@ -371,7 +369,7 @@ def _instruction(round_: "Round") -> str:
 
 
 def _outcome(row: "Row", one_pass: "Row | None", rounds: "tuple[Round, ...]") -> "RenderableType":
-    from ...demo.runs.tour import LOOP, ONE_PASS, RIGHT
+    from ...demo.run_files import LOOP, ONE_PASS, RIGHT
     from ...demo.words import stop_reason
 
     p_correct = rounds[row["chosen"]].p_correct

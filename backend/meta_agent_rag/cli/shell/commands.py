@@ -20,6 +20,7 @@ from ...chat.transcript import as_markdown, coaching_lines, source_lines
 from ...errors import InputError
 from ...llm.ledger import LedgerRow, Totals, total
 from ...llm.providers import COMPATIBLE, choose_provider, providers
+from ...retrieval.corpus.corpus import read_titles
 from ...retrieval.corpus.naming import mentions, without_mentions
 from ...settings import ModelRoles, Settings
 from ...text.normalise import typed
@@ -253,7 +254,8 @@ async def _sessions(shell: Shell, argument: str) -> NextAction:
 
 @_command("topics", "the topics of the documents, by title")
 async def _topics(shell: Shell, argument: str) -> NextAction:
-    _show_some(shell, sorted(" ".join(one.title.split()) for one in await shell.chat.documents()))
+    titles = await asyncio.to_thread(read_titles, shell.settings.marag_data_dir, shell.chat.corpus)
+    _show_some(shell, [" ".join(title.split()) for title in titles])
     return None
 
 

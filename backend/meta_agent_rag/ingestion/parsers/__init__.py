@@ -1,17 +1,17 @@
-"""Parsers, one file per format; a file that exports `PARSER` is discovered automatically."""
+"""Parsers; a file that exports `PARSER` is discovered. `read_document` chooses one by a file's content."""
 
-import io
-from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import PurePath
 
 from ...discovery import exported
 from ...errors import DuplicateNameError
-from ..document import Document, PassageRow
-from ..text import decoded
+from ..document import Block, Document, Refused
+from ..rows import SUFFIXES
+from ..text import clean, decoded, fault_of, one_line
 
-__all__ = ["File", "Parser", "by_priority", "discover_parsers", "known_suffixes"]
+__all__ = ["File", "Parser", "by_priority", "discover_parsers", "known_suffixes", "read_document"]
 
 LONGEST_TITLE = 200
 """The most characters of a title."""
@@ -36,7 +36,7 @@ class File:
         return decoded(self.content)
 
     def ends_with(self, suffixes: tuple[str, ...]) -> bool:
-        """Does the name end with one of these, ignoring case?"""
+        """Whether the name ends with one of these, ignoring case."""
         return self.name.lower().endswith(suffixes)
 
 
@@ -47,10 +47,7 @@ class Parser:
     `recognises` examines the content; the name may only decide between kinds of text. Parsers are tried
     in ascending `priority`: those with a signature (0) before those that accept any text (9).
     `parse` raises `Refused`; any other exception counts as an unreadable file. `example` is a small file with
-    a sentence of text for the contract tests (which write those of the formats below themselves).
-
-    `rows`, for formats of one passage per line, reads a file of any size as a stream: it yields rows, and returns the
-    document without them. It receives the beginning of the file, which `recognises` has accepted.
+    a sentence of text for the contract tests.
     """
 
     kind: str
@@ -59,7 +56,6 @@ class Parser:
     recognises: Callable[[File], bool]
     parse: Callable[[File], Document]
     example: bytes = b""
-    rows: Callable[[File, io.RawIOBase], Generator[PassageRow, None, Document]] | None = None
 
 
 @cache
@@ -69,8 +65,8 @@ def discover_parsers() -> tuple[Parser, ...]:
 
 
 def known_suffixes() -> tuple[str, ...]:
-    """The file name extensions of all parsers, sorted, each with its dot."""
-    return tuple(sorted({suffix for parser in discover_parsers() for suffix in parser.suffixes}))
+    """The file name extensions that can be read, sorted, each with its dot."""
+    return tuple(sorted({*SUFFIXES, *(suffix for parser in discover_parsers() for suffix in parser.suffixes)}))
 
 
 def by_priority(parsers: Iterable[Parser]) -> tuple[Parser, ...]:
@@ -81,3 +77,49 @@ def by_priority(parsers: Iterable[Parser]) -> tuple[Parser, ...]:
             raise DuplicateNameError(f"Two parsers are for the kind {parser.kind!r}; rename one of them.")
         found[parser.kind] = parser
     return tuple(sorted(found.values(), key=lambda parser: (parser.priority, parser.kind)))
+
+
+def read_document(file: File) -> Document:
+    """The document in `file`, cleaned of invisible characters and empty blocks. Raises `Refused`.
+
+    Meant for a separate process (see `isolation`): a parser may take any amount of time and memory.
+    """
+    if not file.content:
+        raise Refused("empty", "it has 0 bytes")
+    parser = next((parser for parser in discover_parsers() if parser.recognises(file)), None)
+    if parser is None:
+        raise Refused(
+            "type", "its content is in none of the supported formats, whatever its name; convert it, or leave it out"
+        )
+    try:
+        document = _cleaned(parser.parse(file), file)
+    except (Refused, MemoryError):
+        raise
+    except RecursionError as error:
+        raise Refused("limit", "it is nested too deeply") from error
+    except Exception as error:
+        raise Refused("unreadable", f"the parser for {parser.kind} failed ({fault_of(error)})") from error
+    if not any(map(str.isalnum, document.text)):
+        raise Refused(
+            "no_text", "it contains no text" + (", perhaps a scan: run OCR on it first" if document.pages else "")
+        )
+    return document
+
+
+def _cleaned(document: Document, file: File) -> Document:
+    blocks = (
+        Block(
+            text=clean(block.text).strip(),
+            section=one_line(block.section or "")[:LONGEST_TITLE] or None,
+            page=block.page,
+        )
+        for block in document.blocks
+    )
+    aliases = (one_line(alias)[:LONGEST_TITLE] for alias in document.aliases)
+    title = one_line(document.title)[:LONGEST_TITLE].strip() or one_line(file.stem)
+    return replace(
+        document,
+        title=title,
+        blocks=tuple(block for block in blocks if block.text),
+        aliases=tuple(dict.fromkeys(alias for alias in aliases if alias and alias != title)),
+    )

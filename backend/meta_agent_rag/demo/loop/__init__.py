@@ -1,1 +1,0 @@
-"""The parts of the tab Loop: a walk through the graph, and its display."""

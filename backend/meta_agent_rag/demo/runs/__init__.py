@@ -1,1 +1,0 @@
-"""The display of benchmark runs: files, filter, replay, HTML."""

@@ -1,0 +1,1 @@
+"""The tabs of the demo, one file each."""

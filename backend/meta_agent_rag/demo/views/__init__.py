@@ -1,1 +1,0 @@
-"""The tabs of the demo, one file each: `build(workbench)` lays one out inside its `gr.Tab`."""

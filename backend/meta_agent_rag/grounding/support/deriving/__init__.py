@@ -1,1 +1,0 @@
-"""Figures of a claim that follow from others: which are tried together, and what they give."""
