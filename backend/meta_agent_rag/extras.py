@@ -23,7 +23,6 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "docx",
             "frontmatter",
             "lxml",
-            "charset_normalizer",
             "openpyxl",
             "pdfplumber",
             "pptx",
