@@ -6,8 +6,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .agent.engine import Answer, Engine, OnStep, open_engine, require_question
+from .agent.engine import Answer, Engine, OnStep, open_engine
 from .agent.grounded import Checks, GroundedAnswer, checked
+from .agent.opening import require_question
 from .chat.summaries import Estimate, OnSection, Summary, prepared
 from .llm.client import traced
 from .llm.messages import OnText

@@ -126,7 +126,7 @@ def imported_parts(path: Path) -> set[str]:
 
 def test_code_and_imports_are_found() -> None:
     assert len(CODE) > 60
-    assert imported_parts(PACKAGE / "agent" / "engine.py") >= {"errors", "llm", "retrieval", "settings", "agent"}
+    assert imported_parts(PACKAGE / "agent" / "opening.py") >= {"errors", "llm", "retrieval", "settings", "agent"}
     assert imported_parts(PACKAGE / "agent" / "deficits" / "deficit.py") >= {"discovery", "errors", "agent"}
     assert imported_parts(PACKAGE / "asking.py") >= {"agent", "llm", "retrieval", "settings"}
 
@@ -152,7 +152,7 @@ def test_imports_run_one_way(path: Path) -> None:
 
 def test_there_are_no_import_cycles() -> None:
     graph = module_graph()
-    assert f"{NAME}.llm.client" in graph[f"{NAME}.agent.engine"]
+    assert f"{NAME}.llm.client" in graph[f"{NAME}.agent.opening"]
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as circle:

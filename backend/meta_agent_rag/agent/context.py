@@ -9,6 +9,7 @@ from ..llm.messages import OnText
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.hybrid import Retriever
 from ..retrieval.passage import Passage
+from ..retrieval.screening import Dropped
 from ..settings import Settings
 from .deficits import DeficitRegistry
 from .derivation import Plan
@@ -71,8 +72,9 @@ class Task:
 class Context:
     """Dependencies and policies of one question's run; see `Task` for the fields that come from it.
 
-    Follow-up retrieval requires a `retriever`. `grounded` switches answers from memory off and
-    lets the writer abstain (chat, service); a benchmark wants a best guess.
+    `dropped` are passages of the evidence that address the model. Follow-up retrieval requires a `retriever`.
+    `grounded` switches answers from memory off and lets the writer abstain (chat, service); a benchmark wants a best
+    guess.
     """
 
     settings: Settings
@@ -83,6 +85,7 @@ class Context:
     routes: Mapping[str, Voter]
     retriever: Retriever | None = None
     evidence: tuple[Passage, ...] | None = None
+    dropped: tuple[Dropped, ...] = ()
     oracles: Oracles = NO_ORACLES
     grounded: bool = False
     asked: str = ""

@@ -5,7 +5,7 @@ import time
 from dataclasses import replace
 from decimal import Decimal
 from functools import cache
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 from langgraph.runtime import Runtime
 from pydantic import Field, create_model
@@ -18,17 +18,32 @@ from .deficits import DeficitRegistry
 from .monitor import VOTE, policy, second_answer
 from .prompting import Line, Lines, Packed, ReplyModel, pack, task
 from .routes import RouteAnswer
+from .selection import select
 from .signals import measure
 from .state import NO_DEFICIT, Diagnosis, Draft, Round, SecondAnswer, Signals, State, StopReason, Update, shown
-from .stopping import out_of_time, reason_to_stop, settled_without_a_model
+from .stopping import calls_of, out_of_time, reason_to_stop, settled_without_a_model
 from .voting import findings_of, run_vote
 
 
 async def diagnose(state: State, runtime: Runtime[Context]) -> Update:
-    """Judge the draft, record the round, and set the stop reason if the loop ends."""
+    """Judge the draft, record the round, and set the stop reason and the answer if the loop ends."""
+    update = {} if state.get("stop_reason") else await _examined(state, runtime)
+    stop_reason = cast(StopReason | None, update.get("stop_reason", state.get("stop_reason")))
+    if stop_reason is None:
+        return update
+    # if the critic found that the evidence lacks it, the answer is NOT FOUND, not a rejected draft
+    how = "last" if stop_reason == "not_in_evidence" else runtime.context.settings.selection
+    chosen = select((*state.get("rounds", ()), *cast(tuple[Round, ...], update.get("rounds", ()))), how)
+    return {
+        **update,
+        "answer": chosen.draft.answer,
+        "short_answer": chosen.draft.short_answer,
+        "chosen": chosen.index,
+    }
+
+
+async def _examined(state: State, runtime: Runtime[Context]) -> Update:
     context = runtime.context
-    if state.get("stop_reason"):
-        return {}
     started = time.perf_counter()
     index = len(state.get("rounds", ()))
     round_ = Round(
@@ -53,10 +68,10 @@ async def diagnose(state: State, runtime: Runtime[Context]) -> Update:
         if stop_reason is None:
             diagnosis = round_.diagnosis or await _diagnosed(state, context, round_)
             round_ = replace(round_, diagnosis=diagnosis)
-            stop_reason = "critic_satisfied" if diagnosis.deficit == NO_DEFICIT else out_of_time(context, index)
+            stop_reason = "critic_satisfied" if diagnosis.deficit == NO_DEFICIT else out_of_time(state, context, index)
     except BudgetError as error:
         stop_reason = error.stop_reason
-    spent = total(row for row in context.model.rows if row.round == index)
+    spent = total(calls_of(state, context, index))
     seconds = round(time.perf_counter() - started, 4)
     update: dict[str, object] = {
         "rounds": (replace(round_, calls=spent.calls, cost_usd=spent.cost_usd, seconds=seconds),)

@@ -1,44 +1,29 @@
 """Runs the graph over questions: the single entry point for benchmark, commands, chat, service and demo."""
 
-import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..errors import InputError
 from ..extras import require
-from ..llm.client import LanguageModel
 from ..llm.ledger import LedgerRow, Totals, total
 from ..llm.messages import OnText
-from ..llm.opening import Given, open_language_model, with_model
-from ..prompts import check_prompts
+from ..llm.opening import Given
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.hybrid import Retriever
 from ..retrieval.passage import Found, Passage
-from ..retrieval.screening import Dropped, screen
-from ..retrieval.supplied import SuppliedRetriever
+from ..retrieval.screening import Dropped
 from ..settings import Settings
 from .context import Context, Task
-from .deficits import DeficitRegistry, discover_deficits
-from .derivation.operator import Operators, discover_operators
-from .graph import build_graph
-from .monitor import monitor_encoder as encoder_of_monitor
-from .monitor import policy
-from .routes.route import Routes, discover_routes
-from .selection import select
+from .graph import Question, build_graph
+from .opening import Components, as_passages, open_components
 from .state import MethodStop, Round, State, StopReason
-from .voting import small_model_defaults
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.runnables import RunnableConfig
     from langgraph.graph.state import CompiledStateGraph
-
-
-_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,16 +79,10 @@ OnStep: TypeAlias = Callable[[Step], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Engine:
-    """A compiled graph with its model and encoder; answers any number of questions concurrently."""
+class Engine(Components):
+    """A compiled graph with its components; answers any number of questions concurrently."""
 
-    settings: Settings
-    model: LanguageModel
-    monitor_encoder: AsyncEncoder
-    deficits: DeficitRegistry
-    graph: "CompiledStateGraph[State, Context]" = field(repr=False)
-    operators: Operators = field(default_factory=discover_operators, repr=False)
-    routes: Routes = field(default_factory=discover_routes, repr=False)
+    graph: "CompiledStateGraph[State, Context, Question, State]" = field(repr=False)
 
     async def answer(
         self,
@@ -136,48 +115,10 @@ class Engine:
         if task.grounded:
             require("grounding", "An answer from documents alone")
         if task.evidence is not None:
-            evidence = _passages(task.evidence)
-            task = replace(task, evidence=evidence)
+            task = replace(task, evidence=as_passages(task.evidence))
         state, context = self.begin(task)
         final = await self._run(state, context, _traced(task), on_step)
         return self.answered(final, context)
-
-    def begin(self, task: Task) -> tuple[State, Context]:
-        """The initial state and context, for callers that run the graph node by node; raises `InputError` like `run`.
-
-        If there is more evidence than RETRIEVAL_TOP_K, the best passages are shown first, and the rest is searched
-        when something is missing, unless SUPPLIED_EVIDENCE is `whole`. In `grounded` runs, passages that address the
-        model are removed before ranking.
-        """
-        require_question(task.question)
-        question, retriever = task.question.strip(), task.retriever
-        evidence: Sequence[Passage] | None = None if task.evidence is None else _passages(task.evidence)
-        if evidence is None and retriever is None:
-            raise InputError(
-                "There is nothing to answer from; give evidence or a retriever, or evidence=() for memory alone."
-            )
-        dropped: tuple[Dropped, ...] = ()
-        if evidence is not None and task.grounded and self.settings.screening:
-            evidence, dropped = _without_orders(evidence)
-        if evidence is not None and retriever is None and self.narrows(evidence):
-            retriever, evidence = SuppliedRetriever(passages=tuple(evidence), encoder=self.monitor_encoder), None
-        context = Context(
-            settings=self.settings,
-            model=self.model.session(task.id, method=task.method, deadline=task.deadline, on_text=task.on_text),
-            monitor_encoder=self.monitor_encoder,
-            deficits=self.deficits,
-            operators=self.operators,
-            routes=self.routes,
-            retriever=retriever,
-            evidence=None if evidence is None else tuple(evidence),
-            oracles=task.oracles,
-            grounded=task.grounded,
-            asked="" if task.asked.strip() == question else task.asked.strip(),
-            conversation=task.conversation,
-            manner=task.manner,
-            deadline=task.deadline,
-        )
-        return State(question=question, rounds=(), dropped=dropped), context
 
     async def _run(self, state: State, context: Context, config: "RunnableConfig", on_step: OnStep | None) -> Any:
         if on_step is None:
@@ -193,22 +134,14 @@ class Engine:
                     on_step(Step(node=task["name"], rounds=task["input"].get("rounds", ())))
         return final
 
-    def narrows(self, evidence: Sequence[Passage]) -> bool:
-        """Is there more evidence than a first draft is shown, so that the rest is searched on demand?"""
-        settings = self.settings
-        return settings.supplied_evidence == "ranked" and len(evidence) > settings.retrieval_top_k
-
     def answered(self, final: State, context: Context) -> Answer:
         """The answer in a finished state."""
-        # if the critic found that the evidence lacks it, the answer is NOT FOUND, not a rejected draft
-        how = "last" if final["stop_reason"] == "not_in_evidence" else self.settings.selection
-        chosen = select(final["rounds"], how)
         return Answer(
             question=final["question"],
-            text=chosen.draft.answer,
-            short_answer=chosen.draft.short_answer,
+            text=final["answer"],
+            short_answer=final["short_answer"],
             stop_reason=final["stop_reason"],
-            chosen=chosen.index,
+            chosen=final["chosen"],
             rounds=final["rounds"],
             evidence=final.get("evidence", ()),
             dropped=final.get("dropped", ()),
@@ -221,36 +154,6 @@ def _traced(task: Task) -> "RunnableConfig":
     given: RunnableConfig = task.config or {}
     about = {"method": task.method, "question_id": task.id, **given.get("metadata", {})}
     return {"run_name": task.method, **given, "metadata": about}
-
-
-def require_question(question: str) -> None:
-    """Raise `InputError` for a question that is empty or not valid text."""
-    if not isinstance(question, str) or not question.strip():
-        raise InputError("The question is empty; write one.")
-    if not question.isascii() and question.encode("utf-8", "ignore").decode("utf-8") != question:
-        raise InputError("The question is not valid Unicode; check the terminal's encoding and type it again.")
-
-
-def _passages(evidence: Iterable[Passage]) -> tuple[Passage, ...]:
-    """The evidence; raises `InputError` for what is no passage with text, and for different ones with the same id."""
-    try:
-        evidence = tuple(evidence)
-    except TypeError:
-        raise InputError(f"Evidence must be a list of passages, not {type(evidence).__name__}.") from None
-    known: dict[str, Passage] = {}
-    for passage in evidence:
-        texts = (passage.id, passage.title, passage.text) if isinstance(passage, Passage) else (None,)
-        if not all(isinstance(text, str) for text in texts):
-            raise InputError(f"Evidence must be passages with an id, a title and a text, not {type(passage).__name__}.")
-        same = known.setdefault(passage.id, passage)
-        if (same.title, same.text) != (passage.title, passage.text):
-            raise InputError(f"Two passages have the id {passage.id!r}; `Passage.of(title, text)` makes unique ones.")
-    return evidence
-
-
-def _without_orders(evidence: Sequence[Passage]) -> tuple[tuple[Passage, ...], tuple[Dropped, ...]]:
-    screened = screen([Found(passage=passage, score=0.0) for passage in evidence], drop=True, shortest=0)
-    return tuple(found.passage for found in screened.kept), screened.dropped
 
 
 @asynccontextmanager
@@ -267,24 +170,13 @@ async def open_engine(
 
     `model` is any chat model of LangChain's, for both tiers unless there is a `pro`, or an open `LanguageModel`.
     """
-    policy(settings)
-    check_prompts(settings.prompts_dir, methods=settings.methods_dir)
-    settings = small_model_defaults(with_model(settings, model, pro))
-    usual = Settings.model_fields["monitor_similarity_threshold"].default
-    if settings.monitor_policy != "paper" and settings.monitor_similarity_threshold != usual:
-        _LOG.warning("MONITOR_SIMILARITY_THRESHOLD only applies with MONITOR_POLICY=paper and is ignored.")
-    deficits = discover_deficits(settings.deficits_dir)
-    if without_deficits:
-        deficits = deficits.without(without_deficits)
-    encoder = monitor_encoder or AsyncEncoder(encoder_of_monitor(settings))
-    open_with = partial(
-        Engine,
-        settings=settings,
-        monitor_encoder=encoder,
-        deficits=deficits,
-        graph=build_graph(deficits),
-        operators=discover_operators(settings.operators_dir),
-        routes=discover_routes(settings.routes_dir),
+    components = open_components(
+        settings,
+        model=model,
+        pro=pro,
+        monitor_encoder=monitor_encoder,
+        ledger_path=ledger_path,
+        without_deficits=without_deficits,
     )
-    async with open_language_model(settings, model=model, pro=pro, ledger_path=ledger_path) as opened:
-        yield open_with(model=opened)
+    async with components as opened:
+        yield Engine(**vars(opened), graph=build_graph(opened.deficits))

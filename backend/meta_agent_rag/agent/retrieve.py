@@ -17,7 +17,7 @@ async def retrieve(state: State, runtime: Runtime[Context]) -> Update:
     question = state["question"]
     first = await first_evidence(question, context.evidence, context.retriever, k=context.settings.retrieval_top_k)
     asked = (question,) if context.evidence is None else ()
-    return {"evidence": first.found, "dropped": first.dropped, "queries": asked}
+    return {"evidence": first.found, "dropped": (*context.dropped, *first.dropped), "queries": asked}
 
 
 async def first_evidence(

@@ -1,13 +1,14 @@
 """The loop's data: immutable values, and the state that LangGraph carries between nodes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from decimal import Decimal
-from typing import Annotated, Any, Literal, NewType
+from typing import Annotated, Any, Literal, NewType, cast
 
 from pydantic import AliasChoices, Field
 from typing_extensions import TypedDict  # required by pydantic before Python 3.12
 
+from ..llm.ledger import LedgerRow
 from ..retrieval.passage import Found
 from ..retrieval.screening import Dropped
 from .derivation import Derivation, Planned
@@ -250,7 +251,10 @@ def add_all(known: Sequence[object], new: Sequence[object]) -> tuple[object, ...
 
 
 class State(TypedDict, total=False):
-    """The graph's state; a node returns a partial update, merged by each key's reducer."""
+    """The graph's state; a node returns a partial update, merged by each key's reducer.
+
+    Once the loop has ended, it has `answer`, `short_answer` and `chosen`, the index of the round that they come from.
+    """
 
     question: str
     evidence: Annotated[tuple[Found, ...], add_found]
@@ -264,7 +268,11 @@ class State(TypedDict, total=False):
     rounds: Annotated[tuple[Round, ...], add_all]
     derivation: Derivation
     routes: Annotated[tuple[RouteAnswer, ...], add_all]
+    calls: Annotated[tuple[LedgerRow, ...], add_all]
     stop_reason: StopReason
+    answer: str
+    short_answer: str
+    chosen: int
 
 
 Update = Mapping[str, object]
@@ -274,3 +282,21 @@ def shown(state: State) -> tuple[Found, ...]:
     """The evidence, without the passages that a repair has set aside."""
     aside = state.get("set_aside", ())
     return tuple(found for found in state.get("evidence", ()) if found.passage.id not in aside)
+
+
+def restored(state: State) -> State:
+    """The state with tuples where a checkpointer, which knows lists alone, has put lists."""
+    return cast(State, {name: _with_tuples(value) for name, value in state.items()})
+
+
+def _with_tuples(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return tuple(_with_tuples(item) for item in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        changed = {
+            field.name: new
+            for field in fields(value)
+            if (new := _with_tuples(old := getattr(value, field.name))) is not old and new != old
+        }
+        return replace(value, **changed) if changed else value
+    return value

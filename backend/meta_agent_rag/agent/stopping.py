@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from ..errors import DeadlineError
 from ..grounding.short_answer import same_answer
+from ..llm.ledger import LedgerRow
 from ..text.normalise import jaccard, normalised
 from .context import Context
 from .state import Draft, Round, State, StopReason
@@ -35,11 +36,16 @@ def reason_to_stop(state: State, context: Context, round_: Round) -> StopReason 
     return _repeats(state, context, round_) or (_stands_still(state, context, round_) if rounds_left else "max_rounds")
 
 
-def out_of_time(context: Context, index: int) -> StopReason | None:
+def calls_of(state: State, context: Context, index: int) -> list[LedgerRow]:
+    """The model calls of a round: those in the state, and those that the present node has made."""
+    return [row for row in dict.fromkeys((*state.get("calls", ()), *context.model.rows)) if row.round == index]
+
+
+def out_of_time(state: State, context: Context, index: int) -> StopReason | None:
     """Would another round of the same duration pass the deadline?"""
     if context.deadline is None:
         return None
-    seconds = sum(row.latency_s for row in context.model.rows if row.round == index and not row.cached)
+    seconds = sum(row.latency_s for row in calls_of(state, context, index) if not row.cached)
     return DeadlineError.stop_reason if time.monotonic() + seconds > context.deadline else None
 
 

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, StringConstraints
 from ..agent.prompting import ReplyModel
 from ..errors import ModelError
 from ..llm.client import ModelSession
-from ..llm.local.choice import own_model_file
+from ..llm.local import own_model_file
 from ..llm.messages import Message
 from ..prompts import phrase, prompt
 from ..prompts.fencing import fenced
