@@ -23,7 +23,6 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "docx",
             "frontmatter",
             "lxml",
-            "charset_normalizer",
             "openpyxl",
             "pdfplumber",
             "pptx",
@@ -34,7 +33,6 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "ray": ("ray",),
         "servers": ("elasticsearch", "grpc", "qdrant_client"),
         "service": (
-            "alembic",
             "fastapi",
             "limits",
             "prometheus_client",

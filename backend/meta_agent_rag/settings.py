@@ -512,10 +512,6 @@ class Settings(ProviderKeys):
         64.0, description="Maximum body of an upload of documents, in MB; each file is also limited by INGEST_FILE_MB."
     )
     service_upload_seconds: PositiveFloat = Field(300.0, description="Maximum time for one upload, in seconds.")
-    service_upload_kb_per_second: PositiveFloat = Field(
-        16.0,
-        description="Minimum rate of an upload, in KB per second; the first ten seconds are exempt.",
-    )
     service_wrong_keys_per_minute: PositiveInt = Field(
         20,
         description="Wrong keys that one address may send per minute before it is rejected.",
@@ -531,7 +527,7 @@ class Settings(ProviderKeys):
         90, description="Days after which `marag audit prune` removes prompts and raw replies from a record."
     )
     audit_warm_days: PositiveInt = Field(
-        365, description="Days after which `marag audit archive` moves a record from the database to a file."
+        365, description="Days after which `marag audit prune` moves a record from the database to a file."
     )
     database_url: Key | None = Field(
         None,

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from meta_agent_rag.datasets import Question
-from meta_agent_rag.datasets.reading.rows import read_json_rows
+from meta_agent_rag.datasets.rows import read_json_rows
 from meta_agent_rag.discovery import named
 from meta_agent_rag.errors import DataFileError
 from meta_agent_rag.wording import first_fault

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from meta_agent_rag.agent.prompting import pack
 from meta_agent_rag.agent.state import Packing, Round
 from meta_agent_rag.datasets import Question
-from meta_agent_rag.datasets.question import Paragraph
+from meta_agent_rag.datasets.dataset import Paragraph
 from meta_agent_rag.grounding.quotes import is_verbatim
 from meta_agent_rag.retrieval.passage import Found, Passage
 from meta_agent_rag.text.normalise import as_quoted, normalised

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Sequence
 from heapq import nsmallest
 
-from meta_agent_rag.datasets.question import Question
+from meta_agent_rag.datasets.dataset import Question
 from meta_agent_rag.errors import InputError
 
 _RANGE = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")

@@ -12,7 +12,7 @@ from benchmarks.rows.survival import STAGES, answer_recall, evidence_recall, sho
 from meta_agent_rag.agent.engine import Answer
 from meta_agent_rag.agent.prompting import pack
 from meta_agent_rag.agent.state import Draft, Packing, Round
-from meta_agent_rag.datasets.question import Paragraph, Question
+from meta_agent_rag.datasets.dataset import Paragraph, Question
 from meta_agent_rag.errors import RefusedError
 from meta_agent_rag.llm.ledger import total
 from meta_agent_rag.retrieval.passage import Found, Passage, passages_of

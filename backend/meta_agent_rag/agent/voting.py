@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..discovery import calling, require_result
-from ..llm.local.choice import own_model_file
+from ..llm.local import own_model_file
 from ..llm.providers import choose_provider
 from ..llm.stages import serving, stage
 from ..settings import Settings

@@ -1,9 +1,8 @@
 """The data sets; each file of this folder, or of DATASETS_DIR, that exports `DATASET` is one."""
 
-from .dataset import Dataset
+from .dataset import Dataset, Paragraph, Question
 from .hub import HubAccess
 from .loading import LoadedQuestions, discover, load_file, load_questions
-from .question import Paragraph, Question
 
 __all__ = [
     "Dataset",

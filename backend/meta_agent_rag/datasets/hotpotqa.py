@@ -3,11 +3,9 @@
 Official file: `hotpot_dev_distractor_v1.json` from https://hotpotqa.github.io (CC BY-SA 4.0).
 """
 
-from .dataset import Aliases, Dataset
+from .dataset import Aliases, Dataset, Question
 from .hub import Hub
-from .question import Question
-from .reading.rows import read_json_rows
-from .reading.schema import HotpotRow, paragraphs
+from .schema import HotpotRow, paragraphs
 
 
 def parse(raw: object, _aliases: Aliases) -> Question:
@@ -28,7 +26,6 @@ DATASET = Dataset(
     name="hotpotqa",
     title="HotpotQA",
     hub=Hub("hotpotqa/hotpot_qa", "distractor"),
-    read_rows=read_json_rows,
     parse=parse,
     data_file="`hotpot_dev_distractor_v1.json`",
     example={

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from ..errors import DataFileError
 from ..extras import require
-from .reading.rows import RawRows
+from .rows import RawRows
 
 _CONNECT_SECONDS = 3.0
 _LOADING = threading.Lock()

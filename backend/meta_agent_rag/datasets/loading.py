@@ -6,17 +6,17 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
+from pydantic import BaseModel
 from pydantic import ValidationError as RowError
 
 from ..discovery import by_name, calling, contributed, named, require_result
 from ..errors import DataFileError, InputError
 from ..shipped import shipped
 from ..wording import first_fault
-from .dataset import Aliases, Dataset
+from .dataset import Aliases, Dataset, Question
 from .hub import HubAccess, read_hub_rows
-from .question import Question
-from .reading.aliases import read_aliases
-from .reading.rows import RawRows, read_json_rows
+from .rows import RawRows, read_json_rows
+from .schema import String, Text
 
 ENTRY_POINT_GROUP = "meta_agent_rag.datasets"
 Selection: TypeAlias = Callable[[Iterator[Question]], tuple[Question, ...]]
@@ -72,7 +72,7 @@ def load_questions(
             f"The data set {name!r} is included in the package and has no revisions; leave --revision out."
         )
     raw = _raw(dataset, data_file, most, access)
-    aliases, aliases_sha256 = read_aliases(aliases_file) if aliases_file is not None else ({}, None)
+    aliases, aliases_sha256 = _aliases(aliases_file) if aliases_file is not None else ({}, None)
     reading = _Reading(raw=raw, dataset_of=lambda row: dataset, aliases=aliases, of=f" of {name!r}")
     questions = select(reading.questions())
     if aliases_file is not None and not reading.aliased:
@@ -100,6 +100,28 @@ def load_file(path: Path, *, registry: Mapping[str, Dataset] | None = None) -> L
     reading = _Reading(raw=raw, dataset_of=lambda row: max(known, key=partial(_likeness, row)), aliases={})
     questions = tuple(reading.questions())
     return LoadedQuestions(questions=questions, total=len(questions), source=raw.source, sha256=raw.sha256)
+
+
+class _AliasRow(BaseModel, frozen=True):
+    Q_id: Text
+    aliases: tuple[String, ...]
+    demonyms: tuple[String, ...] = ()
+
+
+def _aliases(path: Path) -> tuple[Aliases, str]:
+    """Aliases and demonyms by answer id, from 2WikiMultiHopQA's `id_aliases.json`, and the file's SHA-256.
+
+    Raises `DataFileError`, which names file, row and field.
+    """
+    raw = read_json_rows(path)
+    aliases: dict[str, tuple[str, ...]] = {}
+    for number, value in raw.rows:
+        try:
+            row = _AliasRow.model_validate(value)
+        except RowError as error:
+            raise DataFileError(f"{raw.source}: row {number}, {first_fault(error)}.") from None
+        aliases[row.Q_id] = (*row.aliases, *row.demonyms)
+    return aliases, raw.sha256
 
 
 def _likeness(row: object, dataset: Dataset) -> tuple[int, float]:

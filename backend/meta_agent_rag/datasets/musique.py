@@ -9,11 +9,9 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, Field, StrictBool
 
-from .dataset import Aliases, Dataset
+from .dataset import Aliases, Dataset, Paragraph, Question
 from .hub import Hub
-from .question import Paragraph, Question
-from .reading.rows import read_json_rows
-from .reading.schema import String, Text
+from .schema import String, Text
 
 _REFERENCE = re.compile(r"#([0-9]+)")
 _HOPS = re.compile(r"([0-9]+)hop[0-9]*(?=_)")
@@ -78,7 +76,6 @@ DATASET = Dataset(
     name="musique",
     title="MuSiQue",
     hub=Hub("dgslibisey/MuSiQue"),
-    read_rows=read_json_rows,
     parse=parse,
     data_file="`musique_ans_v1.0_dev.jsonl`",
     example={

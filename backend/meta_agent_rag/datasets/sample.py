@@ -2,10 +2,8 @@
 
 from pydantic import Field, StrictInt
 
-from .dataset import Aliases, Dataset
-from .question import Question
-from .reading.rows import read_json_rows
-from .reading.schema import HotpotRow, String, paragraphs
+from .dataset import Aliases, Dataset, Question
+from .schema import HotpotRow, String, paragraphs
 
 
 class _Row(HotpotRow):
@@ -32,7 +30,6 @@ DATASET = Dataset(
     name="sample",
     hub=None,
     packaged="questions.json",
-    read_rows=read_json_rows,
     parse=parse,
     data_file="a file in HotpotQA's schema",
     example={

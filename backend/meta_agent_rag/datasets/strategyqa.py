@@ -5,7 +5,7 @@ It comes without paragraphs: evidence is retrieved from your own corpus.
 
 from .dataset import Dataset
 from .hub import Hub
-from .reading.open_rows import open_question
+from .schema import open_question
 
 DATASET = Dataset(
     name="strategyqa",

@@ -5,11 +5,9 @@ The official score (`2wikimultihop_evaluate_v1.1.py`) counts an answer's aliases
 the row's `answer_id`; they are only in the separate file.
 """
 
-from .dataset import Aliases, Dataset
+from .dataset import Aliases, Dataset, Question
 from .hub import Hub
-from .question import Question
-from .reading.rows import read_json_rows
-from .reading.schema import HotpotRow, String, paragraphs
+from .schema import HotpotRow, String, paragraphs
 
 
 class _Row(HotpotRow):
@@ -37,7 +35,6 @@ DATASET = Dataset(
     name="2wikimultihopqa",
     title="2WikiMultiHopQA",
     hub=Hub("framolfese/2WikiMultihopQA"),
-    read_rows=read_json_rows,
     parse=parse,
     data_file="`dev.json`; aliases with `--aliases id_aliases.json`",
     takes_aliases=True,

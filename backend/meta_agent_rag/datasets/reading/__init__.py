@@ -1,1 +1,0 @@
-"""Reading of data files, and the shapes that data sets share."""
