@@ -33,7 +33,6 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "ray": ("ray",),
         "servers": ("elasticsearch", "grpc", "qdrant_client"),
         "service": (
-            "alembic",
             "fastapi",
             "limits",
             "prometheus_client",

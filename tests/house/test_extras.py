@@ -80,7 +80,7 @@ def third_party_modules(folder: str) -> Iterator[str]:
 
 def test_the_core_is_small() -> None:
     assert len(project()["project"]["dependencies"]) <= MOST_IN_THE_CORE
-    heavy = {"torch", "gradio", "fastapi", "datasets", "elasticsearch", "qdrant-client", "alembic", "sqlalchemy"}
+    heavy = {"torch", "gradio", "fastapi", "datasets", "elasticsearch", "qdrant-client", "sqlalchemy"}
     assert not heavy & brought_by(project()["project"]["dependencies"])
 
 
