@@ -40,8 +40,9 @@ async def ingested(file: Path) -> tuple[FileOutcome, int]:
     return outcome, report.encoded
 
 
-async def stored(settings: Settings) -> list[str]:
+async def stored() -> list[str]:
     """The ids that are published, which must agree with the document."""
+    settings = Settings.load(encoder="hash-64")
     async with open_corpus(settings, "notes", "hash-64", 64) as corpus:
         found = [passage.id for passages, _ in corpus.catalogue.everything(1000) for passage in passages]
         assert corpus.manifest.passages == len(found)
