@@ -314,10 +314,11 @@ class Settings(ProviderKeys):
         description="Routes that vote beside draft and derivation, in this order; default: `plain_pass,"
         "chain_of_thought,step_by_step,chain_of_thought,chain_of_thought`, and `plain_pass` with the packaged model.",
     )
-    plans: Literal["model", "grammar"] | None = Field(
+    plans: Literal["model", "grammar", "resolution"] | None = Field(
         None,
-        description="Who plans a derivation: the `model`, if the question's grammar gives no plan, or the `grammar` "
-        "alone; default: `model`, and `grammar` with the packaged model, which cannot plan reliably.",
+        description="Who plans a derivation: the `model`, if the question's grammar gives no plan; the `grammar` "
+        "alone; or `resolution`, step by step over the passages, of questions that describe something. Default: "
+        "`model`, and `grammar` with the packaged model, which cannot plan reliably.",
     )
     vote_share: UnitFloat = Field(
         0.7, description="Share of the vote that elects an answer without asking another route."

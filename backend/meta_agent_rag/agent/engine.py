@@ -16,7 +16,7 @@ from ..retrieval.passage import Found, Passage
 from ..retrieval.screening import Dropped
 from ..settings import Settings
 from .context import Context, Task
-from .graph import Question, build_graph
+from .graph import build_graph
 from .opening import Components, as_passages, open_components
 from .state import MethodStop, Round, State, StopReason
 
@@ -82,7 +82,7 @@ OnStep: TypeAlias = Callable[[Step], None]
 class Engine(Components):
     """A compiled graph with its components; answers any number of questions concurrently."""
 
-    graph: "CompiledStateGraph[State, Context, Question, State]" = field(repr=False)
+    graph: "CompiledStateGraph[State, Any, Any, Any]" = field(repr=False)
 
     async def answer(
         self,
