@@ -15,13 +15,8 @@ from ..retrieval.passage import Found, Passage
 from ..retrieval.screening import Dropped
 from ..settings import Settings
 from .context import Context, Task
-<<<<<<< HEAD
-from .graph import Question, build_graph
-from .opening import Components, as_passages, as_retriever, open_components
-=======
 from .graph import build_graph
-from .opening import Components, as_passages, open_components
->>>>>>> main
+from .opening import Components, as_passages, as_retriever, open_components
 from .state import MethodStop, Round, State, StopReason
 
 if TYPE_CHECKING:
