@@ -70,12 +70,11 @@ def datasets_table() -> str:
 
 
 _ADDS = {
-    "": "the loop, `marag ask`, `marag tour`, the benchmark (`marag bench runner`), the Python interface",
+    "": "the loop, `marag ask` (grounded answers, too), `marag tour`, the benchmark (`marag bench runner`), the Python interface",
     "encoders": "the packaged encoder, and encoders and rerankers of the hub on onnxruntime",
     "embedded": "a small language model on this machine; includes `encoders`",
-    "grounding": "grounded answers and the checks they must pass (`marag ask --grounded`)",
     "ingest": "`marag ingest`: PDF, office formats, EPUB, HTML and Markdown",
-    "chat": "`marag chat`, with the coach; includes `grounding`",
+    "chat": "`marag chat`, with the coach",
     "demo": "`marag demo`; includes `chat` and `ingest`",
     "service": "`marag serve`, `marag keys` and `marag audit`; includes `chat` and `ingest`",
     "mcp": "`marag mcp`; includes `service`",
