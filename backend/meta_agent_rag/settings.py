@@ -422,7 +422,11 @@ class Settings(ProviderKeys):
     )
 
     # -- retrieval
-    retrieval_top_k: PositiveInt = Field(5, description="Number of passages that a search returns.")
+    retrieval_top_k: PositiveInt = Field(
+        5,
+        description="Number of passages that a search returns; unless it is set, a grounded answer from a corpus "
+        "begins with up to 20, as EVIDENCE_TOKENS allows.",
+    )
     retrieval_pool: PositiveInt = Field(50, description="Candidates that each store contributes before fusion.")
     rrf_k: PositiveInt = Field(60, description="The constant k of reciprocal rank fusion.")
     fusion: Literal["rrf", "blend"] = Field(

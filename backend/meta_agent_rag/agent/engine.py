@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..extras import require
 from ..llm.ledger import LedgerRow, Totals, total
 from ..llm.messages import OnText
 from ..llm.opening import Given
@@ -112,8 +111,6 @@ class Engine(Components):
         Raises `InputError` for an empty question or one with neither evidence nor a retriever,
         and a `ModelError` or `BudgetError` if not even a first draft could be written.
         """
-        if task.grounded:
-            require("grounding", "An answer from documents alone")
         if task.evidence is not None:
             task = replace(task, evidence=as_passages(task.evidence))
         state, context = self.begin(task)
