@@ -23,7 +23,7 @@ from meta_agent_rag.settings import Settings
 QUOTE = "Edda Voss designed the mill at Corran."
 BODY: Mapping[str, Any] = {"question": "Who designed the mill?", "source_mode": "context-restricted", "context": QUOTE}
 _START_SECONDS = 120.0
-_PRELOADED = ["__main__", __name__, "meta_agent_rag.service.server", "uvicorn"]
+_PRELOADED = ["__main__", __name__, "meta_agent_rag.service.uvicorn_server", "uvicorn"]
 
 
 def free_port() -> int:
@@ -88,8 +88,8 @@ class Serving:
 def _serve(words: tuple[str, ...], port: int) -> None:
     from meta_agent_rag.retrieval.batching import AsyncEncoder
     from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
-    from meta_agent_rag.service.opening import open_service
-    from meta_agent_rag.service.server import serve_opened
+    from meta_agent_rag.service.resources import open_service
+    from meta_agent_rag.service.uvicorn_server import serve_opened
     from meta_agent_rag.testing import ScriptedModel
 
     draft = {"steps": ["She did."], "quotes": [QUOTE], "answer": "Edda Voss did [1].", "short_answer": "Edda Voss"}
