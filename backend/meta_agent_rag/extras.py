@@ -17,7 +17,6 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "demo": ("gradio", "fastapi", "uvicorn"),
         "embedded": ("xllamacpp",),
         "encoders": ("fastembed", "huggingface_hub", "loguru", "onnxruntime", "tokenizers"),
-        "grounding": ("icu4py", "py3langid", "snowballstemmer"),
         "ingest": (
             "bs4",
             "docx",

@@ -114,7 +114,6 @@ def test_every_import_is_in_the_core_or_in_an_extra() -> None:
         ("pypdf", "ingest", ["ingest", ".", "--corpus", "mine"], "`marag ingest`"),
         ("prompt_toolkit", "chat", ["chat"], "`marag chat`"),
         ("sqlalchemy", "service", ["keys", "list"], "`marag keys list`"),
-        ("icu4py", "grounding", ["ask", "--grounded", "Who?"], "`marag ask --grounded`"),
         ("grpc", "servers", ["ask", "Who?", *SERVERS], "QDRANT_URL"),
     ],
 )
