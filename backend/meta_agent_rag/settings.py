@@ -511,7 +511,6 @@ class Settings(ProviderKeys):
     service_summary_sections: PositiveInt = Field(
         8, description="Maximum number of sections, at one call each, in a summary by the service."
     )
-    service_body_kb: PositiveInt = Field(512, description="Maximum body of a JSON request, in KB.")
     service_upload_mb: PositiveFloat = Field(
         64.0, description="Maximum body of an upload of documents, in MB; each file is also limited by INGEST_FILE_MB."
     )

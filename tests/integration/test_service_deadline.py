@@ -18,7 +18,7 @@ from meta_agent_rag.retrieval.hybrid import HybridRetriever
 from meta_agent_rag.retrieval.opening import open_retriever
 from meta_agent_rag.retrieval.passage import Found
 from meta_agent_rag.service.audit import latest
-from meta_agent_rag.service.opening import Budgets
+from meta_agent_rag.service.resources import Budgets
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import WRONG, FakeRetriever, draft, settings_in

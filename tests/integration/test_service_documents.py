@@ -113,6 +113,7 @@ def files_of(service: Running) -> list[Path]:
 async def test_acknowledged_uploads_survive_ten_kills(
     nursery: Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("ENCODER", HashEncoder().name)
     async with serving(tmp_path / "data"):
         pass  # builds the corpus
     async with service_process(nursery, tmp_path, corpora=["films"], scopes=("ask", "ingest")) as process:
