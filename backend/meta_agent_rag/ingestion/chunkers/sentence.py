@@ -7,7 +7,7 @@ counts as one.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -37,6 +37,7 @@ class _Unit(NamedTuple):
     start: int
     end: int
     sentence: int
+    size: int
 
 
 def cut(document: Document, doc_id: str, *, count: Count, limit: int) -> Iterator[Passage]:
@@ -53,12 +54,12 @@ def cut(document: Document, doc_id: str, *, count: Count, limit: int) -> Iterato
         span = layout.block_span(index)
         whole = is_table(block.text) and measure.size(*span) <= measure.room  # its rows need their header
         for start, end in [span] if whole else _sentences(layout.text, *span):
-            parts = [_Unit(*part, sentence) for part in measure.parts(start, end)]
+            parts = [_Unit(*part, sentence, measure.size(*part)) for part in measure.parts(start, end)]
             units += parts
             sections += [block.section] * len(parts)
             sentence += 1
     shortest = int(limit * _SHORTEST)
-    for run in runs(sections, [measure.size(unit.start, unit.end) for unit in units], shortest):
+    for run in runs(sections, [unit.size for unit in units], shortest):
         for group in _groups(units[run.start : run.stop], measure, shortest):
             yield layout.passage(group[0].start, group[-1].end, (group[0].sentence, group[-1].sentence))
 
@@ -97,26 +98,28 @@ class _Measure:
 def _groups(units: Sequence[_Unit], measure: _Measure, shortest: int) -> Iterator[Sequence[_Unit]]:
     """Consecutive units, as many as fit; each group begins among the last units of the one before."""
 
-    def held(measured: Callable[[int, int], int], first: int, last: int) -> int:
-        return measured(units[first].start, units[last].end)
+    def fits(first: int, last: int) -> bool:
+        return measure.fits(units[first].start, units[last].end)
+
+    def size(first: int, last: int) -> int:
+        return sum(unit.size for unit in units[first : last + 1])
 
     first = earliest = 0
     while True:
-        last = first
-        while last + 1 < len(units) and held(measure.fits, first, last + 1):
+        last, held = first, units[first].size
+        while last + 1 < len(units) and held + units[last + 1].size <= measure.room:
             last += 1
+            held += units[last].size
+        while last > first and not fits(first, last):
+            last -= 1  # tokens of parts do not always add up to those of the whole
         at_end = last == len(units) - 1
-        while at_end and first > earliest and held(measure.size, first, last) < shortest:
-            if not held(measure.fits, first - 1, last):
-                break
+        while at_end and first > earliest and size(first, last) < shortest and fits(first - 1, last):
             first -= 1  # so that the last passage is not too short
         yield units[first : last + 1]
         if at_end:
             return
         earliest, start = first + 1, last + 1
-        while start - 1 > first and held(measure.size, start - 1, last) <= _OVERLAP * measure.room:
-            if not held(measure.fits, start - 1, last + 1):
-                break
+        while start - 1 > first and size(start - 1, last) <= _OVERLAP * measure.room and fits(start - 1, last + 1):
             start -= 1
         first = start
 
