@@ -20,7 +20,7 @@ import typer
 import yaml
 
 from meta_agent_rag.chat.coach.coach import Coach, CoachReply, obeys
-from meta_agent_rag.chat.coach.hook import CoachDraft, IncomingMessage, PreHook, Scope
+from meta_agent_rag.chat.coach.hook import CoachDraft, IncomingMessage, PostHook, PreHook, Scope
 from meta_agent_rag.chat.coach.hooks import discover_hooks
 from meta_agent_rag.chat.coach.levels import Socratic, levels
 from meta_agent_rag.chat.coach.scope import TopicScope, subject_of
@@ -148,7 +148,8 @@ async def _hook_by_hook(scope: Scope | None) -> dict[str, dict[str, float]]:
         "exit_trigger": _cases("acknowledging", "praising"),
     }
     found: dict[str, dict[str, float]] = {}
-    for hook in (*hooks.before, *hooks.after):
+    both: list[PreHook | PostHook] = [*hooks.before, *hooks.after]
+    for hook in both:
         missed = []
         for text, wanted in every.get(hook.name, []):
             if isinstance(hook, PreHook):

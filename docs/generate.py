@@ -6,7 +6,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import typer
 from packaging.markers import Marker
@@ -16,11 +16,15 @@ from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.agent.deficits.deficit import as_markdown
 from meta_agent_rag.agent.derivation.operator import discover_operators
 from meta_agent_rag.agent.graph import build_graph
+from meta_agent_rag.agent.routes import Ballot
 from meta_agent_rag.agent.routes.route import discover_routes
+from meta_agent_rag.agent.state import StopReason
+from meta_agent_rag.agent.voting import OPEN, STANDS
 from meta_agent_rag.cli.config import env_example
 from meta_agent_rag.cli.config import settings_with_choices as described
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.datasets import Dataset, discover
+from meta_agent_rag.demo.words import STOP_REASONS
 from meta_agent_rag.settings import Settings
 
 ROOT = Path(__file__).parents[1]
@@ -36,6 +40,8 @@ def blocks() -> dict[str, str]:
         "methods": methods_table(),
         "operators": operators_table(),
         "routes": routes_table(),
+        "weights": weights_table(),
+        "stop_reasons": stop_reasons_table(),
         "datasets": datasets_table(),
         "extras": extras_table(),
     }
@@ -63,6 +69,20 @@ def routes_table() -> str:
     return "\n".join(["| route | how it comes to its answer |", "|---|---|", *rows])
 
 
+def weights_table() -> str:
+    """What each ballot weighs in the vote."""
+    rows = [("a draft", Ballot(route="", short_answer="").weight)]
+    rows += [("the derivation, every fact supported by a passage", STANDS), ("the derivation otherwise", OPEN)]
+    rows += [(f"the route `{route.name}`", route.weight) for route in discover_routes().values()]
+    return "\n".join(["| ballot | weight |", "|---|---|", *(f"| {ballot} | {weight:g} |" for ballot, weight in rows)])
+
+
+def stop_reasons_table() -> str:
+    """A row for each reason why the loop ends."""
+    rows = [f"| `{reason}` | {STOP_REASONS[reason]} |" for reason in get_args(StopReason)]
+    return "\n".join(["| reason | meaning |", "|---|---|", *rows])
+
+
 def datasets_table() -> str:
     """A row for each data set: where its rows come from."""
     rows = [f"| `{dataset.name}` | {_source(dataset)} | {dataset.data_file} |" for dataset in discover().values()]
@@ -70,12 +90,11 @@ def datasets_table() -> str:
 
 
 _ADDS = {
-    "": "the loop, `marag ask`, `marag tour`, the benchmark (`marag bench runner`), the Python interface",
+    "": "the loop, `marag ask` (grounded answers, too), `marag tour`, the benchmark (`marag bench runner`), the Python interface",
     "encoders": "the packaged encoder, and encoders and rerankers of the hub on onnxruntime",
     "embedded": "a small language model on this machine; includes `encoders`",
-    "grounding": "grounded answers and the checks they must pass (`marag ask --grounded`)",
     "ingest": "`marag ingest`: PDF, office formats, EPUB, HTML and Markdown",
-    "chat": "`marag chat`, with the coach; includes `grounding`",
+    "chat": "`marag chat`, with the coach",
     "demo": "`marag demo`; includes `chat` and `ingest`",
     "service": "`marag serve`, `marag keys` and `marag audit`; includes `chat` and `ingest`",
     "mcp": "`marag mcp`; includes `service`",

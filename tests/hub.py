@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from meta_agent_rag.llm.local.catalogue import LocalModel
+from meta_agent_rag.llm.local import LocalModel
 
 WEIGHTS = bytes(range(256)) * 2048
 """Half a megabyte standing in for a model file."""

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,11 +20,10 @@ from fastapi import FastAPI
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retriever
-from meta_agent_rag.service.access.keys import open_keys
+from meta_agent_rag.service.access import open_keys
 from meta_agent_rag.service.app import create_app
-from meta_agent_rag.service.audit.retention import Ages
+from meta_agent_rag.service.database import open_database
 from meta_agent_rag.service.opening import Service, open_service
-from meta_agent_rag.service.storage.database import open_database
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import BIRTH, BIRTH_SENTENCE, EVIDENCE, FILM, QUESTION, FakeRetriever, draft, settings_in
@@ -52,12 +51,6 @@ class Running:
 
     async def ask(self, **fields: Any) -> httpx.Response:
         return await self.client.post("/v1/ask", json={**ASKED, **fields})
-
-    async def drained(self) -> None:
-        """Wait until the database has every row."""
-        async with asyncio.timeout(30):
-            while self.service.audit.pending:  # noqa: ASYNC110  # no event signals that rows are written
-                await asyncio.sleep(0.02)
 
     async def token_for(self, name: str, *scopes: str, **options: Any) -> str:
         return (await self.service.keys.create(name, scopes or ("ask",), **options))[0]
@@ -138,11 +131,6 @@ class Nursery:
         self.process.stdin.flush()
         return int(self.process.stdout.readline())
 
-    def start_archiving(self, folder: Path, ages: Ages) -> int:
-        """Start archiving a data folder's audit log; returns the process ID."""
-        moments = {"hot": ages.hot.isoformat(), "warm": ages.warm.isoformat()}
-        return self.request(archive=moments, folder=str(folder), env={**os.environ, "MARAG_DATA_DIR": str(folder)})
-
     def stop(self, pid: int, number: int) -> int:
         """Send a process a signal; returns its exit code once it has ended."""
         os.kill(pid, number)
@@ -162,6 +150,7 @@ class ServiceProcess:
     port: int
     token: str
     workers: int = 1
+    corpora: Sequence[str] = ()
     pid: int = 0
     code: int | None = None
 
@@ -178,7 +167,7 @@ class ServiceProcess:
         fixed = {"LLM_PROVIDER": "deepseek", "DEEPSEEK_API_KEY": "none", "RESPONSE_CACHE": "false"}
         env = {"SERVICE_RATE_PER_MINUTE": "100000", **fixed, **os.environ}
         wanted = {"port": self.port, "folder": str(self.folder), "log": str(self.log), "workers": self.workers}
-        self.pid = self.nursery.request(**wanted, env=env)
+        self.pid = self.nursery.request(**wanted, corpora=list(self.corpora), env=env)
         self.code = None
         for _ in range(2400):
             with suppress(httpx.TransportError):
@@ -194,14 +183,16 @@ class ServiceProcess:
 
 
 @asynccontextmanager
-async def service_process(nursery: Nursery, folder: Path, *, workers: int = 1) -> AsyncIterator[ServiceProcess]:
+async def service_process(
+    nursery: Nursery, folder: Path, *, workers: int = 1, corpora: Sequence[str] = (), scopes: Sequence[str] = ("ask",)
+) -> AsyncIterator[ServiceProcess]:
     """Run a service with a key, in the environment's data folder."""
     settings = Settings.load()
     async with open_database(settings) as database:
-        token, _ = await open_keys(database, settings).create("process")
+        token, _ = await open_keys(database, settings).create("process", scopes)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    process = ServiceProcess(nursery=nursery, folder=folder, port=port, token=token, workers=workers)
+    process = ServiceProcess(nursery=nursery, folder=folder, port=port, token=token, workers=workers, corpora=corpora)
     await asyncio.to_thread(process.start)
     try:
         yield process

@@ -99,8 +99,7 @@ async def _roles(settings: Settings) -> CheckResult:
 
 async def _model(settings: Settings) -> CheckResult:
     from .llm.embedded import embedded_model_file
-    from .llm.local.catalogue import local_models
-    from .llm.local.choice import fits, listed_model, own_model_file
+    from .llm.local import fits, listed_model, local_models, own_model_file
 
     choice = choose_provider(settings)
     if choice.provider.name != EMBEDDED:

@@ -17,13 +17,11 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "demo": ("gradio", "fastapi", "uvicorn"),
         "embedded": ("xllamacpp",),
         "encoders": ("fastembed", "huggingface_hub", "loguru", "onnxruntime", "tokenizers"),
-        "grounding": ("icu4py", "py3langid", "snowballstemmer"),
         "ingest": (
             "bs4",
             "docx",
             "frontmatter",
             "lxml",
-            "charset_normalizer",
             "openpyxl",
             "pdfplumber",
             "pptx",
@@ -34,7 +32,6 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "ray": ("ray",),
         "servers": ("elasticsearch", "grpc", "qdrant_client"),
         "service": (
-            "alembic",
             "fastapi",
             "limits",
             "prometheus_client",

@@ -314,10 +314,11 @@ class Settings(ProviderKeys):
         description="Routes that vote beside draft and derivation, in this order; default: `plain_pass,"
         "chain_of_thought,step_by_step,chain_of_thought,chain_of_thought`, and `plain_pass` with the packaged model.",
     )
-    plans: Literal["model", "grammar"] | None = Field(
+    plans: Literal["model", "grammar", "resolution"] | None = Field(
         None,
-        description="Who plans a derivation: the `model`, if the question's grammar gives no plan, or the `grammar` "
-        "alone; default: `model`, and `grammar` with the packaged model, which cannot plan reliably.",
+        description="Who plans a derivation: the `model`, if the question's grammar gives no plan; the `grammar` "
+        "alone; or `resolution`, step by step over the passages, of questions that describe something. Default: "
+        "`model`, and `grammar` with the packaged model, which cannot plan reliably.",
     )
     vote_share: UnitFloat = Field(
         0.7, description="Share of the vote that elects an answer without asking another route."
@@ -421,7 +422,11 @@ class Settings(ProviderKeys):
     )
 
     # -- retrieval
-    retrieval_top_k: PositiveInt = Field(5, description="Number of passages that a search returns.")
+    retrieval_top_k: PositiveInt = Field(
+        5,
+        description="Number of passages that a search returns; unless it is set, a grounded answer from a corpus "
+        "begins with up to 20, as EVIDENCE_TOKENS allows.",
+    )
     retrieval_pool: PositiveInt = Field(50, description="Candidates that each store contributes before fusion.")
     rrf_k: PositiveInt = Field(60, description="The constant k of reciprocal rank fusion.")
     fusion: Literal["rrf", "blend"] = Field(
@@ -511,10 +516,6 @@ class Settings(ProviderKeys):
         64.0, description="Maximum body of an upload of documents, in MB; each file is also limited by INGEST_FILE_MB."
     )
     service_upload_seconds: PositiveFloat = Field(300.0, description="Maximum time for one upload, in seconds.")
-    service_upload_kb_per_second: PositiveFloat = Field(
-        16.0,
-        description="Minimum rate of an upload, in KB per second; the first ten seconds are exempt.",
-    )
     service_wrong_keys_per_minute: PositiveInt = Field(
         20,
         description="Wrong keys that one address may send per minute before it is rejected.",
@@ -530,7 +531,7 @@ class Settings(ProviderKeys):
         90, description="Days after which `marag audit prune` removes prompts and raw replies from a record."
     )
     audit_warm_days: PositiveInt = Field(
-        365, description="Days after which `marag audit archive` moves a record from the database to a file."
+        365, description="Days after which `marag audit prune` moves a record from the database to a file."
     )
     database_url: Key | None = Field(
         None,

@@ -13,6 +13,7 @@ _PLACES = {
     "2wikimultihopqa.zip": "benchmarks/recorded/2wikimultihopqa.zip",
     "hotpotqa.zip": "benchmarks/recorded/hotpotqa.zip",
     "musique.zip": "benchmarks/recorded/musique.zip",
+    "held_out.json": "benchmarks/recorded/held_out.json",
     "course": "docs/examples/course",
 }
 

@@ -306,12 +306,20 @@ def _on_ray(tasks: Sequence[ShardTask]) -> Iterator[ShardOutcome]:
         begun[remote.options(scheduling_strategy=place).remote(task)] = task
     waiting = list(begun)
     while waiting:
-        (done,), waiting = ray.wait(waiting)
+        try:
+            (done,), waiting = ray.wait(waiting)
+        except (ray.exceptions.RayError, ConnectionError) as error:
+            raise ShardFailedError(
+                f"The Ray cluster was lost ({_first_line(error)}); the same command continues."
+            ) from None
         try:
             yield ray.get(done)
         except ray.exceptions.RayError as error:  # its text is a traceback, perhaps from another machine
-            cause = str(getattr(error, "cause", None) or error).strip().splitlines()
-            yield ShardOutcome(shard=begun[done].shard, error=f"its task was lost ({cause[0] if cause else error!r})")
+            yield ShardOutcome(shard=begun[done].shard, error=f"its task was lost ({_first_line(error)})")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(getattr(error, "cause", None) or error).strip().splitlines() or [repr(error)])[0]
 
 
 ENGINES: dict[str, ShardEngine] = {"ray": ShardEngine(size=lambda: join("--engine ray"), carry_out=_on_ray)}

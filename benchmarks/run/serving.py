@@ -6,8 +6,7 @@ from typing import Any, get_args
 
 from meta_agent_rag.llm.chat import Connection
 from meta_agent_rag.llm.connections import Connections
-from meta_agent_rag.llm.local.catalogue import PACKAGED
-from meta_agent_rag.llm.local.choice import AUTO, decided
+from meta_agent_rag.llm.local import AUTO, PACKAGED, decided
 from meta_agent_rag.llm.providers import Endpoint
 from meta_agent_rag.llm.stages import ANSWER, Use, endpoints_in_use
 from meta_agent_rag.settings import Settings

@@ -27,10 +27,10 @@ from meta_agent_rag.retrieval.corpus.editing import edit_corpus
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.opening import open_retriever
 from meta_agent_rag.retrieval.passage import Passage
-from meta_agent_rag.service.access.keys import SCOPES
+from meta_agent_rag.service.access import SCOPES
 from meta_agent_rag.service.app import create_app
 from meta_agent_rag.service.opening import Service, open_service
-from meta_agent_rag.service.server.running import server_config
+from meta_agent_rag.service.server import server_config
 from meta_agent_rag.settings import Settings, child_environment
 from meta_agent_rag.testing import ScriptedModel
 

@@ -153,7 +153,7 @@ def test_documents_are_uploaded_indexed_listed_and_deleted(service: Service, mod
             status = client.get(f"/v1/documents/{document['id']}").json()
             if status["state"] not in {"queued", "parsing"}:
                 break
-            time.sleep(0.1)
+            time.sleep(1)
         assert status["state"] == "indexed", status
         assert "otters.md" in client.get("/v1/documents").text
         assert client.delete(f"/v1/documents/{document['id']}").status_code in {200, 204}

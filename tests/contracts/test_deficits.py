@@ -4,15 +4,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from meta_agent_rag.agent.deficits import Deficit, DeficitRegistry, discover_deficits
+from meta_agent_rag.agent.deficits import Deficit, DeficitRegistry, Findings, discover_deficits
 from meta_agent_rag.agent.deficits.deficit import as_markdown
+from meta_agent_rag.agent.derivation import Chain, Derivation, Fact, Plan
 from meta_agent_rag.agent.diagnose import critique_schema
 from meta_agent_rag.agent.graph import build_graph
-from meta_agent_rag.agent.state import Signals
+from meta_agent_rag.agent.routes import Vote
+from meta_agent_rag.agent.state import AnswerMode, Diagnosis, Draft, Repair, Signals, State
 from meta_agent_rag.errors import DuplicateNameError, InputError, UnknownNameError
 from meta_agent_rag.prompts import phrase
 from meta_agent_rag.testing import Scripted
@@ -25,6 +27,30 @@ SIGNALS = [
         (None, -1.0, 0.0, 0.4, 1.0), (None, True, False), (None, 0.0, 0.5, 1.0), (True, False), (0, 1, 20)
     )
 ]
+NOTHING = Findings(
+    question=QUESTION,
+    draft=Draft(answer="She was born in Paris.", short_answer="Paris"),
+    signals=SIGNALS[0],
+    derivation=Derivation(plan=None),
+    vote=Vote(elected="Oslo", route="plain_pass", share=0.5, ballots=(), support=()),
+)
+_FACTS = ("Who directed The Salt Road?", "Where was # born?")
+_CHAIN = Plan(operator="last", chains=(Chain(of="", facts=_FACTS),))
+_FIRST = Fact(chain=0, index=0, asked=_FACTS[0], entity="The Salt Road", value="Mira Holt", passage_id="film")
+_LAST = Fact(chain=0, index=1, asked="Where was Mira Holt born?", entity="Mira Holt", value="")
+FINDINGS = [
+    NOTHING,
+    *(
+        replace(
+            NOTHING,
+            derivation=Derivation(plan=_CHAIN, facts=(_FIRST, last), answer=last.value, because="it follows"),
+            may_search=search,
+        )
+        for last in (replace(_LAST, open="no passage gives it"), replace(_LAST, value="Oslo", passage_id="birth"))
+        for search in (True, False)
+    ),
+]
+"""Findings with and without facts, open ones and settled ones."""
 RESERVED = ("none", "retrieve", "write", "diagnose", "remediate", "stop")
 OWN = '''"""A deficit of one's own."""
 
@@ -69,31 +95,47 @@ class TestEveryDeficit:
     """What is derived from a deficit, and what it guarantees."""
 
     def test_texts_are_well_formed(self, deficit: Deficit) -> None:
-        assert deficit.name == deficit.name.strip().lower()
-        assert deficit.directive.endswith("."), "the directive is a sentence"
-        assert not deficit.when.endswith("."), "`when` completes a sentence"
-        assert deficit.when[0].islower()
-        assert deficit.examples
+        assert deficit.directive.endswith("."), "write `directive` as a sentence with a full stop"
+        assert not deficit.when.endswith("."), "write `when` as a clause without a full stop"
+        assert deficit.when[0].islower(), "begin `when` in lower case: it completes 'the deficit is NAME when ...'"
+        assert deficit.examples, "give `examples` with a short case for the critic"
         for text in (deficit.when, deficit.directive, *deficit.examples):
-            assert text == text.strip() != ""
-            assert "\n" not in text
-            assert "|" not in text, "a bar would break the Markdown table"
-        assert deficit.answer_mode in {"evidence", "memory", "evidence_and_memory"}
+            assert text == text.strip() != "", f"remove the space around {text!r}"
+            assert "\n" not in text, f"write {text!r} in one line"
+            assert "|" not in text, f"replace the bar in {text!r}, which would break the Markdown table"
 
     def test_schema_graph_and_table_are_derived_from_it(self, deficit: Deficit) -> None:
-        assert DEFICITS[deficit.name] is deficit
-        assert deficit.name in critique_schema(DEFICITS).model_json_schema()["properties"]["deficit"]["enum"]
-        assert deficit.name in build_graph(DEFICITS).get_graph().nodes
+        names = critique_schema(DEFICITS).model_json_schema()["properties"]["deficit"]["enum"]
+        assert deficit.name in names, "the critic must be able to name it: check `discover_deficits`"
+        assert deficit.name in build_graph(DEFICITS).get_graph().nodes, "it must be a node: check `build_graph`"
         rows = [row for row in as_markdown(DEFICITS).splitlines() if row.startswith(f"| `{deficit.name}` |")]
-        assert len(rows) == 1
-        for text in (deficit.when, deficit.directive, f"`{deficit.answer_mode}`"):
-            assert text in rows[0]
-        assert rows[0].endswith(f"| {'yes' if deficit.retrieves else 'no'} |")
+        assert len(rows) == 1, "choose another `name`: two rows of the table have it"
 
     def test_its_heuristic_is_neither_always_true_nor_always_false(self, deficit: Deficit) -> None:
-        assert {type(deficit.heuristic(signals)) for signals in SIGNALS} == {bool}
-        assert any(deficit.heuristic(signals) for signals in SIGNALS), "a rule that never holds is useless"
-        assert not all(deficit.heuristic(signals) for signals in SIGNALS), "such a rule hides the later ones"
+        found = {type(deficit.heuristic(signals)) for signals in SIGNALS}
+        assert found == {bool}, "return True or False from `heuristic`, and no other value"
+        held = [deficit.heuristic(signals) for signals in SIGNALS]
+        assert any(held), "let `heuristic` hold for some signals, or it is useless"
+        assert not all(held), "let `heuristic` fail for some signals, or it hides those after it"
+
+    def test_it_detects_nothing_twice(self, deficit: Deficit) -> None:
+        for findings in FINDINGS:
+            found = deficit.detect(findings)
+            assert found is None or isinstance(found, Diagnosis), "return a Diagnosis or None from `detect`"
+            if found is not None:
+                assert found.rationale.strip(), "say in `rationale`, in one clause, why it applies"
+                tried = replace(findings, tried=frozenset({(deficit.name, found.about)}))
+                again = [
+                    one for one in DEFICITS.detected(tried) if (one.deficit, one.about) == (deficit.name, found.about)
+                ]
+                assert not again, "the registry leaves out what was tried"
+
+    def test_its_repair_is_one(self, deficit: Deficit) -> None:
+        for findings in FINDINGS:
+            diagnosis = deficit.detect(findings) or Diagnosis(deficit=deficit.name, rationale="r", source="critic")
+            repair = deficit.repair(State(question=QUESTION), replace(findings, diagnosis=diagnosis))
+            assert isinstance(repair, Repair), "return a Repair from `repair`, for the critic's diagnoses as well"
+            assert repair.adopt is None or repair.ask is None, "adopt an answer or ask for a fact, not both"
 
     async def test_its_repair_follows_its_fields(self, deficit: Deficit, tmp_path: Path) -> None:
         retriever = FakeRetriever({QUESTION: [passage("film", FILM_SENTENCE)]})
@@ -101,23 +143,17 @@ class TestEveryDeficit:
         run = await ask(tmp_path, {**WRONG, "evaluate": named}, retriever=retriever, without_deficits=())
         shown = run.prompt("evaluate")
         for text in (f"- {deficit.name}: {deficit.when}", *deficit.examples, f'"{deficit.name}"'):
-            assert text in shown
+            assert text in shown, f"the critic's prompt lacks {text!r}"
         plan = run.answer.rounds[1].plan
-        assert plan is not None
-        assert (plan.deficit, plan.directive, plan.answer_mode) == (
-            deficit.name,
-            deficit.directive,
-            deficit.answer_mode,
-        )
-        assert plan.queries == (("who directed it",) if deficit.retrieves else ())
-        assert retriever.queries == [QUESTION, *plan.queries]
-        rewrite = run.prompt("rewrite")
-        for text in (deficit.directive, phrase(f"mode_{deficit.answer_mode}")):
-            assert text in rewrite
-        reads_the_same = deficit.answer_mode != "memory" and not deficit.retrieves
-        assert ("Mind the second hop." in rewrite) == reads_the_same
-        assert (FILM_SENTENCE in rewrite) == (deficit.answer_mode != "memory")
-        assert (run.answer.stop_reason, run.answer.chosen) == ("satisfied", 1)
+        assert plan is not None, "a diagnosis must lead to a repair"
+        assert (plan.deficit, plan.answer_mode in get_args(AnswerMode)) == (deficit.name, True), "see `answer_mode`"
+        if plan.repair == "rewrite":
+            rewrite = run.prompt("rewrite")
+            for text in (plan.directive, phrase(f"mode_{plan.answer_mode}")):
+                assert text in rewrite, f"the prompt of the repair lacks {text!r}"
+            shows = FILM_SENTENCE in rewrite
+            assert shows == (plan.answer_mode != "memory"), "a draft from memory sees no passages, any other does"
+        assert (run.answer.stop_reason, run.answer.chosen) == ("satisfied", 1), "the repaired draft is returned"
 
 
 def test_the_rules_always_select_a_deficit() -> None:

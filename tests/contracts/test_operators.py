@@ -74,11 +74,13 @@ def test_operators_are_discovered() -> None:
 
 @EVERY
 def test_it_has_examples_that_pass_every_check(operator: Operator) -> None:
-    assert bool(operator.examples) == (operator.name not in WITHOUT_EXAMPLES)
+    has = bool(operator.examples)
+    assert has == (operator.name not in WITHOUT_EXAMPLES), "give `examples`: a question and the plan for it"
     for question, plan in operator.examples:
-        assert fault_of(plan, question, OPERATORS) is None, question
-        assert tidied(plan) == plan
-        assert directed(plan, question) == plan
+        fault = fault_of(plan, question, OPERATORS)
+        assert fault is None, f"change the example {question!r} or `check`: {fault}"
+        assert tidied(plan) == plan, f"write the plan of {question!r} as {tidied(plan)}"
+        assert directed(plan, question) == plan, f"write the plan of {question!r} as {directed(plan, question)}"
 
 
 @pytest.mark.parametrize("name", CONCLUSIONS)
@@ -101,10 +103,12 @@ def test_any_values_give_an_answer_that_follows_or_none(operator: Operator, data
     values = data.draw(st.lists(VALUES, min_size=chains_of(operator), max_size=chains_of(operator)))
     outcome = combined(operator, values)
     if outcome is not None:
-        assert outcome.answer
+        assert outcome.answer, "return None from `combine` if there is no answer"
         follows = ANSWERS.get(operator.name)
-        assert follows is None or follows(outcome.answer, operands(values))
-        assert combined(operator, values) == outcome
+        assert follows is None or follows(outcome.answer, operands(values)), (
+            "the answer does not follow from the values"
+        )
+        assert combined(operator, values) == outcome, "let `combine` depend on its arguments alone"
 
 
 @EVERY
@@ -113,7 +117,7 @@ def test_any_values_give_an_answer_that_follows_or_none(operator: Operator, data
 def test_unreadable_values_are_not_compared(operator: Operator, data: st.DataObject) -> None:
     values = data.draw(st.lists(UNREADABLE, min_size=chains_of(operator), max_size=chains_of(operator)))
     if operator.compares and operator.name != "same":  # `same` compares texts as they are
-        assert combined(operator, values) is None
+        assert combined(operator, values) is None, "return None for values that cannot be read, or unset `compares`"
 
 
 @pytest.mark.parametrize("name", IN_ANY_ORDER)

@@ -25,8 +25,8 @@ class TestEveryRoute:
     """The contract of a single route."""
 
     def test_it_has_a_description_and_a_weight(self, route: Route) -> None:
-        assert route.about.strip()
-        assert route.weight > 0
+        assert route.about.strip(), "describe in `about`, in one clause, how the route comes to its answer"
+        assert route.weight > 0, "give the route a `weight` above 0"
 
     @pytest.mark.slow
     async def test_its_answer_is_a_vote(self, route: Route, tmp_path: Path) -> None:
@@ -36,8 +36,9 @@ class TestEveryRoute:
         vote = run.answer.rounds[0].vote
         assert vote is not None
         by_route = {ballot.route: ballot.short_answer for ballot in vote.ballots}
-        assert by_route[route.name] in ("Oslo", "")
-        assert bool(by_route[route.name]) == bool(run.model.asked("route"))
+        assert by_route[route.name] in ("Oslo", ""), "return the model's short_answer unchanged, or an empty one"
+        asked = bool(run.model.asked("route"))
+        assert bool(by_route[route.name]) == asked, "call the model in the stage `route`, or answer with an empty text"
 
     async def test_a_failed_call_has_no_vote(self, route: Route, tmp_path: Path) -> None:
         script: dict[str, Scripted] = {
@@ -46,7 +47,7 @@ class TestEveryRoute:
             "route": ModelError("The server is down; try again."),
         }
         run = await ask(tmp_path, script, "MONITOR_POLICY=vote", f"ROUTES={route.name}")
-        assert run.answer.short_answer
+        assert run.answer.short_answer, "turn a failed call into the `error` of the answer, as `asked` does"
 
 
 @pytest.mark.parametrize(

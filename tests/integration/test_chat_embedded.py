@@ -63,7 +63,7 @@ def test_twenty_turns_with_the_embedded_model(tmp_path: Path) -> None:
         screen.say("What was my first question?", "Who designed the Pennant Bridge?")
         ask(screen, "Who built Stag Skerry Light?")  # 11: another topic
         screen.say("Write me a poem about the sea.", "I only answer questions about the documents")
-        screen.say("What have we discussed?", "- Who designed the Pennant Bridge?", "- Who built Stag Skerry Light?")
+        screen.say("What have we discussed?", "1. Who designed the Pennant Bridge?", "3. Who built Stag Skerry Light?")
         screen.press(b"How long is the Little Tolley?\r")  # 14: stopped midway
         screen.until("Writing", PATIENCE)
         screen.press(CTRL_C)

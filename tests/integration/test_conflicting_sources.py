@@ -32,7 +32,7 @@ async def asked(conflict: Mapping[str, Any], folder: Path, *assignments: str) ->
     def look_up(request: Any) -> str:
         evidence, _, asked = user_text(request).rpartition("</passage>")
         place = next(place for place, fact in enumerate(conflict["facts"]) if fact.split("#")[-1].strip(" ?") in asked)
-        return values[place] if values[place] in evidence else conflict["answer"]
+        return str(values[place] if values[place] in evidence else conflict["answer"])
 
     script: Mapping[str, Scripted] = {
         "write": draft(values[-1], answer=f"It is {values[-1]} [1]."),

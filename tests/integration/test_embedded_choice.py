@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 
 from benchmarks.runner import app
 from meta_agent_rag.llm.embedded import embedded_model_file
-from meta_agent_rag.llm.local.catalogue import local_models
+from meta_agent_rag.llm.local import local_models
 from meta_agent_rag.llm.messages import Message
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.settings import Settings

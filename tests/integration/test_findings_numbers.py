@@ -1,5 +1,6 @@
 """Every result that the prose of the findings and the README states is in a table that is generated from records."""
 
+import json
 import re
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from typer.testing import CliRunner
 from benchmarks.compare import app as compare
 from benchmarks.runner import app as runner
 from benchmarks.tables import as_markdown
-from benchmarks.tools.findings import changed, levels, quality, rendered, types
+from benchmarks.tools.findings import HELD_OUT, changed, held_out, levels, quality, rendered, types
 from benchmarks.tools.recorded import Recorded, records
 
 ROOT = Path(__file__).parents[2]
@@ -109,3 +110,7 @@ def test_the_prose_states_no_other_number(document: str, known: set[str]) -> Non
 
 def test_a_changed_result_is_noticed(known: set[str]) -> None:
     assert numbers("gains 28.1 [-3.8, +9.0], 1,002 of 177") - known == {"28.1", "1,002", "177"}
+
+
+def test_the_figures_that_the_demo_opens_with_are_those_of_the_records() -> None:
+    assert json.loads(HELD_OUT.read_text(encoding="utf-8")) == held_out(records())

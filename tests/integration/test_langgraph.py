@@ -78,7 +78,7 @@ async def test_updates_and_rounds_are_streamed(tmp_path: Path) -> None:
     graph = build_graph(evidence=EVIDENCE, **resources(tmp_path))
     parts = [part async for part in graph.astream(ASKED, stream_mode=["updates", "custom"])]
     nodes = [next(iter(part)) for mode, part in parts if mode == "updates"]
-    rounds = [part for mode, part in parts if mode == "custom"]
+    rounds: list[Any] = [part for mode, part in parts if mode == "custom"]
     assert nodes == ["retrieve", "write", "diagnose", "reasoning_error", "write", "diagnose"]
     assert [(type(one), one.index, one.satisfied) for one in rounds] == [(Round, 0, False), (Round, 1, True)]
 
@@ -124,7 +124,7 @@ def test_a_run_survives_a_checkpoint_after_every_node(tmp_path: Path) -> None:
 @pytest.mark.parametrize("asked", [{}, {"question": " "}, {"question": None}])
 async def test_a_run_without_a_question_is_told_what_to_do(asked: Any) -> None:
     with pytest.raises(InputError, match=r'given no question; call it with \{"question": "..."\}\.'):
-        await build_graph(evidence=EVIDENCE).ainvoke({"other": 1, **asked})
+        await build_graph(evidence=EVIDENCE).ainvoke(asked | {"other": 1})
 
 
 async def test_a_wrong_resource_is_named(tmp_path: Path) -> None:

@@ -23,9 +23,9 @@ from meta_agent_rag.cli.main import app
 from meta_agent_rag.errors import AuthenticationError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
-from meta_agent_rag.service.access.keys import open_keys
+from meta_agent_rag.service.access import open_keys
+from meta_agent_rag.service.database import open_database
 from meta_agent_rag.service.mcp import KeyHolders, create_server, open_library
-from meta_agent_rag.service.storage.database import open_database
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import BIRTH_SENTENCE, QUESTION, settings_in
 from tests.service import SCRIPT, film_retrievers

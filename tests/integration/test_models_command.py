@@ -17,8 +17,8 @@ from filelock import FileLock
 from typer.testing import CliRunner, Result
 
 from meta_agent_rag.cli.main import app
-from meta_agent_rag.llm.local import catalogue, choice
-from meta_agent_rag.llm.local.catalogue import LocalModel, local_models
+from meta_agent_rag.llm import local
+from meta_agent_rag.llm.local import LocalModel, local_models
 from tests.hub import CHUNK, WEIGHTS, Hub, loopback_hub, model, point_at
 
 pytest.importorskip("huggingface_hub")
@@ -35,8 +35,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
 
 
 def list_of(monkeypatch: pytest.MonkeyPatch, *rows: LocalModel) -> None:
-    for module in (catalogue, choice):
-        monkeypatch.setattr(module, "local_models", lambda: {row.name: row for row in rows})
+    monkeypatch.setattr(local, "local_models", lambda: {row.name: row for row in rows})
 
 
 def marag(*words: str, **env: str) -> Result:
@@ -60,7 +59,7 @@ def assert_rejected(result: Result, said: str, code: int = 2) -> None:
 
 
 def test_the_list_shows_size_licence_memory_and_the_choice_of_auto(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "machine_memory", lambda: 7 * 10**9)
+    monkeypatch.setattr(local, "machine_memory", lambda: 7 * 10**9)
     rows = local_models()
     for name in ("qwen2.5-1.5b", "qwen2.5-7b"):
         file = Path("data/models", rows[name].file)
@@ -105,7 +104,7 @@ def test_get_downloads_the_pinned_revision_and_checks_it(hub: Hub) -> None:
 SCRIPT = """
 import sys
 from huggingface_hub import constants
-from meta_agent_rag.llm.local.download import fetch
+from meta_agent_rag.llm.local import fetch
 from meta_agent_rag.settings import Settings
 from tests.hub import CHUNK, model
 constants.DOWNLOAD_CHUNK_SIZE = CHUNK
@@ -239,7 +238,7 @@ def test_a_model_is_downloaded_by_one_process_at_a_time(hub: Hub) -> None:
 
 
 def test_a_model_too_large_for_this_machine_is_reported(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "machine_memory", lambda: 10**9)
+    monkeypatch.setattr(local, "machine_memory", lambda: 10**9)
     result = marag("models", "get", "tiny")
     assert result.exit_code == 0, result.output
     assert "tiny needs 2.6 GB of memory, more than this machine has; `auto` will not choose it." in result.stderr
@@ -274,7 +273,7 @@ def test_doctor_reports_the_chosen_model(monkeypatch: pytest.MonkeyPatch) -> Non
     file.parent.mkdir()
     file.touch()
     assert doctor() == ("ok", f"{file.name}, 0 MB (EMBEDDED_MODEL=auto) ")
-    monkeypatch.setattr(choice, "machine_memory", lambda: 10**9)
+    monkeypatch.setattr(local, "machine_memory", lambda: 10**9)
     status, words = doctor(EMBEDDED_MODEL="qwen3-4b")
     assert status == "note"
     assert "needs 7.1 GB of memory, more than this machine has" in words

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.errors import AuthenticationError, BalanceError, StructuredOutputError
 from meta_agent_rag.grounding.abstention import refusal
-from meta_agent_rag.service.server.logs import JsonLines
+from meta_agent_rag.service.logs import JsonLines
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import BIRTH_SENTENCE, QUESTION, FakeRetriever, draft
 from tests.service import ASKED, CONTEXT, SCRIPT, bearer, code_of, running
@@ -190,7 +190,6 @@ async def test_the_operator_sees_why_the_provider_refused_the_call(
         response = await service.ask()
         assert (response.status_code, code_of(response)) == (503, "model_balance_empty")
         assert "402" not in response.text
-        await service.drained()
     assert any("no balance left (402)" in record.getMessage() for record in caplog.records)
     shown = await asyncio.to_thread(
         CliRunner().invoke, app, ["audit", "tail", "--set", f"MARAG_DATA_DIR={service.service.settings.marag_data_dir}"]
@@ -219,7 +218,7 @@ async def test_auxiliary_endpoints_and_request_ids(tmp_path: Path) -> None:
 async def test_the_log_contains_no_secret_and_questions_only_if_enabled(
     questions: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "meta_agent_rag.service.requests")
+    caplog.set_level(logging.INFO, "meta_agent_rag.service.logs")
     async with running(tmp_path, f"SERVICE_LOG_QUESTIONS={questions}") as service:
         await service.ask()
         await service.ask(question="")

@@ -1,33 +1,27 @@
 """One audit row for each response, whatever the outcome, even if the database is down or the process is killed."""
 
 import asyncio
+import gzip
 import json
-import os
 import random
 import signal
-import time
-from datetime import UTC, datetime
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import text
+from sqlalchemy import insert, text
+from sqlalchemy.ext.asyncio import AsyncEngine
 from typer.testing import CliRunner
 
-from benchmarks.speed.rigs.audit_rows import fill
 from benchmarks.speed.rigs.postgres import Postgres
-from benchmarks.speed.rigs.storm import Storm, verdict
 from meta_agent_rag.cli.main import app
-from meta_agent_rag.errors import InputError, StorageError
-from meta_agent_rag.journal import read_journal
-from meta_agent_rag.service.audit import reading
-from meta_agent_rag.service.audit.log import AuditLog, open_audit
-from meta_agent_rag.service.audit.reading import as_json, latest
-from meta_agent_rag.service.audit.rows import Row
-from meta_agent_rag.service.audit.spool import Spool, open_spool
-from meta_agent_rag.service.storage.database import migrate, open_database
-from meta_agent_rag.service.storage.tables import METADATA
+from meta_agent_rag.errors import StorageError
+from meta_agent_rag.service.audit import Ages, AuditLog, export, latest, open_audit, prune
+from meta_agent_rag.service.database import AUDIT, open_database
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
 from meta_agent_rag.testing.server import ServerReply, always
@@ -35,6 +29,7 @@ from tests.forked import forked_call
 from tests.loop import BIRTH_SENTENCE, QUESTION, settings_in
 from tests.loopback import Serve
 from tests.service import ASKED, SCRIPT, Nursery, bearer, code_of, events_of, running, service_process
+from tests.storm import Storm, missing_or_doubled
 
 pytestmark = pytest.mark.slow
 
@@ -90,17 +85,15 @@ async def test_a_record_is_visible_only_to_its_client(tmp_path: Path) -> None:
         id_ = (await service.ask()).json()["query_id"]
         other = await service.token_for("other", "ask", "admin")
         address = f"/v1/queries/{id_}"
-        for _ in range(2):  # while pending, and once it is in the database
-            assert (await service.client.get(address)).json()["query_id"] == id_
-            assert (await service.client.get(address, headers=bearer(other))).status_code == 404
-            await service.drained()
+        assert (await service.client.get(address)).json()["query_id"] == id_
+        assert (await service.client.get(address, headers=bearer(other))).status_code == 404
         for wrong in ("x", "..%2F..%2Fetc", "0" * 31, "'; DROP TABLE audit; --"):
             assert (await service.client.get(f"/v1/queries/{wrong}")).status_code == 404
 
 
 async def test_a_timed_out_request_is_recorded_with_its_cost(tmp_path: Path) -> None:
-    model = ScriptedModel(SCRIPT, seconds=0.4)
-    async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=0.6", model=model) as service:
+    model = ScriptedModel(SCRIPT, seconds=2.0)
+    async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=3.5", model=model) as service:
         assert (await service.ask()).status_code == 504
     (row,) = await rows_in(tmp_path)
     assert (row["status"], row["error"], row["success"], row["answer"]) == (504, "timeout", False, None)
@@ -131,86 +124,51 @@ async def test_an_answer_is_cancelled_if_the_client_disconnects(
 
 
 @pytest.mark.usefixtures("either_database")
-async def test_rows_are_held_while_the_database_is_down(tmp_path: Path) -> None:
+async def test_rows_wait_on_this_machine_while_the_database_is_down(tmp_path: Path) -> None:
     async with running(tmp_path) as service:
-        audit: AuditLog = service.service.audit
+        audit = service.service.audit
         async with audit.engine.begin() as connection:
             await connection.execute(text("ALTER TABLE audit RENAME TO elsewhere"))
         ids = [(await service.ask()).json()["query_id"] for _ in range(3)]
-        await asyncio.sleep(0.4)
-        ready = (await service.client.get("/readyz")).json()
-        assert (ready["status"], ready["degraded"], ready["audit_waiting"]) == ("degraded", ["audit"], 3)
-        assert (await service.client.get(f"/v1/queries/{ids[0]}")).status_code == 200
+        ready = await service.client.get("/readyz")
+        assert (ready.status_code, ready.json()["status"]) == (200, "degraded")
+        assert (ready.json()["degraded"], ready.json()["audit_waiting"]) == (["audit"], 3)
+        assert (await service.client.get(f"/v1/queries/{ids[0]}")).status_code == 503
         async with audit.engine.begin() as connection:
             await connection.execute(text("ALTER TABLE elsewhere RENAME TO audit"))
-        await service.drained()
-        await asyncio.sleep(0.1)
-        assert service.service.degraded() == []
+        async with asyncio.timeout(30):
+            while (await service.client.get("/readyz")).json()["status"] != "ready":  # noqa: ASYNC110  # no event
+                await asyncio.sleep(0.1)
+        assert (await service.client.get(f"/v1/queries/{ids[0]}")).status_code == 200
     assert [row["query_id"] for row in await rows_in(tmp_path)] == ids
 
 
 @pytest.mark.usefixtures("either_database")
-async def test_a_row_rejected_by_the_database_does_not_block_others(tmp_path: Path) -> None:
-    async with running(tmp_path) as service:
-        audit = service.service.audit
-        await service.ask()
-        (row,) = audit.pending.values()
-        audit.file({**row, "query_id": "f" * 32, "client_name": None})
-        audit.file({**row, "query_id": "e" * 32, "answer": "half a pair \ud800"})
-        audit.file(row)
-        await service.drained()
-    assert len(await rows_in(tmp_path)) == 1
-    refused = read_journal(tmp_path / "audit" / "refused.jsonl").rows
-    assert [one["query_id"][0] for one in refused] == ["f", "e"]
-
-
-@pytest.mark.usefixtures("either_database")
-async def test_truncated_lines_and_duplicate_files_are_handled(tmp_path: Path) -> None:
+async def test_waiting_rows_are_inserted_once_even_if_torn_doubled_or_rejected(tmp_path: Path) -> None:
     async with running(tmp_path) as service:
         await service.ask()
-        (row,) = service.service.audit.pending.values()
-    spool = tmp_path / "audit"
-    whole = json.dumps(row).encode()
-    (spool / "slot-0" / "live.jsonl").write_bytes(whole + b"\n" + whole[:40])
-    earlier = {name: value for name, value in row.items() if name != "mode"}  # as written by an earlier version
-    (spool / "waiting" / "a.jsonl").write_bytes(whole + b"\n" + json.dumps({**earlier, "query_id": "e" * 32}).encode())
-    async with open_database(settings_in(tmp_path)) as database, open_audit(database, spool) as log:
-        assert not log.spool.take()
-        assert [one["mode"] for one in await latest(database, 10)] == ["grounded", ""]
+    async with open_database(settings_in(tmp_path)) as database:
+        row = (await _stored(database))[0]
+        whole = json.dumps(row)
+        (tmp_path / "audit").mkdir(exist_ok=True)
+        others = [json.dumps({**row, "query_id": digit * 32}) for digit in "ab"]
+        rejected = json.dumps({**row, "query_id": "c" * 32, "client_name": None})
+        (tmp_path / "audit" / "waiting.jsonl").write_text("\n".join([whole, rejected, others[0], whole[:40]]))
+        (tmp_path / "audit" / "waiting-1.jsonl").write_text("\n".join([others[1], others[0]]))
+        async with open_audit(database, tmp_path) as log:
+            assert (log.waiting, log.fault) == (0, None)
+        assert sorted(one["query_id"] for one in await latest(database, 10)) == sorted(
+            [row["query_id"], "a" * 32, "b" * 32]
+        )
+    assert "c" * 32 in (tmp_path / "audit" / "rejected.jsonl").read_text()
+    assert not [*(tmp_path / "audit").glob("waiting*.jsonl")]
 
 
-def test_each_process_has_its_own_spool_slot(tmp_path: Path) -> None:
-    first, second = open_spool(tmp_path), open_spool(tmp_path)
-    assert first.slot != second.slot
-    second.append({"query_id": "1"})
-    assert second._journal is not None
-    second._journal.close()  # like a kill
-    second.lock.release()
-    third = open_spool(tmp_path)
-    assert third.slot == second.slot
-    assert [read_journal(file).rows[0]["query_id"] for file in third.take()] == ["1"]
-    for spool in (first, third):
-        spool.close()
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError):
-        open_spool(tmp_path / "file")
-
-
-@pytest.mark.usefixtures("either_database")
-async def test_migrations_create_the_tables_defined_in_code(tmp_path: Path) -> None:
-    from alembic.autogenerate import compare_metadata
-    from alembic.migration import MigrationContext
-
-    def differences(connection: Any) -> Any:
-        migrate(connection)  # the second time has no effect
-        context = MigrationContext.configure(connection, opts={"include_object": without_months})
-        return compare_metadata(context, METADATA)
-
-    def without_months(_object: Any, name: str | None, *_: Any) -> bool:
-        return not (name or "").startswith("audit_2") and name != "audit_other"
-
-    async with open_database(settings_in(tmp_path)) as database, database.connect() as connection:
-        assert await connection.run_sync(differences) == []
+async def _stored(engine: AsyncEngine) -> list[dict[str, Any]]:
+    """The rows of the table in the form in which they wait."""
+    async with engine.connect() as connection:
+        rows = [dict(row._mapping) for row in (await connection.execute(AUDIT.select())).all()]
+    return [{**row, "at": row["at"].replace(tzinfo=UTC).isoformat()} for row in rows]
 
 
 async def test_an_unusable_database_is_reported(tmp_path: Path) -> None:
@@ -230,15 +188,13 @@ async def test_kills_neither_lose_nor_duplicate_rows(nursery: Nursery, tmp_path:
         storm = Storm(url=process.url, token=process.token, body=ASKED)
         await storm.through([killed] * KILLS, answers=ANSWERS, chance=random.Random(8))
         process.stop(signal.SIGTERM)
-    found = await verdict(Settings.load(), storm.received)
-    assert (found.missing, found.doubled) == (0, 0)
-    assert found.unheard <= storm.clients * KILLS, "requests in progress at a kill may have left a row"
+    missing, doubled, unheard = await missing_or_doubled(Settings.load(), storm.received)
+    assert (missing, doubled) == (0, 0)
+    assert unheard <= storm.clients * KILLS, "requests in progress at a kill may have left a row"
 
 
 @pytest.mark.usefixtures("patient_service")
-async def test_stopping_postgresql_delays_no_answer_and_loses_no_row(
-    new_postgresql: Postgres, nursery: Nursery, tmp_path: Path
-) -> None:
+async def test_stopping_postgresql_loses_no_row(new_postgresql: Postgres, nursery: Nursery, tmp_path: Path) -> None:
     def stopped() -> None:
         new_postgresql.stop("immediate")
         new_postgresql.start()
@@ -248,9 +204,8 @@ async def test_stopping_postgresql_delays_no_answer_and_loses_no_row(
         await storm.through([stopped], answers=ANSWERS, chance=random.Random(8))
         process.stop(signal.SIGTERM)
     assert storm.statuses[200] == len(storm.received), "answers do not wait for the database"
-    found = await verdict(Settings.load(), storm.received)
-    assert found.rows == found.responses
-    assert (found.missing, found.doubled) == (0, 0)
+    missing, doubled, _ = await missing_or_doubled(Settings.load(), storm.received)
+    assert (missing, doubled) == (0, 0)
 
 
 @pytest.fixture
@@ -262,11 +217,11 @@ def patient_service(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_an_answer_that_cannot_be_recorded_is_withheld_and_logged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def full(self: Spool, row: Row) -> None:
-        raise StorageError("'live.jsonl' cannot be written (no space left on device).")
+    async def full(self: AuditLog, rows: Sequence[Any]) -> None:
+        raise StorageError("'waiting.jsonl' cannot be written (no space left on device).")
 
     async with running(tmp_path) as service:
-        monkeypatch.setattr(Spool, "append", full)
+        monkeypatch.setattr(AuditLog, "_write", full)
         refused = await service.ask()
         streamed = await service.client.post("/v1/ask/stream", json=ASKED)
         assert service.service.metrics.in_flight._value.get() == 0
@@ -280,91 +235,136 @@ async def test_an_answer_that_cannot_be_recorded_is_withheld_and_logged(
     assert all("no space left" in why for why in whys)
 
 
-async def test_an_unrecordable_request_completes_after_a_disconnect(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(self: Spool, row: Row) -> None:
-        raise StorageError("'live.jsonl' cannot be written (no space left on device).")
-
-    body = [{"type": "http.request", "body": json.dumps(ASKED).encode(), "more_body": False}]
-
-    async def received() -> dict[str, Any]:
-        return body.pop() if body else {"type": "http.disconnect"}
-
-    async def sent(message: Any) -> None:
-        raise AssertionError(f"the client has disconnected, but was sent {message}")
-
-    async with running(tmp_path) as service:
-        monkeypatch.setattr(Spool, "append", full)
-        scope = {
-            **{"type": "http", "http_version": "1.1", "method": "POST", "scheme": "http", "path": "/v1/ask"},
-            **{"raw_path": b"/v1/ask", "query_string": b"", "root_path": ""},
-            "headers": [(b"authorization", f"Bearer {service.token}".encode()), (b"content-type", b"application/json")],
-        }
-        await service.app(scope, received, sent)
-        assert service.service.metrics.in_flight._value.get() == 0
+NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
+AGES = Ages(hot=NOW - timedelta(days=90), warm=NOW - timedelta(days=365))
 
 
-def jsonl_in(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir() if "jsonl" in path.name)
+async def fill(folder: Path, days: Sequence[float], client_id: str = "one") -> None:
+    """Add records of these ages in days, copied from a real one; the query id is the number of days."""
+    async with running(folder) as service:
+        await service.ask()
+    async with open_database(settings_in(folder)) as database:
+        row = (await _stored(database))[0]
+        rows = [
+            {**row, "query_id": f"{int(age):032d}", "client_id": client_id, "at": NOW - timedelta(days=age)}
+            for age in days
+        ]
+        async with database.begin() as connection:
+            await connection.execute(AUDIT.delete().where(AUDIT.c.query_id == row["query_id"]))
+            await connection.execute(insert(AUDIT), rows)
 
 
-def export_that_stalls(path: Path) -> None:
-    """Export, then signal and stall before the third row."""
-    seen: list[Row] = []
+def _in_files(folder: Path) -> list[int]:
+    files = (folder / "audit").glob("audit-until-*.jsonl.gz")
+    return [int(json.loads(line)["query_id"]) for file in files for line in gzip.open(file)]
 
-    def stalling(row: Row) -> dict[str, Any]:
-        seen.append(row)
-        if len(seen) == 3:
-            path.with_name("stalled").touch()
-            time.sleep(60)
-        return as_json(row)
+
+@pytest.mark.usefixtures("either_database")
+async def test_old_records_lose_their_prompts_and_then_leave_the_database(tmp_path: Path) -> None:
+    await fill(tmp_path, [400, 366, 364, 91, 89, 0])
+    async with open_database(settings_in(tmp_path)) as engine:
+        done = await prune(engine, tmp_path / "audit", AGES)
+        assert (done.slimmed, done.expired) == (4, 2)
+        rows = {int(row["query_id"]): row for row in await latest(engine, 10)}
+        assert sorted(rows) == [0, 89, 91, 364]
+        assert BIRTH_SENTENCE in rows[89]["model_calls"][0]["messages"][-1]["content"]
+        for age in (91, 364):
+            assert rows[age]["model_calls"][0]["prompt_tokens"] > 0
+            assert "messages" not in rows[age]["model_calls"][0]
+            assert "reply" not in rows[age]["model_calls"][0]
+            assert rows[age]["answer"] == rows[0]["answer"]
+        again = await prune(engine, tmp_path / "audit", AGES)
+        assert (again.slimmed, again.expired, again.file) == (0, 0, None)
+    assert sorted(_in_files(tmp_path)) == [366, 400]
+
+
+def prune_records(folder: Path) -> None:
+    """Prune a data folder."""
 
     async def work() -> None:
-        async with open_database(Settings.load()) as database:
-            await reading.export(database, path, since=None, client_id=None)
+        async with open_database(settings_in(folder)) as engine:
+            await prune(engine, folder / "audit", AGES)
 
-    reading.as_json = stalling
     asyncio.run(work())
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-async def test_an_interrupted_export_leaves_no_file(number: signal.Signals, tmp_path: Path) -> None:
-    async with open_database(settings_in(tmp_path / "data")) as database:
-        await fill(database, [(count, datetime(2026, 11, 1, second=count, tzinfo=UTC)) for count in range(5)])
-        whole, stalled = tmp_path / "all.jsonl", tmp_path / "stalled"
-        child = forked_call(export_that_stalls, whole, folder=tmp_path)
-        while not stalled.exists():  # no event signals it from another process
-            assert child.running
-            await asyncio.sleep(0.01)
-        child.send(number)
-        assert await asyncio.to_thread(child.ended) == -number
-        assert not whole.exists()
-        assert await reading.export(database, whole, since=None, client_id=None) == 5
-    assert len(whole.read_text().splitlines()) == 5
-    assert jsonl_in(tmp_path) == ["all.jsonl"]
+async def test_kills_while_pruning_lose_no_record(tmp_path: Path) -> None:
+    ages = list(range(366, 366 + 3000))
+    await fill(tmp_path, ages)
+    killed, chance = 0, random.Random(12)
+    for _ in range(6):
+        child = forked_call(prune_records, tmp_path, folder=tmp_path)
+        await asyncio.sleep(0.1 + 0.4 * chance.random())
+        child.send(signal.SIGKILL)
+        killed += await asyncio.to_thread(child.ended) != 0
+        async with open_database(settings_in(tmp_path)) as engine:
+            kept = [int(row["query_id"]) for row in await latest(engine, 10_000)]
+        assert {*kept, *_in_files(tmp_path)} == set(ages), "no record is ever missing"
+    assert killed
+    async with open_database(settings_in(tmp_path)) as engine:
+        await prune(engine, tmp_path / "audit", AGES)
+        assert await latest(engine, 10) == []
+    assert set(Counter(_in_files(tmp_path))) == set(ages)
 
 
-@pytest.mark.parametrize("linking", [True, False])
-async def test_an_export_overwrites_no_file(linking: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*_: object) -> None:
-        raise PermissionError(1, "no hard links here")
+async def test_the_retention_commands_only_report_unless_yes_is_given(tmp_path: Path) -> None:
+    data, days = tmp_path / "data", (datetime.now(UTC) - NOW).total_seconds() / 86_400
+    await fill(data, [400 - days, 100 - days])
+    waiting = {"query_id": "5", "client_id": "one"}
+    (data / "audit").mkdir(exist_ok=True)
+    (data / "audit" / "rejected.jsonl").write_text(json.dumps(waiting) + '\n{"client_id": "two"}\n')
 
-    def made_meanwhile(row: Row) -> dict[str, Any]:
-        (tmp_path / "other.jsonl").write_text("another's")
-        return as_json(row)
+    def run(*words: str) -> dict[str, Any]:
+        done = CliRunner().invoke(app, ["audit", *words, "--json"])
+        assert done.exit_code == 0, done.output
+        return dict(json.loads(done.stdout))
 
-    if not linking:
-        monkeypatch.setattr(os, "link", refused)
-    async with open_database(settings_in(tmp_path / "data")) as database:
-        await fill(database, [(0, datetime(2026, 11, 1, tzinfo=UTC))])
-        assert await reading.export(database, tmp_path / "own.jsonl", since=None, client_id=None) == 1
-        monkeypatch.setattr(reading, "as_json", made_meanwhile)
-        for _ in range(2):  # first it appears during the export, then it already exists
-            with pytest.raises(InputError, match="already exists"):
-                await reading.export(database, tmp_path / "other.jsonl", since=None, client_id=None)
-    assert jsonl_in(tmp_path) == ["other.jsonl", "own.jsonl"]
-    assert (tmp_path / "other.jsonl").read_text() == "another's"
+    async def reported(*words: str) -> dict[str, Any]:
+        return await asyncio.to_thread(run, *words)
+
+    for _ in range(2):
+        would = await reported("prune")
+        assert (would["slimmed"], would["expired"], would["done"]) == (2, 1, False)
+    done = await reported("prune", "--yes")
+    assert (done["slimmed"], done["expired"], done["done"], len(_in_files(data))) == (2, 1, True, 1)
+    found = {"client": "one", "records": 3, "database": 1, "files": 2, "uploads": 0}
+    assert await reported("forget", "one") == {**found, "done": False}
+    assert await reported("forget", "one", "--yes") == {**found, "done": True}
+    assert (await reported("forget", "one"))["records"] == 0
+    assert json.loads((data / "audit" / "rejected.jsonl").read_text()) == {"client_id": "two"}
+    wrong = await asyncio.to_thread(CliRunner().invoke, app, ["audit", "prune", "--set", "AUDIT_WARM_DAYS=1"])
+    assert wrong.exit_code == 2, wrong.output
+
+
+async def test_a_client_is_forgotten_only_after_its_key_is_revoked(tmp_path: Path) -> None:
+    def run(*words: str) -> Any:
+        return CliRunner().invoke(app, list(words))
+
+    key = json.loads((await asyncio.to_thread(run, "keys", "create", "site", "--json")).stdout)["id"]
+    refused = await asyncio.to_thread(run, "audit", "forget", key, "--yes")
+    assert (refused.exit_code, f"keys revoke {key}" in refused.output) == (2, True)
+    await asyncio.to_thread(run, "keys", "revoke", key)
+    assert (await asyncio.to_thread(run, "audit", "forget", key, "--yes")).exit_code == 0
+
+
+async def test_an_interrupted_export_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    await fill(tmp_path, [3, 2, 1])
+    whole = tmp_path / "all.jsonl"
+    async with open_database(settings_in(tmp_path)) as engine:
+        with monkeypatch.context() as patched:
+            patched.setattr("meta_agent_rag.service.audit.as_json", _broken)
+            with pytest.raises(ZeroDivisionError):
+                await export(engine, whole)
+        assert not _named(tmp_path, "all.jsonl")
+        assert await export(engine, whole) == 3
+
+
+def _named(folder: Path, name: str) -> list[Path]:
+    return [*folder.glob(f"*{name}*")]
+
+
+def _broken(row: Any) -> Any:
+    raise ZeroDivisionError
 
 
 async def test_the_command_shows_and_exports_records(tmp_path: Path) -> None:

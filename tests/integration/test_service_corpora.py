@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tests.integration.test_service_documents import TUNNEL, final_status, serving
+from tests.integration.test_service_documents import TUNNEL, files_of, final_status, serving
 from tests.loop import BIRTH_SENTENCE, FILM_SENTENCE, QUESTION
 from tests.service import Running, bearer, code_of
 
@@ -39,7 +39,7 @@ async def test_an_unchanged_upload_keeps_its_id(tmp_path: Path) -> None:
         assert theirs["id"] != first["id"], "another key's id is not disclosed"
         gone = await service.client.delete(f"/v1/documents/{theirs['id']}", headers=stranger)
         assert gone.json()["state"] == "deleted"
-        assert (await _states(service, key))[first["id"]] == ("indexed", 1, False)
+        assert (await final_status(service, key, first["id"]))["passages"] == 1, "the copy has a document now"
         await service.client.delete(f"/v1/documents/{first['id']}", headers=key)
         again = await _sent(service, key, "k.txt", TUNNEL)
         assert (again["state"], again["id"] == first["id"]) == ("indexed", False), "its document was deleted meanwhile"
@@ -51,6 +51,7 @@ async def test_replaced_uploads_and_copies_that_take_over_say_so(tmp_path: Path)
         copy = await _sent(service, key, "copy.md", TUNNEL)
         assert (copy["passages"], copy["doc_id"], "another document" in copy["message"]) == (0, None, True)
         new = await _sent(service, key, "tunnel.md", INN)
+        await final_status(service, key, copy["id"])
         states = await _states(service, key)
         assert states == {
             new["id"]: ("indexed", 1, False),
@@ -60,6 +61,7 @@ async def test_replaced_uploads_and_copies_that_take_over_say_so(tmp_path: Path)
         second = await _sent(service, key, "second.md", INN)
         assert second["passages"] == 0
         await service.client.delete(f"/v1/documents/{new['id']}", headers=key)
+        await final_status(service, key, second["id"])
         states = await _states(service, key)
         assert states == {
             second["id"]: ("indexed", 1, False),
@@ -102,7 +104,7 @@ async def test_documents_of_a_corpus_are_listed_shown_and_removed(tmp_path: Path
             gone = await client.delete(address, headers=key)
             assert gone.json() == {"doc_id": sent["doc_id"], "removed": removed}
         assert (await client.get(f"/v1/documents/{sent['id']}", headers=key)).json()["state"] == "deleted"
-        assert not [*(service.service.settings.marag_data_dir / "uploads" / "films").glob("*/*")]
+        assert not files_of(service)
         admin = bearer(await service.token_for("operator", "admin"))
         assert (await client.delete(f"{LIST}/{film}", headers=admin)).json()["removed"] is True
         last = (await client.get(LIST)).json()["documents"]
@@ -117,7 +119,6 @@ async def test_a_question_can_name_its_documents(tmp_path: Path) -> None:
             """The question that the model was asked, and the documents of the passages found."""
             told = await service.ask(question=question, **fields)
             assert told.status_code == 200, told.text
-            await service.drained()
             record = (await service.client.get(f"/v1/queries/{told.json()['query_id']}")).json()["record"]
             assert record["question"] == question
             return record["queries"][0], {one["doc_id"] for one in record["passages"]}

@@ -1,15 +1,14 @@
 """Uploads into a corpus in use, across restarts, and rejected uploads."""
 
 import asyncio
-import json
-import os
-import time
-from collections.abc import AsyncIterator, Sequence
+import random
+import signal
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from meta_agent_rag.errors import CorpusError
@@ -21,13 +20,10 @@ from meta_agent_rag.retrieval.corpus.editing import edit_corpus
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.opening import open_retriever
 from meta_agent_rag.retrieval.stores.tantivy_store import TantivyStore
-from meta_agent_rag.service.metrics import Metrics
-from meta_agent_rag.service.uploads import intake
-from meta_agent_rag.service.uploads.intake import Intake, open_intake
-from meta_agent_rag.service.uploads.receiving import safe_name
-from meta_agent_rag.service.uploads.records import State, Upload, UploadFolder
+from meta_agent_rag.service import uploads
+from meta_agent_rag.service.uploads import safe_name
 from tests.loop import BIRTH, FILM, settings_in
-from tests.service import Running, bearer, code_of, running
+from tests.service import Nursery, Running, bearer, code_of, running, service_process
 
 TUNNEL = b"# The Ridge Tunnel\n\nThe Ridge Tunnel was dug in 1871 by Ines Karstad and forty men.\n"
 KEPT = ("../../etc/passwd.txt", "passwd.txt"), ("/abs/plan.md", "plan.md"), ("C:\\a\\b.md", "b.md")
@@ -95,26 +91,55 @@ async def test_an_uploaded_document_is_found_by_the_running_service(tmp_path: Pa
         changed = [("files", ("tunnel.md", TUNNEL.replace(b"1871", b"1872")))]
         (again,) = (await post("/v1/documents", files=changed, headers=key)).json()["documents"]
         assert (await final_status(service, key, again["id"]))["state"] == "indexed"
+        assert (await final_status(service, key, copy["id"]))["passages"] == 1
         assert (await service.client.get("/v1/corpora")).json()["corpora"][0]["documents"] == 4, (
             "the document is replaced, but its copy is independent"
         )
         stranger = bearer(await service.token_for("others", "ingest"))
         other = await service.client.get(f"/v1/documents/{tunnel['id']}", headers=stranger)
         assert (other.status_code, code_of(other)) == (404, "not_found")
-        data = service.service.settings.marag_data_dir / "uploads"
-        assert (data / "films" / "tunnel.md").read_bytes() == changed[0][1][1]
-        assert not [*(data / ".waiting").iterdir()]
-        assert not [*(data / ".incoming").iterdir()]
-        # as left by a process that was killed while parsing
-        record = json.loads((data / ".records" / f"{again['id']}.json").read_text())
-        late = {**record, "id": "f" * 32, "name": "late.txt", "state": "parsing"}
-        (data / ".records" / f"{'f' * 32}.json").write_text(json.dumps(late))
-        (data / ".waiting" / ("f" * 32)).mkdir()
-        (data / ".waiting" / ("f" * 32) / "late.txt").write_text("The Ferry Inn stands at Lund.")
+        kept = {path.name: path.read_bytes() for path in files_of(service)}
+        assert kept == {"tunnel.md": changed[0][1][1], "copy.md": TUNNEL}, "the originals of what is in the corpus"
         metrics = service.service.metrics.text(audit_waiting=0).decode()
-        assert 'marag_documents_total{state="indexed"} 3.0' in metrics
-    async with serving(tmp_path) as (service, _):
-        assert await _until_found(service, "Where does the Ferry Inn stand?", "Lund")
+        assert 'marag_documents_total{state="failed"} 1.0' in metrics
+
+
+def files_of(service: Running) -> list[Path]:
+    folder = service.service.settings.marag_data_dir / "uploads"
+    return [path for path in folder.rglob("*") if path.is_file() and path.name != "lock"]
+
+
+@pytest.mark.slow
+async def test_acknowledged_uploads_survive_ten_kills(
+    nursery: Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(tmp_path / "data"):
+        pass  # builds the corpus
+    async with service_process(nursery, tmp_path, corpora=["films"], scopes=("ask", "ingest")) as process:
+        sent: dict[str, str] = {}
+        chance = random.Random(7)
+        for kill in range(10):
+            async with httpx.AsyncClient(base_url=process.url, headers=bearer(process.token), timeout=30) as client:
+                for number in range(3):
+                    text = f"# Inn {kill} {number}\n\nThe inn number {kill} {number} burnt down.\n"
+                    files = [("files", (f"inn-{kill}-{number}.md", text.encode()))]
+                    took = await client.post("/v1/documents", files=files)
+                    assert took.status_code == 202, took.text
+                    sent[took.json()["documents"][0]["id"]] = f"inn-{kill}-{number}.md"
+            await asyncio.sleep(0.5 * chance.random())
+            await asyncio.to_thread(process.stop, signal.SIGKILL)
+            await asyncio.to_thread(process.start)
+        async with httpx.AsyncClient(base_url=process.url, headers=bearer(process.token), timeout=30) as client:
+            async with asyncio.timeout(120):
+                while True:
+                    listed = (await client.get("/v1/documents?limit=1000")).json()["documents"]
+                    if all(one["state"] not in {"queued", "parsing"} for one in listed):
+                        break
+                    await asyncio.sleep(0.2)
+            assert {one["id"]: one["name"] for one in listed} == sent
+            assert {(one["state"], one["passages"]) for one in listed} == {("indexed", 1)}, listed
+            held = (await client.get("/v1/corpora/films/documents?limit=1000")).json()["documents"]
+            assert sorted(one["file"] for one in held if one["file"].startswith("inn-")) == sorted(sent.values())
 
 
 async def test_a_copy_outlives_the_original_document(tmp_path: Path) -> None:
@@ -123,8 +148,7 @@ async def test_a_copy_outlives_the_original_document(tmp_path: Path) -> None:
         for name, content in (("one.md", TUNNEL), ("copy.md", TUNNEL), ("one.md", ferry)):
             sent = await service.client.post("/v1/documents", files=[("files", (name, content))], headers=key)
             assert (await final_status(service, key, sent.json()["documents"][0]["id"]))["state"] == "indexed"
-        found = await service.service.retrievers["films"].retrieve(["Who dug the Ridge Tunnel?"], k=1)
-        assert "Ines Karstad" in found.found[0].passage.text
+        assert await _until_found(service, "Who dug the Ridge Tunnel?", "Ines Karstad")
 
 
 async def test_a_document_is_listed_deleted_and_uploaded_again(tmp_path: Path) -> None:
@@ -157,7 +181,7 @@ async def test_a_document_is_listed_deleted_and_uploaded_again(tmp_path: Path) -
         assert await found(), "its copy is independent"
         await client.delete(f"/v1/documents/{copy}", headers=key)
         assert (await listed(), await found()) == ([], False)
-        assert not [*(service.service.settings.marag_data_dir / "uploads" / "films").glob("*/*")]
+        assert not files_of(service)
         again = await sent("tunnel.md", TUNNEL)
         newer = await sent("tunnel.md", TUNNEL.replace(b"1871", b"1872"))
         await client.delete(f"/v1/documents/{again}", headers=key)
@@ -165,7 +189,7 @@ async def test_a_document_is_listed_deleted_and_uploaded_again(tmp_path: Path) -
 
 
 async def test_a_temporary_index_failure_loses_no_upload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(intake, "_PAUSES_SECONDS", (0.1, 0.1))
+    monkeypatch.setattr(uploads, "_PAUSES_SECONDS", (0.1, 0.1))
     async with serving(tmp_path) as (service, key):
         update, failures = TantivyStore.update, [CorpusError("The lexical index does not answer.")]
 
@@ -182,59 +206,6 @@ async def test_a_temporary_index_failure_loses_no_upload(tmp_path: Path, monkeyp
         assert failures == []
         found = await service.service.retrievers["films"].retrieve(["Who dug the Ridge Tunnel?"], k=1)
         assert "Ines Karstad" in found.found[0].passage.text
-
-
-async def test_a_failing_index_does_not_block_other_corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    taken: list[tuple[str, str]] = []
-
-    async def taking(self: Intake, group: Sequence[Upload]) -> list[Upload]:
-        taken.extend((upload.corpus, upload.name) for upload in group)
-        if group[0].corpus == "broken":
-            raise CorpusError("The lexical index does not answer.")
-        return [replace(upload, state="indexed") for upload in group]
-
-    monkeypatch.setattr(intake, "_PAUSES_SECONDS", (0.1, 0.1))
-    monkeypatch.setattr(Intake, "_taken", taking)
-    folder = UploadFolder(path=settings_in(tmp_path).marag_data_dir / "uploads")
-    uploads = [
-        Upload(id=f"{number:032x}", client_id="one", corpus=corpus, name=name, at=float(number))
-        for number, (corpus, name) in enumerate([("broken", "a.md"), ("broken", "a.md"), ("films", "b.md")])
-    ]
-    for upload in uploads:
-        begun = folder.start()
-        (begun / upload.name).write_text("text")
-        folder.accept(begun, upload)
-    async with open_intake(settings_in(tmp_path), {}, Metrics()) as opened:
-        for _ in range(500):
-            if _states(opened, uploads) == ["failed", "failed", "indexed"]:
-                break
-            await asyncio.sleep(0.02)
-        else:
-            pytest.fail(f"{_states(opened, uploads)}")
-    assert taken[:2] == [("broken", "a.md"), ("films", "b.md")]
-    assert taken.count(("broken", "a.md")) == 6, (
-        "three attempts each; the first upload fails before the second is tried"
-    )
-
-
-def _states(of: Intake, uploads: Sequence[Upload]) -> list[State]:
-    return [found.state for upload in uploads if (found := of.status(upload.id, "one")) is not None]
-
-
-async def test_a_document_status_is_kept_for_90_days(tmp_path: Path) -> None:
-    settings = settings_in(tmp_path)
-    folder = UploadFolder(path=settings.marag_data_dir / "uploads")
-    states: list[tuple[State, int]] = [("indexed", 91), ("failed", 91), ("indexed", 89), ("queued", 91)]
-    for number, (state, days) in enumerate(states):
-        upload = Upload(id=f"{number:032x}", client_id="one", corpus="films", name="a.md", at=0.0, state=state)
-        folder.accept(folder.start(), upload)
-        if state != "queued":
-            folder.settle(upload)
-        then = time.time() - days * 86_400
-        os.utime(folder.path / ".records" / f"{upload.id}.json", (then, then))
-    async with open_intake(settings, {}, Metrics()) as intake:
-        known = [intake.status(f"{number:032x}", "one") for number in range(len(states))]
-    assert [upload and upload.state for upload in known] == [None, None, "indexed", "queued"]
 
 
 async def test_the_coach_keeps_to_the_topics_of_the_corpus(tmp_path: Path) -> None:
@@ -259,6 +230,7 @@ async def _until_found(service: Running, question: str, word: str) -> bool:
             await asyncio.sleep(0.05)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of a file that was cut off
 async def test_rejected_uploads_leave_nothing_behind(tmp_path: Path) -> None:
     async with serving(tmp_path, "SERVICE_UPLOAD_MB=0.01") as (service, key):
         small = {"files": ("a.txt", b"A text.")}
@@ -282,11 +254,10 @@ async def test_rejected_uploads_leave_nothing_behind(tmp_path: Path) -> None:
         assert await refused("/v1/documents?corpus=../secrets", files=small) == (404, "unknown_corpus")
         assert await refused("/v1/documents?corpus=shelf", files=small) == (409, "read_only")
         assert await refused(files=small, headers=bearer(service.token)) == (403, "forbidden")
-        intake = service.service.intake
-        intake.limits = replace(intake.limits, grace=0.2)
+        assert not files_of(service)
+    async with serving(tmp_path, "SERVICE_UPLOAD_SECONDS=0.2") as (service, key):
         assert await refused(content=_endless(0.3), headers=unannounced) == (408, "upload_too_slow")
-        uploads = service.service.settings.marag_data_dir / "uploads"
-        assert not [path for path in uploads.rglob("*") if path.is_file()]
+        assert not files_of(service)
 
 
 async def _endless(pause: float = 0.0) -> AsyncIterator[bytes]:

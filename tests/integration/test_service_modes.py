@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from meta_agent_rag.service.audit.reading import latest
+from meta_agent_rag.service.audit import latest
 from meta_agent_rag.testing import ScriptedModel
 from tests.coach import ASKED as COUNTER_QUESTION
 from tests.coach import EXPLAINED, reply
@@ -44,7 +44,6 @@ async def test_a_teacher_explains_and_a_coach_asks_in_one_session(tmp_path: Path
         assert (supplied.status_code, code_of(supplied)) == (422, "invalid_request")
         assert (await service.client.post("/v1/ask", json={**CONTEXT, "mode": "teacher"})).status_code == 200
         await service.ask()
-        await service.drained()
         modes = [row["mode"] for row in await latest(service.service.audit.engine, 20)]
         assert modes == ["teacher", "coach", "coach", "teacher", "", "", "", "", "teacher", "grounded"]
 

@@ -6,12 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+import httpx
 import pytest
 
-from meta_agent_rag.errors import RequestError
-from meta_agent_rag.service.access.wrong_keys import WrongKeys, _bound, _place
-from meta_agent_rag.service.server.header_timeout import HeaderTimeoutProtocol
-from meta_agent_rag.service.server.running import server_config
+from meta_agent_rag.service.server import LimitedProtocol, server_config
 from tests.service import ASKED, Running, bearer, code_of, running
 
 
@@ -20,7 +18,7 @@ async def listening(service: Running) -> AsyncIterator[int]:
     """Run a server for the application; yields its port."""
     from uvicorn import Server
 
-    class Impatient(HeaderTimeoutProtocol):
+    class Impatient(LimitedProtocol):
         head_seconds = 0.4
 
     config = server_config(service.app)
@@ -121,7 +119,7 @@ async def test_keys_cannot_be_guessed_fast(tmp_path: Path) -> None:
         text = (await service.client.get("/metrics")).text
         assert "forbidden" in text, "its key is not an admin key"
         admin = await service.token_for("admin", "admin")
-        service.service.wrong_keys._wrong.clear()
+        await service.service.limits.limiter.storage.reset()
         metrics = (await service.client.get("/metrics", headers=bearer(admin))).text
         lines = dict(line.rsplit(" ", 1) for line in metrics.splitlines() if not line.startswith("#"))
         assert lines['marag_requests_total{endpoint="/v1/ask",status="200"}'] == "2.0"
@@ -133,33 +131,16 @@ async def test_keys_cannot_be_guessed_fast(tmp_path: Path) -> None:
         assert "tests" not in metrics, "no client names"
 
 
-async def test_wrong_keys_expire_and_use_bounded_memory(tmp_path: Path) -> None:
-    now = [0.0]
-    wrong_keys = WrongKeys(per_minute=2, clock=lambda: now[0])
-    async with running(tmp_path, "SERVICE_OPEN_METRICS=true") as service:
+async def test_wrong_keys_are_counted_by_network(tmp_path: Path) -> None:
+    async with running(tmp_path, "SERVICE_WRONG_KEYS_PER_MINUTE=2", "SERVICE_OPEN_METRICS=true") as service:
 
-        async def outcome(peer: str, token: str = "wrong") -> int:
-            try:
-                await wrong_keys.client(service.service.keys, token, peer)
-            except RequestError as error:
-                return error.status
-            return 200
+        async def outcome(address: str) -> int:
+            transport = httpx.ASGITransport(service.app, client=(address, 1))
+            async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+                return (await client.get("/v1/corpora", headers=bearer("wrong"))).status_code
 
         assert [await outcome("10.0.0.1") for _ in range(3)] == [401, 401, 429]
         assert await outcome("10.0.0.2") == 401, "another address"
         assert [await outcome(f"2001:db8::{number:x}") for number in range(1, 4)] == [401, 401, 429], "one network"
-        now[0] = 31.0
-        assert [await outcome("10.0.0.1") for _ in range(2)] == [401, 429], "two per minute"
-        assert await outcome("10.0.0.1", service.token) == 429
-        now[0] = 62.0
-        assert await outcome("10.0.0.1", service.token) == 200
-        for number in range(10_010):
-            _bound(wrong_keys._wrong, wrong_keys._noted(str(number)))
-        assert len(wrong_keys._wrong) == 10_000
+        assert [await outcome("::ffff:10.0.0.2") for _ in range(2)] == [401, 429], "an IPv4 address in IPv6 form"
         assert (await service.client.get("/metrics", headers={"authorization": ""})).status_code == 200
-
-
-def test_ipv4_addresses_are_distinguished_on_a_dual_stack_socket() -> None:
-    assert _place("::ffff:192.0.2.1") == "192.0.2.1"
-    assert _place("::ffff:192.0.2.2") != _place("::ffff:192.0.2.1")
-    assert _place("2001:db8::1") == _place("2001:db8::2")

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from pydantic import Field
@@ -14,8 +14,9 @@ from meta_agent_rag.agent.derivation import Chain, Derivation, Fact, Plan
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.prompting import Packed
 from meta_agent_rag.agent.routes import DRAFT, Ballot, Vote
-from meta_agent_rag.agent.state import Draft, Packing, Round, Signals, State
+from meta_agent_rag.agent.state import Draft, Packing, Round, Signals, State, StopReason
 from meta_agent_rag.agent.write import draft_from_vote
+from meta_agent_rag.demo.words import STOP_REASONS
 from meta_agent_rag.errors import BudgetError
 from meta_agent_rag.llm.messages import Reply, Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
@@ -380,3 +381,25 @@ def test_an_elected_draft_keeps_the_packing_that_its_citations_refer_to() -> Non
     won = Vote(elected="Oslo", route=DRAFT, share=1.0, ballots=(ballot,), support=(1.0,))
     state = State(question=QUESTION, rounds=(earlier,), derivation=Derivation(plan=None))
     assert draft_from_vote(state, won, Packed(text="", texts=(), packing=whole)) == (said, cited)
+
+
+@pytest.mark.parametrize(("born", "weight", "elected"), [("Oslo", 1.6, "Paris"), ("Rome", 0.6, "Paris")])
+async def test_a_derivation_weighs_what_the_documents_say(
+    tmp_path: Path, born: str, weight: float, elected: str
+) -> None:
+    looked_up = values({"Where was Mira Holt born?": born, "Who directed The Salt Road?": "Mira Holt"})
+    script = {"write": draft("Paris"), "plan": CHAIN, "look_up": looked_up, "route": route("Paris")}
+    run = await vote(tmp_path, script, "ROUTES=plain_pass,plain_pass")
+    counted = run.answer.rounds[0].vote
+    assert counted is not None
+    weights = {ballot.route: ballot.weight for ballot in counted.ballots}
+    assert weights == {"quoted_draft": 1.0, "derivation": weight, "plain_pass": 1.0}
+    assert counted.elected == elected
+    # word F1 between the two answers is 0, so an answer's support is its share of the weight
+    routes = len(counted.ballots)
+    share = (routes - 1) / (routes - 1 + weight)
+    assert counted.share == pytest.approx(share, abs=1e-4)
+
+
+def test_every_stop_reason_is_explained() -> None:
+    assert set(STOP_REASONS) == set(get_args(StopReason)), "explain it in STOP_REASONS, which the documents show"

@@ -1,12 +1,15 @@
 """Length, questions and shortening as a reader sees them, on arbitrary text."""
 
 import time
+from pathlib import Path
 
 import pytest
 import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
+from meta_agent_rag.chat.coach.hooks.deadlock_breaker import gives_up
+from meta_agent_rag.chat.coach.levels import levels
 from meta_agent_rag.chat.coach.words import (
     consists_of,
     cut,
@@ -16,6 +19,8 @@ from meta_agent_rag.chat.coach.words import (
     last_question,
     length,
 )
+from meta_agent_rag.chat.phrases import check_files, files_of, reply_phrase
+from meta_agent_rag.errors import PromptError
 from meta_agent_rag.text.normalise import typed
 
 PIECES = st.sampled_from(
@@ -138,3 +143,46 @@ def test_english_phrases_are_matched_as_whole_words() -> None:
     assert not holds("he compassed it", "safe")
     assert holds("答えは知りません", "gives_up")
     assert typed("I DON’T know…!") == "i dont know"
+
+
+def own(folder: Path, **texts: str) -> Path:
+    """A folder with files of one's own."""
+    for name, text in texts.items():
+        (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_own_files_replace_entries_and_keep_the_rest(tmp_path: Path) -> None:
+    folder = own(
+        tmp_path,
+        words="gives_up: [je donne ma langue au chat]\n",
+        levels='1: {limit: 90, templates: {en: ["So?"]}}\n',
+        replies="thanks: Any time.\n",
+    )
+    check_files(folder)
+    with files_of(folder):
+        assert gives_up("Je donne ma langue au chat.")
+        assert not gives_up("I have no idea what it does")
+        assert (levels()[1].limit, levels()[1].name, levels()[2].limit) == (90, "companion", 120)
+        assert (levels()[1].questions("en", 7), len(levels()[1].questions("ja", 0)) > 1) == (("So?",), True)
+        assert (reply_phrase("thanks"), reply_phrase("greeting")[:5]) == ("Any time.", "Hello")
+    assert (levels()[1].limit, reply_phrase("thanks")) == (160, "You are welcome.")
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"rhymes": "a: b\n"}, "'.*rhymes.yaml' replaces none"),
+        ({"words": "- a\n"}, "names to entries|map"),
+        ({"words": "jokes: [a]\n"}, "unknown entry 'jokes'"),
+        ({"words": "gives_up: I quit\n"}, "'gives_up', must be a list, .* not text"),
+        ({"words": "gives_up: [yes]\n"}, "put yes, no, on and off in quotation marks"),
+        ({"words": "gives_up: []\n"}, "must be a list of texts"),
+        ({"levels": "1: {limit: 0}\n"}, "at least 1"),
+        ({"levels": "4: {limit: 9}\n"}, "unknown entry 4"),
+        ({"replies": "thanks: Thanks, $name.\n"}, r"unknown placeholder \$name"),
+    ],
+)
+def test_a_faulty_file_of_ones_own_is_reported_at_the_start(tmp_path: Path, files: dict[str, str], said: str) -> None:
+    with pytest.raises(PromptError, match=said):
+        check_files(own(tmp_path, **files))

@@ -142,7 +142,7 @@ class TestWalk:
         assert "a step of the reasoning is missing" in reported
         assert walk.sight.answer is not None
         assert "Repaired: the first draft was wrong" in outcome(walk.sight.answer, (RIGHT,))
-        assert "The answer was repaired." in outcome(walk.sight.answer)
+        assert "The answer differs from the first draft." in outcome(walk.sight.answer)
 
 
 def round_(**changes: Any) -> Round:

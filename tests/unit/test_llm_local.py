@@ -9,10 +9,9 @@ import pytest
 from benchmarks.run.provenance import carried_settings, changed_settings, recorded_settings
 from benchmarks.run.serving import one_model
 from meta_agent_rag.errors import SettingsError
+from meta_agent_rag.llm import local
 from meta_agent_rag.llm.embedded import embedded_model_file
-from meta_agent_rag.llm.local import choice
-from meta_agent_rag.llm.local.catalogue import PACKAGED, local_models
-from meta_agent_rag.llm.local.choice import AUTO, decided, listed_model, machine_memory, own_model_file
+from meta_agent_rag.llm.local import AUTO, PACKAGED, decided, listed_model, local_models, machine_memory, own_model_file
 from meta_agent_rag.llm.providers import choose_provider
 from meta_agent_rag.settings import Settings
 
@@ -64,14 +63,14 @@ def test_auto_selects_the_largest_downloaded_model_that_fits(monkeypatch: pytest
         (5, "smollm2-1.7b", 1024),
         (2, None, 8192),
     ):
-        monkeypatch.setattr(choice, "machine_memory", lambda memory_gb=memory_gb: memory_gb * GB)
+        monkeypatch.setattr(local, "machine_memory", lambda memory_gb=memory_gb: memory_gb * GB)
         assert taken(embedded_context_tokens=tokens) == name
-    monkeypatch.setattr(choice, "machine_memory", lambda: None)
+    monkeypatch.setattr(local, "machine_memory", lambda: None)
     assert taken() == "qwen2.5-7b"
 
 
 def test_a_named_model_is_used_whether_it_fits_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "machine_memory", lambda: GB)
+    monkeypatch.setattr(local, "machine_memory", lambda: GB)
     downloaded("qwen2.5-7b")
     assert taken(embedded_model=" Qwen2.5-7B ") == "qwen2.5-7b"
     assert taken(embedded_model=PACKAGED) is None
@@ -101,7 +100,7 @@ def test_the_file_names_the_model_in_ledger_and_results() -> None:
 def test_the_memory_of_a_container_is_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     limit = tmp_path / "memory.max"
-    monkeypatch.setattr(choice, "_LIMITS", (str(limit), str(tmp_path / "none")))
+    monkeypatch.setattr(local, "_LIMITS", (str(limit), str(tmp_path / "none")))
     for text, expected in (("max\n", whole), (f"{2**62}\n", whole), ("1073741824\n", 2**30)):
         limit.write_text(text)
         assert machine_memory() == expected

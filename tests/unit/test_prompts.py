@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.errors import PromptError, UnknownNameError
-from meta_agent_rag.prompts import SECTIONS, check_prompts, phrase, prompt, prompt_files, prompt_names
-from meta_agent_rag.prompts.builder import Prompt
+from meta_agent_rag.prompts import SECTIONS, Prompt, check_prompts, phrase, prompt, prompt_files, prompt_names
 from meta_agent_rag.settings import Settings
 
 

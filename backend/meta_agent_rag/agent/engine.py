@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..extras import require
 from ..llm.ledger import LedgerRow, Totals, total
 from ..llm.messages import OnText
 from ..llm.opening import Given
@@ -16,7 +15,7 @@ from ..retrieval.passage import Found, Passage
 from ..retrieval.screening import Dropped
 from ..settings import Settings
 from .context import Context, Task
-from .graph import Question, build_graph
+from .graph import build_graph
 from .opening import Components, as_passages, open_components
 from .state import MethodStop, Round, State, StopReason
 
@@ -82,7 +81,7 @@ OnStep: TypeAlias = Callable[[Step], None]
 class Engine(Components):
     """A compiled graph with its components; answers any number of questions concurrently."""
 
-    graph: "CompiledStateGraph[State, Context, Question, State]" = field(repr=False)
+    graph: "CompiledStateGraph[State, Any, Any, Any]" = field(repr=False)
 
     async def answer(
         self,
@@ -112,8 +111,6 @@ class Engine(Components):
         Raises `InputError` for an empty question or one with neither evidence nor a retriever,
         and a `ModelError` or `BudgetError` if not even a first draft could be written.
         """
-        if task.grounded:
-            require("grounding", "An answer from documents alone")
         if task.evidence is not None:
             task = replace(task, evidence=as_passages(task.evidence))
         state, context = self.begin(task)

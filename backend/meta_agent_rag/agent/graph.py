@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from langchain_core.runnables import RunnableConfig
+from langgraph._internal._runnable import RunnableCallable  # as in langgraph.prebuilt: a node for both kinds of runs
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
-from langgraph.utils.runnable import RunnableCallable
 from typing_extensions import TypedDict  # needed for the schemas that Studio shows
 
 from .context import Context
@@ -41,7 +41,7 @@ def build_graph(
     settings: object = None,
     grounded: bool | None = None,
     **compile_options: Any,
-) -> "CompiledStateGraph[State, Resources, Question, State]":
+) -> "CompiledStateGraph[State, Any, Any, Any]":
     """The compiled graph: `retrieve -> write -> diagnose -> [remediate -> write]* -> END`.
 
     It needs nothing but `{"question": ...}`; `answer`, `short_answer` and `rounds` are in its output. What it uses is

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..discovery import calling, require_result
-from ..llm.local.choice import own_model_file
+from ..llm.local import own_model_file
 from ..llm.providers import choose_provider
 from ..llm.stages import serving, stage
 from ..settings import Settings
@@ -21,8 +21,8 @@ from .routes.vote import cast, count, decided, same, support_for, upholds
 from .signals import measure_alone, right_kind
 from .state import VERDICTS, Draft, RepairPlan, Round, Signals, State, shown
 
-_STANDS = 1.6
-_OPEN = 0.6
+STANDS = 1.6
+OPEN = 0.6
 """The derivation's weight in the vote if all its facts are reliable, and if some are open (docs/decisions/015)."""
 
 
@@ -168,7 +168,7 @@ def _ballots(
     # what a deficit concluded in code outranks the others, as a comparison does
     fixed = [ballot(one.route, one.short_answer, outranks=one.route in context.deficits.names) for one in own]
     if _concludes(state, round_, derivation):
-        weight = _STANDS if derivation.stands else _OPEN
+        weight = STANDS if derivation.stands else OPEN
         fixed.append(ballot(DERIVATION, derivation.answer, weight=weight, outranks=derivation.compared))
 
     def counted(answers: Sequence[RouteAnswer]) -> Vote:

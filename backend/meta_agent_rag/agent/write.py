@@ -19,6 +19,7 @@ from .context import Context
 from .derivation import Derivation, Fact
 from .derivation.derive import look_up_facts, make_plan
 from .derivation.look_up import kind_wanted, look_up, value_of
+from .derivation.resolution import resolve
 from .monitor import VOTE
 from .prompting import (
     AnswererReply,
@@ -230,6 +231,8 @@ async def retry_fact(state: State, context: Context, plan: RepairPlan, packed: P
     before = state["derivation"]
     assert before.plan is not None
     round_ = len(state.get("rounds", ()))
+    if before.resolved and plan.answer_mode != "memory":
+        return await resolve(context, state["question"], packed, round_=round_)
     known = [fact for fact in before.facts if fact.asked != plan.ask]
     if plan.answer_mode == "memory":
         known += [await _recalled(context, fact, round_) for fact in before.facts if fact.asked == plan.ask]

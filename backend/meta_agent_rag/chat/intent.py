@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Annotated, Literal, TypeAlias
 
@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, StringConstraints
 from ..agent.prompting import ReplyModel
 from ..errors import ModelError
 from ..llm.client import ModelSession
-from ..llm.local.choice import own_model_file
+from ..llm.local import own_model_file
 from ..llm.messages import Message
 from ..prompts import phrase, prompt
 from ..prompts.fencing import fenced
@@ -147,7 +147,7 @@ async def interpreted(message: str, history: History, model: ModelSession) -> In
             raise
         return Interpretation(standalone=message, refers_back=True, fault=str(error))
     if reply.intent == "change_last_answer" and history.exchanges:
-        return _changing(history)
+        return replace(_changing(history), gives_up=reply.gives_up)
     intent: Intent = "question" if reply.intent == "change_last_answer" else reply.intent
     standalone = reply.standalone
     if not standalone or len(standalone.split()) > len(message.split()) + _LONGEST_ADDITION:

@@ -1,11 +1,11 @@
 """A chat session: one conversation over one corpus, which answers a message at a time and may be stored by name."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, Protocol, cast
 
 from ..agent.context import Task
 from ..agent.engine import Engine, OnStep, open_engine
@@ -41,9 +41,6 @@ METHOD = "conversation"
 
 LONGEST_MESSAGE = 1000
 """The most characters of a message, as of a question to the service."""
-
-ListDocuments: TypeAlias = Callable[[], Awaitable[Sequence[DocumentRecord]]]
-"""Returns the documents of the corpus."""
 
 
 @dataclass(frozen=True, kw_only=True)

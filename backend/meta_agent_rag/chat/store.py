@@ -1,4 +1,4 @@
-"""Stores conversations by name, one row each in an SQLite table that several processes may share."""
+"""Stores conversations and their transcripts by name, in an SQLite file that several processes may share."""
 
 import asyncio
 import json
@@ -23,11 +23,13 @@ Result = TypeVar("Result")
 _FILE = "sessions.sqlite"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,71}")
 """As long as `default-` and the longest name of a corpus."""
-_TABLE = "CREATE TABLE IF NOT EXISTS sessions (name TEXT PRIMARY KEY, saved TEXT NOT NULL, stored TEXT NOT NULL)"
-_TRANSCRIPT = (
-    "CREATE TABLE IF NOT EXISTS spoken (name TEXT NOT NULL, place INTEGER NOT NULL, turn INTEGER NOT NULL, "
-    "mode TEXT NOT NULL, question TEXT NOT NULL, answer TEXT NOT NULL, sources TEXT NOT NULL, "
-    "PRIMARY KEY (name, place)) WITHOUT ROWID"
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS sessions (name TEXT PRIMARY KEY, saved TEXT NOT NULL, stored TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS spoken (place INTEGER PRIMARY KEY, said TEXT NOT NULL, "
+    "name TEXT NOT NULL REFERENCES sessions ON UPDATE CASCADE ON DELETE CASCADE)",
+)
+_SAVE = (
+    "INSERT INTO sessions VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET saved = excluded.saved, stored = excluded.stored"
 )
 _BUSY_SECONDS = 5.0
 
@@ -46,16 +48,13 @@ class Stored:
         return encodable(json.dumps(asdict(self), ensure_ascii=False))
 
     @classmethod
-    def from_json(cls, text: str) -> "Stored":
+    def from_json(cls, text: object) -> "Stored":
         """Read a stored conversation; unknown fields are ignored. Raises `DataFileError`."""
         try:
-            return _STORED.validate_json(text, strict=True)
+            return _STORED.validate_json(text if isinstance(text, str) else "", strict=True)
         except (ValidationError, InputError) as error:
             fault = first_fault(error) if isinstance(error, ValidationError) else str(error)
             raise DataFileError(f"A stored conversation is damaged ({fault}); start a new session.") from None
-
-
-_STORED = TypeAdapter(Stored)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +69,9 @@ class Said:
     sources: tuple[str, ...] = ()
     turn: int = 0
     mode: str = ""
+
+
+_STORED, _SAID = TypeAdapter(Stored), TypeAdapter(Said)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,9 +113,11 @@ class Sessions:
         def changed(connection: sqlite3.Connection) -> Stored:
             connection.execute("BEGIN IMMEDIATE")
             after = change(_load(connection, name))
-            _save(connection, name, after)
+            connection.execute(_SAVE, (name, datetime.now(UTC).isoformat(), after.as_json()))
             if said is not None:
-                _write_down(connection, name, replace(said, turn=after.history.turns) if remembered else said)
+                told = asdict(replace(said, turn=after.history.turns) if remembered else said)
+                row = (encodable(json.dumps(told, ensure_ascii=False)), name)
+                connection.execute("INSERT INTO spoken (said, name) VALUES (?, ?)", row)
             return after
 
         return await self._run(changed)
@@ -133,8 +137,7 @@ class Sessions:
         return [one for row in rows if (one := _listed(*row)) is not None]
 
     async def drop(self, name: str) -> None:
-        """Delete a conversation."""
-        await self.forget(name)
+        """Delete a conversation with its transcript."""
         await self._select("DELETE FROM sessions WHERE name = ?", name)
 
     async def rename(self, name: str, new: str) -> None:
@@ -143,24 +146,21 @@ class Sessions:
 
         def renamed(connection: sqlite3.Connection) -> None:
             connection.execute("BEGIN IMMEDIATE")
-            if connection.execute("SELECT 1 FROM sessions WHERE name = ?", (name,)).fetchone() is None:
+            known = {
+                row[0] for row in connection.execute("SELECT name FROM sessions WHERE name IN (?, ?)", (name, new))
+            }
+            if name not in known:
                 raise unknown_session(name)
-            if connection.execute("SELECT 1 FROM sessions WHERE name = ?", (new,)).fetchone() is not None:
+            if new in known:
                 raise InputError(f"A session {new!r} already exists; choose another name, or delete it first.")
-            connection.execute("DELETE FROM spoken WHERE name = ?", (new,))
             connection.execute("UPDATE sessions SET name = ? WHERE name = ?", (new, name))
-            connection.execute("UPDATE spoken SET name = ? WHERE name = ?", (new, name))
 
         await self._run(renamed)
 
     async def said(self, name: str) -> tuple[Said, ...]:
         """The transcript of a conversation, with everything that was said in it."""
-        statement = "SELECT turn, mode, question, answer, sources FROM spoken WHERE name = ? ORDER BY place"
-        rows = await self._run(lambda connection: connection.execute(statement, (name,)).fetchall())
-        return tuple(
-            Said(turn=turn, mode=mode, question=question, answer=answer, sources=tuple(json.loads(sources)))
-            for turn, mode, question, answer, sources in rows
-        )
+        texts = await self._select("SELECT said FROM spoken WHERE name = ? ORDER BY place", name)
+        return tuple(_SAID.validate_json(text) for text in texts)
 
     async def forget(self, name: str) -> None:
         """Delete the transcript of a conversation."""
@@ -175,6 +175,7 @@ class Sessions:
     def _within(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         try:
             with closing(sqlite3.connect(self.path, timeout=_BUSY_SECONDS)) as connection, connection:
+                connection.execute("PRAGMA foreign_keys = ON")
                 return work(connection)
         except (sqlite3.Error, OSError) as error:
             raise StorageError(
@@ -194,13 +195,9 @@ async def open_sessions(data_dir: Path) -> AsyncIterator[Sessions]:
             f"The sessions in {str(sessions.path)!r} cannot be stored ({error.strerror}); choose another "
             "MARAG_DATA_DIR."
         ) from None
-    await sessions._run(_prepare)
+    for table in _TABLES:
+        await sessions._select(table)
     yield sessions
-
-
-def _prepare(connection: sqlite3.Connection) -> None:
-    connection.execute(_TABLE)
-    connection.execute(_TRANSCRIPT)
 
 
 def unknown_session(name: str) -> InputError:
@@ -210,7 +207,7 @@ def unknown_session(name: str) -> InputError:
 
 def _listed(name: str, saved: str, text: object) -> Listed | None:
     try:
-        stored = Stored.from_json(str(text))
+        stored = Stored.from_json(text)
         return Listed(name=name, saved=datetime.fromisoformat(saved), corpus=stored.corpus, turns=stored.history.turns)
     except (DataFileError, ValueError):
         return None
@@ -218,23 +215,7 @@ def _listed(name: str, saved: str, text: object) -> Listed | None:
 
 def _load(connection: sqlite3.Connection, name: str) -> Stored | None:
     row = connection.execute("SELECT stored FROM sessions WHERE name = ?", (name,)).fetchone()
-    if row is None:
-        return None
-    if not isinstance(row[0], str):
-        raise DataFileError(f"The session {name!r} is damaged; start another one with --session.")
-    return Stored.from_json(row[0])
-
-
-def _save(connection: sqlite3.Connection, name: str, stored: Stored) -> None:
-    row = (name, datetime.now(UTC).isoformat(), stored.as_json())
-    connection.execute("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?)", row)
-
-
-def _write_down(connection: sqlite3.Connection, name: str, said: Said) -> None:
-    texts = map(encodable, (said.question, said.answer))
-    row = (name, name, said.turn, said.mode, *texts, json.dumps(said.sources, ensure_ascii=False))
-    place = "(SELECT ifnull(max(place), 0) + 1 FROM spoken WHERE name = ?)"
-    connection.execute(f"INSERT INTO spoken VALUES (?, {place}, ?, ?, ?, ?, ?)", row)
+    return None if row is None else Stored.from_json(row[0])
 
 
 def _check(name: str) -> None:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..extras import require
 from ..wording import counted
 from .shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run, settings_of
 from .shared.display import Screen, dropped_line, place, show_round, small_model_hint, spending
@@ -41,8 +40,6 @@ def ask(
     """Answer a question over a corpus; check the answer and repair it if it is inadequate."""
     from ..llm.providers import choose_provider
 
-    if grounded:
-        require("grounding", "`marag ask --grounded`")
     settings = settings_of(set_)
     if not json_ and (hint := small_model_hint(choose_provider(settings))) is not None:
         complain(hint)

@@ -8,7 +8,7 @@ from ..errors import InputError
 from .shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, settings_of
 
 if TYPE_CHECKING:
-    from ..llm.local.catalogue import LocalModel
+    from ..llm.local import LocalModel
     from ..settings import Settings
 
 _STOPPED = 130
@@ -27,8 +27,7 @@ def models(context: typer.Context, set_: Assignments = None, json_: Json = False
     """List models for EMBEDDED_MODEL with size, licence and memory; `marag models get NAME` downloads one."""
     if context.invoked_subcommand is not None:
         return
-    from ..llm.local.catalogue import PACKAGED, local_models
-    from ..llm.local.choice import AUTO, listed_model
+    from ..llm.local import AUTO, PACKAGED, listed_model, local_models
 
     settings = settings_of(set_)
     taken = listed_model(settings.model_copy(update={"embedded_model": AUTO}))
@@ -52,9 +51,7 @@ def get(
     debug: Debug = False,
 ) -> None:
     """Download a model from the Hugging Face hub and check its SHA-256; continues an interrupted download."""
-    from ..llm.local.catalogue import PACKAGED, local_model
-    from ..llm.local.choice import fits
-    from ..llm.local.download import fetch
+    from ..llm.local import PACKAGED, fetch, fits, local_model
 
     name = name.strip().lower()
     if name == PACKAGED:
@@ -78,7 +75,7 @@ def get(
 
 
 def _row(model: "LocalModel", settings: "Settings", taken: "LocalModel | None") -> dict[str, Any]:
-    from ..llm.local.choice import fits
+    from ..llm.local import fits
 
     return {
         **model.model_dump(mode="json", exclude={"attention"}),

@@ -123,7 +123,7 @@ def card(kind: str, stage: str, title: str, body: str) -> str:
 
 def retrieval(found: Sequence[Found], dropped: Sequence[Dropped] = ()) -> str:
     """The evidence of the first draft."""
-    titles = {one.passage.id: one.passage.title or one.passage.id for one in found}
+    titles = {one.passage.id: one.passage.title or passage_name(one.passage.id) for one in found}
     passages = "".join(passage(one, number, titles) for number, one in enumerate(found, 1))
     gone = "".join(f"<li>{escape(one.reason)}</li>" for one in dropped)
     kept_out = f'<p class="m-note">Kept out of the prompt:</p><ul class="m-note">{gone}</ul>' if gone else ""
@@ -135,14 +135,19 @@ def passage(
 ) -> str:
     """A passage that opens on click, with its quotes marked and the link that led to it."""
     one = found.passage
-    via = f'<span class="m-via">named in “{escape(titles.get(found.via, found.via))}”</span>' if found.via else ""
+    via = (
+        f'<span class="m-via">named in “{escape(titles.get(found.via) or passage_name(found.via))}”</span>'
+        if found.via
+        else ""
+    )
     suspect = ""
     if found.suspect:
         kinds = ", ".join(spoken(name) for name in found.suspect)
         suspect = f'<span class="m-warn">contains text aimed at the model: {escape(kinds)}</span>'
     return (
         f'<details class="m-passage"{"" if shut else " open"}><summary><span class="m-cite">{number}</span>'
-        f"{escape(one.title or one.id)}{via}{suspect}</summary><p>{with_quotes(one.text, quotes)}</p></details>"
+        f"{escape(one.title or passage_name(one.id))}{via}{suspect}</summary>"
+        f"<p>{with_quotes(one.text, quotes)}</p></details>"
     )
 
 
@@ -169,19 +174,28 @@ def _quoted(draft: Draft, packing: Packing, evidence: Mapping[str, Found]) -> st
     if len(packed) < len(packing.packed_ids):  # an old run without passages: quotes cannot be checked
         quotes = "".join(f"<li>“{escape(quote)}”</li>" for quote in dict.fromkeys(draft.quotes))
         return f'<h4>Quotes</h4><ul class="m-note">{quotes}</ul>' if quotes else ""
-    titles = {one.passage.id: one.passage.title or one.passage.id for one in evidence.values()}
+    titles = {one.passage.id: one.passage.title or passage_name(one.passage.id) for one in evidence.values()}
     held = [
         passage(one, number, titles, quotes=draft.quotes, shut=False)
         for number, one in enumerate(packed, 1)
         if any(is_verbatim(quote, [one.passage.text]) for quote in draft.quotes)
     ]
-    texts = [one.passage.searchable() for one in packed]
     lost = "".join(
-        f"<li>“{escape(quote)}” is not in any passage.</li>" for quote in draft.quotes if not is_verbatim(quote, texts)
+        f"<li>“{escape(quote)}” {words}</li>" for quote in draft.quotes if (words := _lost(quote, packed, evidence))
     )
     shown = f"<h4>Quoted from the evidence</h4>{''.join(held)}" if held else ""
     nothing = "" if draft.quotes else '<p class="m-note">It quotes no passage.</p>'
     return shown + nothing + (f'<ul class="m-lost">{lost}</ul>' if lost else "")
+
+
+def _lost(quote: str, packed: Sequence[Found], evidence: Mapping[str, Found]) -> str:
+    """Why a quote is not in the passages that the draft was shown; empty if it is."""
+    if is_verbatim(quote, [one.passage.searchable() for one in packed]):
+        return ""
+    for number, one in enumerate(evidence.values(), 1):
+        if is_verbatim(quote, [one.passage.searchable()]):
+            return f"is in passage {number}, which this draft was not shown."
+    return "is not in any passage."
 
 
 def evaluating(diagnosis: Diagnosis) -> str:
@@ -189,7 +203,7 @@ def evaluating(diagnosis: Diagnosis) -> str:
     error = ERROR_TYPES.get(diagnosis.error_type)
     rows = [("Why", diagnosis.rationale), ("Kind of error", error), ("Advice", diagnosis.suggestion)]
     if diagnosis.deficit != NO_DEFICIT:
-        rows.append(("Queries", "; ".join(diagnosis.suggested_queries)))
+        rows.append(("Suggested queries", "; ".join(diagnosis.suggested_queries)))
     by_rule = ""
     if diagnosis.source == "heuristic":
         why = f" ({diagnosis.critic_error})" if diagnosis.critic_error else ""
@@ -208,10 +222,10 @@ def planning(plan: RepairPlan) -> str:
 
 def remediation(plan: RepairPlan, new: Sequence[Found], evidence: Mapping[str, Found]) -> str:
     """The evidence added for a repair, and the searches that found it."""
-    titles = {one.passage.id: one.passage.title or one.passage.id for one in evidence.values()}
+    titles = {one.passage.id: one.passage.title or passage_name(one.passage.id) for one in evidence.values()}
     numbers = {id_: number for number, id_ in enumerate(evidence, 1)}
     if not plan.queries:
-        body = '<p class="m-note">This repair needs no search: it uses the evidence that is there.</p>'
+        body = '<p class="m-note">This repair does not search: it uses the evidence that is there.</p>'
         return card("remediation", "Remediation", "No new evidence", body)
     body = "".join(passage(one, numbers[one.passage.id], titles, shut=len(new) > 2) for one in new)
     body = body or '<p class="m-note">The searches found nothing new.</p>'
@@ -422,8 +436,11 @@ def outcome(answer: Answer, golds: Sequence[str] = ()) -> str:
     """The answer, its change from the first draft, and why the loop stopped."""
     chosen = answer.rounds[answer.chosen]
     draft, ended = chosen.draft, stop_reason(answer.stop_reason, chosen.p_correct)
+    scored = score(draft.short_answer, golds)
+    doubtful = is_doubtful(chosen.p_correct) if scored is None else scored.em < 1.0
+    kind = "m-outcome m-doubted" if doubtful else "m-outcome"
     return (
-        f'<section class="m-card m-outcome" aria-label="Answer"><h3><span class="m-stage">Answer</span>'
+        f'<section class="m-card {kind}" aria-label="Answer"><h3><span class="m-stage">Answer</span>'
         f'{_chosen(answer)}</h3><p class="m-short">{escape(draft.short_answer)}</p>'
         f'<p class="m-answer">{with_citations(draft.answer)}</p>{_gain(answer, golds)}'
         f'<p class="m-note">{escape(ended)}</p></section>'
@@ -457,7 +474,7 @@ def _scored(name: str, short_answer: str, golds: Sequence[str]) -> str:
 def _verdict(first: str, last: str, golds: Sequence[str]) -> str:
     before, after = score(first, golds), score(last, golds)
     if before is None or after is None:
-        return "The answer was repaired." if first != last else "The answer did not change."
+        return "The answer differs from the first draft." if first != last else "The answer did not change."
     if before.em and after.em:
         return "Correct from the start, and kept."
     if after.em:

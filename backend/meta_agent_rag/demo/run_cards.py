@@ -2,20 +2,24 @@
 
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 from urllib.parse import urlencode
 
-from ..agent.state import Round
+from pydantic import TypeAdapter
+
+from ..agent.state import NO_DEFICIT, Round
 from ..errors import InputError
 from ..llm.providers import EMBEDDED
 from ..retrieval.passage import Found
 from ..settings import Settings
+from ..shipped import shipped
 from ..statistics.paired import paired_difference, permutation_p, verdict
 from ..wording import FREE, counted, passage_name
 from .cards import card, of_round, retrieval, round_cards, slider
-from .run_files import LOOP, ONE_PASS, Row, Run, mapping, rounds_of
-from .words import stop_reason
+from .run_files import LOOP, ONE_PASS, RIGHT, Row, Run, Stop, mapping, rounds_of
+from .words import deficit, stop_reason
 
 
 def about(run: Run) -> str:
@@ -347,6 +351,72 @@ _DEVELOPED = (
     "The loop was developed with these questions, so they only show how it works; docs/findings.md has its gain on "
     "others."
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOut:
+    """F1 of one pass and of the loop over `n` held-out questions, and the paired gain with its 95 % interval."""
+
+    dataset: str
+    n: int
+    one_pass: float
+    loop: float
+    gain: float
+    low: float
+    high: float
+    p: float
+
+
+def opening(stop: Stop) -> str:
+    """What the loop gains: one question before and after, and the held-out result of each data set as a chart."""
+    row = stop.row
+    first = row["rounds"][0]
+    diagnosis = first.get("diagnosis") or {}
+    named = escape(deficit(str(diagnosis.get("deficit") or NO_DEFICIT)))
+    found = f"<span>What the monitor found</span><strong>{named}</strong>"
+    steps = (
+        _side("First draft", str(first["draft"]["short_answer"]), float(first["f1"])),
+        f"<div>{found}<small>{escape(str(diagnosis.get('rationale') or ''))}</small></div>",
+        _side("Returned answer", str(row["prediction"]), float(row["f1"])),
+    )
+    results = TypeAdapter(tuple[HeldOut, ...]).validate_json(shipped("held_out.json").read_bytes())
+    sizes = ", ".join(f"{one.dataset} {one.n}" for one in results)
+    return (
+        '<section class="m-card m-opening" aria-label="What the loop gains"><div>'
+        f'<h3>{escape(str(row["question"]))}</h3><div class="m-gain">{"".join(steps)}</div></div>'
+        f"<div><h3>F1 gained over one pass of the same 1.5B model</h3>{_chart(results)}"
+        f'<p class="m-note">Paired differences with 95 % intervals on held-out questions ({escape(sizes)}).</p>'
+        "</div></section>"
+    )
+
+
+def _side(name: str, answer: str, f1: float) -> str:
+    verdict, kind = ("right", "m-right") if f1 >= RIGHT else ("wrong", "m-wrong")
+    said = escape(answer or "nothing")
+    return f'<div class="{kind}"><span>{name}</span><strong>{said}</strong><small>{verdict}</small></div>'
+
+
+def _chart(results: Sequence[HeldOut]) -> str:
+    """A bar for each gain with its interval; one whose interval includes zero is grey."""
+    width, left, row, scale = 460, 130, 38, 5.2
+    zero = left + 6 * scale
+    parts = [f'<path d="M{zero:.0f} 0V{row * len(results)}" class="m-edge"/>']
+    for place, one in enumerate(results):
+        y = place * row
+        low, high, end = (round(zero + scale * value) for value in (one.low, one.high, one.gain))
+        ends = f"M{low} {y + 10}V{y + 18}M{high} {y + 10}V{y + 18}"
+        kind = "m-sure" if one.low > 0 else "m-unsure"
+        words = f"{one.gain:+.1f} [{one.low:.1f}, {one.high:.1f}]"
+        parts.append(
+            f'<text x="0" y="{y + 17}">{escape(one.dataset)}</text>'
+            f'<text x="0" y="{y + 31}" class="m-caption">{one.one_pass:.1f} to {one.loop:.1f} F1</text>'
+            f'<rect x="{min(zero, end):.0f}" y="{y + 7}" width="{abs(end - zero):.0f}" height="14" class="{kind}"/>'
+            f'<path d="M{low} {y + 14}H{high}{ends}" class="m-whisker"/>'
+            f'<text x="{width}" y="{y + 33}" text-anchor="end" class="m-caption">{words}</text>'
+        )
+    label = "; ".join(f"{one.dataset}: {one.gain:+.1f} points, from {one.low:.1f} to {one.high:.1f}" for one in results)
+    size = f'viewBox="0 0 {width} {row * len(results) + 2}"'
+    return f'<svg class="m-chart" {size} role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
 
 
 def primer(runs: Iterable[Run]) -> str:

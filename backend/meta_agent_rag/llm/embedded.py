@@ -22,8 +22,7 @@ from pydantic import SecretStr
 from ..errors import SettingsError, UnknownModelError, UnreachableError
 from ..settings import Settings, child_environment
 from .chat import Connection, close, opened
-from .local.catalogue import PROMPT_CACHE_MIB, SLOTS
-from .local.choice import own_model_file, require_file
+from .local import PROMPT_CACHE_MIB, SLOTS, own_model_file, require_file
 from .messages import OnText, Reply, Request
 from .providers import Endpoint
 

@@ -15,7 +15,7 @@ from .client import LanguageModel
 from .connections import Connections
 from .embedded import embedded_model_file
 from .ledger import Ledger
-from .local.choice import decided, own_model_file
+from .local import decided, own_model_file
 from .providers import INTEGRATIONS, LANGCHAIN, Endpoint, choose_provider
 from .stages import CHAT, Use, endpoints_in_use
 

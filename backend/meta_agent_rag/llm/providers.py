@@ -15,7 +15,7 @@ from ..discovery import named
 from ..errors import SettingsError, UnknownNameError
 from ..settings import EndpointRow, JsonMode, ReplyLimit, Settings, Tier
 from ..wording import first_fault
-from .local.choice import own_model_file
+from .local import own_model_file
 
 COMPATIBLE = "compatible"
 EMBEDDED = "embedded"

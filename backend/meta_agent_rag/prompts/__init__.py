@@ -1,25 +1,247 @@
-"""The prompts, in YAML files here and beside the benchmark's methods, and the builder that assembles them."""
+"""The prompts, and what assembles them: the sections of a YAML file, always in the same order.
 
-from .builder import (
-    SECTIONS,
-    Prompt,
-    check_prompts,
-    own_yaml,
-    phrase,
-    prompt,
-    prompt_files,
-    prompt_names,
-    require_folder,
+Only `instruction` is required. A section is a text, or a list that becomes bullets; `$name` is replaced
+by a value given to `Prompt.text`. `reasoning_strategy` is a text, or one word: an entry of `strategies.yaml`.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from types import MappingProxyType
+from typing import Any
+
+import yaml
+
+from ..discovery import named, stage_names, todays_stage
+from ..errors import DuplicateNameError, PromptError, UnknownNameError
+from ..shipped import extensions
+
+SECTIONS = (
+    "role",
+    "instruction",
+    "context",
+    "output_constraints",
+    "style_or_tone",
+    "output_format",
+    "examples",
+    "goal",
+    "input_data",
+    "reasoning_strategy",
+    "closing",
 )
+_HEADINGS = {
+    "context": "Context:",
+    "output_constraints": "Rules:",
+    "style_or_tone": "Style:",
+    "output_format": "Output format:",
+    "examples": "Examples:",
+    "goal": "Goal:",
+    "reasoning_strategy": "How to think:",
+}
+_STRATEGIES = "strategies"
+_PHRASES = "phrases"
+_TABLES = {_STRATEGIES, _PHRASES, "stages"}
+"""YAML files that are not prompts."""
 
-__all__ = [
-    "SECTIONS",
-    "Prompt",
-    "check_prompts",
-    "own_yaml",
-    "phrase",
-    "prompt",
-    "prompt_files",
-    "prompt_names",
-    "require_folder",
-]
+
+@dataclass(frozen=True, kw_only=True)
+class Prompt:
+    """A prompt by name, with its sections as in the file."""
+
+    name: str
+    sections: Mapping[str, str]
+
+    def text(self, **values: object) -> str:
+        """The assembled prompt; values are inserted verbatim and never interpreted as templates.
+
+        Raises `PromptError` if the prompt needs a value that was not given.
+        """
+        known = {name: str(value) for name, value in values.items()}
+        sections = [section for section in SECTIONS if section in self.sections]
+        try:
+            filled = [(section, Template(self.sections[section]).substitute(known)) for section in sections]
+        except (KeyError, ValueError) as error:
+            raise PromptError(f"The prompt {self.name!r} cannot be filled in: {error}.") from None
+        return "\n\n".join(_part(section, text) for section, text in filled if text.strip())
+
+    @property
+    def values(self) -> frozenset[str]:
+        """The names of the values in its sections. Raises `PromptError` for a `$` without a name."""
+        templates = {section: Template(text) for section, text in self.sections.items()}
+        for section, template in templates.items():
+            if not template.is_valid():
+                raise PromptError(f"The section {section!r} of the prompt {self.name!r} has a single '$'; write '$$'.")
+        return frozenset(name for template in templates.values() for name in template.get_identifiers())
+
+    @property
+    def digest(self) -> str:
+        """First 12 hex digits of the SHA-256 over its sections; it changes with the prompt."""
+        return hashlib.sha256(repr(sorted(self.sections.items())).encode()).hexdigest()[:12]
+
+
+@cache
+def prompt_files() -> Mapping[str, Path]:
+    """The files of the built-in prompts by name: those of this folder, and those beside the benchmark's methods."""
+    found: dict[str, Path] = {}
+    for folder in _folders():
+        for file in sorted(folder.glob("*.yaml")):
+            if file.stem in found:
+                raise DuplicateNameError(f"Two prompts are named {file.stem!r}; rename {str(file)!r}.")
+            if file.stem not in _TABLES:
+                found[file.stem] = file
+    return MappingProxyType(dict(sorted(found.items())))
+
+
+def prompt_names(methods: Path | None = None) -> list[str]:
+    """Names of the built-in prompts, and of those beside the user's `methods` (METHODS_DIR)."""
+    beside = [] if methods is None else [file.stem for file in methods.glob("*.yaml")]
+    return sorted({*prompt_files(), *beside})
+
+
+def require_folder(setting: str, folder: Path, of_what: str) -> None:
+    """Raise `PromptError` unless the user's folder exists."""
+    if not folder.is_dir():
+        raise PromptError(f"{setting} {str(folder)!r} is not a folder; give a folder with {of_what}.")
+
+
+def own_yaml(file: Path) -> Any:
+    """The contents of a user's YAML file. Raises `PromptError` if it cannot be read."""
+    try:
+        return yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise PromptError(f"The file {str(file)!r} cannot be read ({error}); write YAML in UTF-8.") from None
+
+
+def phrase(key: str) -> str:
+    """A sentence in `phrases.yaml`, inserted into prompts as a value."""
+    return named("phrase", key, _table(_PHRASES))
+
+
+@cache
+def prompt(name: str, folder: Path | None = None, *, methods: Path | None = None) -> Prompt:
+    """The prompt with that name: from `folder` if it has one, else built-in, else beside the user's `methods`.
+
+    A former name is also read, as an argument and as that of a file.
+
+    Raises `UnknownNameError`, or `PromptError`, which names the offending key.
+    """
+    if folder is not None:
+        require_folder("PROMPTS_DIR", folder, "prompt files")
+    name = todays_stage(name)
+    built_in = name in prompt_files()
+    for place in filter(None, (folder, None if built_in else methods)):
+        if (own := _own_file(name, place)) is not None:
+            try:
+                return _read(todays_stage(own.stem), own.read_text(encoding="utf-8"), folder)
+            except (OSError, UnicodeDecodeError) as error:
+                raise PromptError(
+                    f"The prompt file {str(own)!r} cannot be read ({error}); write it in UTF-8."
+                ) from None
+    if not built_in:
+        raise UnknownNameError("prompt", name, prompt_names(methods))
+    return _read(name, prompt_files()[name].read_text(encoding="utf-8"), folder)
+
+
+def _own_file(name: str, folder: Path) -> Path | None:
+    """The file of a prompt in the user's folder: under its current name, or else under a former one."""
+    files = (folder / f"{each}.yaml" for each in reversed(stage_names(name)))
+    return next(filter(Path.is_file, files), None)
+
+
+def check_prompts(folder: Path | None, *, methods: Path | None = None) -> None:
+    """Validate every prompt in the user's folder before the first call.
+
+    Raises `PromptError`, which names the file and the offending key: a file that replaces no prompt, built in or beside
+    the user's `methods`, an unknown section, or a `$name` that the replaced prompt does not have.
+    """
+    if folder is None:
+        return
+    require_folder("PROMPTS_DIR", folder, "prompt files")
+    _strategies(folder)
+    if misnamed := sorted(folder.glob("*.yml")):
+        raise PromptError(f"The file {str(misnamed[0])!r} is not read; give its name the ending .yaml.")
+    for file in sorted(folder.glob("*.yaml")):
+        if file.stem == _STRATEGIES:
+            continue  # read with the prompts that name them
+        name = todays_stage(file.stem)
+        if name not in prompt_names(methods):
+            known = ", ".join([*prompt_names(methods), _STRATEGIES])
+            raise PromptError(f"The file {str(file)!r} replaces no prompt; rename it to one of: {known}.")
+        own, built_in = prompt(name, folder, methods=methods), prompt(name, methods=methods)
+        if strange := sorted(own.values - built_in.values):
+            known = ", ".join(f"${name}" for name in sorted(built_in.values)) or "none"
+            raise PromptError(f"The prompt {name!r} uses the unknown placeholder ${strange[0]}; known ones: {known}.")
+
+
+def _read(name: str, source: str, folder: Path | None) -> Prompt:
+    try:
+        content = yaml.safe_load(source)
+    except yaml.YAMLError as error:
+        raise PromptError(f"The prompt {name!r} is not valid YAML: {' '.join(str(error).split())}.") from None
+    if not isinstance(content, dict) or "instruction" not in content:
+        raise PromptError(f"The prompt {name!r} lacks the required section 'instruction'.")
+    for section in content:
+        if section not in SECTIONS:
+            raise PromptError(
+                f"The prompt {name!r} has an unknown section {section!r}; choose from: {', '.join(SECTIONS)}."
+            )
+    return Prompt(
+        name=name,
+        sections={
+            section: _strategy(name, value, folder)
+            if section == "reasoning_strategy"
+            else _section_text(name, section, value)
+            for section, value in content.items()
+        },
+    )
+
+
+def _strategy(name: str, value: object, folder: Path | None) -> str:
+    if not isinstance(value, str) or len(value.split()) > 1:
+        return _section_text(name, "reasoning_strategy", value)
+    known = _strategies(folder)
+    if value not in known:
+        raise PromptError(f"The prompt {name!r} names an unknown strategy {value!r}; choose from: {', '.join(known)}.")
+    return known[value]
+
+
+@cache
+def _strategies(folder: Path | None) -> Mapping[str, str]:
+    """The built-in strategies, with the user's own added or replacing them."""
+    own = folder / f"{_STRATEGIES}.yaml" if folder is not None else None
+    if own is None or not own.is_file():
+        return _table(_STRATEGIES)
+    rows = own_yaml(own)
+    if not isinstance(rows, dict) or not all(isinstance(part, str) for row in rows.items() for part in row):
+        raise PromptError(f"The file {str(own)!r} must map each strategy to its text.")
+    return {**_table(_STRATEGIES), **{key: text.strip() for key, text in rows.items()}}
+
+
+def _section_text(name: str, section: str, value: object) -> str:
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return "\n".join(f"- {item.strip()}" for item in value)
+    raise PromptError(f"The section {section!r} of the prompt {name!r} must be a text or a list of texts.")
+
+
+@cache
+def _table(name: str) -> Mapping[str, str]:
+    tables = [path for folder in _folders() if (path := folder / f"{name}.yaml").is_file()]
+    rows = [row for path in tables for row in yaml.safe_load(path.read_text(encoding="utf-8")).items()]
+    if len(dict(rows)) < len(rows):
+        raise DuplicateNameError(f"An entry occurs twice in {name}.yaml of {', '.join(map(str, tables))}; rename one.")
+    return {key: text.strip() for key, text in rows}
+
+
+def _folders() -> tuple[Path, ...]:
+    return Path(str(files(__package__))), *extensions()
+
+
+def _part(section: str, text: str) -> str:
+    heading = _HEADINGS.get(section)
+    return f"{heading}\n{text.strip()}" if heading else text.strip()

@@ -1,23 +1,40 @@
-"""The application: routes behind the gate, over a service that is opened once."""
+"""The application: routes behind a gate that every request passes, over a service that is opened once."""
 
+import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+import re
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from http import HTTPStatus
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
-from starlette.routing import Match
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..errors import MetaRagError
-from .gate import Gate, as_response
-from .opening import Service
-from .routes import endpoint_of, router
+from ..errors import MetaRagError, RequestError, StorageError
+from .access import QUESTIONS as QUESTION_WINDOW
+from .access import READS
+from .failures import as_response, timed_out
+from .logs import log_request
+from .opening import RequestContext, Service
+from .request_record import CLIENT_WENT, CURRENT, new_id
+from .routes import QUESTIONS, UPLOAD, endpoint_of, methods_at, router
 
 _LOG = logging.getLogger(__name__)
+_OPENAI = ("/v1/models", "/v1/chat/")
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 Opening = Callable[[], AbstractAsyncContextManager[Service]]
+SECURITY_HEADERS: Mapping[str, str] = {
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
 
 
 def create_app(opening: Opening) -> FastAPI:
@@ -25,6 +42,7 @@ def create_app(opening: Opening) -> FastAPI:
 
     >>> app = create_app(lambda: open_service(settings, ["sample"]))  # doctest: +SKIP
     """
+    from importlib.metadata import version
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -40,7 +58,7 @@ def create_app(opening: Opening) -> FastAPI:
     app = FastAPI(
         title="Meta-Agent-RAG",
         summary="Answers from documents, checked before they are shown.",
-        version=_version(),
+        version=version("meta-agent-rag"),
         lifespan=lifespan,
         docs_url=None,  # its page loads third-party scripts
         redoc_url=None,
@@ -49,7 +67,7 @@ def create_app(opening: Opening) -> FastAPI:
         telemetry={"metrics": False, "logs": False, "operation_spans": False, "auto_configure": False},
     )
     app.include_router(router)
-    app.add_middleware(Gate, endpoint_of=endpoint_of)
+    app.add_middleware(Gate)
     for kind in (MetaRagError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _refused)
     return app
@@ -58,18 +76,165 @@ def create_app(opening: Opening) -> FastAPI:
 async def _refused(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException) and error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         # Starlette names the methods of the first route alone
-        error.headers = {"allow": ", ".join(_methods(request))}
-    return as_response(request.state.visit, error)
+        error.headers = {"allow": ", ".join(methods_at(request.url.path))}
+    return as_response(request.state.context, error)
 
 
-def _methods(request: Request) -> list[str]:
-    """The methods of all routes with the address of a request."""
-    routes = (route for route in router.routes if isinstance(route, APIRoute))
-    fitting = (route for route in routes if route.matches(request.scope)[0] is not Match.NONE)
-    return sorted({method for route in fitting for method in route.methods or ()})
+class Gate:
+    """An ASGI middleware: id, headers, concurrency, key, rate and body size of a request; and its record."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request, and log it."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        service, path = scope["app"].state.service, scope["path"]
+        context = RequestContext(
+            service=service,
+            request_id=_request_id(scope),
+            endpoint=path[:64],
+            asks=path in QUESTIONS and scope["method"] == "POST",
+            openai=path.startswith(_OPENAI),
+        )
+        scope.setdefault("state", {})["context"] = context
+        CURRENT.set(context)
+        service.metrics.in_flight.inc()
+        try:
+            await self._served(scope, receive, _responder(context, send), context)
+        except Exception as raised:  # noqa: BLE001  # the last handler: logs it and informs the client
+            # the framework replaces an error raised as a response begins with its own
+            error = context.unrecorded or raised
+            if not isinstance(error, RequestError | StorageError):
+                _LOG.error("failed", exc_info=error, extra={"fields": {"request_id": context.request_id}})
+            if not context.status:
+                await as_response(context, error)(scope, receive, _responder(context, send))
+        finally:
+            with suppress(StorageError):
+                await service.record(context, context.status or CLIENT_WENT)
+            log_request(context, scope["method"], path, questions=service.settings.service_log_questions)
+            service.metrics.in_flight.dec()
+            service.metrics.served(context, endpoint_of(path))
+
+    async def _served(self, scope: Scope, receive: Receive, send: Send, context: RequestContext) -> None:
+        service, path = context.service, scope["path"]
+        if any(character < " " for character in path):
+            # a route's pattern accepts a trailing line feed, which the comparisons here do not
+            words = "Addresses cannot contain control characters; see GET /openapi.json."
+            raise RequestError(404, "not_found", words)
+        if not context.asks:
+            await self._admitted(scope, receive, send, context)
+            return
+        if service.places.locked():
+            raise RequestError(503, "overloaded", "The service is at its limit; try again in a second.", retry_after=1)
+        async with service.places:
+            await self._admitted(scope, receive, send, context)
+
+    async def _admitted(self, scope: Scope, receive: Receive, send: Send, context: RequestContext) -> None:
+        service, path = context.service, scope["path"]
+        if not path.startswith("/v1/") and (path != "/metrics" or service.settings.service_open_metrics):
+            await self.app(scope, receive, send)
+            return
+        client = await service.limits.client(service.keys, _token(scope), (scope.get("client") or ("",))[0])
+        context.known_client = client
+        window = await service.limits.admit(client.id, QUESTION_WINDOW if context.asks else READS)
+        context.headers |= window.headers()
+        window.require_admitted()
+        if path == UPLOAD and scope["method"] == "POST":
+            await self.app(scope, receive, send)
+            return
+        whole = await _whole_body(scope, receive, context)
+        if not context.asks:
+            await self.app(scope, whole, send)
+            return
+        work = asyncio.ensure_future(self.app(scope, whole, send))
+        await _unless_left(work, receive, context)
 
 
-def _version() -> str:
-    from importlib.metadata import version
+def _responder(context: RequestContext, send: Send) -> Send:
+    """Sends a response with the gate's headers, after storing its audit row."""
 
-    return version("meta-agent-rag")
+    async def responding(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            if not context.streams:
+                await context.service.record(context, message["status"])
+            context.status = message["status"]
+            own = {**SECURITY_HEADERS, **context.headers, "x-request-id": context.request_id}
+            if context.asks:
+                own["x-query-id"] = context.query_id
+            kept = [(name, value) for name, value in message.get("headers", []) if name.decode("latin-1") not in own]
+            message = {**message, "headers": [*kept, *((name.encode(), value.encode()) for name, value in own.items())]}
+        await send(message)
+
+    return responding
+
+
+async def _unless_left(work: "asyncio.Future[None]", receive: Receive, context: RequestContext) -> None:
+    """Work as long as the client is connected, since an answer that nobody reads should not be paid for."""
+
+    async def disconnected() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    left = asyncio.create_task(disconnected())
+    try:
+        await asyncio.wait({work, left}, return_when=asyncio.FIRST_COMPLETED)
+        if not work.done() and (context.streams or not context.status):
+            work.cancel()
+            await asyncio.wait({work})
+            context.went()
+        else:
+            await work
+    finally:
+        left.cancel()
+        work.cancel()
+
+
+async def _whole_body(scope: Scope, receive: Receive, context: RequestContext) -> Receive:
+    """Read the body within its time and size limits, and replay it. Raises `RequestError` (413, 504)."""
+    kilobytes = context.service.settings.service_body_kb
+    large = RequestError(413, "too_large", f"The body is larger than {kilobytes} KB; send less.")
+    announced = _header(scope, b"content-length")
+    if announced.isdecimal() and int(announced) > kilobytes * 1024:
+        raise large
+    body, more = bytearray(), True
+    try:
+        async with asyncio.timeout(context.deadline - time.monotonic()):
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    context.went()
+                    raise RequestError(CLIENT_WENT, "client_went", context.message or "")
+                body += message.get("body", b"")
+                more = message.get("more_body", False)
+                if len(body) > kilobytes * 1024:
+                    raise large
+    except TimeoutError:
+        raise timed_out() from None
+    left: list[dict[str, Any]] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+
+    async def again() -> Message:
+        return left.pop() if left else await receive()
+
+    return again
+
+
+def _request_id(scope: Scope) -> str:
+    """The client's own id if it is harmless, else a new one."""
+    given = _header(scope, b"x-request-id")
+    return given if _REQUEST_ID.fullmatch(given) else new_id()
+
+
+def _token(scope: Scope) -> str:
+    """The bearer token; raises `RequestError` with 401 if it is missing."""
+    kind, _, token = _header(scope, b"authorization").partition(" ")
+    if kind.lower() != "bearer" or not token.strip():
+        raise RequestError(401, "missing_key", "A key is required; send it as `Authorization: Bearer KEY`.")
+    return token.strip()
+
+
+def _header(scope: Scope, name: bytes) -> str:
+    found: bytes = next((value for key, value in scope["headers"] if key == name), b"")
+    return found.decode("latin-1")

@@ -1,10 +1,12 @@
 """Maps every failure to a status, a code and one clear sentence; details not meant for the client stay in the log."""
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
 
 from ..errors import (
     AuthenticationError,
@@ -23,7 +25,9 @@ from ..errors import (
 )
 from ..text.normalise import encodable
 from ..wording import fault_words
+from .request_record import RequestRecord
 
+_LOG = logging.getLogger(__name__)
 TIMED_OUT = "Query processing timed out. Try a simpler question."
 _PROVIDER_REFUSED = "The language model's provider refused the request; tell the service's operator the request id."
 _UNUSABLE = (
@@ -57,9 +61,76 @@ PROVIDER_REFUSALS = frozenset({"model_key_refused", "model_balance_empty"})
 """Failures that only the operator can resolve."""
 
 
-def timed_out(message: str = TIMED_OUT) -> RequestError:
+_BODY_UNREAD = frozenset({401, 408, 413})
+"""Refusals after which a client may continue sending, so the connection is closed."""
+
+
+def timed_out(message: str | None = None) -> RequestError:
     """The refusal of a request that exceeded its deadline."""
-    return RequestError(504, "timeout", message)
+    return RequestError(504, "timeout", message or TIMED_OUT)
+
+
+def as_response(record: RequestRecord, error: BaseException) -> JSONResponse:
+    """A failure as a response; its code is added to the request's record."""
+    refused = noted(record, error)
+    headers = {} if refused.retry_after is None else {"retry-after": str(refused.retry_after)}
+    if refused.status == 401:
+        headers["www-authenticate"] = "Bearer"
+    if isinstance(error, HTTPException):
+        headers |= {name.lower(): value for name, value in (error.headers or {}).items() if name.lower() == "allow"}
+    if refused.status in _BODY_UNREAD:
+        headers["connection"] = "close"
+    if not record.openai:
+        return JSONResponse(envelope(refused, record.request_id), status_code=refused.status, headers=headers)
+    if refused.code in _FINAL:
+        headers["x-should-retry"] = "false"
+    return JSONResponse(
+        _for_openai(refused), status_code=400 if refused.status == 422 else refused.status, headers=headers
+    )
+
+
+def noted(record: RequestRecord, error: BaseException) -> RequestError:
+    """The refusal for the client; the request's record receives its code and the real cause.
+
+    Of a rejected body, it receives only what the client is told: field and fault, no values.
+    """
+    refused = refusal(error)
+    record.error = refused.code
+    # pydantic's own text repeats the rejected values, which may be secret
+    cause = refused if isinstance(error, RequestValidationError) else error
+    record.message = f"{type(cause).__name__}: {cause}"[:1000]
+    if refused.code in PROVIDER_REFUSALS:
+        _LOG.error("%s", error, extra={"fields": {"request_id": record.request_id, "error": refused.code}})
+    return refused
+
+
+_CODES: Mapping[str, str | None] = {
+    "invalid_request": None,
+    "missing_key": "invalid_api_key",
+    "invalid_key": "invalid_api_key",
+    "unknown_corpus": "model_not_found",
+    "rate_limited": "rate_limit_exceeded",
+    "daily_cost_cap": "insufficient_quota",
+}
+_TYPES: Mapping[int, str] = {403: "permission_error", 429: "rate_limit_error"}
+_FINAL = frozenset({"timeout", "daily_cost_cap", "unpriced_model"})
+"""Refusals that another attempt would not change, which OpenAI's clients must be told."""
+
+
+def _for_openai(error: RequestError) -> dict[str, Any]:
+    """A refusal in the format of OpenAI's API: the same sentence, with the types and codes that its clients check."""
+    kind = _TYPES.get(error.status, "server_error" if error.status >= 500 else "invalid_request_error")
+    param = "model" if error.code == "unknown_corpus" else error.param
+    code = _CODES.get(error.code, error.code)
+    return {"error": {"message": str(error), "type": kind, "param": param, "code": code}}
+
+
+def refusal_note(record: Mapping[str, Any]) -> str | None:
+    """What the operator needs to know about a refusal: why the provider refused, or which field was invalid."""
+    message = str(record["message"] or "")
+    if record["error"] == "invalid_request":
+        return message.partition(": ")[2]
+    return message if record["error"] in PROVIDER_REFUSALS else None
 
 
 def refusal(error: BaseException) -> RequestError:

@@ -6,7 +6,6 @@ first use, so that a client that only lists the tools does not wait, and stay op
 
 import asyncio
 import ipaddress
-import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -34,12 +33,11 @@ if TYPE_CHECKING:
     from mcp.server.mcpserver import Context, MCPServer
 
     from ..agent.engine import Engine
-    from .access.keys import Keys
+    from .access import Keys
 
 _METHOD = "mcp"
 _LOCAL = Client(id="", name="local", scopes=frozenset({"ask"}))
 """A caller on this machine, who needs no key."""
-_DRAIN_SECONDS = 7
 Corpus = Annotated[str | None, Field(description="The corpus to look in; default: the first one served.")]
 
 
@@ -204,11 +202,9 @@ async def serve_http(
 
     `on_listening` is called once the port is open.
     """
-    from uvicorn import Config, Server
-
-    from .access.keys import open_keys
-    from .server.listening import bound
-    from .storage.database import open_database
+    from .access import open_keys
+    from .database import open_database
+    from .server import bound, run_server, server_config
 
     async with AsyncExitStack() as stack:
         app: ASGIApp = create_server(
@@ -219,10 +215,7 @@ async def serve_http(
             app = KeyHolders(app, open_keys(database, settings))
         listener = stack.enter_context(bound(host, port))
         on_listening()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: None)  # uvicorn stops on it and raises it again: see `running`
-        config = Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=_DRAIN_SECONDS)
-        await Server(config).serve(sockets=[listener])
+        await run_server(server_config(app), listener)
 
 
 class KeyHolders:
@@ -233,13 +226,11 @@ class KeyHolders:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
-        from .access.keys import require_scope
-
         if scope["type"] == "http":
             kind, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
             try:
                 client = await self.keys.client(token.strip() if kind.lower() == "bearer" else "")
-                require_scope(client, "ask")
+                client.require("ask")
                 scope.setdefault("state", {})["client"] = client
             except RequestError as refused:
                 headers = {"www-authenticate": "Bearer"} if refused.status == 401 else {}

@@ -1,6 +1,7 @@
-"""The service's resources: engine, corpora, keys, limits and audit log, opened once."""
+"""The service's resources: engine, corpora, keys, limits, audit log and uploads, opened once."""
 
 import asyncio
+import logging
 import os
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -9,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -19,32 +19,28 @@ from ..agent.engine import Engine, open_engine
 from ..agent.grounded import Checks
 from ..chat.memory import Limits
 from ..chat.phrases import check_files
-from ..errors import RequestError
+from ..errors import RequestError, StorageError
 from ..llm.ledger import LedgerRow
 from ..llm.messages import Reply, Request
 from ..llm.opening import Given, open_language_model
 from ..llm.pricing import unpriced_models
+from ..llm.stages import endpoints_in_use
 from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.hybrid import Retriever
 from ..retrieval.opening import open_encoder, open_retriever
 from ..settings import Settings
-from .access.keys import Keys, open_keys
-from .access.limits import ConcurrencyLimit, RateLimits, open_limits
-from .access.wrong_keys import WrongKeys
-from .answering.coaching import Coaches
-from .answering.deadline import Budgets
-from .answering.sessions import ClientSessions, open_client_sessions
-from .audit.log import AuditLog, open_audit
+from .access import Keys, RateLimits, open_keys, open_limits
+from .audit import AuditLog, open_audit, row_of
+from .client_sessions import CONTEXT, ClientSessions, Coaches, open_client_sessions
+from .database import open_database, require_writable, within
 from .metrics import Metrics
-from .request_record import Client, ModelCall, RequestRecord
-from .storage.database import open_database, require_writable
-from .uploads.intake import Intake, open_intake
+from .request_record import CURRENT, Client, ModelCall, RequestRecord
+from .uploads import Uploads, open_uploads
 
-CONTEXT = "context"
-"""The name under which answers from a supplied text are checked, since it has no corpus."""
-QUESTIONS = "ask"
-"""The window that counts questions; reads have another one."""
+_LOG = logging.getLogger(__name__)
+DEFAULT_SECONDS = 5.0
+EMBEDDED_SECONDS = 120.0
 _MEMORY_OF_FAULTS_SECONDS = 60.0
 _MEMORY_OF_WRITES_SECONDS = 1.0
 _PROBE_BYTES = 65_536
@@ -52,24 +48,51 @@ _BEFORE_COUNTED = timedelta(seconds=3)
 """A request is counted after its key look-up, which can be this much later than its arrival."""
 
 
-@dataclass(kw_only=True)
 class CallLog:
-    """Adds every model call to the record of its request; replays nothing."""
+    """Adds every model call to the request that it was made for; replays nothing."""
 
-    records: dict[str, RequestRecord] = field(default_factory=dict)
-
-    def play(self, row: LedgerRow, request: Request) -> tuple[LedgerRow, Reply | Exception] | None:
+    def play(self, row: LedgerRow, request: Request) -> None:
         """See `Tape`."""
-        return None
 
     def keep(self, row: LedgerRow, request: Request, outcome: Reply | BaseException) -> None:
         """See `Tape`."""
-        record = self.records.get(row.question_id)
-        if record is not None:
-            record.calls.append(ModelCall(row=row, request=request, outcome=outcome))
+        context = CURRENT.get()
+        if context is not None:
+            context.called(ModelCall(row=row, request=request, outcome=outcome))
 
 
 @dataclass(frozen=True, kw_only=True)
+class Budgets:
+    """Seconds: of the whole request, of a search in one index, and reserved for the checks and the record.
+
+    Of 5.0 s, a search has 2.0 and the end 0.5; generation has the remaining 2.5, plus what retrieval left.
+    """
+
+    total: float
+
+    @property
+    def retrieval(self) -> float:
+        """Seconds for a search in one index."""
+        return 0.4 * self.total
+
+    @property
+    def finish(self) -> float:
+        """Seconds for the checks and the record."""
+        return 0.1 * self.total
+
+    @property
+    def database(self) -> float:
+        """Seconds for one database look-up: two of them, for a key and its daily cost, fit into a request."""
+        return min(2.0, self.retrieval)
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Budgets":
+        """The budgets in the settings, or defaults that fit the model."""
+        embedded = any(endpoint.is_embedded for endpoint in endpoints_in_use(settings).values())
+        return cls(total=settings.service_deadline_seconds or (EMBEDDED_SECONDS if embedded else DEFAULT_SECONDS))
+
+
+@dataclass(kw_only=True)
 class Service:
     """The resources that serve requests. `faults` are the times (`time.monotonic`) at which an index last failed."""
 
@@ -80,39 +103,53 @@ class Service:
     budgets: Budgets
     keys: Keys
     limits: RateLimits
-    places: ConcurrencyLimit
+    places: asyncio.Semaphore
     audit: AuditLog
     sessions: ClientSessions
-    calls: CallLog
     coaches: Coaches
-    wrong_keys: WrongKeys
-    intake: Intake
+    uploads: Uploads
     metrics: Metrics
     unpriced: tuple[str, ...] = ()
     faults: dict[str, float] = field(default_factory=dict)
-    _written: list[Any] = field(default_factory=lambda: [float("-inf"), []], repr=False)
+    _unwritable: tuple[str, ...] = ()
+    _probed: float = float("-inf")
 
-    async def unwritable(self) -> list[str]:
-        """What cannot be written, so that questions fail or are not recorded: `disk`, `database`; looked up briefly."""
-        at, found = self._written
-        if time.monotonic() - at > _MEMORY_OF_WRITES_SECONDS:
+    async def unwritable(self) -> tuple[str, ...]:
+        """What cannot be written, so that questions fail or are not recorded: `disk`, `database`."""
+        if time.monotonic() - self._probed > _MEMORY_OF_WRITES_SECONDS:
             found = []
             try:
                 await asyncio.to_thread(_require_space, self.settings.marag_data_dir)
             except OSError:
                 found.append("disk")
             try:
-                await require_writable(self.audit.engine, self.budgets.database)
-            except (SQLAlchemyError, OSError, TimeoutError):
+                await within(require_writable(self.audit.engine), self.budgets.database)
+            except (SQLAlchemyError, OSError):
                 found.append("database")
-            self._written[:] = [time.monotonic(), found]
-        return list(found)
+            self._unwritable, self._probed = tuple(found), time.monotonic()
+        return self._unwritable
 
     def degraded(self) -> list[str]:
         """The degraded parts: indexes that failed in the last minute, and the audit database."""
         now = time.monotonic()
         sides = [side for side, at in self.faults.items() if now - at < _MEMORY_OF_FAULTS_SECONDS]
-        return sorted(sides) + (["audit"] if self.audit.fault is not None else [])
+        return sides + (["audit"] if self.audit.fault is not None else [])
+
+    async def record(self, context: RequestRecord, status: int) -> None:
+        """Store the audit row of a request once, before its response is sent, so that every answer has one.
+
+        Raises `StorageError`, which is also logged.
+        """
+        if not context.asks or context.known_client is None or context.recorded:
+            return
+        context.recorded = True
+        try:
+            await self.audit.store(row_of(context, status))
+        except StorageError as error:
+            context.unrecorded = error
+            fields = {"request_id": context.request_id, "why": str(error)}
+            _LOG.error("An audit record cannot be stored.", extra={"fields": fields})
+            raise
 
     async def require_affordable(self, client: Client) -> None:
         """Raise `RequestError` if a key has reached its daily cap, or its cost cannot be determined.
@@ -122,24 +159,30 @@ class Service:
         if client.daily_usd is None:
             return
         if self.unpriced:
-            raise RequestError(
-                503, "unpriced_model", "The model has no known price, so the key's daily cap cannot be enforced."
-            )
+            words = "The model has no known price, so the key's daily cap cannot be enforced."
+            raise RequestError(503, "unpriced_model", words)
         now = datetime.now(UTC)
         midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
         try:
-            async with asyncio.timeout(self.budgets.database):
-                spent = await self.audit.spent(client.id, midnight)
-        except (SQLAlchemyError, OSError, TimeoutError):
+            spent = await within(self.audit.spent(client.id, midnight), self.budgets.database)
+        except (SQLAlchemyError, OSError):
             raise RequestError(503, "unavailable", "The key's daily cap cannot be checked; try again later.") from None
         if spent >= client.daily_usd:
             left = int((midnight + timedelta(days=1) - now).total_seconds()) + 1
-            raise RequestError(
-                429,
-                "daily_cost_cap",
-                f"The key has spent its {client.daily_usd:g} USD for this UTC day; try again tomorrow.",
-                retry_after=left,
-            )
+            words = f"The key has spent its {client.daily_usd:g} USD for this UTC day; try again tomorrow."
+            raise RequestError(429, "daily_cost_cap", words, retry_after=left)
+
+
+@dataclass(kw_only=True)
+class RequestContext(RequestRecord):
+    """One request while it is served, with the resources that serve it."""
+
+    service: Service
+
+    @property
+    def deadline(self) -> float:
+        """The `time.monotonic` timestamp by which the response is due."""
+        return self.arrived + self.service.budgets.total
 
 
 @asynccontextmanager
@@ -159,27 +202,25 @@ async def open_service(
     check_files(settings.coach_dir)
     names = tuple(dict.fromkeys(corpora if retrievers is None else retrievers))
     checks = {name: Checks.of(settings, name) for name in (*names, CONTEXT)}
-    calls = CallLog()
+    metrics, budgets = Metrics(), Budgets.of(settings)
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(open_database(settings))
-        audit = await stack.enter_async_context(open_audit(database, settings.marag_data_dir / "audit"))
+        audit = await stack.enter_async_context(open_audit(database, settings.marag_data_dir))
         limits = await stack.enter_async_context(open_limits(settings))
         await _recall(audit, limits)
         opened = await stack.enter_async_context(open_language_model(settings, model=model))
         opened.budget.counting = True  # so that a key's daily cap includes calls cut off before billing
         engine = await stack.enter_async_context(
-            open_engine(settings, model=replace(opened, tape=calls), monitor_encoder=monitor_encoder)
+            open_engine(settings, model=replace(opened, tape=CallLog()), monitor_encoder=monitor_encoder)
         )
         if retrievers is None:
             encoder = await asyncio.to_thread(open_encoder, settings)
             retrievers = {
                 name: await stack.enter_async_context(open_retriever(settings, name, encoder=encoder)) for name in names
             }
-        remembered = Limits.of(settings)
-        sessions = await stack.enter_async_context(open_client_sessions(settings.marag_data_dir, remembered))
+        sessions = await stack.enter_async_context(open_client_sessions(settings.marag_data_dir, Limits.of(settings)))
         await _warmed(engine)
-        metrics, budgets = Metrics(), Budgets.of(settings)
-        intake = await stack.enter_async_context(open_intake(settings, retrievers, metrics))
+        uploads = await stack.enter_async_context(open_uploads(settings, database, retrievers, metrics))
         yield Service(
             settings=settings,
             engine=engine,
@@ -188,13 +229,11 @@ async def open_service(
             budgets=budgets,
             keys=open_keys(database, settings, look_up_seconds=budgets.database),
             limits=limits,
-            places=ConcurrencyLimit(limit=settings.service_concurrency),
+            places=asyncio.Semaphore(settings.service_concurrency),
             audit=audit,
             sessions=sessions,
-            calls=calls,
             coaches=Coaches(engine=engine, retrievers=retrievers),
-            wrong_keys=WrongKeys(per_minute=settings.service_wrong_keys_per_minute),
-            intake=intake,
+            uploads=uploads,
             metrics=metrics,
             unpriced=unpriced_models(opened.settings, at=opened.clock()),
         )
@@ -202,16 +241,12 @@ async def open_service(
 
 async def _warmed(engine: Engine) -> None:
     """Load what a first question would wait for, since it has the same time limit as the others. Calls no model."""
+    question = "How high is the tower?"
     await engine.model.warm()
-    await engine.monitor_encoder.queries(["Is everything there?"])
-    await engine.run(Task(question="Is everything there?", evidence=(), grounded=True, method="service"))
-    await asyncio.to_thread(_compared)
-
-
-def _compared() -> None:
-    """Load the libraries that compare values, some of which take a second."""
-    same_value("French", "Spain")
-    as_quantity("3 metres")
+    await engine.monitor_encoder.queries([question])
+    await engine.run(Task(question=question, evidence=(), grounded=True, method="service"))
+    await asyncio.to_thread(same_value, "French", "Spain")
+    await asyncio.to_thread(as_quantity, "3 metres")
 
 
 def _require_space(folder: Path) -> None:
@@ -225,4 +260,4 @@ async def _recall(audit: AuditLog, limits: RateLimits) -> None:
     """Continue the sliding minute of an earlier process."""
     since = datetime.now(UTC) - timedelta(minutes=1) - _BEFORE_COUNTED
     for client_id, count in (await audit.admitted(since)).items():
-        await limits.recall(client_id, QUESTIONS, count)
+        await limits.recall(client_id, count)

@@ -1,13 +1,14 @@
-"""The record of a request while it is served: the source of its log line and its audit row."""
+"""One request while it is served: the source of its log line, its metrics and its audit row."""
 
 import secrets
 import time
 from collections.abc import Iterable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from ..errors import RequestError
+from ..errors import RequestError, StorageError
 
 if TYPE_CHECKING:
     from ..agent.grounded import GroundedAnswer
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from ..retrieval.screening import Dropped
 
 SummaryStopReason: TypeAlias = Literal["dry_run", "complete", "incomplete", "deadline"]
+CLIENT_WENT = 499
+"""The status in logs and records of a request whose client disconnected."""
 
 
 def new_id() -> str:
@@ -38,6 +41,13 @@ class Client:
     scopes: frozenset[str]
     daily_usd: float | None = None
     corpora: frozenset[str] | None = None
+
+    def require(self, scope: str) -> None:
+        """Raise `RequestError` with 403 if the key lacks a scope."""
+        if scope not in self.scopes:
+            raise RequestError(
+                403, "forbidden", f"The key {self.name!r} lacks the scope {scope!r}; use one that has it."
+            )
 
     def allowed(self, served: Iterable[str]) -> list[str]:
         """The served corpora that this key may use, the default first."""
@@ -86,20 +96,23 @@ Result: TypeAlias = "GroundedAnswer | CoachReply | SmallTalk"
 
 @dataclass(kw_only=True)
 class RequestRecord:
-    """One request; filled in by the one task that serves it.
+    """One request, filled in by the one task that serves it.
 
-    `arrived` is a `time.monotonic` timestamp, `seconds` are durations by stage, `degraded` names tolerated
-    failures, `dropped` are the passages that were found but not shown to a model. `filed` says that its audit row was
-    written.
+    `arrived` is a `time.monotonic` timestamp, `seconds` are durations by stage, `degraded` names tolerated failures,
+    `dropped` are the passages that were found but not shown to a model. `asks` says that the response gets an audit
+    row, `recorded` that this is done or under way, `unrecorded` why it failed. `status` is 0 until the response begins,
+    `headers` are added to it.
     """
 
     request_id: str
     endpoint: str
+    asks: bool = False
+    openai: bool = False
     query_id: str = field(default_factory=new_id)
     answer_id: str = field(default_factory=new_id)
     arrived: float = field(default_factory=time.monotonic)
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
-    client: Client | None = None
+    known_client: Client | None = None
     question: str = ""
     source_mode: str = ""
     mode: str = ""
@@ -113,7 +126,26 @@ class RequestRecord:
     result: "Result | Summarised | None" = None
     error: str | None = None
     message: str | None = None
-    filed: bool = False
+    headers: dict[str, str] = field(default_factory=dict)
+    status: int = 0
+    streams: bool = False
+    recorded: bool = False
+    unrecorded: StorageError | None = None
+
+    @property
+    def client(self) -> Client:
+        """The client at an address that requires a key."""
+        assert self.known_client is not None
+        return self.known_client
+
+    def went(self) -> None:
+        """Note that the client disconnected before the end."""
+        self.error, self.message = "client_went", "The client disconnected before the end."
+
+    def called(self, call: ModelCall) -> None:
+        """Add a model call."""
+        self.calls.append(call)
+        self.took(call.row.stage, call.row.latency_s)
 
     def note_dropped(self, dropped: Iterable["Dropped"]) -> None:
         """Add passages that were not shown to a model, each once."""
@@ -122,3 +154,7 @@ class RequestRecord:
     def took(self, stage: str, seconds: float) -> None:
         """Add to the time of a stage."""
         self.seconds[stage] = round(self.seconds.get(stage, 0.0) + seconds, 4)
+
+
+CURRENT: ContextVar[RequestRecord | None] = ContextVar("request", default=None)
+"""The request that the running task serves; tasks that it starts inherit it."""

@@ -2,15 +2,27 @@
 
 from dataclasses import asdict
 from datetime import datetime
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StrictBool,
+    model_validator,
+)
 
 from ..agent.state import StopReason
 from ..chat.coach.coach import Outcome
 from ..chat.intent import Intent
 from ..grounding.styles import discover_styles
+from ..retrieval.corpus.catalogue import DocumentRecord
 from ..wording import SESSION_PATTERN
+from .uploads import State
 
 if TYPE_CHECKING:
     from ..agent.grounded import GroundedAnswer
@@ -352,3 +364,181 @@ class QueryRecord(BaseModel):
     success: bool
     error: str | None
     record: dict[str, Any] = Field(description="All other stored fields.")
+
+
+class SummaryRequest(BaseModel):
+    """Documents of a corpus to summarise."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        json_schema_extra={"examples": [{"corpus": "reports", "documents": ["report.pdf"], "dry_run": True}]},
+    )
+
+    corpus: CorpusName | None = Field(None, description="Default: the first one served.")
+    documents: DocumentNames | None = Field(
+        None, description="The documents, given by title or file; default: all of the corpus."
+    )
+    dry_run: StrictBool = Field(False, description="Only estimate the number of calls and the cost; calls no model.")
+
+
+class EstimateOut(BaseModel):
+    """The effort, estimated before the first call."""
+
+    calls: int = Field(description="One per section; a malformed reply is requested once more.")
+    prompt_tokens: int
+    max_cost_usd: float | None = Field(description="The cost with every reply at its limit; `null` without a price.")
+
+
+class SummarySource(BaseModel):
+    """A summarised document."""
+
+    doc_id: str
+    title: str
+    sections: int
+    failed: int = Field(description="Number of sections whose call failed or was too late.")
+    left_out: int = Field(description="Number of passages left out because they address a language model.")
+
+
+class SummaryResponse(BaseModel):
+    """A summary whose points are all cited; of a dry run, only the estimate."""
+
+    query_id: str = Field(description="Id of the record of this summary: GET /v1/queries/{query_id}.")
+    answer_id: str
+    corpus: str
+    dry_run: bool
+    estimate: EstimateOut
+    summary: str | None = Field(description="Markdown: documents, sections and points; `null` for a dry run.")
+    complete: bool = Field(description="Whether every section was summarised.")
+    citations: list[CitationOut]
+    sources: list[SummarySource]
+    calls: int = Field(description="Number of model calls made.")
+    cost_usd: float | None = Field(description="`null` if the model has no known price.")
+
+
+class CorpusOut(BaseModel):
+    """A served corpus; the counts are `null` if unknown."""
+
+    name: str
+    documents: int | None
+    passages: int | None
+    takes_documents: bool
+
+
+class Corpora(BaseModel):
+    """The corpora that can be asked, the default first."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"corpora": [{"name": "reports", "documents": 12, "passages": 840, "takes_documents": True}]},
+            ]
+        }
+    )
+
+    corpora: list[CorpusOut]
+
+
+class CorpusDocumentOut(BaseModel):
+    """A document of a corpus: citations name it by `doc_id`, the option `documents` by title or file."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "doc_id": "report-1f0c2d7e9b1a",
+                    "title": "Annual report",
+                    "file": "report.pdf",
+                    "kind": "pdf",
+                    "pages": 12,
+                    "passages": 31,
+                }
+            ]
+        }
+    )
+
+    doc_id: str
+    title: str
+    file: str = Field(description="The name of its file, without the folder.")
+    kind: str = Field(description="The format it was read as.")
+    pages: int | None = Field(description="`null` if the format has no pages.")
+    passages: int
+
+    @classmethod
+    def of(cls, document: DocumentRecord) -> "CorpusDocumentOut":
+        """The entry of a document; its folder is not disclosed."""
+        return cls(
+            doc_id=document.id,
+            title=document.title,
+            file=PurePath(document.source).name,
+            kind=document.kind,
+            pages=document.pages,
+            passages=document.passages,
+        )
+
+
+class CorpusDocumentsOut(BaseModel):
+    """Documents of a corpus, ordered by file."""
+
+    documents: list[CorpusDocumentOut]
+
+
+class RemovedOut(BaseModel):
+    """The result of a removal; `removed` is false if the corpus had no such document."""
+
+    doc_id: str
+    removed: bool
+
+
+class DocumentOut(BaseModel):
+    """An uploaded document and its state."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "0198c0de5c7e7d0f9a3c4b1e2f6a7b8c",
+                    "name": "report.pdf",
+                    "corpus": "reports",
+                    "state": "indexed",
+                    "message": None,
+                    "passages": 31,
+                    "doc_id": "report-1f0c2d7e9b1a",
+                    "title": "Annual report",
+                }
+            ]
+        }
+    )
+
+    id: str
+    name: str = Field(description="The stored file name; a later upload of the same name by the same key replaces it.")
+    corpus: str
+    state: State
+    message: str | None = Field(description="Why it failed, or a note, in one sentence.")
+    passages: int = Field(description="Number of passages added.")
+    doc_id: str | None = Field(None, description="Its id in the corpus, as in citations, while it is there.")
+    title: str | None = Field(None, description="Its title in the corpus, while it is there.")
+
+
+class DocumentsOut(BaseModel):
+    """The accepted documents, in the order of the files."""
+
+    documents: list[DocumentOut]
+
+
+class Health(BaseModel):
+    """The process is running."""
+
+    status: Literal["ok"] = "ok"
+
+
+class Readiness(BaseModel):
+    """Whether questions can be answered, and what is degraded."""
+
+    status: Literal["ready", "degraded", "unready"]
+    corpora: list[str]
+    degraded: list[str] = Field(
+        description="`audit`: records are waiting on this machine; `dense`, `lexical`: an index is down; `disk`, "
+        "`database`: it cannot be written."
+    )
+    audit_waiting: int = Field(description="Records not yet written to the database.")

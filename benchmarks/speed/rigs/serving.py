@@ -16,14 +16,14 @@ from typing import Any
 import httpx
 
 from meta_agent_rag.errors import MetaRagError
-from meta_agent_rag.service.access.keys import open_keys
-from meta_agent_rag.service.storage.database import open_database
+from meta_agent_rag.service.access import open_keys
+from meta_agent_rag.service.database import open_database
 from meta_agent_rag.settings import Settings
 
 QUOTE = "Edda Voss designed the mill at Corran."
 BODY: Mapping[str, Any] = {"question": "Who designed the mill?", "source_mode": "context-restricted", "context": QUOTE}
 _START_SECONDS = 120.0
-_PRELOADED = ["__main__", __name__, "meta_agent_rag.service.server.running", "uvicorn"]
+_PRELOADED = ["__main__", __name__, "meta_agent_rag.service.server", "uvicorn"]
 
 
 def free_port() -> int:
@@ -89,7 +89,7 @@ def _serve(words: tuple[str, ...], port: int) -> None:
     from meta_agent_rag.retrieval.batching import AsyncEncoder
     from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
     from meta_agent_rag.service.opening import open_service
-    from meta_agent_rag.service.server.running import serve_opened
+    from meta_agent_rag.service.server import serve_opened
     from meta_agent_rag.testing import ScriptedModel
 
     draft = {"steps": ["She did."], "quotes": [QUOTE], "answer": "Edda Voss did [1].", "short_answer": "Edda Voss"}

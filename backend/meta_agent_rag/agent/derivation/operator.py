@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeVar
 from ...discovery import by_name, contributed, require_functions, require_name
 from ...errors import InputError
 from ...text.dates import as_date, later
-from ...text.figures.figure import in_unit
+from ...text.figures import in_unit
 from ...text.normalise import normalised
 from .derivation import Chain, Plan
 from .values import Quantity, as_quantity

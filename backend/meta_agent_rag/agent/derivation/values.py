@@ -5,15 +5,13 @@ Dates are read by `text.dates`, quantities by `text.figures`, countries and thei
 
 import math
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
 from ...grounding.answer_kind import kind_asked
 from ...grounding.short_answer import same_answer
 from ...text.dates import as_date, later
-from ...text.figures.figure import Figure, in_unit
-from ...text.figures.reading import figures, in_digits
+from ...text.figures import Figure, figures, in_digits, in_unit
 from ...text.normalise import normalised
 
 _MINUS = re.compile(r"(?:^|[\s(])(?:[-\u2212\u2013]|minus\s+)\s?$", re.IGNORECASE)
@@ -30,7 +28,7 @@ class Quantity:
 
 def numbers_in(text: str) -> frozenset[float]:
     """Every number of a text, written in digits or words."""
-    return frozenset(number for figure in _figures(text) for number in figure.numbers)
+    return frozenset(figure.number for figure in _figures(text))
 
 
 def as_quantity(text: str) -> Quantity | None:
@@ -39,15 +37,15 @@ def as_quantity(text: str) -> Quantity | None:
     >>> as_quantity("$3.5 million"), as_quantity("-5 °C")
     (Quantity(number=3500000.0, unit='currency:USD'), Quantity(number=-5.0, unit='degree_Celsius'))
     """
-    figure = next(_figures(text), None)
+    figure = next(iter(_figures(text)), None)
     if figure is None:
         return None
-    below_zero = _MINUS.search(in_digits(text, "en")[: figure.start]) is not None
+    below_zero = _MINUS.search(in_digits(text)[: figure.start]) is not None
     return Quantity(number=-figure.number if below_zero else figure.number, unit=figure.unit)
 
 
-def _figures(text: str) -> Iterator[Figure]:
-    return (figure for figure in figures(in_digits(text, "en"), "en") if figure.numbers)
+def _figures(text: str) -> tuple[Figure, ...]:
+    return figures(in_digits(text))
 
 
 def countries(text: str) -> frozenset[str]:
@@ -120,7 +118,7 @@ def _same_quantity(one: str, other: str) -> bool | None:
 
 
 def _is_quantity(text: str) -> bool:
-    plain = in_digits(text, "en").strip(" .-\u2212")
+    plain = in_digits(text).strip(" .-\u2212")
     return any(figure.written == plain for figure in _figures(text))
 
 

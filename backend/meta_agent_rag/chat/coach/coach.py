@@ -22,7 +22,7 @@ from ..intent import Interpretation
 from ..phrases import files_of
 from .hook import CoachDraft, Hooks, IncomingMessage, RuleFinding, Ruling, Scope
 from .hooks import discover_hooks
-from .levels import Level, Socratic, levels
+from .levels import Socratic, levels
 from .scope import Topic, topic_named
 from .words import cut, ends_with_question, language_of, last_question, length, reason
 
@@ -114,27 +114,6 @@ class CoachReply(TurnReply):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Task:
-    """A message that passed the pre-hooks."""
-
-    incoming: IncomingMessage
-    emergency: str
-    messages: tuple[Message, ...]
-
-    def draft(self, text: str, answers: Sequence[str], *, acknowledges: bool = False) -> CoachDraft:
-        incoming = self.incoming
-        return CoachDraft(
-            text=text,
-            answers=answers,
-            earlier=[one.question for one in incoming.history.exchanges if one.is_coaching],
-            message=incoming.message,
-            level=incoming.level,
-            acknowledges=acknowledges,
-            is_hint=bool(self.emergency),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class Coach:
     """Answers a learner with questions, over one corpus; without a `scope` nothing is off its subject.
 
@@ -173,43 +152,37 @@ class Coach:
                 reading=reading,
             )
             session = self.model.session(question_id or f"turn {history.turns + 1}", method=METHOD, deadline=deadline)
-            return await self._reply(incoming, session)
-
-    async def _reply(self, incoming: IncomingMessage, session: ModelSession) -> CoachReply:
-        history, rulings = incoming.history, await self._rulings(incoming)
-        topic = incoming.topic or next((ruling.topic for _, ruling in rulings if ruling.topic), history.topic)
-        refusal = next((ruling.refusal for _, ruling in rulings if ruling.refusal), "")
-        if refusal:
-            return CoachReply(
-                text=refusal,
-                remembered=False,
-                kind=COACH,
-                topic=topic,
-                trace=CoachTrace(outcome="out_of_scope", rulings=rulings),
-            )
-        emergency = next((ruling.emergency for _, ruling in rulings if ruling.emergency), "")
-        settings = self.model.settings
-        found = (await self._about(incoming.topic).retrieve(_queries(incoming, emergency), k=TOP_K)).found
-        packed = pack(found, self.model.evidence_tokens(), marked=True)
-        layers = system_layers(incoming.level, history, packed.text, emergency, settings.prompts_dir)
-        task = _Task(incoming=incoming, emergency=emergency, messages=coach_messages(layers, incoming))
-        attempts, fault = await self._attempts(task, session)
-        text, outcome = self._shown(task, attempts)
+            rulings = await self._rulings(incoming)
+            incoming = replace(incoming, rulings=tuple(ruling for _, ruling in rulings))
+            refusal = next((ruling.refusal for ruling in incoming.rulings if ruling.refusal), "")
+            topic = incoming.topic or next((one.topic for one in incoming.rulings if one.topic), history.topic)
+            if refusal:
+                trace = CoachTrace(outcome="out_of_scope", rulings=rulings)
+                return CoachReply(text=refusal, remembered=False, kind=COACH, topic=topic, trace=trace)
+            found = await self._found(incoming)
+            packed = pack(found, self.model.evidence_tokens(), marked=True)
+            layers = system_layers(incoming, packed.text, self.model.settings.prompts_dir)
+            attempts, fault = await self._attempts(incoming, coach_messages(layers, incoming), session)
+            text, outcome = self._shown(incoming, attempts)
         trace = CoachTrace(
             outcome=outcome, layers=layers, rulings=rulings, attempts=attempts, evidence=found, fault=fault
         )
         return CoachReply(
             text=text,
-            kind=HINT if emergency and outcome != "template" else COACH,
+            kind=HINT if incoming.emergency and outcome != "template" else COACH,
             acknowledged=attempts[-1].finding.acknowledged and outcome != "template",
             topic=topic,
             trace=trace,
             calls=tuple(session.rows),
         )
 
-    def _about(self, topic: str) -> Retriever:
+    async def _found(self, incoming: IncomingMessage) -> tuple[Found, ...]:
+        """Passages on the learner's words, and on the question that they answer, which names the subject."""
+        pending, topic = incoming.pending, incoming.topic
+        own = [] if incoming.emergency and pending is not None else [incoming.message]
+        queries = own if pending is None else [*own, pending.answer, pending.question]
         documents = topic_named(self.topics, topic).documents if topic and self.topics else frozenset()
-        return limited(self.retriever, documents)
+        return (await limited(self.retriever, documents).retrieve(queries, k=TOP_K)).found
 
     async def _rulings(self, incoming: IncomingMessage) -> tuple[tuple[str, Ruling], ...]:
         """The rulings of all pre-hooks, up to the first refusal."""
@@ -222,86 +195,78 @@ class Coach:
                 break
         return tuple(rulings)
 
-    async def _attempts(self, task: _Task, session: ModelSession) -> tuple[tuple[Attempt, ...], str]:
+    async def _attempts(
+        self, incoming: IncomingMessage, messages: tuple[Message, ...], session: ModelSession
+    ) -> tuple[tuple[Attempt, ...], str]:
         """The draft, one regeneration if it breaks a rule, and why that failed, if it did."""
         try:
-            first = await self._attempt(task, session, task.messages)
+            first = await self._attempt(incoming, messages, session)
         except StructuredOutputError as error:
             # the client has already asked again, and that was the one regeneration
             return (Attempt(text="", finding=RuleFinding(violation=reason("malformed"))),), str(error)
         if not first.finding.violation:
             return (first,), ""
-        again = (*task.messages, *self._asked_again(task, first))
         try:
-            return (first, await self._attempt(task, session, again, first)), ""
-        except BudgetError as error:
-            return (first,), str(error)
-        except ModelError as error:
-            if error.stops_run:
+            again = (*messages, *self._asked_again(incoming, first))
+            return (first, await self._attempt(incoming, again, session, first)), ""
+        except (ModelError, BudgetError) as error:
+            if isinstance(error, ModelError) and error.stops_run:
                 raise
             return (first,), str(error)
 
     async def _attempt(
-        self, task: _Task, session: ModelSession, messages: tuple[Message, ...], *failed: Attempt
+        self, incoming: IncomingMessage, messages: tuple[Message, ...], session: ModelSession, *failed: Attempt
     ) -> Attempt:
         """A draft, compared also with the answers that failed ones were to hide."""
         reply = await session.ainvoke("coach", messages, CoachingReply, round_=len(failed))
-        answer = (reply.answer or "").strip()
-        draft = task.draft(reply.reply, [answer, *_answers(failed)], acknowledges=reply.acknowledges_right_answer)
-        return Attempt(text=reply.reply, finding=self._finding(draft), answer=answer)
+        attempt = Attempt(text=reply.reply, finding=RuleFinding(), answer=(reply.answer or "").strip())
+        finding = self._finding(
+            incoming, attempt.text, (attempt, *failed), acknowledges=reply.acknowledges_right_answer
+        )
+        return replace(attempt, finding=finding)
 
-    def _finding(self, draft: CoachDraft) -> RuleFinding:
-        """The combined findings of all post-hooks."""
+    def _finding(
+        self, incoming: IncomingMessage, text: str, attempts: Sequence[Attempt], *, acknowledges: bool = False
+    ) -> RuleFinding:
+        """The combined findings of all post-hooks on a text, which must hide the answers of these attempts."""
+        draft = CoachDraft(
+            text=text,
+            answers=[attempt.answer for attempt in attempts if attempt.answer],
+            earlier=[one.question for one in incoming.history.exchanges if one.is_coaching],
+            message=incoming.message,
+            level=incoming.level,
+            acknowledges=acknowledges,
+            is_hint=bool(incoming.emergency),
+        )
         findings = [hook.after(draft) for hook in self.hooks.after]
         return RuleFinding(
             violation=" ".join(finding.violation for finding in findings if finding.violation),
             acknowledged=any(finding.acknowledged for finding in findings),
         )
 
-    def _asked_again(self, task: _Task, failed: Attempt) -> tuple[Message, Message]:
-        level = task.incoming.level
-        folder = self.model.settings.prompts_dir
-        task_text = prompt("coach_retry", folder).text(constraint=level.constraint, reason=failed.finding.violation)
-        if task.emergency:
-            task_text = prompt("coach_retry_hint", folder).text(limit=level.hint_limit, reason=failed.finding.violation)
-        return (Message(role="assistant", content=failed.text), Message(role="user", content=task_text))
+    def _asked_again(self, incoming: IncomingMessage, failed: Attempt) -> tuple[Message, Message]:
+        level, why, folder = incoming.level, failed.finding.violation, self.model.settings.prompts_dir
+        if incoming.emergency:
+            text = prompt("coach_retry_hint", folder).text(limit=level.hint_limit, reason=why)
+        else:
+            text = prompt("coach_retry", folder).text(constraint=level.constraint, reason=why)
+        return (Message(role="assistant", content=failed.text), Message(role="user", content=text))
 
-    def _shown(self, task: _Task, attempts: tuple[Attempt, ...]) -> tuple[str, Outcome]:
+    def _shown(self, incoming: IncomingMessage, attempts: Sequence[Attempt]) -> tuple[str, Outcome]:
         """What the user sees: the last draft if it breaks no rule, else a version repaired by code.
 
         Of the level's questions, it is the first from the turn's on that breaks none.
         """
-        last, incoming, answers = attempts[-1], task.incoming, _answers(attempts)
+        last, level = attempts[-1], incoming.level
         if last.text and not last.finding.violation:
             return last.text, "accepted" if len(attempts) == 1 else "regenerated"
         for attempt in reversed(attempts):
-            mended, outcome = _mended(attempt.text, task)
-            if mended and not self._finding(task.draft(mended, answers)).violation:
-                return mended, outcome
-        questions = incoming.level.questions(language_of(incoming.message), incoming.history.turns)
-        fitting = (one for one in questions if not self._finding(task.draft(one, answers)).violation)
+            mended = cut(attempt.text, level.hint_limit) if incoming.emergency else last_question(attempt.text)
+            if mended and not self._finding(incoming, mended, attempts).violation:
+                return mended, "cut" if incoming.emergency else "shortened"
+        questions = level.questions(language_of(incoming.message), incoming.history.turns)
+        fitting = (one for one in questions if not self._finding(incoming, one, attempts).violation)
         return next(fitting, questions[0]), "template"
-
-
-def _answers(attempts: Sequence[Attempt]) -> list[str]:
-    """The answers that the drafts were to hide."""
-    return [attempt.answer for attempt in attempts if attempt.answer]
-
-
-def _mended(text: str, task: _Task) -> tuple[str, Outcome]:
-    """The version that code makes of a draft: the beginning of a hint, else the last question."""
-    level = task.incoming.level
-    if task.emergency:
-        return cut(text, level.hint_limit), "cut"
-    question = last_question(text)
-    return question if length(question) <= level.limit else "", "shortened"
-
-
-def _queries(incoming: IncomingMessage, emergency: str) -> list[str]:
-    """The search queries: the learner's words, and the question they answer, which names the subject."""
-    pending: Exchange | None = incoming.pending
-    own = [] if emergency and pending is not None else [incoming.message]
-    return own if pending is None else [*own, pending.answer, pending.question]
 
 
 def obeys(text: str, level: int) -> bool:
@@ -309,16 +274,12 @@ def obeys(text: str, level: int) -> bool:
     return length(text) <= levels()[level].limit and ends_with_question(text)
 
 
-def system_layers(
-    level: Level, history: History, passages: str, emergency: str, folder: Path | None
-) -> tuple[Layer, ...]:
-    """Style, summary of the past, evidence and, only in a deadlock, the emergency override, in this order.
-
-    `passages` is the packed evidence, `emergency` the reason why the coach may give a hint, or empty.
-    """
+def system_layers(incoming: IncomingMessage, passages: str, folder: Path | None) -> tuple[Layer, ...]:
+    """Style, summary of the past, the packed passages and, only in a deadlock, the emergency override."""
+    level, emergency = incoming.level, incoming.emergency
     limit = level.hint_limit if emergency else level.limit
     style = prompt("coach", folder).text(style=level.style, limit=limit)
-    past = prompt("coach_past", folder).text(past=summary_of(history) or phrase("nothing_yet"))
+    past = prompt("coach_past", folder).text(past=summary_of(incoming.history) or phrase("nothing_yet"))
     evidence = prompt("coach_evidence", folder).text(passages=passages or phrase("no_passage"))
     layers = [Layer(name="style", text=style), Layer(name="past", text=past), Layer(name="evidence", text=evidence)]
     if emergency:

@@ -48,9 +48,9 @@ class IncomingMessage:
     rulings: "tuple[Ruling, ...]" = ()
 
     @property
-    def in_emergency(self) -> bool:
-        """Whether an earlier hook detected a deadlock."""
-        return any(ruling.emergency for ruling in self.rulings)
+    def emergency(self) -> str:
+        """Why the coach may give the core hint, if an earlier hook detected a deadlock; else empty."""
+        return next((ruling.emergency for ruling in self.rulings if ruling.emergency), "")
 
     @property
     def pending(self) -> Exchange | None:
@@ -134,10 +134,3 @@ class Hooks:
 
     before: Sequence[PreHook] = field(default_factory=tuple)
     after: Sequence[PostHook] = field(default_factory=tuple)
-
-    def without(self, *names: str) -> "Hooks":
-        """The hooks without those of these names, to measure the contribution of each."""
-        return Hooks(
-            before=tuple(hook for hook in self.before if hook.name not in names),
-            after=tuple(hook for hook in self.after if hook.name not in names),
-        )

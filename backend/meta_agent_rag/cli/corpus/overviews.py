@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...extras import require
 from ...wording import printable
 from ..shared.command import (
     Assignments,
@@ -50,7 +49,6 @@ def summarise(
     from ...asking import summarise as summary_of
     from ...chat.summaries import summary_text
 
-    require("grounding", "`marag summarise`")
     summary = run(
         summary_of(
             documents or (),

@@ -1,8 +1,9 @@
-"""`marag audit tail|export|read|prune|archive|forget`: the service's records, and their retention."""
+"""`marag audit tail|export|prune|forget`: the service's records, and their retention."""
 
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -13,7 +14,6 @@ from ..shared.command import (
     Debug,
     Json,
     add_group,
-    as_json,
     console,
     keep_private,
     plain,
@@ -24,17 +24,18 @@ from ..shared.command import (
     settings_of,
 )
 
-Yes = Annotated[bool, typer.Option("--yes", help="Make the changes; without this option, only report them.")]
-
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from sqlalchemy.ext.asyncio import AsyncEngine
 
     from ...settings import Settings
+
+T = TypeVar("T")
+Yes = Annotated[bool, typer.Option("--yes", help="Make the changes; without this option, only report them.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    add_group(app, "audit", "The audit records of the service.", tail, export, read, prune, archive, forget)
+    add_group(app, "audit", "The audit records of the service.", tail, export, prune, forget)
 
 
 @reporting
@@ -45,7 +46,9 @@ def tail(
     debug: Debug = False,
 ) -> None:
     """Show the latest records, newest last."""
-    rows = run(_latest(settings_of(set_), n))
+    from ...service.audit import latest
+
+    rows = run(_in_database(settings_of(set_), lambda database: latest(database, n)))
     if json_:
         print_json(rows)
         return
@@ -57,7 +60,9 @@ def tail(
 
 @reporting
 def export(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="A JSONL file that does not exist yet.")],
+    path: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A JSONL file that does not exist yet; .jsonl.gz is compressed.")
+    ],
     since: Annotated[
         str | None, typer.Option(help="Only records since this time, as 2026-01-31 or 2026-01-31T12:00Z.")
     ] = None,
@@ -67,11 +72,13 @@ def export(
     debug: Debug = False,
 ) -> None:
     """Write records to a file, one JSON object per line, oldest first."""
-    from ...service.audit.reading import moment
+    from ...service import audit
+    from ...service.database import AUDIT
 
     keep_private()
-    begin = None if since is None else moment(since)
-    count = run(_exported(settings_of(set_), path, begin, client))
+    conditions = [] if since is None else [AUDIT.c.at >= audit.moment(since)]
+    conditions += [] if client is None else [AUDIT.c.client_id == client]
+    count = run(_in_database(settings_of(set_), lambda database: audit.export(database, path, *conditions)))
     if json_:
         print_json({"file": path, "records": count})
     else:
@@ -79,49 +86,23 @@ def export(
 
 
 @reporting
-def read(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="A file written by `marag audit archive`.")],
-    json_: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Show the records of an archive, oldest first; with --json complete, one JSON object per line."""
-    from ...service.audit.archive import read_archive
-
-    for row in read_archive(path):
-        say(as_json(row) if json_ else printable(_line(row)))
-
-
-@reporting
 def prune(yes: Yes = False, set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
-    """Remove prompts and raw replies from records older than AUDIT_HOT_DAYS, and sessions unused for as long."""
+    """Remove prompts and raw replies after AUDIT_HOT_DAYS, with sessions unused for as long.
+
+    After AUDIT_WARM_DAYS, records move from the database to a compressed file in `audit/` of the data folder.
+    """
+    keep_private()
     settings = settings_of(set_)
     result = run(_pruned(settings, yes))
     if json_:
         print_json(result)
         return
-    verb, age = "were" if yes else "would be", counted(settings.audit_hot_days, "day")
-    records, sessions = counted(result["records"], "record"), counted(result["sessions"], "session")
-    say(f"Prompts and raw replies {verb} removed from {records} older than {age}.")
-    verb = ("was" if result["sessions"] == 1 else "were") if yes else "would be"
-    say(f"{sessions} unused for {age} {verb} deleted.")
-    _say_how(yes)
-
-
-@reporting
-def archive(yes: Yes = False, set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
-    """Move records older than AUDIT_WARM_DAYS from the database to compressed files; also prunes."""
-    settings = settings_of(set_)
-    result = run(_archived(settings, yes))
-    if json_:
-        print_json(result)
-        return
-    age = counted(settings.audit_warm_days, "day")
-    verb = ("was" if result["records"] == 1 else "were") if yes else "would be"
-    say(
-        f"{counted(result['records'], 'record')} older than {age} {verb} moved from the database to {result['into']!r}."
-    )
-    for path in result["files"]:
-        say(path)
+    verb = "were" if yes else "would be"
+    hot, warm = counted(settings.audit_hot_days, "day"), counted(settings.audit_warm_days, "day")
+    say(f"Prompts and raw replies of {counted(result['slimmed'], 'record')} older than {hot} {verb} removed.")
+    say(f"Sessions unused for {hot} that {verb} deleted: {result['sessions']}.")
+    where = f" to {result['file']!r}" if result["file"] else ""
+    say(f"Records older than {warm} that {verb} moved out of the database{where}: {result['expired']}.")
     _say_how(yes)
 
 
@@ -133,18 +114,17 @@ def forget(
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Delete everything recorded about a client: in the database, archives, spool, sessions and upload status."""
+    """Delete everything recorded about a client: in the database, in files, its sessions and its uploads' states."""
     if not client.strip():
         raise InputError("The client's id is empty; `marag keys list` shows the ids.")
     result = run(_forgotten(settings_of(set_), client, yes))
     if json_:
         print_json(result)
         return
-    verb = ("was" if result["records"] == 1 else "were") if yes else "would be"
+    verb = "were" if yes else "would be"
     say(
-        f"{counted(result['records'], 'record')} of {client!r} {verb} deleted: {result['database']} from the database, "
-        f"{result['archives']} from archives, {result['spool']} waiting on this machine "
-        f"and {result['uploads']} of uploads."
+        f"Records of {client!r} that {verb} deleted: {result['database']} from the database, "
+        f"{result['files']} from files and {result['uploads']} of uploads."
     )
     _say_how(yes)
 
@@ -154,64 +134,57 @@ def _say_how(yes: bool) -> None:
         say("Nothing was changed; add --yes to do it.")
 
 
-async def _latest(settings: "Settings", n: int) -> list[dict[str, Any]]:
-    from ...service.audit.reading import latest
-    from ...service.storage.database import open_database
+async def _in_database(settings: "Settings", work: "Callable[[AsyncEngine], Awaitable[T]]") -> T:
+    from ...service.database import open_database
 
     async with open_database(settings) as database:
-        return await latest(database, n)
-
-
-async def _exported(settings: "Settings", path: Path, since: Any, client: str | None) -> int:
-    from ...service.audit.reading import export as write
-    from ...service.storage.database import open_database
-
-    async with open_database(settings) as database:
-        return await write(database, path, since=since, client_id=client)
+        return await work(database)
 
 
 async def _pruned(settings: "Settings", yes: bool) -> dict[str, Any]:
-    from ...service.answering.sessions import unused_sessions
-    from ...service.audit.retention import Ages, prunable
-    from ...service.audit.retention import prune as work
-    from ...service.storage.database import open_database
+    from ...service.audit import Ages, prunable
+    from ...service.audit import prune as work
+    from ...service.client_sessions import unused_sessions
 
-    ages = Ages.of(settings, datetime.now(UTC))
-    async with open_database(settings) as database:
-        records = (await work(database, ages)).records if yes else await prunable(database, ages)
+    ages, folder = Ages.of(settings, datetime.now(UTC)), settings.marag_data_dir / "audit"
+    done = await _in_database(
+        settings, lambda database: work(database, folder, ages) if yes else prunable(database, ages)
+    )
     sessions = await unused_sessions(settings.marag_data_dir, ages.hot, drop=yes)
-    return {"records": records, "sessions": sessions, "done": yes}
-
-
-async def _archived(settings: "Settings", yes: bool) -> dict[str, Any]:
-    from ...service.audit.retention import Ages, Done, archivable
-    from ...service.audit.retention import archive as work
-    from ...service.storage.database import open_database
-
-    ages, folder = Ages.of(settings, datetime.now(UTC)), settings.marag_data_dir / "audit" / "archive"
-    async with open_database(settings) as database:
-        done = await work(database, folder, ages) if yes else Done(records=await archivable(database, ages))
-    return {"records": done.records, "into": str(folder), "files": list(map(str, done.files)), "done": yes}
+    return {**vars(done), "file": done.file and str(done.file), "sessions": sessions, "done": yes}
 
 
 async def _forgotten(settings: "Settings", client: str, yes: bool) -> dict[str, Any]:
-    from ...service.audit.forgetting import forget as work
-    from ...service.audit.forgetting import traces
-    from ...service.storage.database import open_database
+    from ...service.access import open_keys
+    from ...service.audit import forget as work
+    from ...service.audit import traces
+    from ...service.client_sessions import forget_sessions
+    from ...service.uploads import forget_uploads, uploads_of
 
-    spool = settings.marag_data_dir / "audit"
-    async with open_database(settings) as database:
-        found = await (work(settings, database, spool, client) if yes else traces(settings, database, spool, client))
-    return {"client": client, "records": found.total, **vars(found), "done": yes}
+    async def forgotten(database: "AsyncEngine") -> dict[str, Any]:
+        data_dir = settings.marag_data_dir
+        found = {**await traces(database, data_dir, client), "uploads": await uploads_of(database, client)}
+        if yes:
+            valid = [
+                key for key in await open_keys(database, settings).all() if key.state(datetime.now(UTC)) == "valid"
+            ]
+            if any(key.id == client for key in valid):
+                words = f"The key {client!r} is still valid; revoke it first: `marag keys revoke {client}`."
+                raise InputError(words)
+            await work(database, data_dir, client)
+            await forget_uploads(database, data_dir, client)
+            await forget_sessions(data_dir, client)
+        return {"client": client, "records": sum(found.values()), **found, "done": yes}
+
+    return await _in_database(settings, forgotten)
 
 
-def _line(row: "Mapping[str, Any]") -> str:
-    from ...service.audit.rows import refusal_note
+def _line(row: dict[str, Any]) -> str:
+    from ...service.failures import refusal_note
 
     cost = "" if row["cost_usd"] is None else f", {row['cost_usd']:.6f} USD"
     outcome = row["error"] or row["refused"] or row["short_answer"] or "answered"
-    if (message := refusal_note(row)) is not None:
-        outcome = f"{outcome}: {printable(message)}"
-    mode = row.get("mode") or "-"  # older archives have none
-    who = f"{row['at'][:19]}  {row['status']}  {mode:8}  {row['client_name']}"
+    if (note := refusal_note(row)) is not None:
+        outcome = f"{outcome}: {printable(note)}"
+    who = f"{row['at'][:19]}  {row['status']}  {row['mode'] or '-':8}  {row['client_name']}"
     return f"{who}: {row['question'][:80]}  ->  {outcome}{cost}"

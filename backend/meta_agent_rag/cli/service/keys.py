@@ -21,7 +21,7 @@ from ..shared.command import (
 )
 
 if TYPE_CHECKING:
-    from ...service.access.keys import KeyRecord, Keys
+    from ...service.access import KeyRecord, Keys
     from ...settings import Settings
 
 T = TypeVar("T")
@@ -98,8 +98,8 @@ def revoke(
 
 
 async def _with_keys(settings: "Settings", work: "Callable[[Keys], Coroutine[Any, Any, T]]") -> T:
-    from ...service.access.keys import open_keys
-    from ...service.storage.database import open_database
+    from ...service.access import open_keys
+    from ...service.database import open_database
 
     async with open_database(settings) as database:
         return await work(open_keys(database, settings))

@@ -232,7 +232,7 @@ def spending(totals: "Totals") -> str:
 
 def small_model_hint(choice: "Choice") -> str | None:
     """What a user is told before asking the packaged model; `None` if another one answers."""
-    from ...llm.local.catalogue import local_models
+    from ...llm.local import local_models
     from ...llm.providers import EMBEDDED, providers
 
     if choice.provider.name != EMBEDDED or choice.models["flash"] != providers()[EMBEDDED].flash:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...retrieval.passage import Found
 from ...settings import Settings
-from ..run_cards import primer
+from ..run_cards import opening, primer
 from ..run_files import Stop, recorded_runs, tour
 from ..workbench import Workbench
 from .parts import Replay, Updates, page, replay_parts, texts_of
@@ -24,7 +24,8 @@ def build(workbench: Workbench) -> None:
     import gradio as gr
 
     stops = tour()
-    gr.HTML(f'<p class="m-note">{_WHAT}</p>{primer(recorded_runs())}', elem_id="tour-primer")
+    shown = opening(stops[0]) if stops else ""
+    gr.HTML(f'{shown}<p class="m-note">{_WHAT}</p>{primer(recorded_runs())}', elem_id="tour-primer")
     with gr.Row(elem_classes="m-loop"):
         with gr.Column(scale=2, min_width=300, elem_classes="m-controls"):
             labels = [(f"{stop.shows}. {stop.row['question']}", str(place)) for place, stop in enumerate(stops)]

@@ -83,7 +83,13 @@ def join(wanted: str) -> int:
     import ray
 
     if not ray.is_initialized():
-        ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+        try:
+            ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+        except Exception as error:  # noqa: BLE001  # Ray's failures to start have no common base
+            why = " ".join(str(error).split())[:200]
+            raise SettingsError(
+                f"{wanted} could not join or start a Ray cluster ({why}); check RAY_ADDRESS and `ray status`."
+            ) from None
     resources: dict[str, float] = ray.cluster_resources()
     return max(1, int(resources.get("CPU", 1)))
 

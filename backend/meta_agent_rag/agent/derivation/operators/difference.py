@@ -6,7 +6,7 @@ from datetime import date
 
 from ....grounding.answer_kind import kind_asked
 from ....text.dates import Date, as_date
-from ....text.figures.figure import in_unit
+from ....text.figures import in_unit
 from ..derivation import Plan
 from ..operator import Operand, Operator, Outcome, two_candidates, two_chains
 from ..values import as_quantity

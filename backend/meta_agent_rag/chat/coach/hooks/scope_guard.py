@@ -25,7 +25,7 @@ class ScopeGuard:
 
     async def before(self, incoming: IncomingMessage) -> Ruling:
         """See `PreHook`. The score is reported on a rejection."""
-        if incoming.scope is None or incoming.in_emergency or _belongs_to_the_dialogue(incoming):
+        if incoming.scope is None or incoming.emergency or _belongs_to_the_dialogue(incoming):
             return Ruling()
         asked = last_question(incoming.pending.answer) if incoming.pending is not None else ""
         score = partial(incoming.scope.score, incoming.message, asked=asked)

@@ -1,0 +1,337 @@
+"""Who may do what, and how often: keys, wrong keys, questions per minute, and the daily cost of a key.
+
+Keys are shown once, stored as a keyed digest, and compared in constant time.
+"""
+
+import hashlib
+import hmac
+import ipaddress
+import math
+import os
+import re
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import insert, select, update
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from ..errors import InputError, RequestError, SettingsError, StorageError, UnknownNameError
+from ..settings import Settings
+from .database import KEYS, in_utc, within
+from .request_record import Client
+
+if TYPE_CHECKING:
+    from limits import RateLimitItem
+    from limits.aio.strategies import MovingWindowRateLimiter
+
+SCOPES = ("ask", "ingest", "admin")
+LOOK_UP_SECONDS = 2.0
+QUESTIONS, READS, WRONG_KEYS = "ask", "read", "wrong_keys"
+"""What is counted per minute, each on its own."""
+_TOKEN = re.compile(r"marag_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
+_NAME = re.compile(r"[\w .@-]{1,100}")
+_KNOWN_SECONDS = 2.0
+_KNOWN_SECONDS_WITHOUT_DATABASE = 300.0
+_MOST_KNOWN = 10_000
+_PEPPER_FILE = "service.pepper"
+_REDIS_SECONDS = 2.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyRecord:
+    """The stored data of a key. Times are UTC; `daily_usd` caps the cost of its questions in a UTC day."""
+
+    id: str
+    name: str
+    digest: str
+    scopes: tuple[str, ...]
+    created: datetime
+    daily_usd: float | None = None
+    corpora: tuple[str, ...] | None = None
+    expires: datetime | None = None
+    revoked: datetime | None = None
+
+    def state(self, now: datetime) -> str:
+        """`valid`, `expired` or `revoked`."""
+        if self.revoked is not None:
+            return "revoked"
+        return "expired" if self.expires is not None and self.expires <= now else "valid"
+
+
+@dataclass(kw_only=True)
+class Keys:
+    """The keys in the database. Look-ups are cached for 2 s, so a revoked key stops working within that time.
+
+    A look-up times out after `look_up_seconds`, whether the database is unavailable or hangs.
+    """
+
+    engine: AsyncEngine
+    pepper: bytes
+    look_up_seconds: float = LOOK_UP_SECONDS
+    _known: dict[str, tuple[float, KeyRecord]] = field(default_factory=dict, repr=False)
+
+    async def create(
+        self,
+        name: str,
+        scopes: Sequence[str] = ("ask",),
+        *,
+        days: int | None = None,
+        daily_usd: float | None = None,
+        corpora: Sequence[str] | None = None,
+    ) -> tuple[str, KeyRecord]:
+        """A new key: its token, which is shown only once, and its record. Raises `InputError`."""
+        if not _NAME.fullmatch(name) or not name.strip():
+            raise InputError(f"A key cannot be named {name!r}; use 1 to 100 letters, digits, blanks and '.@_-'.")
+        for scope in scopes:
+            if scope not in SCOPES:
+                raise UnknownNameError("scope", scope, list(SCOPES))
+        if days is not None and not 1 <= days <= 36_500:
+            raise InputError(f"A key cannot be valid for {days!r} days; give 1 to 36500, or nothing for no expiry.")
+        if daily_usd is not None and not 0 < daily_usd < float("inf"):
+            raise InputError(f"A key's daily cap cannot be {daily_usd!r} dollars; give a number above 0.")
+        id_, secret, now = secrets.token_hex(6), secrets.token_urlsafe(32), datetime.now(UTC)
+        record = KeyRecord(
+            id=id_,
+            name=name.strip(),
+            digest=self._digest(id_, secret),
+            scopes=tuple(scope for scope in SCOPES if scope in scopes),
+            created=now,
+            daily_usd=daily_usd,
+            corpora=None if corpora is None else tuple(dict.fromkeys(corpora)),
+            expires=None if days is None else now + timedelta(days=days),
+        )
+        async with self.engine.begin() as connection:
+            await connection.execute(insert(KEYS).values(**vars(record)))
+        return f"marag_{id_}_{secret}", record
+
+    async def all(self) -> list[KeyRecord]:
+        """All keys ever created, oldest first."""
+        async with self.engine.connect() as connection:
+            rows = await connection.execute(select(KEYS).order_by(KEYS.c.created, KEYS.c.id))
+            return [_record(row._mapping) for row in rows]
+
+    async def revoke(self, id_: str) -> KeyRecord:
+        """Revoke a key. Raises `UnknownNameError`."""
+        revoking = update(KEYS).where(KEYS.c.id == id_, KEYS.c.revoked.is_(None)).values(revoked=datetime.now(UTC))
+        async with self.engine.begin() as connection:
+            await connection.execute(revoking)
+        self._known.pop(id_, None)
+        known = {record.id: record for record in await self.all()}
+        if id_ not in known:
+            raise UnknownNameError("key", id_, list(known))
+        return known[id_]
+
+    async def client(self, token: str) -> Client:
+        """The client that holds this token. Raises `RequestError` with 401, or 503 if the keys cannot be read."""
+        match = _TOKEN.fullmatch(token)
+        id_, secret = (match[1], match[2]) if match else ("", token)
+        record = await self._looked_up(id_) if match else None
+        given = self._digest(id_, secret)
+        # takes as long as for an existing key
+        right = hmac.compare_digest(given, record.digest if record is not None else self._digest("", ""))
+        if record is None or not right:
+            raise RequestError(401, "invalid_key", "The key is unknown; ask the operator of the service for one.")
+        if (state := record.state(datetime.now(UTC))) != "valid":
+            raise RequestError(401, "invalid_key", f"The key is {state}; ask the operator for another one.")
+        return Client(
+            id=record.id,
+            name=record.name,
+            scopes=frozenset(record.scopes),
+            daily_usd=record.daily_usd,
+            corpora=None if record.corpora is None else frozenset(record.corpora),
+        )
+
+    async def _looked_up(self, id_: str) -> KeyRecord | None:
+        now = time.monotonic()
+        at, known = self._known.get(id_, (-math.inf, None))
+        if now - at < _KNOWN_SECONDS:
+            return known
+        try:
+            found = await within(self._selected(id_), self.look_up_seconds)
+        except (SQLAlchemyError, OSError):
+            if now - at < _KNOWN_SECONDS_WITHOUT_DATABASE:
+                return known
+            raise RequestError(503, "unavailable", "Keys cannot be read at the moment; try again later.") from None
+        if found is not None:  # guessed ids must not fill the memory
+            self._known[id_] = (now, found)
+        return found
+
+    async def _selected(self, id_: str) -> KeyRecord | None:
+        async with self.engine.connect() as connection:
+            row = (await connection.execute(select(KEYS).where(KEYS.c.id == id_))).first()
+        return None if row is None else _record(row._mapping)
+
+    def _digest(self, id_: str, secret: str) -> str:
+        return hmac.new(self.pepper, f"{id_}:{secret}".encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+
+
+def open_keys(engine: AsyncEngine, settings: Settings, *, look_up_seconds: float = LOOK_UP_SECONDS) -> Keys:
+    """The keys of a database. Raises `StorageError` if the pepper cannot be stored."""
+    return Keys(engine=engine, pepper=_pepper(settings), look_up_seconds=look_up_seconds)
+
+
+def _pepper(settings: Settings) -> bytes:
+    """SERVICE_KEY_PEPPER, or a secret that is generated once and readable only by this user."""
+    if settings.service_key_pepper is not None:
+        return settings.service_key_pepper.get_secret_value().encode()
+    path: Path = settings.marag_data_dir / _PEPPER_FILE
+    own = path.with_name(f".{_PEPPER_FILE}.{secrets.token_hex(8)}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            with os.fdopen(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                file.write(secrets.token_hex(32))
+            try:
+                os.link(own, path)  # atomic; the first one is kept
+            except FileExistsError:
+                pass
+            finally:
+                own.unlink()
+        return path.read_bytes()
+    except OSError as error:
+        raise StorageError(f"The pepper {str(path)!r} cannot be stored ({error}); set SERVICE_KEY_PEPPER.") from None
+
+
+def _record(row: Any) -> KeyRecord:
+    times = {name: row[name] and in_utc(row[name]) for name in ("created", "expires", "revoked")}
+    corpora = None if row["corpora"] is None else tuple(row["corpora"])
+    return KeyRecord(**{**row, **times, "scopes": tuple(row["scopes"]), "corpora": corpora})
+
+
+@dataclass(frozen=True, kw_only=True)
+class RateWindow:
+    """The remaining requests of a sliding minute; `reset` is the seconds until the oldest one leaves it."""
+
+    limit: int
+    remaining: int
+    reset: int
+    admitted: bool
+
+    def headers(self) -> dict[str, str]:
+        """The state of the window as response headers."""
+        return {
+            "x-ratelimit-limit": str(self.limit),
+            "x-ratelimit-remaining": str(self.remaining),
+            "x-ratelimit-reset": str(self.reset),
+        }
+
+    def require_admitted(self) -> None:
+        """Raise `RequestError` with 429 if there was no room."""
+        if not self.admitted:
+            words = f"The key may ask {self.limit} questions a minute; wait {self.reset} s."
+            raise RequestError(429, "rate_limited", words, retry_after=self.reset)
+
+
+@dataclass(kw_only=True)
+class RateLimits:
+    """Never more than the limit in any minute, for each client and address; shared by workers if Redis is used.
+
+    `proven` are digests of tokens that were valid: they are served, whatever else comes from their address.
+    """
+
+    limiter: "MovingWindowRateLimiter"
+    item: "RateLimitItem"
+    wrong_keys: "RateLimitItem"
+    shared: bool
+    proven: "OrderedDict[bytes, None]" = field(default_factory=OrderedDict, repr=False)
+
+    async def admit(self, client_id: str, kind: str) -> RateWindow:
+        """Count one request if the window has room. Raises `RequestError` (503) if Redis is unavailable."""
+        with _counting():
+            admitted = await self.limiter.hit(self.item, client_id, kind)
+            reset, remaining = await self.limiter.get_window_stats(self.item, client_id, kind)
+        seconds = max(1, math.ceil(reset - time.time())) if remaining < self.item.amount else 0
+        return RateWindow(limit=self.item.amount, remaining=remaining, reset=seconds, admitted=admitted)
+
+    async def recall(self, client_id: str, count: int) -> None:
+        """Count the questions that an earlier process admitted in the last minute, as if they had just arrived."""
+        if not self.shared:
+            for _ in range(min(count, self.item.amount)):
+                await self.limiter.hit(self.item, client_id, QUESTIONS)
+
+    async def client(self, keys: Keys, token: str, address: str) -> Client:
+        """The client with this token. Raises the errors of `Keys.client`; `RequestError` (429) for many wrong keys."""
+        proof, place = hashlib.sha256(token.encode("utf-8", "replace")).digest(), _network(address)
+        with _counting():
+            allowed = proof in self.proven or await self.limiter.test(self.wrong_keys, place, WRONG_KEYS)
+            reset, _ = await self.limiter.get_window_stats(self.wrong_keys, place, WRONG_KEYS)
+        if not allowed:
+            wait = max(1, math.ceil(reset - time.time()))
+            words = f"This address sent too many wrong keys; wait {wait} s."
+            raise RequestError(429, "too_many_wrong_keys", words, retry_after=wait)
+        try:
+            client = await keys.client(token)
+        except RequestError as error:
+            if error.status == 401:
+                self.proven.pop(proof, None)
+                with _counting():
+                    await self.limiter.hit(self.wrong_keys, place, WRONG_KEYS)
+            raise
+        self.proven[proof] = None
+        if len(self.proven) > _MOST_KNOWN:
+            self.proven.popitem(last=False)
+        return client
+
+
+@contextmanager
+def _counting() -> Iterator[None]:
+    """Report that Redis is unavailable as a `RequestError` (503)."""
+    from limits.errors import StorageError as WindowsError
+
+    try:
+        yield
+    except WindowsError:
+        raise RequestError(503, "unavailable", "Rates cannot be counted at the moment; try again later.") from None
+
+
+def _network(address: str) -> str:
+    """The address; of IPv6 the network, since the holder of one address controls all that share its first 64 bits."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv4Address) or parsed.ipv4_mapped is not None:
+        return str(getattr(parsed, "ipv4_mapped", None) or parsed)
+    return str(ipaddress.ip_network((parsed, 64), strict=False))
+
+
+@asynccontextmanager
+async def open_limits(settings: Settings) -> AsyncIterator[RateLimits]:
+    """Rate limits in memory, or in Redis. Raises `SettingsError` for REDIS_URL."""
+    from limits import RateLimitItemPerMinute
+    from limits.aio.storage import MemoryStorage
+    from limits.aio.strategies import MovingWindowRateLimiter
+    from limits.errors import ConfigurationError
+    from limits.storage import storage_from_string
+
+    item = RateLimitItemPerMinute(settings.service_rate_per_minute)
+    wrong_keys = RateLimitItemPerMinute(settings.service_wrong_keys_per_minute)
+    if settings.redis_url is None:
+        limiter = MovingWindowRateLimiter(MemoryStorage())
+        yield RateLimits(limiter=limiter, item=item, wrong_keys=wrong_keys, shared=False)
+        return
+    try:
+        from redis.asyncio import ConnectionPool
+
+        url = settings.redis_url.get_secret_value()
+        pool = ConnectionPool.from_url(url, socket_timeout=_REDIS_SECONDS, socket_connect_timeout=_REDIS_SECONDS)
+        options: dict[str, Any] = {"connection_pool": pool}  # missing from the function's stub
+        redis = storage_from_string(f"async+{url}", implementation="redispy", wrap_exceptions=True, **options)
+    except (ConfigurationError, ValueError, ModuleNotFoundError) as error:
+        # the error text may contain the URL, and with it a password
+        raise SettingsError(
+            f"REDIS_URL cannot be used ({type(error).__name__}); write it as redis://HOST:6379, and install `redis`."
+        ) from None
+    try:
+        limiter = MovingWindowRateLimiter(redis)
+        yield RateLimits(limiter=limiter, item=item, wrong_keys=wrong_keys, shared=True)
+    finally:
+        await pool.aclose()

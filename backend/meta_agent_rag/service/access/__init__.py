@@ -1,1 +1,0 @@
-"""Access control: keys, wrong keys, rate limits, and daily cost caps."""

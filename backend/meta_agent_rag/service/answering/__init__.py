@@ -1,1 +1,0 @@
-"""One question of a client: within its deadline, interpreted in its session, streamed on request."""

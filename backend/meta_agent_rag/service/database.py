@@ -1,0 +1,208 @@
+"""The service's database: SQLite in the data folder, or PostgreSQL (DATABASE_URL), with its three tables."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import (
+    JSON,
+    URL,
+    Boolean,
+    Column,
+    Connection,
+    DateTime,
+    Double,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    event,
+    make_url,
+    text,
+    update,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from ..errors import SettingsError, StorageError
+from ..settings import Settings
+
+Result = TypeVar("Result")
+_FILE = "service.sqlite"
+_CREATION_LOCK = 5_871_204_417  # any number that is the same in every process
+_POSTGRESQL = {"connect_timeout": 3, "keepalives_idle": 10, "tcp_user_timeout": 10_000}
+"""A server that disappears silently is noticed, so that callers do not hang."""
+
+METADATA = MetaData()
+Document = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
+
+KEYS = Table(
+    "service_keys",
+    METADATA,
+    Column("id", String(16), primary_key=True),
+    Column("name", String(100), nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("scopes", Document, nullable=False),
+    Column("daily_usd", Double),
+    # null: every corpus that the service was started with
+    Column("corpora", Document),
+    Column("created", DateTime(timezone=True), nullable=False),
+    Column("expires", DateTime(timezone=True)),
+    Column("revoked", DateTime(timezone=True)),
+)
+
+AUDIT = Table(
+    "audit",
+    METADATA,
+    Column("query_id", String(32), primary_key=True),
+    Column("at", DateTime(timezone=True), nullable=False),
+    Column("answer_id", String(32), nullable=False),
+    Column("request_id", String(64), nullable=False),
+    Column("client_id", String(16), nullable=False),
+    Column("client_name", String(100), nullable=False),
+    Column("endpoint", String(64), nullable=False),
+    Column("status", Integer, nullable=False),
+    Column("success", Boolean, nullable=False),
+    Column("error", String(64)),
+    Column("question", Text, nullable=False),
+    Column("cost_usd", Double),
+    # everything else that is known about the response
+    Column("record", Document, nullable=False),
+    # for each model call its messages and reply; null once they were removed
+    Column("prompts", Document),
+    Index("audit_at", "at"),
+    Index("audit_client_at", "client_id", "at"),
+)
+
+UPLOADS = Table(
+    "uploads",
+    METADATA,
+    Column("id", String(32), primary_key=True),
+    Column("client_id", String(16), nullable=False),
+    Column("corpus", String(64), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("at", DateTime(timezone=True), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("message", Text),
+    Column("passages", Integer, nullable=False),
+    Index("uploads_corpus", "corpus", "state"),
+    Index("uploads_client", "client_id"),
+)
+
+
+@asynccontextmanager
+async def open_database(settings: Settings) -> AsyncIterator[AsyncEngine]:
+    """The database with its tables, closed at the end.
+
+    Raises `StorageError` if the file in the data folder cannot be used, `SettingsError` for DATABASE_URL; also for
+    later failures that nobody catches.
+    """
+    engine, own = _engine(settings), settings.database_url is None
+    try:
+        with _reported(SQLAlchemyError, OSError, own=own):
+            async with engine.execution_options(immediate=True).begin() as connection:
+                if engine.dialect.name == "postgresql":  # one process at a time: the others find everything done
+                    await connection.execute(text(f"SELECT pg_advisory_xact_lock({_CREATION_LOCK})"))
+                await connection.run_sync(METADATA.create_all)
+        with _reported(SQLAlchemyError, own=own):
+            yield engine
+    finally:
+        await engine.dispose()
+
+
+async def within(work: Coroutine[Any, Any, Result], seconds: float) -> Result:
+    """Do the work, or raise `TimeoutError`; work that ignores its cancellation, as of a hung server, is not awaited."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({task}, timeout=max(0.0, seconds))
+        if not task.done():
+            raise TimeoutError
+        return task.result()
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task}, timeout=0.2)
+        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+
+
+async def require_writable(engine: AsyncEngine) -> None:
+    """Raise `SQLAlchemyError` or `OSError` if the database cannot be written; changes nothing."""
+    async with engine.execution_options(immediate=True).connect() as connection:
+        await connection.execute(update(KEYS).where(KEYS.c.id == "").values(name=KEYS.c.name))
+        await connection.rollback()
+
+
+def in_utc(moment: datetime) -> datetime:
+    """A time from the database in UTC: SQLite stores no time zone."""
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+@contextmanager
+def _reported(*faults: type[Exception], own: bool) -> Iterator[None]:
+    """Report database errors in a sentence; statements and their values must not be displayed."""
+    try:
+        yield
+    except faults as error:
+        cause = str(getattr(error, "orig", None) or error).splitlines()[0]
+        kind = StorageError if own else SettingsError
+        remedy = "repair it, or choose another MARAG_DATA_DIR" if own else "start it, or correct DATABASE_URL"
+        raise kind(f"The service's database cannot be used ({cause}); {remedy}.") from None
+
+
+def _engine(settings: Settings) -> AsyncEngine:
+    url = _url(settings)
+    if url.get_backend_name() == "sqlite":
+        _keep_private(Path(url.database or ""))
+        engine = create_async_engine(url, hide_parameters=True, connect_args={"timeout": 5.0})
+        event.listen(engine.sync_engine, "connect", _prepare_sqlite)
+        event.listen(engine.sync_engine, "begin", _begin_sqlite)
+        return engine
+    try:
+        return create_async_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args=_POSTGRESQL)
+    except ModuleNotFoundError as error:
+        raise SettingsError(f"DATABASE_URL needs the package {error.name!r}, which is not installed.") from None
+
+
+def _url(settings: Settings) -> URL:
+    if settings.database_url is None:
+        return URL.create("sqlite+aiosqlite", database=str(settings.marag_data_dir / _FILE))
+    try:
+        url = make_url(settings.database_url.get_secret_value())
+    except ArgumentError:
+        raise SettingsError(
+            "DATABASE_URL is not a URL; write it as postgresql://NAME:PASSWORD@HOST/DATABASE."
+        ) from None
+    kinds = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg", "sqlite": "sqlite+aiosqlite"}
+    if url.drivername not in {*kinds, *kinds.values()}:
+        raise SettingsError(f"DATABASE_URL names {url.drivername!r}; use PostgreSQL or SQLite.")
+    return url.set(drivername=kinds.get(url.drivername, url.drivername))
+
+
+def _keep_private(file: Path) -> None:
+    """Create the database readable only by this user; SQLite gives its log files the same permissions."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
+        file.chmod(0o600)
+    except OSError as error:
+        raise StorageError(f"{str(file)!r} cannot be written ({error}); choose another MARAG_DATA_DIR.") from None
+
+
+def _prepare_sqlite(connection: Any, _record: object) -> None:
+    connection.isolation_level = None  # the driver's own transactions exclude table definitions
+    for pragma in ("journal_mode = WAL", "synchronous = FULL", "busy_timeout = 5000"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # a transaction that reads before it writes must acquire the write lock at its start
+    at_once = connection.get_execution_options().get("immediate", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if at_once else "BEGIN")

@@ -1,1 +1,0 @@
-"""The server processes: uvicorn, workers, logs and traces."""

@@ -1,1 +1,0 @@
-"""The service's database: its connection, its tables, and their migrations."""

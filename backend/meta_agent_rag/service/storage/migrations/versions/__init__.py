@@ -1,1 +1,0 @@
-"""The migration steps; each names its predecessor."""

@@ -1,1 +1,0 @@
-"""Summaries of documents over HTTP."""
