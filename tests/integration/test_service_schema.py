@@ -20,8 +20,8 @@ from meta_agent_rag.retrieval.opening import open_retriever
 from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.service.access import SCOPES
 from meta_agent_rag.service.app import create_app
-from meta_agent_rag.service.opening import Service, open_service
-from meta_agent_rag.service.server import server_config
+from meta_agent_rag.service.resources import Service, open_service
+from meta_agent_rag.service.uvicorn_server import server_config
 from meta_agent_rag.settings import Settings, child_environment
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import settings_in

@@ -65,6 +65,12 @@ class GroundedAnswer:
     sufficient: float | None = None
 
     @property
+    def left_out(self) -> tuple[str, ...]:
+        """What screening left out of the evidence, as notes for the reader."""
+        orders = dict.fromkeys(one for one in self.answer.dropped if one.is_order)
+        return tuple(f"Left out of the evidence: {one.passage_id}, because {one.reason}." for one in orders)
+
+    @property
     def totals(self) -> Totals:
         """Calls, tokens and cost of this question, its checks included."""
         return total(self.calls)
