@@ -46,7 +46,8 @@ class GroundedAnswer:
     `text` has its citations written out in the style of CITATION_STYLE; if `refused` gives a reason, it
     suggests what to try, and nothing is cited. `claims` come with their support; `removed` counts the
     citations of passages that were not in the prompt; `leaks` are the phrases that go beyond the
-    documents. `answer` has the whole history, and `calls` all model calls.
+    documents. `answer` has the whole history, and `calls` all model calls. `sufficient` is the critic's probability
+    (0..1) that the passages answer the question, if it was asked and is believed.
     """
 
     question: str
@@ -61,6 +62,13 @@ class GroundedAnswer:
     confidence: Confidence | None
     answer: Answer
     calls: tuple[LedgerRow, ...]
+    sufficient: float | None = None
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What screening left out of the evidence, as notes for the reader."""
+        orders = dict.fromkeys(one for one in self.answer.dropped if one.is_order)
+        return tuple(f"Left out of the evidence: {one.passage_id}, because {one.reason}." for one in orders)
 
     @property
     def totals(self) -> Totals:
@@ -179,7 +187,9 @@ async def _checked(
     )
     covered = is_covered(judged.sufficient, round_.p_correct) and sure.coverage >= checks.settings.confidence_floor
     if reason := _fault(answer.question, paired, judged, short, quotes, covered=covered):
-        return _refused(answer, reason, claims=paired, calls=calls, sure=sure if reason == "not_covered" else None)
+        shown_sure = sure if reason == "not_covered" else None
+        refused = _refused(answer, reason, claims=paired, calls=calls, sure=shown_sure)
+        return replace(refused, sufficient=judged.sufficient)
     text = marked(said, check.claims, judged.support, evidence=texts, drop=checks.settings.unsupported_claims == "drop")
     shown = cite(text, passages, quotes, checks.style)
     return GroundedAnswer(
@@ -195,6 +205,7 @@ async def _checked(
         confidence=sure,
         answer=answer,
         calls=calls,
+        sufficient=judged.sufficient,
     )
 
 
