@@ -433,7 +433,7 @@ class Settings(ProviderKeys):
         "rrf", description="Reciprocal rank fusion, or a weighted blend of normalised scores with a floor."
     )
     blend_floor: UnitFloat = Field(
-        0.60, description="Blended score below which a passage counts as irrelevant; only with FUSION=blend."
+        0.33, description="Blended score below which a passage counts as irrelevant; only with FUSION=blend."
     )
     screening: bool = Field(
         True, description="Leave passages out of answers that read like orders to a language model, and report them."
