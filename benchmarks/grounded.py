@@ -3,29 +3,178 @@
 import asyncio
 import json
 import logging
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from meta_agent_rag.agent.engine import open_engine
-from meta_agent_rag.agent.grounded import Checks, checked
+from meta_agent_rag.agent.grounded import Checks, GroundedAnswer, checked
 from meta_agent_rag.cli.shared.command import Debug, Json, print_json, reporting, say
 from meta_agent_rag.datasets import HubAccess, Question, discover, load_questions
-from meta_agent_rag.errors import InputError
+from meta_agent_rag.errors import DataFileError, InputError
 from meta_agent_rag.llm.opening import described
+from meta_agent_rag.retrieval.passage import Passage, passages_of
 from meta_agent_rag.settings import Settings
 
-from .grounding.measures import levels, quality, reasons
-from .grounding.rows import Row, evidence_for, read_rows, row
+from .calibration.fit import RIGHT
+from .metrics import score_answer
 from .run.sampling import by_position
-from .tables import as_markdown
+from .statistics import binomial_interval
+from .tables import Table, as_markdown
 
 _LOG = logging.getLogger(__name__)
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroundedRow:
+    """What was drafted, what was shown of it, and whether that is right.
+
+    `answerable` questions were given all of their paragraphs, the others only those without a supporting fact.
+    `drafted` is the short answer before the checks, empty where the draft abstained; `refused` the reason why it was
+    withheld; `sufficient` the critic's probability that the passages answer the question. A short answer is right from
+    an F1 of 0.5.
+    """
+
+    id: str
+    answerable: bool
+    drafted: str
+    draft_f1: float
+    shown: str
+    shown_f1: float
+    refused: str | None
+    level: str | None
+    score: float | None
+    p_correct: float | None
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    sufficient: float | None = None
+
+    @property
+    def draft_is_right(self) -> bool:
+        """Is the drafted answer right?"""
+        return self.draft_f1 >= RIGHT
+
+    @property
+    def is_shown(self) -> bool:
+        """Was an answer shown?"""
+        return self.refused is None
+
+    @property
+    def shown_is_right(self) -> bool:
+        """Was a right answer shown?"""
+        return self.is_shown and self.shown_f1 >= RIGHT
+
+
+def evidence_for(question: Question, *, answerable: bool) -> tuple[Passage, ...]:
+    """All paragraphs of a question, or those without a supporting fact."""
+    return passages_of(one for one in question.paragraphs if answerable or not one.is_supporting)
+
+
+def row(question: Question, answered: GroundedAnswer, *, answerable: bool) -> GroundedRow:
+    """The row of an answer."""
+    chosen = answered.answer.rounds[answered.answer.chosen] if answered.answer.rounds else None
+    abstained = chosen is None or chosen.draft.abstained
+    drafted = "" if abstained else answered.answer.short_answer
+    sure, totals = answered.confidence, answered.totals
+    return GroundedRow(
+        id=question.id,
+        answerable=answerable,
+        drafted=drafted,
+        draft_f1=_f1(drafted, question.golds),
+        shown=answered.short_answer,
+        shown_f1=_f1(answered.short_answer, question.golds),
+        refused=answered.refused,
+        level=None if sure is None else sure.level,
+        score=None if sure is None else sure.score,
+        p_correct=None if chosen is None else chosen.p_correct,
+        calls=totals.calls,
+        prompt_tokens=totals.prompt_tokens,
+        completion_tokens=totals.completion_tokens,
+        sufficient=answered.sufficient,
+    )
+
+
+def read_rows(file: Path) -> list[GroundedRow]:
+    """The rows of a file. Raises `DataFileError` with the line of one that is none."""
+    names = {field.name for field in fields(GroundedRow)}
+    rows = []
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            content = json.loads(line)
+            rows.append(GroundedRow(**{name: content[name] for name in names if name in content}))
+        except (ValueError, KeyError, TypeError):
+            raise DataFileError(
+                f"{file.name}, line {number}, is not a row of this command; name another file."
+            ) from None
+    return rows
+
+
+def _f1(short_answer: str, golds: Iterable[str]) -> float:
+    return score_answer(short_answer, list(golds)).f1 if short_answer else 0.0
+
+
+def quality(rows: Sequence[GroundedRow]) -> Table:
+    """The shares, with exact 95 % intervals."""
+    answerable, others = ([row for row in rows if row.answerable is kind] for kind in (True, False))
+    right = [row for row in answerable if row.draft_is_right]
+    shown = [row for row in answerable if row.is_shown]
+    cells = [
+        ("answerable questions shown an answer", *_share(len(shown), len(answerable))),
+        ("right drafts withheld", *_share(sum(not row.shown_is_right for row in right), len(right))),
+        ("wrong among shown answers", *_share(sum(not row.shown_is_right for row in shown), len(shown))),
+        ("unanswerable questions refused", *_share(sum(not row.is_shown for row in others), len(others))),
+        ("wrong among shown answers, unanswerable questions included", *_wrong_of_all(rows)),
+    ]
+    return Table(name="grounded", title="Grounded answers", head=("", "n", "of", "% [95 %]"), rows=cells)
+
+
+def _wrong_of_all(rows: Sequence[GroundedRow]) -> tuple[str, str, str]:
+    shown = [row for row in rows if row.is_shown]
+    return _share(sum(not (row.answerable and row.shown_is_right) for row in shown), len(shown))
+
+
+def levels(rows: Sequence[GroundedRow]) -> Table:
+    """How often shown answers to answerable questions are right, by level of confidence."""
+    shown = [row for row in rows if row.answerable and row.is_shown]
+    cells = []
+    for level in ("high", "medium", "low"):
+        own = [row for row in shown if row.level == level]
+        cells.append((level, *_share(sum(row.shown_is_right for row in own), len(own))))
+    return Table(
+        name="grounded-levels",
+        title="Right answers by level of confidence",
+        head=("confidence", "right", "of", "% [95 %]"),
+        rows=cells,
+    )
+
+
+def reasons(rows: Sequence[GroundedRow]) -> Table:
+    """Why answers were withheld: from right drafts, from wrong ones, and to unanswerable questions."""
+    withheld = [row for row in rows if not row.is_shown]
+    groups = (
+        Counter(row.refused for row in withheld if row.answerable and row.draft_is_right),
+        Counter(row.refused for row in withheld if row.answerable and not row.draft_is_right),
+        Counter(row.refused for row in withheld if not row.answerable),
+    )
+    names = sorted({row.refused or "" for row in withheld}, key=lambda name: (-sum(one[name] for one in groups), name))
+    cells = [(name, *(str(one[name]) for one in groups)) for name in names]
+    head = ("reason", "right drafts", "wrong drafts", "unanswerable questions")
+    return Table(name="grounded-reasons", title="Why answers were withheld", head=head, rows=cells)
+
+
+def _share(part: int, whole: int) -> tuple[str, str, str]:
+    """A count, of how many, and the percentage with its exact interval."""
+    if not whole:
+        return ("0", "0", "-")
+    low, high = binomial_interval(part, whole)
+    return (str(part), str(whole), f"{100 * part / whole:.0f} [{100 * low:.0f}, {100 * high:.0f}]")
 
 
 @app.command()
@@ -91,8 +240,10 @@ def _asked(
     return asked
 
 
-async def _answered(asked: Sequence[tuple[Question, bool]], out: Path, settings: Settings, most: int) -> list[Row]:
-    checks, slots, rows = Checks.of(settings, ""), asyncio.Semaphore(most), list[Row]()
+async def _answered(
+    asked: Sequence[tuple[Question, bool]], out: Path, settings: Settings, most: int
+) -> list[GroundedRow]:
+    checks, slots, rows = Checks.of(settings, ""), asyncio.Semaphore(most), list[GroundedRow]()
     if asked:
         _LOG.info("Model: %s.", described(settings))
     async with open_engine(settings) as engine:

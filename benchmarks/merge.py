@@ -18,7 +18,7 @@ from meta_agent_rag.settings import Settings
 from meta_agent_rag.wording import counted
 
 from .recording import Recorder, Recording
-from .recording.lines import arms_from, as_line, last_line, read_lines, write_lines
+from .recording.format import arms_from, as_line, last_line, read_lines, write_lines
 from .rows.samples import require_whole
 from .run.benchmarking import benchmark, new_folder, write_results
 from .run.config import RunConfig, RunOptions

@@ -201,10 +201,10 @@ def main(
     from .methods import named
     from .recording import Recorder, Recording
     from .run.benchmarking import benchmark, require_answers, say_results
-    from .run.cluster import engine_named, spread
     from .run.config import RunConfig, RunOptions
     from .run.estimate import estimated
     from .run.folder import RunFolder
+    from .run.on_ray import engine_named, spread
     from .run.plan import planned, replayed, resumed
     from .run.rescoring import rescore as rescored
     from .run.serving import one_model

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.speed.rigs.postgres import Postgres, postgres
 from meta_agent_rag.errors import StorageError
 from meta_agent_rag.service.request_record import new_id
+from tests.postgres_server import Postgres, postgres
 
 
 @pytest.fixture(scope="session")

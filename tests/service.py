@@ -23,7 +23,7 @@ from meta_agent_rag.retrieval.hybrid import Retriever
 from meta_agent_rag.service.access import open_keys
 from meta_agent_rag.service.app import create_app
 from meta_agent_rag.service.database import open_database
-from meta_agent_rag.service.opening import Service, open_service
+from meta_agent_rag.service.resources import Service, open_service
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import BIRTH, BIRTH_SENTENCE, EVIDENCE, FILM, QUESTION, FakeRetriever, draft, settings_in

@@ -8,6 +8,7 @@ service's model is a script that takes 20 ms per call, or the server at LLM_BASE
 import json
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -15,8 +16,8 @@ from typing import Any
 
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
-from meta_agent_rag.service.opening import Service, open_service
-from meta_agent_rag.service.server import serve_opened
+from meta_agent_rag.service.resources import Service, open_service
+from meta_agent_rag.service.uvicorn_server import serve_opened
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
 from tests.service import SCRIPT, film_retrievers
@@ -52,6 +53,8 @@ def forked(wanted: dict[str, Any]) -> int:
         os.chdir(wanted["folder"])
         serve(wanted)
         code = 0
+    except Exception:  # noqa: BLE001  # the test shows the log
+        traceback.print_exc()
     finally:
         sys.stderr.flush()
         os._exit(code)

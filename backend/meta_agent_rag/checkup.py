@@ -104,7 +104,8 @@ async def _model(settings: Settings) -> CheckResult:
     choice = choose_provider(settings)
     if choice.provider.name != EMBEDDED:
         await _list_models(choice.tiers["flash"])
-        return CheckResult(words=f"{choice.base_url} responds and accepts the key")
+        said = "responds and accepts the key" if choice.base_url else "is installed and has its key; no call was made"
+        return CheckResult(words=f"{choice.base_url or choice.tiers['flash'].integration} {said}")
     file = embedded_model_file(settings)
     words = f"{file.name}, {file.stat().st_size / 1e6:.0f} MB"
     if settings.embedded_model_path is not None:
@@ -125,9 +126,13 @@ async def _model(settings: Settings) -> CheckResult:
 
 
 async def _list_models(endpoint: Endpoint) -> None:
-    """List the endpoint's models, which costs nothing; raises a `ModelError`."""
+    """List the endpoint's models, which costs nothing, or open LangChain's integration; raises a `ModelError`."""
+    from .llm.chat import opened
     from .llm.connections import fetched
 
+    if endpoint.integration:
+        await asyncio.to_thread(opened, endpoint)
+        return
     with suppress(UnknownModelError):  # an endpoint that cannot list models can still answer
         await fetched(endpoint, "/models", seconds=_LISTING_SECONDS)
 
@@ -171,8 +176,8 @@ async def _encoder_called(settings: Settings, name: str) -> CheckResult:
 
 
 async def _stores(settings: Settings) -> CheckResult:
-    from .retrieval.corpus.corpus import list_corpora
-    from .retrieval.corpus.locations import chosen_stores, reach
+    from .retrieval.corpus.corpus import list_corpora, reach
+    from .retrieval.corpus.places import chosen_stores
 
     stores = chosen_stores(settings)
     await reach(settings)

@@ -468,7 +468,7 @@ class Settings(ProviderKeys):
 
     dense_store: str | None = Field(
         None,
-        description="Store of vectors for new corpora; default: `qdrant` if QDRANT_URL is set, else `qdrant-edge`.",
+        description="Store of vectors for new corpora; default: `qdrant` if QDRANT_URL is set, else `matrix`.",
     )
     lexical_store: str | None = Field(
         None,
@@ -511,7 +511,6 @@ class Settings(ProviderKeys):
     service_summary_sections: PositiveInt = Field(
         8, description="Maximum number of sections, at one call each, in a summary by the service."
     )
-    service_body_kb: PositiveInt = Field(512, description="Maximum body of a JSON request, in KB.")
     service_upload_mb: PositiveFloat = Field(
         64.0, description="Maximum body of an upload of documents, in MB; each file is also limited by INGEST_FILE_MB."
     )

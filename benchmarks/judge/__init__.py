@@ -14,7 +14,7 @@ from meta_agent_rag.prompts import prompt
 NAME = "judge"
 
 
-class _Verdict(ReplyModel):
+class _JudgeVerdict(ReplyModel):
     reason: Line
     verdict: Literal["correct", "incorrect"]
 
@@ -47,7 +47,7 @@ class Judge:
         asked = (Message(role="system", content=prompt("system", folder).text()), Message(role="user", content=task))
         session = self.model.session(question.id, method=NAME)
         try:
-            found = await session.ainvoke(NAME, asked, _Verdict, sampling=Sampling(temperature=0.0))
+            found = await session.ainvoke(NAME, asked, _JudgeVerdict, sampling=Sampling(temperature=0.0))
         except ModelError as error:
             if error.stops_run:
                 raise

@@ -18,7 +18,7 @@ from .method import Method, MethodTask
 _GREEDY = Sampling()
 
 
-class ChainReply(ReplyModel):
+class ChainOfThought(ReplyModel):
     """A chain of thought and its bare final answer."""
 
     rationale: Annotated[str, Field(json_schema_extra={"maxLength": 450})]
@@ -30,10 +30,10 @@ class ChainReply(ReplyModel):
         return self.rationale.strip() or self.short_answer
 
 
-async def chain(inquiry: Inquiry, packed: Packed, sampling: Sampling = _GREEDY) -> ChainReply:
+async def chain(inquiry: Inquiry, packed: Packed, sampling: Sampling = _GREEDY) -> ChainOfThought:
     """One chain of thought over the evidence; other methods sample several, or use it as a reader."""
     prompt = messages(inquiry.engine.settings, "chain_of_thought", inquiry.task.question, packed)
-    return await inquiry.session.ainvoke("baseline", prompt, ChainReply, sampling=sampling)
+    return await inquiry.session.ainvoke("baseline", prompt, ChainOfThought, sampling=sampling)
 
 
 async def answer(engine: Engine, task: MethodTask) -> Answer:

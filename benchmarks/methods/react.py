@@ -26,7 +26,7 @@ STEPS = 7
 _ACTIONS = ("search", "lookup", "finish")
 
 
-class _Reply(ReplyModel):
+class _StepReply(ReplyModel):
     thought: Annotated[str, Field(json_schema_extra={"maxLength": 240})]
     action: Annotated[str, Field(json_schema_extra={"enum": list(_ACTIONS)})]
     argument: Annotated[str, Field(json_schema_extra={"maxLength": 120})]
@@ -39,7 +39,7 @@ class _Reply(ReplyModel):
 
 @dataclass(frozen=True, kw_only=True)
 class _Step:
-    reply: _Reply
+    reply: _StepReply
     observation: str
 
     def lines(self, number: int) -> str:
@@ -58,7 +58,7 @@ async def answer(engine: Engine, task: MethodTask) -> Answer:
         packed = inquiry.shown("\n".join(trajectory))
         shown = "\n".join(trajectory) or phrase("nothing_yet")
         prompt = messages(engine.settings, "react", task.question, packed, trajectory=shown)
-        reply = await inquiry.unless_malformed(inquiry.session.ainvoke("step", prompt, _Reply), "a step")
+        reply = await inquiry.unless_malformed(inquiry.session.ainvoke("step", prompt, _StepReply), "a step")
         if reply is None:
             return await inquiry.concluded(trajectory, "unreadable_step")
         if reply.act[0] == "finish" and reply.act[1]:
@@ -75,7 +75,7 @@ def _trajectory(steps: list[_Step]) -> list[str]:
     return [step.lines(number) for number, step in enumerate(steps, start=1)]
 
 
-async def _observed(inquiry: Inquiry, reply: _Reply, steps: list[_Step], packed: Packed | None) -> str:
+async def _observed(inquiry: Inquiry, reply: _StepReply, steps: list[_Step], packed: Packed | None) -> str:
     """Carry out a reply and return the observation; a fault of the model is an observation too."""
     action, argument = reply.act
     before = sum(step.reply.act == reply.act for step in steps)

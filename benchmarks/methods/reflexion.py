@@ -10,7 +10,7 @@ judges its own trial, which is harder. Instructions replace worked examples.
 from meta_agent_rag.agent.engine import Answer, Engine
 from meta_agent_rag.agent.prompting import Line, Packed, ReplyModel, messages
 
-from .chain_of_thought import ChainReply, chain
+from .chain_of_thought import ChainOfThought, chain
 from .inquiry import Inquiry
 from .method import Method, MethodTask
 
@@ -18,7 +18,7 @@ TRIALS = 3
 MEMORY = 3
 
 
-class _Verdict(ReplyModel):
+class _TrialVerdict(ReplyModel):
     reason: Line
     correct: bool
 
@@ -47,7 +47,7 @@ async def answer(engine: Engine, task: MethodTask) -> Answer:
     return inquiry.answer(trial.text, trial.short_answer, packed, "max_trials")
 
 
-async def _judged(inquiry: Inquiry, packed: Packed, trial: ChainReply) -> _Verdict | None:
+async def _judged(inquiry: Inquiry, packed: Packed, trial: ChainOfThought) -> _TrialVerdict | None:
     prompt = messages(
         inquiry.engine.settings,
         "self_evaluation",
@@ -56,13 +56,13 @@ async def _judged(inquiry: Inquiry, packed: Packed, trial: ChainReply) -> _Verdi
         trial=trial.text,
         short=trial.short_answer,
     )
-    call = inquiry.session.ainvoke("step", prompt, _Verdict, round_=len(inquiry.rounds))
+    call = inquiry.session.ainvoke("step", prompt, _TrialVerdict, round_=len(inquiry.rounds))
     return await inquiry.unless_malformed(call, "a self-evaluation")
 
 
 async def _tried_again(
-    inquiry: Inquiry, packed: Packed, trial: ChainReply, verdict: _Verdict, memory: list[str]
-) -> ChainReply | None:
+    inquiry: Inquiry, packed: Packed, trial: ChainOfThought, verdict: _TrialVerdict, memory: list[str]
+) -> ChainOfThought | None:
     """Reflect on a failed trial, remember the reflection, and try again; `None` if a reply cannot be parsed."""
     settings, question, round_ = inquiry.engine.settings, inquiry.task.question, len(inquiry.rounds)
     values = {"trial": trial.text, "short": trial.short_answer, "reason": verdict.reason}
@@ -74,7 +74,7 @@ async def _tried_again(
     memory.append(learnt.reflection)
     kept = "\n".join(f"- {reflection}" for reflection in memory[-MEMORY:])
     prompt = messages(settings, "reflexion", question, packed, reflections=kept)
-    again = inquiry.session.ainvoke("baseline", prompt, ChainReply, round_=round_)
+    again = inquiry.session.ainvoke("baseline", prompt, ChainOfThought, round_=round_)
     return await inquiry.unless_malformed(again, "a trial")
 
 

@@ -23,7 +23,7 @@ from .method import Method, MethodTask
 FOLLOW_UPS = 4
 
 
-class _Reply(ReplyModel):
+class _FollowUpReply(ReplyModel):
     needed: bool
     follow_up: Annotated[str, Field(json_schema_extra={"maxLength": 200})]
 
@@ -54,7 +54,9 @@ async def _follow_up(inquiry: Inquiry, settled: list[str]) -> str | None:
     prompt = messages(
         inquiry.engine.settings, "self_ask", inquiry.task.question, inquiry.shown(so_far), follow_ups=shown
     )
-    reply = await inquiry.unless_malformed(inquiry.session.ainvoke("step", prompt, _Reply), "a follow-up question")
+    reply = await inquiry.unless_malformed(
+        inquiry.session.ainvoke("step", prompt, _FollowUpReply), "a follow-up question"
+    )
     return reply.follow_up.strip() if reply is not None and reply.needed else None
 
 

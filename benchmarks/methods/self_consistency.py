@@ -18,7 +18,7 @@ from meta_agent_rag.errors import StructuredOutputError
 from meta_agent_rag.llm.messages import Sampling
 from meta_agent_rag.text.normalise import normalised
 
-from .chain_of_thought import ChainReply, chain
+from .chain_of_thought import ChainOfThought, chain
 from .inquiry import Inquiry
 from .method import Method, MethodTask, RunBudget
 
@@ -46,7 +46,7 @@ class _Drawing:
 
     inquiry: Inquiry
     packed: Packed
-    drawn: list[ChainReply | BaseException] = field(default_factory=list)
+    drawn: list[ChainOfThought | BaseException] = field(default_factory=list)
 
     async def draw(self, count: int) -> None:
         """Sample more chains."""
@@ -68,9 +68,9 @@ class _Drawing:
             wanted = missing_chains(budget.amount, spent, len(self.drawn))
             await self.draw(min(wanted, MOST_CHAINS - len(self.drawn)))
 
-    def chains(self) -> list[ChainReply]:
+    def chains(self) -> list[ChainOfThought]:
         """The usable chains; raises only if none is usable, or if asking again would not help."""
-        chains = [reply for reply in self.drawn if isinstance(reply, ChainReply)]
+        chains = [reply for reply in self.drawn if isinstance(reply, ChainOfThought)]
         faults = [fault for fault in self.drawn if isinstance(fault, BaseException)]
         for fault in faults:
             if _lost(fault) or not chains:
@@ -79,7 +79,7 @@ class _Drawing:
             self.inquiry.notes.append(f"{len(faults)} of {len(self.drawn)} chains could not be read and had no vote")
         return chains
 
-    async def _one(self, draw: int) -> ChainReply | BaseException:
+    async def _one(self, draw: int) -> ChainOfThought | BaseException:
         sampling = Sampling(temperature=TEMPERATURE, draw=draw)
         (outcome,) = await asyncio.gather(chain(self.inquiry, self.packed, sampling), return_exceptions=True)
         return outcome
@@ -90,12 +90,12 @@ def missing_chains(amount: float, spent: float, drawn: int) -> int:
     return max(math.ceil((amount - spent) * drawn / spent - _ROUNDING), 1)
 
 
-def _lost(outcome: ChainReply | BaseException) -> bool:
+def _lost(outcome: ChainOfThought | BaseException) -> bool:
     """Is it an error that asking again would not fix?"""
     return isinstance(outcome, BaseException) and not isinstance(outcome, StructuredOutputError)
 
 
-def majority(chains: Sequence[ChainReply]) -> ChainReply:
+def majority(chains: Sequence[ChainOfThought]) -> ChainOfThought:
     """The first chain with the most frequent normalised answer; in a tie, the earliest answer."""
     votes = Counter(normalised(reply.short_answer) for reply in chains)
     return max(chains, key=lambda reply: votes[normalised(reply.short_answer)])

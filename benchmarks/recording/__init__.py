@@ -1,6 +1,6 @@
 """Recorded runs: every call, search and vector, and the replay of a run without a model."""
 
-from .lines import Search, table_content
+from .format import Search, table_content
 from .recorder import Recorder
 from .recording import Recording, ReplayError
 from .taped import TapedEncoder, TapedRetriever

@@ -18,7 +18,7 @@ from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.passage import to_fields
 from meta_agent_rag.retrieval.vectors import FloatVector
 
-from .lines import (
+from .format import (
     FORMAT,
     Line,
     Search,

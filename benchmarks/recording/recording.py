@@ -22,7 +22,7 @@ from meta_agent_rag.retrieval.vectors import FloatVector
 from ..rows.samples import fault
 from ..rows.scorers import Scorer, scorer_named
 from ..run.arms import Arm
-from .lines import (
+from .format import (
     FORMAT,
     Quadrant,
     Search,

@@ -12,7 +12,7 @@ from meta_agent_rag.retrieval.hybrid import Retrieval, Retriever
 from meta_agent_rag.retrieval.vectors import FloatMatrix
 from meta_agent_rag.testing import ScriptedModel
 
-from .lines import Search
+from .format import Search
 from .recorder import Recorder
 from .recording import Recording, ReplayError
 

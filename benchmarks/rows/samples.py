@@ -178,37 +178,37 @@ def _usage(call: LedgerRow) -> dict[str, Any]:
     }
 
 
-class _Part(BaseModel):
+class _RowPart(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True)
 
 
-class _Scores(_Part):
+class _Scores(_RowPart):
     em: UnitFloat
     f1: UnitFloat
     precision: UnitFloat
     recall: UnitFloat
 
 
-class _Draft(_Part):
+class _Draft(_RowPart):
     short_answer: str
     abstained: bool
 
 
-class _Packing(_Part):
+class _RowPacking(_RowPart):
     packed_ids: list[str]
     shortened_ids: list[str]
     left_out_ids: list[str]
 
 
-class _Deficit(_Part):
+class _Deficit(_RowPart):
     deficit: str
 
 
-class _Round(_Part):
+class _RowRound(_RowPart):
     index: int
     em: UnitFloat
     draft: _Draft
-    packing: _Packing
+    packing: _RowPacking
     plan: _Deficit | None
     diagnosis: _Deficit | None
     signals: dict[str, float | bool | None] | None
@@ -217,14 +217,14 @@ class _Round(_Part):
     answer_recall: dict[str, float] | None = None
 
 
-class _Tokens(_Part):
+class _Tokens(_RowPart):
     prompt: int
     cache_hit: int
     completion: int
     reasoning: int = 0
 
 
-class _Call(_Part):
+class _Call(_RowPart):
     stage: str
     tier: str
     round: int
@@ -234,7 +234,7 @@ class _Call(_Part):
     model: str | None = None
 
 
-class _FailedRow(_Part):
+class _FailedRow(_RowPart):
     """The fields that every row must have, so that a run cannot fail on an old row after everything was paid."""
 
     question: str
@@ -245,7 +245,7 @@ class _FailedRow(_Part):
     cached_calls: int
     tokens: _Tokens
     cost_usd: Annotated[Decimal | None, Field(strict=False)]
-    rounds: list[_Round]
+    rounds: list[_RowRound]
     notes: list[str] = []
     supporting_facts_gold: list[Any] = []
     support: _Scores | None = None

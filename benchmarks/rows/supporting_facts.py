@@ -21,7 +21,7 @@ _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Source:
+class _QuotedText:
     """A text that may have been quoted, as one line, with the span of each of its sentences in it."""
 
     title: str
@@ -29,7 +29,7 @@ class _Source:
     spans: tuple[tuple[int, int], ...]
 
     @classmethod
-    def of(cls, title: str, pieces: Sequence[str]) -> "_Source":
+    def of(cls, title: str, pieces: Sequence[str]) -> "_QuotedText":
         """A text joined from its sentences, each with its own white space."""
         text = ""
         spans: list[tuple[int, int]] = []
@@ -68,7 +68,7 @@ def supporting_facts(question: Question, answer: Answer) -> list[Fact]:
     """
     chosen = answer.rounds[answer.chosen]
     quotes = [quote for one in chosen.draft.quotes if (quote := _bare(as_quoted(one)))]
-    own = [_Source.of(paragraph.title, paragraph.sentences) for paragraph in question.paragraphs]
+    own = [_QuotedText.of(paragraph.title, paragraph.sentences) for paragraph in question.paragraphs]
     packed = set(chosen.packing.packed_ids)
     passages = [found.passage for found in answer.evidence if found.passage.id in packed]
     sources = [*own, *_others(passages, own, quotes)]
@@ -78,16 +78,16 @@ def supporting_facts(question: Question, answer: Answer) -> list[Fact]:
     return list(dict.fromkeys(facts))
 
 
-def _others(passages: Sequence[Passage], own: Sequence[_Source], quotes: Sequence[str]) -> Iterator[_Source]:
+def _others(passages: Sequence[Passage], own: Sequence[_QuotedText], quotes: Sequence[str]) -> Iterator[_QuotedText]:
     """Passages from outside the question that contain a quote; a piece of one of its paragraphs is not outside."""
     for passage in passages:
         text = as_quoted(passage.text)
         known = any(passage.title == one.title and text in one.text for one in own)
         if not known and any(quote in text for quote in quotes):
-            yield _Source.of(passage.title, sentences(passage.text))
+            yield _QuotedText.of(passage.title, sentences(passage.text))
 
 
-def _named(quote: str, sources: Sequence[_Source]) -> dict[int, tuple[int, ...]]:
+def _named(quote: str, sources: Sequence[_QuotedText]) -> dict[int, tuple[int, ...]]:
     """The sentences that a quote identifies, by the index of their source."""
     touched = {place: found for place, source in enumerate(sources) if (found := source.touched(quote))}
     if len(quote.split()) >= _TELLING_WORDS or len(touched) == 1:

@@ -62,7 +62,7 @@ class Silent:
         return f"{self._cost_usd:.4f} USD" if self._asked > self._failed else "cost -"
 
 
-class PlainLines(Silent):
+class PlainDisplay(Silent):
     """One line per answer, on stderr."""
 
     def corpus(self, done: int, total: int) -> None:
@@ -76,7 +76,7 @@ class PlainLines(Silent):
         sys.stderr.write(f"{self._asked}/{self._total} {row['method']} {row['id']}: {result}  | {self.figures()}\n")
 
 
-class JsonLines(Silent):
+class JsonDisplay(Silent):
     """One JSON object per answer, on stdout."""
 
     def row(self, row: Mapping[str, Any]) -> None:
@@ -129,5 +129,10 @@ class RichBar(Silent):
 
 def display(name: DisplayName, *, free: bool = False) -> Silent:
     """The display of that name; `free` says that the model runs on this machine."""
-    kinds: dict[DisplayName, type[Silent]] = {"rich": RichBar, "plain": PlainLines, "json": JsonLines, "none": Silent}
+    kinds: dict[DisplayName, type[Silent]] = {
+        "rich": RichBar,
+        "plain": PlainDisplay,
+        "json": JsonDisplay,
+        "none": Silent,
+    }
     return kinds[name](free=free)

@@ -27,11 +27,11 @@ _AT_HAND = 256
 _STORED = object()
 
 
-class _Part(BaseModel):
+class _ConfigPart(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True)
 
 
-class _Experiment(_Part):
+class _Experiment(_ConfigPart):
     dataset: str
     mode: str
     methods: list[str]
@@ -53,24 +53,24 @@ class _Experiment(_Part):
     scorer: str = "official"
 
 
-class _Source(_Part):
+class _ConfigSource(_ConfigPart):
     source: str | None = None
     sha256: str | None = None
     aliases_sha256: str | None = None
 
 
-class _Provider(_Part):
+class _Provider(_ConfigPart):
     name: str | None = None
     base_url: str | None = None
     models: dict[str, str] = {}
     embedded_model: str | None = None
 
 
-class _Config(_Part):
+class _Config(_ConfigPart):
     """The required contents of `config.json` with their types."""
 
     experiment: _Experiment
-    dataset: _Source
+    dataset: _ConfigSource
     provider: _Provider
     settings: dict[str, Any]
     encoders: dict[str, Any] | None = None

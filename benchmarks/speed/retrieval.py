@@ -40,7 +40,7 @@ _Search: TypeAlias = Callable[[str, FloatVector], Awaitable[list[Found]]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judged:
+class JudgedQuery:
     """A corpus with queries and, for each, the ids of its relevant passages."""
 
     name: str
@@ -77,7 +77,7 @@ def retrieval(
     say(f"indexing {result['index_passages_per_s']:.1f} passages/s ({share}); {result['bytes_on_disk']:,} bytes")
 
 
-def read_judged(folder: Path) -> Judged:
+def read_judged(folder: Path) -> JudgedQuery:
     """Read a judged corpus. Raises `InputError` that names what is missing."""
     corpus = next((file for file in (folder / "corpus.jsonl", folder / "corpus.jsonl.gz") if file.is_file()), None)
     missing = [name for name in ("queries.jsonl", "qrels.tsv") if not (folder / name).is_file()]
@@ -94,7 +94,7 @@ def read_judged(folder: Path) -> Judged:
     return judged
 
 
-def _judged(folder: Path, corpus: Path) -> Judged:
+def _judged(folder: Path, corpus: Path) -> JudgedQuery:
     passages = tuple(
         Passage(id=_id(row), doc_id=_id(row), title=row.get("title", ""), text=row["text"]) for row in _jsonl(corpus)
     )
@@ -104,7 +104,7 @@ def _judged(folder: Path, corpus: Path) -> Judged:
         if int(grade) > 0:
             wanted.setdefault(query, set()).add(passage)
     asked = [row for row in _jsonl(folder / "queries.jsonl") if _id(row) in wanted]
-    return Judged(
+    return JudgedQuery(
         name=folder.name,
         passages=passages,
         queries=tuple(row["text"] for row in asked),
@@ -116,7 +116,7 @@ def _id(row: dict[str, Any]) -> str:
     return str(row["_id"] if "_id" in row else row["id"])
 
 
-async def _measure(settings: Settings, judged: Judged, repeats: int) -> dict[str, Any]:
+async def _measure(settings: Settings, judged: JudgedQuery, repeats: int) -> dict[str, Any]:
     encoder = AsyncEncoder(load_encoder(settings).encoder)
     speeds = await _indexing(settings, judged, encoder, repeats)
     content = hashlib.sha256("".join(passage.id + passage.text for passage in judged.passages).encode()).hexdigest()
@@ -151,10 +151,10 @@ def _switches(whole: HybridRetriever) -> dict[str, _Search]:
     corpus, plain = whole.corpus, replace(whole, links=False, reranker=None, blend_floor=0.0)
 
     async def dense(query: str, vector: FloatVector) -> list[Found]:
-        return await corpus.dense.search(vector, _DEEPEST)
+        return await (await corpus.view()).nearest(vector, _DEEPEST)
 
     async def lexical(query: str, vector: FloatVector) -> list[Found]:
-        return await corpus.lexical.search(query, _DEEPEST)
+        return await (await corpus.view()).matching(query, _DEEPEST)
 
     stages: dict[str, _Search] = {"bm25": lexical, "dense": dense}
     for fusion in ("rrf", "blend"):
@@ -170,7 +170,7 @@ def _label(settings: Settings) -> str:
     return settings.fusion + ("+links" if settings.links else "") + ("+reranker" if settings.reranker else "")
 
 
-async def _ablated(judged: Judged, vectors: FloatMatrix, search: _Search) -> dict[str, float]:
+async def _ablated(judged: JudgedQuery, vectors: FloatMatrix, search: _Search) -> dict[str, float]:
     """Quality of a switch, and milliseconds per query, one query at a time, encoding excluded."""
     rankings: list[list[str]] = []
     milliseconds: list[float] = []
@@ -182,7 +182,7 @@ async def _ablated(judged: Judged, vectors: FloatMatrix, search: _Search) -> dic
     return {**ranking_scores(rankings, judged.relevant), **_percentiles(milliseconds)}
 
 
-async def _encoding(judged: Judged, encoder: AsyncEncoder) -> dict[str, float]:
+async def _encoding(judged: JudgedQuery, encoder: AsyncEncoder) -> dict[str, float]:
     """Milliseconds for encoding one query."""
     milliseconds = []
     for query in judged.queries:
@@ -192,7 +192,7 @@ async def _encoding(judged: Judged, encoder: AsyncEncoder) -> dict[str, float]:
     return _percentiles(milliseconds)
 
 
-async def _indexing(settings: Settings, judged: Judged, encoder: AsyncEncoder, repeats: int) -> dict[str, float]:
+async def _indexing(settings: Settings, judged: JudgedQuery, encoder: AsyncEncoder, repeats: int) -> dict[str, float]:
     """Passages per second when building a corpus and with the encoder alone, alternating, same passages; medians."""
     step = max(1, len(judged.passages) // _INDEXED)
     some = judged.passages[::step][:_INDEXED]
@@ -217,7 +217,7 @@ async def _indexing(settings: Settings, judged: Judged, encoder: AsyncEncoder, r
     }
 
 
-def _lacking(judged: Judged) -> frozenset[str]:
+def _lacking(judged: JudgedQuery) -> frozenset[str]:
     """Ids that are judged relevant but missing from the corpus."""
     return frozenset[str]().union(*judged.relevant) - {passage.id for passage in judged.passages}
 
@@ -233,7 +233,7 @@ def _percentiles(milliseconds: Sequence[float]) -> dict[str, float]:
     return {"p50_ms": round(float(p50), 3), "p95_ms": round(float(p95), 3)}
 
 
-def _rows(judged: Judged, rows: str | None) -> Judged:
+def _rows(judged: JudgedQuery, rows: str | None) -> JudgedQuery:
     if rows is None:
         return judged
     first, dash, last = rows.partition("-")

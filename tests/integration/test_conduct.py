@@ -262,7 +262,7 @@ METHOD = replace(CLOSED_BOOK, name="buggy", answer=answer)
 def test_a_bug_in_an_own_method_fails_only_its_question(tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "buggy.py").write_text(METHOD_WITH_A_BUG)
-    words = ["--limit", "1-3", "--method", "buggy", "--set", "METHODS_DIR=own"]
+    words = ["--limit", "1-3", "--method", "buggy", "--set", "METHODS_DIR=own", "--fail-on-error", "1"]
     with loopback_server(helpful()) as server:
         done = in_process(words, environment(server.base_url, tmp_path / "data"))
     assert done.exit_code == 0, done.stderr

@@ -183,7 +183,7 @@ async def test_a_fake_of_langchain_answers_a_question(tmp_path: Path) -> None:
 
 async def test_a_grounded_answer_comes_from_the_given_model(tmp_path: Path) -> None:
     fake = FakeListChatModel(responses=[json.dumps(GROUNDED)])
-    settings = settings_in(tmp_path, claim_check="rules")
+    settings = settings_in(tmp_path, claim_check="exact")
     found = await grounded_answer("Who designed Selwick Light?", evidence=[LIGHT], settings=settings, model=fake)
     assert not found.refused
     assert "Anna Brandt" in found.text

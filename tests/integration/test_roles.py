@@ -241,6 +241,6 @@ def test_a_missing_key_is_reported_before_any_payment(
     del env["SECOND_KEY"]
     done = in_process([*METHODS], env)
     assert done.exit_code == 2
-    assert "The endpoint 'second' of MODEL_ROLES needs the key SECOND_KEY, which is not set" in done.stderr
+    assert "The model 'second' needs the key SECOND_KEY, which is not set" in done.stderr
     assert not role_servers.writer.bodies
     assert not (tmp_path / "RESULTS").exists()

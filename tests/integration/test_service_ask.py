@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.errors import AuthenticationError, BalanceError, StructuredOutputError
 from meta_agent_rag.grounding.abstention import refusal
-from meta_agent_rag.service.logs import JsonLines
+from meta_agent_rag.service.logs import JsonLogLines
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import BIRTH_SENTENCE, QUESTION, FakeRetriever, draft
 from tests.service import ASKED, CONTEXT, SCRIPT, bearer, code_of, running
@@ -223,7 +223,7 @@ async def test_the_log_contains_no_secret_and_questions_only_if_enabled(
         await service.ask()
         await service.ask(question="")
         await service.client.post("/v1/ask", json=ASKED, headers=bearer("marag_000000000000_" + "s" * 43))
-        lines = [json.loads(JsonLines().format(record)) for record in caplog.records if hasattr(record, "fields")]
+        lines = [json.loads(JsonLogLines().format(record)) for record in caplog.records if hasattr(record, "fields")]
         assert [line["status"] for line in lines] == [200, 422, 401]
         assert lines[0]["calls"] == 2
         assert set(lines[0]["seconds"]) >= {"retrieval", "write", "second_answer", "checks"}
@@ -244,7 +244,7 @@ async def test_an_unexpected_error_is_reported_without_its_message(
         response = await service.ask()
         assert (response.status_code, code_of(response)) == (500, "internal_error")
         assert QUESTION not in response.text
-        (line,) = [JsonLines().format(record) for record in caplog.records if record.message == "failed"]
+        (line,) = [JsonLogLines().format(record) for record in caplog.records if record.message == "failed"]
         assert "ZeroDivisionError" in line
         assert QUESTION not in line
         assert (await service.ask(question="")).status_code == 422, "the service continues"

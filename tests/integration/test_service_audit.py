@@ -17,7 +17,6 @@ from sqlalchemy import insert, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 from typer.testing import CliRunner
 
-from benchmarks.speed.rigs.postgres import Postgres
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.errors import StorageError
 from meta_agent_rag.service.audit import Ages, AuditLog, export, latest, open_audit, prune
@@ -28,6 +27,7 @@ from meta_agent_rag.testing.server import ServerReply, always
 from tests.forked import forked_call
 from tests.loop import BIRTH_SENTENCE, QUESTION, settings_in
 from tests.loopback import Serve
+from tests.postgres_server import Postgres
 from tests.service import ASKED, SCRIPT, Nursery, bearer, code_of, events_of, running, service_process
 from tests.storm import Storm, missing_or_doubled
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from benchmarks.speed.rigs.postgres import Postgres
 from meta_agent_rag.service.audit import latest
 from meta_agent_rag.service.request_record import new_id
+from tests.postgres_server import Postgres
 from tests.service import ASKED, Running, bearer, code_of, running
 
 DEADLINE = 2.0

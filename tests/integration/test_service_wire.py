@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from meta_agent_rag.service.server import LimitedProtocol, server_config
+from meta_agent_rag.service.uvicorn_server import LimitedProtocol, server_config
 from tests.service import ASKED, Running, bearer, code_of, running
 
 

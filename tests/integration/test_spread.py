@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from benchmarks.merge import merge_folders
-from benchmarks.run.cluster import ENGINES, ShardEngine, ShardOutcome, ShardTask, tasks_of, work
 from benchmarks.run.config import RunConfig, RunOptions
+from benchmarks.run.on_ray import ENGINES, ShardEngine, ShardOutcome, ShardTask, tasks_of, work
 from benchmarks.run.serving import one_model
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing.server import ServerReply, always, disagreeing, loopback_server

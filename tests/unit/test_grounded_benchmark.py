@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from benchmarks.grounded import app
-from benchmarks.grounding.measures import levels, quality, reasons
-from benchmarks.grounding.rows import Row, evidence_for, row
+from benchmarks.grounded import GroundedRow, app, evidence_for, levels, quality, reasons, row
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.grounded import Checks, checked
 from meta_agent_rag.datasets import Paragraph, Question
@@ -31,7 +29,7 @@ ASKED = Question(
     ),
     supporting_facts=(("The Salt Road", 0), ("Mira Holt", 0)),
 )
-ROW = Row(
+ROW = GroundedRow(
     id="q", answerable=True, drafted="Oslo", draft_f1=1.0, shown="Oslo", shown_f1=1.0, refused=None, level="high",
     score=0.9, p_correct=0.8, calls=4, prompt_tokens=900, completion_tokens=90,
 )  # fmt: skip

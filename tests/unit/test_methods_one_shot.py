@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.methods.chain_of_thought import ChainReply
+from benchmarks.methods.chain_of_thought import ChainOfThought
 from benchmarks.methods.self_consistency import majority, missing_chains
 from meta_agent_rag.errors import CostLimitError, StructuredOutputError
 from meta_agent_rag.llm.messages import Request
@@ -18,8 +18,8 @@ def chained(short: str, rationale: str = "She directed it.") -> dict[str, str]:
     return {"rationale": rationale, "short_answer": short}
 
 
-def replies(*shorts: str) -> list[ChainReply]:
-    return [ChainReply(rationale=str(place), short_answer=short) for place, short in enumerate(shorts)]
+def replies(*shorts: str) -> list[ChainOfThought]:
+    return [ChainOfThought(rationale=str(place), short_answer=short) for place, short in enumerate(shorts)]
 
 
 def test_equal_dollars_are_not_rounded_up() -> None:

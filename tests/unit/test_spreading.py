@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from benchmarks.run.cluster import ShardOutcome, ShardTask, carried_out, on_node, tasks_of
 from benchmarks.run.config import RunConfig, RunOptions
+from benchmarks.run.on_ray import ShardOutcome, ShardTask, carried_out, on_node, tasks_of
 from benchmarks.run.provenance import changed_settings
 from meta_agent_rag.settings import Settings, lent_environment
 

@@ -23,6 +23,7 @@ from ..grounding.marks import with_plain_marks
 from ..grounding.quotes import as_written
 from ..grounding.styles import Style, chosen
 from ..llm.ledger import LedgerRow, Totals, total
+from ..llm.local import own_model_file
 from ..llm.providers import choose_provider
 from ..llm.stages import serving, stage
 from ..retrieval import hybrid
@@ -46,7 +47,8 @@ class GroundedAnswer:
     `text` has its citations written out in the style of CITATION_STYLE; if `refused` gives a reason, it
     suggests what to try, and nothing is cited. `claims` come with their support; `removed` counts the
     citations of passages that were not in the prompt; `leaks` are the phrases that go beyond the
-    documents. `answer` has the whole history, and `calls` all model calls.
+    documents. `answer` has the whole history, and `calls` all model calls. `sufficient` is the critic's probability
+    (0..1) that the passages answer the question, if it was asked and is believed.
     """
 
     question: str
@@ -61,6 +63,13 @@ class GroundedAnswer:
     confidence: Confidence | None
     answer: Answer
     calls: tuple[LedgerRow, ...]
+    sufficient: float | None = None
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What screening left out of the evidence, as notes for the reader."""
+        orders = dict.fromkeys(one for one in self.answer.dropped if one.is_order)
+        return tuple(f"Left out of the evidence: {one.passage_id}, because {one.reason}." for one in orders)
 
     @property
     def totals(self) -> Totals:
@@ -90,7 +99,7 @@ class Checks:
 
 def _usual_check(settings: Settings) -> str:
     critic = serving(stage("check_claims", settings), settings, choose_provider(settings))
-    return "exact" if critic.is_embedded else "critic"
+    return "exact" if critic.is_embedded and own_model_file(settings) is None else "critic"
 
 
 def _own_phrases(folder: Path | None, corpus: str) -> Path | None:
@@ -179,7 +188,9 @@ async def _checked(
     )
     covered = is_covered(judged.sufficient, round_.p_correct) and sure.coverage >= checks.settings.confidence_floor
     if reason := _fault(answer.question, paired, judged, short, quotes, covered=covered):
-        return _refused(answer, reason, claims=paired, calls=calls, sure=sure if reason == "not_covered" else None)
+        shown_sure = sure if reason == "not_covered" else None
+        refused = _refused(answer, reason, claims=paired, calls=calls, sure=shown_sure)
+        return replace(refused, sufficient=judged.sufficient)
     text = marked(said, check.claims, judged.support, evidence=texts, drop=checks.settings.unsupported_claims == "drop")
     shown = cite(text, passages, quotes, checks.style)
     return GroundedAnswer(
@@ -195,6 +206,7 @@ async def _checked(
         confidence=sure,
         answer=answer,
         calls=calls,
+        sufficient=judged.sufficient,
     )
 
 

@@ -259,7 +259,8 @@ class ChatSession:
         answerer = self.teacher if socratic.mode == "teacher" and self.teacher else self.answerer
         before = conversation(self.history, self.limits.tokens) if reading.refers_back else ""
         reply = await answerer(text, reading.standalone, before=before, documents=documents)
-        notes = (reply_phrase("not_rewritten", reason=reading.fault),) if reading.fault else ()
+        left_out = reply.grounded.left_out if isinstance(reply, GroundedReply) else ()
+        notes = (*([reply_phrase("not_rewritten", reason=reading.fault)] if reading.fault else []), *left_out)
         return Turn(reply=reply, reading=reading, mode=socratic.mode, notes=notes)
 
     async def _remembered(self, message: str, asked: str, turn: Turn, session: ModelSession) -> Turn:

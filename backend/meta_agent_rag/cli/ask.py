@@ -89,8 +89,8 @@ def _show_grounded(result: "GroundedAnswer") -> None:
     screen.print(plain(result.text))
     for citation in result.citations:
         screen.print(f"  [dim]{plain(source_line(citation))}[/]")
-    for dropped in dict.fromkeys(one for one in result.answer.dropped if one.is_order):
-        screen.print(dropped_line(dropped))
+    for note in result.left_out:
+        screen.print(f"[yellow]{plain(note)}[/]")
     if result.confidence is not None:
         screen.print(f"[dim]confidence {result.confidence.level} ({result.confidence.score:.2f})[/]")
     _show_spending(result.answer, result.totals)

@@ -73,7 +73,7 @@ def load_questions(
         )
     raw = _raw(dataset, data_file, most, access)
     aliases, aliases_sha256 = _aliases(aliases_file) if aliases_file is not None else ({}, None)
-    reading = _Reading(raw=raw, dataset_of=lambda row: dataset, aliases=aliases, of=f" of {name!r}")
+    reading = _RowReading(raw=raw, dataset_of=lambda row: dataset, aliases=aliases, of=f" of {name!r}")
     questions = select(reading.questions())
     if aliases_file is not None and not reading.aliased:
         raise DataFileError(
@@ -97,7 +97,7 @@ def load_file(path: Path, *, registry: Mapping[str, Dataset] | None = None) -> L
     """
     known = tuple((discover() if registry is None else registry).values())
     raw = read_json_rows(path)
-    reading = _Reading(raw=raw, dataset_of=lambda row: max(known, key=partial(_likeness, row)), aliases={})
+    reading = _RowReading(raw=raw, dataset_of=lambda row: max(known, key=partial(_likeness, row)), aliases={})
     questions = tuple(reading.questions())
     return LoadedQuestions(questions=questions, total=len(questions), source=raw.source, sha256=raw.sha256)
 
@@ -143,7 +143,7 @@ def _raw(dataset: Dataset, data_file: Path | None, most: int | None, access: Hub
 
 
 @dataclass(kw_only=True)
-class _Reading:
+class _RowReading:
     """Rows on their way to questions, and what is known of those already read."""
 
     raw: RawRows

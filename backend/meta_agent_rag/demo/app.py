@@ -14,7 +14,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from ..errors import MetaRagError
 from ..llm.opening import described
-from ..service.server import bound
+from ..service.uvicorn_server import bound
 from .appearance import head, style_sheet, theme
 from .tabs import chat, coach, loop, runs, tour
 from .workbench import Workbench

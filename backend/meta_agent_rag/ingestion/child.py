@@ -73,7 +73,7 @@ def read_file(request: ReadRequest, job: Job, chunking: Chunking) -> dict[str, A
     if len(content) > most:
         raise Refused("limit", f"it is larger than {job.file_mb:g} MB; split it, or raise INGEST_FILE_MB")
     document = read_document(File(name=request.name, content=content, unpacked_bytes=job.unpacked_bytes))
-    passages = []
+    passages: list[dict[str, Any]] = []
     for passage in chunking.cut(document, request.doc_id):
         if len(passages) == MOST_PASSAGES:
             raise Refused("limit", f"it has more than {MOST_PASSAGES} passages; split it")

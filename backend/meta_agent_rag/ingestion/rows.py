@@ -118,8 +118,9 @@ def _passage(line: str, number: int) -> Passage:
         row = None
     if not isinstance(row, dict):
         foreign = number == 1 and not line.lstrip().startswith(("{", "["))
-        kind = "type" if foreign else "unreadable"
-        raise Refused(kind, f"line {number} is not a JSON object with id, title and text")
+        raise Refused(
+            "type" if foreign else "unreadable", f"line {number} is not a JSON object with id, title and text"
+        )
     identity, title, text = row.get("id", row.get("_id")), row.get("title") or "", row.get("text")
     identity = str(identity) if isinstance(identity, int) and not isinstance(identity, bool) else identity
     if not isinstance(identity, str) or not identity.strip() or len(identity) > _LONGEST_ID:

@@ -57,10 +57,10 @@ class Connection:
 
     async def chat(self) -> "BaseChatModel":
         """The chat model; imported and opened in a thread on first use."""
-        async with self._opening:
-            if self.model is None:
-                self.model = await asyncio.to_thread(opened, self.endpoint)
-            return self.model
+        if (model := self.model) is None:
+            async with self._opening:
+                model = self.model = self.model or await asyncio.to_thread(opened, self.endpoint)
+        return model
 
     async def aclose(self) -> None:
         """Close the model if it was opened here."""
@@ -281,7 +281,7 @@ def opened(endpoint: Endpoint) -> "BaseChatModel":
         api_key=endpoint.api_key or SecretStr("none"),
         default_headers={name: value.get_secret_value() for name, value in endpoint.headers.items()},
         # redirects are not followed: they would take the prompt and the key to another host
-        http_async_client=httpx2.AsyncClient(limits=httpx2.Limits(keepalive_expiry=5.0), timeout=None),
+        http_async_client=httpx2.AsyncClient(limits=httpx2.Limits(max_keepalive_connections=100), timeout=None),
         http_socket_options=(),
         max_retries=0,
         timeout=None,

@@ -208,9 +208,13 @@ def choose_provider(settings: Settings) -> Choice:
             own["pro"] = own["flash"]
         if "flash" not in own:
             own["flash"] = _chosen(settings).tiers["flash"]
-        reason = ", ".join(f"{tier}={name}" for tier, name in mapped.items())
+        named = settings.model_roles.roles
+        reasons = [
+            f"MODEL_ROLES has {tier}={name}" if tier in named else f"{tier.upper()}_MODEL is {name!r}"
+            for tier, name in mapped.items()
+        ]
         tiers: Mapping[Tier, Endpoint] = {tier: replace(own[tier], name=tier) for tier in get_args(Tier)}
-        return Choice(tiers=tiers, reason=f"MODEL_ROLES has {reason}" if settings.model_roles.roles else reason)
+        return Choice(tiers=tiers, reason=", ".join(reasons))
     return _chosen(settings)
 
 

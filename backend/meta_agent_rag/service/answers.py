@@ -32,8 +32,8 @@ from ..retrieval.passage import Passage, passage_id
 from .client_sessions import CONTEXT
 from .database import within
 from .failures import envelope, noted, timed_out
-from .opening import RequestContext, Service
 from .request_record import Result, SmallTalk
+from .resources import RequestContext, Service
 from .schemas import CONTEXT_RESTRICTED, FULL_CORPUS, AskOptions, AskRequest, AskResponse, ScreenedOut, as_checked
 
 Outcome = TypeVar("Outcome")
@@ -57,7 +57,7 @@ async def ask(
     if asked.source_mode == FULL_CORPUS:
         context.corpus = context.client.corpus(asked.corpus, service.retrievers)
     before = None if history is None else bounded(history, service.sessions.limits).history
-    task = _Task(
+    task = _Question(
         service=service,
         asked=asked,
         context=context,
@@ -79,7 +79,7 @@ async def in_time(work: Any, context: RequestContext, words: str | None = None) 
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Task:
+class _Question:
     """One question, and the `time.monotonic` timestamp at which its loop ends."""
 
     service: Service
@@ -89,7 +89,7 @@ class _Task:
     on_step: OnStep | None
 
 
-async def _replied(task: _Task, before: History | None) -> Result:
+async def _replied(task: _Question, before: History | None) -> Result:
     """The answer, or the coach's question, stored in the session; small talk is answered without documents."""
     asked, context = task.asked, task.context
     history = await task.service.sessions.before(context) if before is None else before
@@ -122,7 +122,7 @@ async def _replied(task: _Task, before: History | None) -> Result:
     return result
 
 
-async def _coached(task: _Task, message: str, reading: Interpretation, history: History) -> CoachReply:
+async def _coached(task: _Question, message: str, reading: Interpretation, history: History) -> CoachReply:
     options, context = task.asked.options, task.context
     coach = await task.service.coaches.coach(context.corpus or "")
     try:
@@ -143,7 +143,7 @@ async def _coached(task: _Task, message: str, reading: Interpretation, history: 
 
 
 async def _answered(
-    task: _Task, message: str, reading: Interpretation, documents: frozenset[str], history: History
+    task: _Question, message: str, reading: Interpretation, documents: frozenset[str], history: History
 ) -> GroundedAnswer:
     service, asked, context = task.service, task.asked, task.context
     engine = _engine(service.engine, asked.options)
@@ -187,7 +187,7 @@ async def documents_of(service: Service, corpus: str) -> tuple[DocumentRecord, .
     return await asyncio.to_thread(over.corpus.catalogue.documents) if isinstance(over, HybridRetriever) else ()
 
 
-def _addressed(task: _Task, known: Sequence[DocumentRecord]) -> tuple[str, frozenset[str]]:
+def _addressed(task: _Question, known: Sequence[DocumentRecord]) -> tuple[str, frozenset[str]]:
     """The question without its `@name`s, and the ids of the documents to which it is limited, none for all.
 
     `@name` limits it further than the option `documents`. Raises `RequestError` for an unknown document.

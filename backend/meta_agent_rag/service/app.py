@@ -19,12 +19,14 @@ from .access import QUESTIONS as QUESTION_WINDOW
 from .access import READS
 from .failures import as_response, timed_out
 from .logs import log_request
-from .opening import RequestContext, Service
 from .request_record import CLIENT_WENT, CURRENT, new_id
+from .resources import RequestContext, Service
 from .routes import QUESTIONS, UPLOAD, endpoint_of, methods_at, router
 
 _LOG = logging.getLogger(__name__)
 _OPENAI = ("/v1/models", "/v1/chat/")
+_BODY_KILOBYTES = 512
+"""The most of a JSON request."""
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 Opening = Callable[[], AbstractAsyncContextManager[Service]]
 SECURITY_HEADERS: Mapping[str, str] = {
@@ -194,7 +196,7 @@ async def _unless_left(work: "asyncio.Future[None]", receive: Receive, context: 
 
 async def _whole_body(scope: Scope, receive: Receive, context: RequestContext) -> Receive:
     """Read the body within its time and size limits, and replay it. Raises `RequestError` (413, 504)."""
-    kilobytes = context.service.settings.service_body_kb
+    kilobytes = _BODY_KILOBYTES
     large = RequestError(413, "too_large", f"The body is larger than {kilobytes} KB; send less.")
     announced = _header(scope, b"content-length")
     if announced.isdecimal() and int(announced) > kilobytes * 1024:

@@ -15,7 +15,7 @@ _LOG = logging.getLogger(__name__)
 _QUESTION_CHARACTERS = 1000
 
 
-class JsonLines(logging.Formatter):
+class JsonLogLines(logging.Formatter):
     """A record as one line of JSON, with the fields passed as `extra={"fields": ...}`."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -79,7 +79,7 @@ def logging_to_stderr() -> Iterator[None]:
 def log_to_stderr() -> Callable[[], None]:
     """Send the log of this package, and the server's warnings, to stderr as JSON lines; the result undoes it."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonLogLines())
     levels = {"meta_agent_rag": logging.INFO, "uvicorn": logging.WARNING}
     before = {name: logging.getLogger(name).level for name in levels}
     for name, level in levels.items():

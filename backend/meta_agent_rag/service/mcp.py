@@ -72,7 +72,7 @@ class ToolPassages(BaseModel):
 
 
 @dataclass(kw_only=True)
-class Library:
+class ToolLibrary:
     """The tools' resources, opened on first use and closed with `stack`. Only `corpora` are served."""
 
     settings: Settings
@@ -135,10 +135,10 @@ async def open_library(
     model: Given = None,
     retrievers: Mapping[str, Retriever] | None = None,
     monitor_encoder: AsyncEncoder | None = None,
-) -> AsyncIterator[Library]:
+) -> AsyncIterator[ToolLibrary]:
     """A library as the settings describe it, closed at the end; components passed in are used instead."""
     async with AsyncExitStack() as stack:
-        yield Library(
+        yield ToolLibrary(
             settings=settings,
             stack=stack,
             corpora=tuple(dict.fromkeys([*corpora, *(retrievers or {})])),
@@ -148,7 +148,7 @@ async def open_library(
         )
 
 
-def create_server(library: Library) -> "MCPServer":
+def create_server(library: ToolLibrary) -> "MCPServer":
     """The server with its tools. Raises `MissingExtraError` if the extra is not installed."""
     require("mcp", "`marag mcp`")
     from importlib.metadata import version
@@ -204,7 +204,7 @@ async def serve_http(
     """
     from .access import open_keys
     from .database import open_database
-    from .server import bound, run_server, server_config
+    from .uvicorn_server import bound, run_server, server_config
 
     async with AsyncExitStack() as stack:
         app: ASGIApp = create_server(

@@ -13,7 +13,7 @@ from ..llm.ledger import total
 from ..retrieval.corpus.catalogue import DocumentRecord
 from ..retrieval.corpus.naming import without_mentions
 from .answers import ask, documents_of, sentences
-from .opening import RequestContext
+from .resources import RequestContext
 from .schemas import NUMBER, QUESTION_CHARACTERS, AskRequest, AskResponse, Text
 
 _STARTED = int(time.time())
@@ -117,7 +117,7 @@ class CachedTokens(BaseModel):
     cached_tokens: int
 
 
-class Usage(BaseModel):
+class CompletionUsage(BaseModel):
     """Tokens of all model calls that one answer took."""
 
     prompt_tokens: int
@@ -147,7 +147,7 @@ class AnswerMessage(BaseModel):
     refusal: None = None
 
 
-class Choice(BaseModel):
+class CompletionChoice(BaseModel):
     """The one choice."""
 
     index: Literal[0] = 0
@@ -189,8 +189,8 @@ class ChatCompletion(BaseModel):
     object: Literal["chat.completion"] = "chat.completion"
     created: int
     model: str
-    choices: list[Choice]
-    usage: Usage
+    choices: list[CompletionChoice]
+    usage: CompletionUsage
     grounding: Grounding | None = Field(None, description="Citations, confidence, query id and the rest of /v1/ask.")
 
 
@@ -299,8 +299,8 @@ def _completion(model: str, response: AskResponse, context: RequestContext) -> C
         id=f"chatcmpl-{response.query_id}",
         created=int(context.at.timestamp()),
         model=model,
-        choices=[Choice(message=AnswerMessage(content=response.answer))],
-        usage=Usage(
+        choices=[CompletionChoice(message=AnswerMessage(content=response.answer))],
+        usage=CompletionUsage(
             prompt_tokens=spent.prompt_tokens,
             completion_tokens=spent.completion_tokens,
             total_tokens=spent.prompt_tokens + spent.completion_tokens,

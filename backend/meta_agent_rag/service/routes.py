@@ -20,7 +20,7 @@ from ..retrieval.hybrid import HybridRetriever, Retriever
 from .answers import ask, events
 from .database import UPLOADS, within
 from .openai import ChatCompletion, ChatRequest, FaultEnvelope, Model, Models, chunks, complete, models
-from .opening import RequestContext
+from .resources import RequestContext
 from .schemas import (
     AskRequest,
     AskResponse,

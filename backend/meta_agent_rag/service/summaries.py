@@ -10,8 +10,8 @@ from ..llm.ledger import total
 from ..retrieval.hybrid import HybridRetriever
 from .answers import in_time
 from .failures import timed_out
-from .opening import RequestContext
 from .request_record import Summarised, SummaryStopReason
+from .resources import RequestContext
 from .schemas import FULL_CORPUS, CitationOut, EstimateOut, SummaryRequest, SummaryResponse, SummarySource
 
 _LATE = "The summary was not ready by the deadline; name fewer documents."

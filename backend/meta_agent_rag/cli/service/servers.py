@@ -40,7 +40,7 @@ def serve(
     settings, corpora = settings_of(set_), corpus or ["sample"]
     for name in corpora:
         require_corpus(settings.marag_data_dir, name, to_build=False)
-    from ...service.server import serve as serve_until_stopped
+    from ...service.uvicorn_server import serve as serve_until_stopped
 
     serve_until_stopped(settings, corpora, host=host, port=port, workers=workers)
 

@@ -13,8 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from meta_agent_rag.errors import StorageError
-
-from .serving import free_port
+from tests.servers import free_port
 
 _USER = "marag"
 _NOBODY = 65534

@@ -24,12 +24,12 @@ from ..errors import InputError, SettingsError
 from ..settings import Settings
 from .app import create_app
 from .logs import log_to_stderr, logging_to_stderr
-from .opening import open_service
+from .resources import open_service
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from .opening import Service
+    from .resources import Service
 
 DRAIN_SECONDS = 7
 """The part of the ten seconds for shutdown that requests may take; the rest is for the audit log and the stores."""
