@@ -1,6 +1,5 @@
 """Fit the monitor's policy on runs, or evaluate a fitted one on others: `python -m benchmarks.calibrate --help`."""
 
-import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -111,11 +110,6 @@ def _require_once(drafts: Sequence[FirstDraft]) -> None:
         )
 
 
-def _prompts(run: PastRun) -> str:
-    """One digest of all prompts."""
-    return hashlib.sha256(repr(sorted(run.config["prompts"].items())).encode()).hexdigest()[:12]
-
-
 def _named(models: Mapping[str, str]) -> str:
     return ", ".join(f"{tier} {name!r}" for tier, name in models.items())
 
@@ -124,7 +118,7 @@ _ALIKE: Mapping[str, Callable[[PastRun], str]] = {
     "MONITOR_ENCODER": lambda run: repr(run.setting("monitor_encoder")),
     "MONITOR_SIMILARITY_THRESHOLD": lambda run: repr(run.setting("monitor_similarity_threshold")),
     "models": lambda run: f"{_named(run.models)} of {run.config['provider']['name']!r}",
-    "prompts": lambda run: f"digest {_prompts(run)}",
+    "commit": lambda run: repr(run.config.get("commit")),
     "mode": lambda run: repr(run.config["experiment"]["mode"]),
 }
 """What runs must have in common for their drafts to be pooled, in words by aspect."""

@@ -16,7 +16,7 @@ _CONTEXT.set_forkserver_preload(
     [
         *(MARAG, RUNNER),
         *("meta_agent_rag.cli.shell.loop", "meta_agent_rag.chat.session", "meta_agent_rag.ingestion.pipeline"),
-        *("qdrant_edge", "tantivy"),
+        "tantivy",
     ]
 )
 

@@ -15,7 +15,7 @@ from urllib.request import urlopen
 
 import pytest
 
-_START_SECONDS = 30
+_START_SECONDS = 120
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
@@ -43,10 +43,10 @@ def elasticsearch_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
 
 @pytest.fixture(scope="session")
 def qdrant_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a server over Qdrant's embedded engine (`tests.qdrant_server`)."""
+    """The URL of a server that speaks Qdrant's REST API (`tests.qdrant_server`)."""
     folder = tmp_path_factory.mktemp("qdrant")
     port = free_port()
-    yield from _running([sys.executable, "-m", "tests.qdrant_server", str(port), str(folder)], port, folder)
+    yield from _running([sys.executable, "-m", "tests.qdrant_server", str(port)], port, folder)
 
 
 @pytest.fixture(scope="session")

@@ -1,16 +1,18 @@
 """Any store as the contract suite uses it, and foreign data found in its place."""
 
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
 from pydantic import SecretStr
 
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
-from meta_agent_rag.retrieval.passage import Found, Passage
-from meta_agent_rag.retrieval.stores import DenseStore, LexicalStore, StorePlace, discover_stores
+from meta_agent_rag.retrieval.passage import Passage
+from meta_agent_rag.retrieval.stores import discover_stores
+from meta_agent_rag.retrieval.stores.store import Added, Changes, Hit, StorePlace
 
 if TYPE_CHECKING:
     from qdrant_client import AsyncQdrantClient
@@ -19,33 +21,16 @@ KNOWN = discover_stores()
 NAMES = (*KNOWN.dense, *KNOWN.lexical)
 ENCODER = HashEncoder(128)
 EMBEDDED = (
-    *(store.name for store in KNOWN.dense.values() if not store.served),
-    *(store.name for store in KNOWN.lexical.values() if not store.served),
+    *(one.name for one in KNOWN.dense.values() if not one.served),
+    *(one.name for one in KNOWN.lexical.values() if not one.served),
 )
 
 
-class Handle(Protocol):
-    """A store of either kind; vectors are computed from the texts if it needs them."""
-
-    async def update(self, passages: Sequence[Passage], *, removed: Sequence[str] = ()) -> None: ...
-    async def search(self, text: str, k: int, *, among: Collection[str] | None = None) -> list[Found]: ...
-    def scan(self) -> AsyncIterator[Passage]: ...
+class Search(Protocol):
+    async def __call__(self, text: str, k: int, *, among: Sequence[int] | None = None) -> list[Hit]: ...
 
 
-class _Dense:
-    def __init__(self, store: DenseStore) -> None:
-        self.store = store
-        self.scan = store.scan
-
-    async def update(self, passages: Sequence[Passage], *, removed: Sequence[str] = ()) -> None:
-        vectors = ENCODER.encode_passages([passage.searchable() for passage in passages])
-        await self.store.update(passages, vectors, removed=removed)
-
-    async def search(self, text: str, k: int, *, among: Collection[str] | None = None) -> list[Found]:
-        return await self.store.search(ENCODER.encode_queries([text])[0], k, among=among)
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Stores:
     """Stores of one kind; a test may have several, by label. `drop_all` removes them all."""
 
@@ -54,66 +39,81 @@ class Stores:
     url: str | None = None
     api_key: SecretStr | None = None
     prefix: str = "marag-test"
-    used: list[str] = field(default_factory=list)
+    states: dict[str, int] = field(default_factory=dict)
 
     @property
     def dense(self) -> bool:
         return self.name in KNOWN.dense
 
-    @property
-    def locks(self) -> bool:
-        """Whether only one process at a time can open a store, as with all folder-based stores."""
-        return self.url is None or "://" not in self.url
-
     def place(self, label: str = "one") -> StorePlace:
-        return StorePlace(folder=self.folder / label, name=f"{self.prefix}-{label}", url=self.url, api_key=self.api_key)
+        """The place of the current state."""
+        state = self.states.get(label, 0)
+        return StorePlace(
+            folder=self.folder / f"{label}-{state}",
+            name=f"{self.prefix}-{label}",
+            before=self.folder / f"{label}-{state - 1}" if state > 1 else None,
+            url=self.url,
+            api_key=self.api_key,
+        )
+
+    async def publish(
+        self, passages: Mapping[int, Passage], *, removed: Sequence[int] = (), label: str = "one"
+    ) -> None:
+        """Publish the next state; vectors are computed from the texts if the store needs them."""
+        self.states[label] = self.states.get(label, 0) + 1
+        await self.apply(passages, removed, label)
+
+    async def apply(self, passages: Mapping[int, Passage], removed: Sequence[int], label: str) -> None:
+        rows, found = np.array(list(passages), dtype=np.int64), list(passages.values())
+        vectors = ENCODER.encode_passages([passage.searchable() for passage in found])
+        slices = [slice(at, at + 100) for at in range(0, len(found), 100)]
+        parts = [Added(rows[part], found[part], vectors[part]) for part in slices]
+        changes = Changes(removed=np.array(removed, dtype=np.int64), added=rows, parts=lambda: iter(parts))
+        if self.dense:
+            await KNOWN.dense[self.name].publish(self.place(label), ENCODER.dimension, changes)
+        else:
+            await KNOWN.lexical[self.name].publish(self.place(label), changes)
 
     @asynccontextmanager
-    async def opened(self, label: str = "one") -> AsyncIterator[Handle]:
+    async def opened(self, label: str = "one") -> AsyncIterator[Search]:
+        """The search over the current state."""
         if self.dense:
             async with KNOWN.dense[self.name].open(self.place(label), ENCODER.dimension) as store:
-                self.used.append(label)
-                yield _Dense(store)
+
+                async def by_vector(text: str, k: int, *, among: Sequence[int] | None = None) -> list[Hit]:
+                    return await store.search(ENCODER.encode_queries([text])[0], k, among=_rows(among))
+
+                yield by_vector
         else:
-            async with KNOWN.lexical[self.name].open(self.place(label)) as lexical:
-                self.used.append(label)
-                handle: LexicalStore = lexical
-                yield handle
+            async with KNOWN.lexical[self.name].open(self.place(label)) as words:
+
+                async def by_words(text: str, k: int, *, among: Sequence[int] | None = None) -> list[Hit]:
+                    return await words.search(text, k, among=_rows(among))
+
+                yield by_words
 
     async def drop(self, label: str = "one") -> None:
         backend = KNOWN.dense[self.name] if self.dense else KNOWN.lexical[self.name]
         await backend.drop(self.place(label))
 
     async def drop_all(self) -> None:
-        for label in dict.fromkeys(self.used):
+        for label in self.states:
             await self.drop(label)
 
     def stranger(self, label: str) -> "Stranger":
         return STRANGERS[self.name](self.place(label))
 
 
+def _rows(among: Sequence[int] | None) -> "np.ndarray[tuple[int], np.dtype[np.int64]] | None":
+    return None if among is None else np.array(sorted(among), dtype=np.int64)
+
+
 class Stranger(Protocol):
-    """Foreign data where a store should be."""
+    """Foreign data where a store should be on a server."""
 
     async def arrive(self) -> None: ...
     async def is_untouched(self) -> bool: ...
     async def leave(self) -> None: ...
-
-
-class _StrangeFolder:
-    def __init__(self, place: StorePlace) -> None:
-        self.file = place.folder / "notes" / "diary.txt"
-
-    async def arrive(self) -> None:
-        self.file.parent.mkdir(parents=True)
-        self.file.write_text("Dear diary")
-
-    async def is_untouched(self) -> bool:
-        around = list(self.file.parents[1].rglob("*"))
-        return self.file.read_text() == "Dear diary" and sorted(around) == [self.file.parent, self.file]
-
-    async def leave(self) -> None:
-        self.file.unlink()
 
 
 class _StrangeIndex:
@@ -167,16 +167,11 @@ class _StrangeCollection:
 
     async def is_untouched(self) -> bool:
         async with self._client() as client:
-            points, _ = await client.scroll(self.place.name, limit=10)
-            return [point.payload for point in points] == [{"note": "Dear diary"}]
+            return (await client.get_collection(self.place.name)).points_count == 1
 
     async def leave(self) -> None:
         async with self._client() as client:
             await client.delete_collection(self.place.name)
 
 
-STRANGERS: dict[str, Callable[[StorePlace], Stranger]] = {
-    **dict.fromkeys(EMBEDDED, _StrangeFolder),
-    "elasticsearch": _StrangeIndex,
-    "qdrant": _StrangeCollection,
-}
+STRANGERS: dict[str, Callable[[StorePlace], Stranger]] = {"elasticsearch": _StrangeIndex, "qdrant": _StrangeCollection}

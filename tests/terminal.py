@@ -119,6 +119,8 @@ def quoting(known: tuple[Known, ...], rewrites: Mapping[str, str]) -> Behaviour:
         question = prompt.partition("\nQuestion: ")[2].partition("\n\n")[0]
         fact = next((fact for fact in known if fact.asked in question), None)
         holding = {fact.quote in text: number for number, text in _PASSAGE.findall(prompt)} if fact else {}
+        if "\nClaims:\n" in prompt:
+            return ServerReply(text=json.dumps(_verdicts(prompt, fact.quote if fact is not None else "")))
         if fact is None or True not in holding:
             nothing = {"quotes": [], "answer": "NOT FOUND", "deficit": "none"}
             return ServerReply(text=json.dumps(universal_reply("NOT FOUND", **nothing)))
@@ -126,3 +128,13 @@ def quoting(known: tuple[Known, ...], rewrites: Mapping[str, str]) -> Behaviour:
         return ServerReply(text=json.dumps(universal_reply(fact.short, **said)), seconds=fact.seconds)
 
     return behaviour
+
+
+def _verdicts(prompt: str, quote: str) -> dict[str, Any]:
+    """The critic's reply: the quote supports every claim but the first, which is a control."""
+    numbers = re.findall(r"^(\d+)\. ", prompt.rpartition("Claims:\n")[2], re.MULTILINE)
+    verdicts = [
+        {"claim": int(number), "verdict": "not stated", "reason": "No passage says so."} for number in numbers[:1]
+    ]
+    verdicts += [{"claim": int(number), "verdict": "supported", "words": [quote]} for number in numbers[1:]]
+    return {"sufficient": True, "claims": verdicts, "answers_question": True}

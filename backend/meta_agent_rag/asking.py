@@ -24,6 +24,7 @@ from .retrieval.passage import Passage
 from .settings import Settings
 
 if TYPE_CHECKING:
+    from langchain_core.retrievers import BaseRetriever
     from langchain_core.runnables import RunnableConfig
 
 
@@ -35,6 +36,7 @@ async def answer(
     documents: Sequence[str] = (),
     grounded: bool = False,
     mentions: bool = False,
+    retriever: "Retriever | BaseRetriever | None" = None,
     settings: Settings | None = None,
     on_step: OnStep | None = None,
     on_text: OnText | None = None,
@@ -44,7 +46,8 @@ async def answer(
     """Answer a question, with the whole history of rounds.
 
     The evidence is what you supply, or else what retrieval finds in `corpus`, limited to `documents` if given by
-    title or file, and with `mentions` to those that the question names as `@name`. With `grounded`, the answer
+    title or file, and with `mentions` to those that the question names as `@name`; or what your own `retriever` finds,
+    ours or LangChain's. With `grounded`, the answer
     comes from the evidence alone, or is NOT FOUND if the evidence does not contain it; otherwise it is the best
     guess. `model` is any chat model of LangChain's, in place of the configured one, and `config` its
     configuration, for instance with callbacks that trace the run.
@@ -55,12 +58,12 @@ async def answer(
     """
     chosen = settings or Settings.load()
     limits = _Limits(documents=documents, mentions=mentions)
-    opened = _opened(question, chosen, corpus, evidence, limits=limits, model=model)
-    async with opened as (engine, retriever, asked):
+    opened = _opened(question, chosen, corpus, evidence, retriever, limits=limits, model=model)
+    async with opened as (engine, over, asked):
         return await engine.answer(
             asked,
             evidence=evidence,
-            retriever=retriever,
+            retriever=over,
             grounded=grounded,
             on_step=on_step,
             on_text=on_text,
@@ -75,6 +78,7 @@ async def grounded_answer(
     evidence: Sequence[Passage] | None = None,
     documents: Sequence[str] = (),
     mentions: bool = False,
+    retriever: "Retriever | BaseRetriever | None" = None,
     settings: Settings | None = None,
     on_step: OnStep | None = None,
     on_text: OnText | None = None,
@@ -88,12 +92,12 @@ async def grounded_answer(
     settings = settings or Settings.load()
     checks = Checks.of(settings, corpus)
     limits = _Limits(documents=documents, mentions=mentions)
-    opened = _opened(question, settings, corpus, evidence, limits=limits, model=model)
-    async with opened as (engine, retriever, asked):
+    opened = _opened(question, settings, corpus, evidence, retriever, limits=limits, model=model)
+    async with opened as (engine, over, asked):
 
         async def answered() -> GroundedAnswer:
             drafted = await engine.answer(
-                asked, evidence=evidence, retriever=retriever, grounded=True, on_step=on_step, on_text=on_text
+                asked, evidence=evidence, retriever=over, grounded=True, on_step=on_step, on_text=on_text
             )
             return await checked(engine, drafted, checks)
 
@@ -146,18 +150,20 @@ async def _opened(
     settings: Settings,
     corpus: str,
     evidence: Sequence[Passage] | None,
+    given: "Retriever | BaseRetriever | None",
     *,
     limits: _Limits,
     model: Given,
-) -> AsyncIterator[tuple[Engine, Retriever | None, str]]:
+) -> AsyncIterator[tuple[Engine, "Retriever | BaseRetriever | None", str]]:
     """Engine, retriever and question; errors in question or corpus are raised before these are loaded."""
     require_question(question)
-    if evidence is None:
+    searches = evidence is None and given is None
+    if searches:
         require_corpus(settings.marag_data_dir, corpus)
     async with AsyncExitStack() as stack:
         engine = await stack.enter_async_context(open_engine(settings, model=model))
-        retriever: Retriever | None = None
-        if evidence is None:
+        retriever = given
+        if searches:
             over = await stack.enter_async_context(open_retriever(settings, corpus))
             question, documents = await asyncio.to_thread(limits.applied, question, over.corpus.catalogue.documents)
             retriever = limited(over, documents)

@@ -468,7 +468,7 @@ class Settings(ProviderKeys):
 
     dense_store: str | None = Field(
         None,
-        description="Store of vectors for new corpora; default: `qdrant` if QDRANT_URL is set, else `qdrant-edge`.",
+        description="Store of vectors for new corpora; default: `qdrant` if QDRANT_URL is set, else `matrix`.",
     )
     lexical_store: str | None = Field(
         None,

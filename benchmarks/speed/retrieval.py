@@ -151,10 +151,10 @@ def _switches(whole: HybridRetriever) -> dict[str, _Search]:
     corpus, plain = whole.corpus, replace(whole, links=False, reranker=None, blend_floor=0.0)
 
     async def dense(query: str, vector: FloatVector) -> list[Found]:
-        return await corpus.dense.search(vector, _DEEPEST)
+        return await (await corpus.view()).nearest(vector, _DEEPEST)
 
     async def lexical(query: str, vector: FloatVector) -> list[Found]:
-        return await corpus.lexical.search(query, _DEEPEST)
+        return await (await corpus.view()).matching(query, _DEEPEST)
 
     stages: dict[str, _Search] = {"bm25": lexical, "dense": dense}
     for fusion in ("rrf", "blend"):

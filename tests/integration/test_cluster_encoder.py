@@ -19,7 +19,8 @@ from meta_agent_rag.ingestion.child import Job
 from meta_agent_rag.ingestion.chunkers import ChunkingOptions
 from meta_agent_rag.ingestion.cluster import read_on_node
 from meta_agent_rag.ingestion.document import ReadFile
-from meta_agent_rag.retrieval.corpus.catalogue import FILE_NAME, Catalogue
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.corpus.catalogue import Catalogue
 from meta_agent_rag.retrieval.corpus.corpus import open_corpus
 from meta_agent_rag.retrieval.encoders.cluster import encoded
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
@@ -71,13 +72,15 @@ def ingested(words: list[str], folder: Path, env: dict[str, str]) -> "subprocess
     return subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def catalogue_file(data: Path) -> Path:
-    return data / "corpora" / "made" / FILE_NAME
+def catalogue_file(data: Path) -> Path | None:
+    return next((data / "corpora" / "made").glob("*/catalogue.sqlite"), None)
 
 
 def vectors(data: Path) -> Any:
     """The vectors of all passages, by id."""
-    catalogue = Catalogue(catalogue_file(data), 64)
+    file = catalogue_file(data)
+    assert file is not None
+    catalogue = Catalogue(file, 64)
     try:
         assert catalogue.counts()[1] == PASSAGES
         return np.concatenate([matrix for _, matrix in catalogue.everything(1000)])
@@ -105,7 +108,7 @@ def test_ingestion_completes_after_losing_a_node(tmp_path: Path, monkeypatch: py
             env = {**os.environ, "MARAG_DATA_DIR": str(data), "RAY_ADDRESS": cluster.address}
             with ingested(words, tmp_path, env) as process:
                 started = time.monotonic()
-                while words and not catalogue_file(data).exists() and time.monotonic() - started < SECONDS_TO_START:
+                while words and catalogue_file(data) is None and time.monotonic() - started < SECONDS_TO_START:
                     time.sleep(0.01)
                 if words:
                     cluster.remove_node(nodes[0], allow_graceful=False)
@@ -133,7 +136,7 @@ async def test_server_stores_are_complete_after_losing_a_node(
     monkeypatch.setenv("ENCODER", "hash-64")
     monkeypatch.setenv("QDRANT_URL", qdrant_url)
     monkeypatch.setenv("ELASTICSEARCH_URL", elasticsearch_url)
-    settings = Settings.load()
+    settings, encoder = Settings.load(), AsyncEncoder(HashEncoder())
     with two_nodes() as (cluster, nodes):
         env = {**os.environ, "RAY_ADDRESS": cluster.address}
         with ingested(["--engine", "ray"], tmp_path, env) as process:
@@ -144,9 +147,11 @@ async def test_server_stores_are_complete_after_losing_a_node(
             _, err = await asyncio.to_thread(process.communicate)
         assert process.returncode == 0, err
     async with open_corpus(settings, "made", "hash-64", 64) as corpus:
-        for store in (corpus.dense, corpus.lexical):
-            ids = [passage.id async for passage in store.scan()]
-            assert sorted(ids) == sorted(f"p{number}" for number in range(count))
+        assert corpus.manifest.passages == count
+        view = await corpus.view()
+        for number in (0, count // 2, count - 1):
+            assert (await view.matching(f"Note {number}", 1))[0].passage.id == f"p{number}"
+            assert len(await view.nearest((await encoder.queries([f"Note {number}"]))[0], 5)) == 5
 
 
 def stored(url: str) -> int:

@@ -15,7 +15,8 @@ from qdrant_client.grpc import CollectionExists, CollectionExistsResponse
 from qdrant_client.grpc.collections_service_pb2_grpc import CollectionsServicer, add_CollectionsServicer_to_server
 
 from meta_agent_rag.errors import CorpusError, SettingsError
-from meta_agent_rag.retrieval.stores import StorePlace, discover_stores
+from meta_agent_rag.retrieval.stores import discover_stores
+from meta_agent_rag.retrieval.stores.store import Changes, StorePlace
 from tests.integration.test_elasticsearch_failures import Scripted, serving
 from tests.servers import free_port
 
@@ -95,20 +96,31 @@ class Creating(Scripted):
         result: object = {"operation_id": 0, "status": "completed"}
         name = path.partition("?")[0]
         if name.endswith("/exists"):
-            result = {"exists": False}
+            result = {"exists": bool(self.made)}
         elif name.endswith("/query"):
             self.searched, result = json.loads(body), {"points": []}
-        elif name.endswith("/points"):
-            result = []  # no marker yet
-        elif name.endswith("/marag-choice"):
+        elif name.endswith("/marag-choice") and body:
             self.made, result = json.loads(body), True
+        elif name.endswith("/marag-choice"):
+            optimizer = "deleted_threshold vacuum_min_vector_number default_segment_number flush_interval_sec"
+            result = {
+                **{"status": "green", "optimizer_status": "ok", "segments_count": 1, "payload_schema": {}},
+                "config": {
+                    "params": {"vectors": self.made["vectors"]},
+                    "hnsw_config": {"m": 16, "ef_construct": 100, "full_scan_threshold": 10_000},
+                    "optimizer_config": dict.fromkeys(optimizer.split(), 1),
+                    "metadata": self.made["metadata"],
+                },
+            }
         return 200, {"result": result, "status": "ok", "time": 0.0}
 
 
 @pytest.mark.parametrize("compressed", [False, True])
 async def test_a_compressed_collection_keeps_codes_in_memory_and_vectors_on_disk(compressed: bool) -> None:
     with serving(Creating()) as server:
-        async with STORE.open(replace(place(server.url), compressed=compressed), 3) as store:
+        wanted, nothing = replace(place(server.url), compressed=compressed), np.zeros(0, dtype=np.int64)
+        await STORE.publish(wanted, 3, Changes(removed=nothing, added=nothing, parts=lambda: iter(())))
+        async with STORE.open(wanted, 3) as store:
             await store.search(np.ones(3, dtype=np.float32), 5)
         assert isinstance(server, Creating)
         vectors = server.made["vectors"]["text"]

@@ -115,8 +115,13 @@ async def _ask_with(folder: Path, *down: str, fault: Callable[[], Exception] | N
     async with open_retriever(settings, encoder=AsyncEncoder(HashEncoder())) as hybrid:
         assert isinstance(hybrid, HybridRetriever)
         broken: dict[str, Any] = {side: _FailingIndex(fault) for side in down}
-        corpus = replace(hybrid.corpus, **broken)
-        retrievers = {"films": replace(hybrid, corpus=corpus)}
+        whole = hybrid.corpus.view
+
+        async def view() -> Any:
+            return replace(await whole(), **broken)
+
+        hybrid.corpus.view = view  # type: ignore[method-assign]
+        retrievers = {"films": hybrid}
         async with running(folder, "SERVICE_DEADLINE_SECONDS=2.5", retrievers=retrievers) as service:
             started = time.monotonic()
             response = await service.client.post("/v1/ask", json=ASKED)

@@ -19,7 +19,7 @@ from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
 from meta_agent_rag.retrieval.corpus.editing import edit_corpus
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.opening import open_retriever
-from meta_agent_rag.retrieval.stores.tantivy_store import TantivyStore
+from meta_agent_rag.retrieval.stores import words
 from meta_agent_rag.service import uploads
 from meta_agent_rag.service.uploads import safe_name
 from tests.loop import BIRTH, FILM, settings_in
@@ -192,14 +192,14 @@ async def test_a_document_is_listed_deleted_and_uploaded_again(tmp_path: Path) -
 async def test_a_temporary_index_failure_loses_no_upload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads, "_PAUSES_SECONDS", (0.1, 0.1))
     async with serving(tmp_path) as (service, key):
-        update, failures = TantivyStore.update, [CorpusError("The lexical index does not answer.")]
+        write, failures = words._write, [CorpusError("The lexical index does not answer.")]
 
-        async def failing(self: Any, *given: Any, **named: Any) -> None:
+        def failing(*given: Any) -> None:
             if failures:
                 raise failures.pop()
-            await update(self, *given, **named)
+            write(*given)
 
-        monkeypatch.setattr(TantivyStore, "update", failing)
+        monkeypatch.setattr(words, "_write", failing)
         sent = await service.client.post("/v1/documents", files=[("files", ("tunnel.md", TUNNEL))], headers=key)
         (accepted,) = sent.json()["documents"]
         reported = await final_status(service, key, accepted["id"])

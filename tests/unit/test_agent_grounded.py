@@ -18,6 +18,7 @@ from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.passage import Found, Passage
+from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import Scripted, ScriptedModel
 from tests.loop import BIRTH_SENTENCE, FILM_SENTENCE, QUESTION, critique, draft, second_answer, settings_in
 
@@ -294,6 +295,14 @@ async def test_an_uncited_claim_is_given_the_citation_of_the_quoted_passage(tmp_
 )
 async def test_citations_are_written_in_every_style(tmp_path: Path, style: str, shown: str) -> None:
     assert (await grounded(tmp_path, answering(), f"CITATION_STYLE={style}")).text == shown
+
+
+def test_only_the_packaged_model_is_not_asked_as_critic(tmp_path: Path) -> None:
+    (own := tmp_path / "own.gguf").write_bytes(b"GGUF")
+    usual = [f"MARAG_DATA_DIR={tmp_path}", "LLM_PROVIDER=embedded"]
+    assert Checks.of(Settings.load(usual), "").claim_check == "exact"
+    assert Checks.of(Settings.load([*usual, f"EMBEDDED_MODEL_PATH={own}"]), "").claim_check == "critic"
+    assert Checks.of(Settings.load([*usual, "CLAIM_CHECK=critic"]), "").claim_check == "critic"
 
 
 async def test_an_unknown_style_is_rejected(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from meta_agent_rag.ingestion.pipeline import ingest
 from meta_agent_rag.ingestion.report import FileOutcome, IngestProgress, IngestReport
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.corpus import list_corpora, open_corpus, read_documents
-from meta_agent_rag.retrieval.corpus.manifest import Manifest
+from meta_agent_rag.retrieval.corpus.places import Manifest
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import HybridRetriever
 from meta_agent_rag.retrieval.vectors import FloatMatrix
@@ -70,7 +70,7 @@ class Bench:
     async def search(self, words: str) -> list[str]:
         """Texts of the passages that contain these words."""
         async with open_corpus(self.settings, "notes", self.encoder.name, self.encoder.dimension) as corpus:
-            return [found.passage.text for found in await corpus.lexical.search(words, 5)]
+            return [found.passage.text for found in await (await corpus.view()).matching(words, 5)]
 
 
 @pytest.fixture
@@ -106,8 +106,8 @@ async def test_every_format_is_ingested_and_found(bench: Bench) -> None:
         "g.jsonl.gz": ("g", "passages", None, ()),
     }
     async with open_corpus(bench.settings, "notes", bench.encoder.name, bench.encoder.dimension) as corpus:
-        (fog, *_) = await corpus.lexical.search("low cloud fog", 5)
-        (lava, *_) = await corpus.lexical.search("molten", 5)
+        (fog, *_) = await (await corpus.view()).matching("low cloud fog", 5)
+        (lava, *_) = await (await corpus.view()).matching("molten", 5)
     assert fog.passage.id == "fog-1"
     assert lava.passage.doc_id == documents["a.pdf"].id
     assert (lava.passage.start_page, lava.passage.span) == (1, (0, 42))

@@ -13,6 +13,7 @@ from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.catalogue import Catalogue, DocumentRecord
 from meta_agent_rag.retrieval.corpus.corpus import list_corpora, open_corpus, read_documents
 from meta_agent_rag.retrieval.corpus.editing import edit_corpus
+from meta_agent_rag.retrieval.corpus.places import CorpusFolder
 from meta_agent_rag.retrieval.encoders.encoder import Encoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Passage
@@ -68,9 +69,9 @@ async def put(
 
 async def texts(folder: Path, query: str) -> set[str]:
     async with open_corpus(at(folder), "c", "hash-64", 64) as corpus:
-        found = {one.passage.text for one in await corpus.lexical.search(query, 99)}
+        found = {one.passage.text for one in await (await corpus.view()).matching(query, 99)}
         vector = (await AsyncEncoder(HashEncoder()).queries([query]))[0]
-        dense = {one.passage.text for one in await corpus.dense.search(vector, 99)}
+        dense = {one.passage.text for one in await (await corpus.view()).nearest(vector, 99)}
         assert found <= dense
         return found
 
@@ -150,15 +151,13 @@ async def test_a_different_encoder_or_chunker_requires_a_rebuild(tmp_path: Path)
 
 
 def killed_at(step: str, folder: Path) -> None:
-    """Edit two documents and die at the start of a step; `a` is staged before."""
-    original = getattr(Catalogue, step)
+    """Edit two documents and die at the start of a step."""
 
-    def dying(self: Catalogue, *args: Any, **options: Any) -> Any:
-        if step != "stage" or args[0].id != "a":
-            os._exit(9)
-        return original(self, *args, **options)
+    def dying(*_: Any) -> Any:
+        os._exit(9)
 
-    setattr(Catalogue, step, dying)
+    owner: Any = CorpusFolder if step == "write" else Catalogue
+    setattr(owner, step, dying)
     asyncio.run(edit_two(folder))
 
 
@@ -175,7 +174,7 @@ NEW = {"two of a", "new of a", "two of b", "new of b"}
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("die_at", "left"),
-    [("stage", OLD), ("add_vectors", OLD), ("publishing", OLD), ("published", NEW), ("forget_stale", NEW)],
+    [("add_vectors", OLD), ("replace", OLD), ("forget_unused", NEW), ("rows", NEW), ("parts", NEW), ("write", NEW)],
 )
 async def test_a_kill_leaves_every_document_complete(die_at: str, left: set[str], tmp_path: Path) -> None:
     async with edit_corpus(at(tmp_path), "c", AsyncEncoder(HashEncoder()), chunker="x") as editor:
@@ -185,8 +184,5 @@ async def test_a_kill_leaves_every_document_complete(die_at: str, left: set[str]
     assert await texts(tmp_path, "one two new") == left
     (manifest,) = list_corpora(tmp_path)
     assert manifest.passages == len(left)
-    assert manifest.checksum
-    async with edit_corpus(at(tmp_path), "c", AsyncEncoder(HashEncoder()), chunker="x") as editor:
-        for id_ in ("a", "b"):
-            await editor.put(document(id_, "2"), pages(id_, "two", "new"))
+    await edit_two(tmp_path)
     assert await texts(tmp_path, "one two new") == NEW

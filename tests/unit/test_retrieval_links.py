@@ -1,8 +1,6 @@
 """Links across hops: finding the second passage, which shares no word with the question."""
 
-import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,7 @@ import pytest
 
 from meta_agent_rag.retrieval import links
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.corpus.catalogue import Catalogue, DocumentRecord
+from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
 from meta_agent_rag.retrieval.corpus.corpus import Corpus, open_corpus
 from meta_agent_rag.retrieval.corpus.editing import edit_corpus
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
@@ -99,18 +97,9 @@ async def test_names_in_many_texts_or_in_none_are_ignored(corpus: Corpus) -> Non
     assert len(corpus.catalogue.mentioning(["northern harbour"], most=3)["northern harbour"]) == 3
 
 
-async def test_a_catalogue_of_an_earlier_version_is_extended_with_names(corpus: Corpus, tmp_path: Path) -> None:
-    file = tmp_path / "corpora" / "films" / "catalogue.sqlite"
-    with closing(sqlite3.connect(file)) as connection:
-        connection.execute("DROP TABLE mentions")
-        connection.commit()
-    with closing(Catalogue(file, 64)) as earlier:
-        assert set(earlier.mentioning(["runa falk"], most=5)) == {"runa falk"}
-
-
 async def test_the_number_of_linked_passages_is_limited(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(links, "MOST_LINKED", 0)
-    around = links.neighbourhood(QUESTION, [Found(passage=PASSAGES[0], score=1.0)], corpus)
+    around = links.neighbourhood(QUESTION, [Found(passage=PASSAGES[0], score=1.0)], corpus.catalogue)
     assert [(link.source, link.target) for link in around.links] == [("film", "director")], "a name in both passages"
     assert around.anchors == {"film"}
 

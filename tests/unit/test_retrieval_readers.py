@@ -1,74 +1,114 @@
-"""Readers of an embedded corpus have their own copies, so that any number can read while one writes."""
+"""Readers keep what they opened, and see an edit on the next question; a writer never disturbs them."""
 
 import asyncio
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from meta_agent_rag.errors import CorpusError
-from meta_agent_rag.retrieval.corpus import folder as folders
+from meta_agent_rag.errors import CorpusError, StorageError
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.corpus import places
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
-from meta_agent_rag.retrieval.corpus.corpus import open_corpus
+from meta_agent_rag.retrieval.corpus.corpus import drop_corpus, open_corpus, remove_documents
 from meta_agent_rag.retrieval.corpus.editing import edit_corpus, ensure_corpus
-from meta_agent_rag.retrieval.corpus.folder import CorpusFolder
-from meta_agent_rag.retrieval.corpus.live import edit_live
-from meta_agent_rag.retrieval.corpus.reading import _place_of_its_own
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Passage
+from meta_agent_rag.retrieval.stores import matrix
 
-from .test_retrieval_corpus import ENCODER, at, first_title, passages, visible
+from .test_retrieval_corpus import ENCODER, at, first_title, passages
 
-
-async def test_a_reader_waits_for_a_short_edit(tmp_path: Path) -> None:
-    await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
-    async with edit_corpus(at(tmp_path), "facts", ENCODER, chunker="none") as editor:
-        reader = asyncio.create_task(first_title(tmp_path, "facts", "newer"))
-        await asyncio.sleep(0.2)
-        more = Passage(id="new", doc_id="new", title="New", text="A newer fact of the matter.")
-        await editor.put(DocumentRecord(id="new", source="n", title="New", kind="t", content_hash="1"), [more])
-    assert await reader == "New"
+NEW = DocumentRecord(id="new", source="n", title="New", kind="text", content_hash="1")
+MORE = Passage(id="new", doc_id="new", title="New", text="A newer fact of the matter.")
 
 
-async def test_many_readers_can_read_during_an_edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folders, "_PATIENCE_SECONDS", 0.1)
-    await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
-    async with (
-        open_corpus(at(tmp_path), "facts", "hash-64", 64) as corpus,
-        open_corpus(at(tmp_path), "facts", "hash-64", 64) as other,
-    ):
-        async with edit_corpus(at(tmp_path), "facts", ENCODER, chunker="none") as editor:
-            with pytest.raises(CorpusError, match="'facts' is being built or changed elsewhere"):
-                await first_title(tmp_path, "facts", "fact")
-            with pytest.raises(CorpusError, match="being built or changed"):
-                await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER, replace=True)
-            await editor.remove(["facts"])
-            more = Passage(id="new", doc_id="new", title="New", text="A newer fact of the matter.")
-            await editor.put(DocumentRecord(id="new", source="n", title="New", kind="t", content_hash="1"), [more])
-        for reader in (corpus, other):
-            assert len(await reader.lexical.search("fact", 9)) == 3, "a reader sees the corpus as it was opened"
-            assert len([passage async for passage in reader.dense.scan()]) == 3
-            with pytest.raises(CorpusError, match="is read-only"):
-                await reader.lexical.update([more])
-        assert await first_title(tmp_path, "facts", "fact") == "New"
-    assert visible(tmp_path) == ["facts"]
+async def put_new(folder: Path) -> None:
+    async with edit_corpus(at(folder), "facts", ENCODER, chunker="none") as editor:
+        await editor.put(NEW, [MORE])
 
 
-async def test_an_edit_of_an_open_corpus_is_visible_to_its_reader(tmp_path: Path) -> None:
+async def test_a_reader_opens_and_searches_during_an_edit(tmp_path: Path) -> None:
     await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
     async with open_corpus(at(tmp_path), "facts", "hash-64", 64) as corpus:
-        scan = corpus.dense.scan()
-        await anext(scan)
-        async with edit_live(at(tmp_path), corpus, ENCODER, chunker="none") as editor:
-            await editor.remove(["facts"])
-            more = Passage(id="new", doc_id="new", title="New", text="A newer fact of the matter.")
-            await editor.put(DocumentRecord(id="new", source="n", title="New", kind="t", content_hash="1"), [more])
-        assert [one.passage.id for one in await corpus.lexical.search("fact", 9)] == ["new"]
-        assert [passage.id async for passage in corpus.dense.scan()] == ["new"]
-        assert len([passage async for passage in scan]) == 2, "a search begun earlier continues on the old state"
-    assert visible(tmp_path) == ["facts"]
+        async with edit_corpus(at(tmp_path), "facts", ENCODER, chunker="none") as editor:
+            await editor.put(NEW, [MORE])
+            assert len(await (await corpus.view()).matching("fact", 9)) == 3
+            async with open_corpus(at(tmp_path), "facts", "hash-64", 64) as other:
+                assert len(await (await other.view()).matching("fact", 9)) == 3
+            with pytest.raises(CorpusError, match="'facts' is being built or changed elsewhere"):
+                async with edit_corpus(at(tmp_path), "facts", ENCODER, chunker="none"):
+                    pass
+        before = await corpus.view()
+        await remove_documents(at(tmp_path), "facts", ["facts"])
+        for view in (before, await corpus.view()):  # what is gone is not shown, though its index may still be open
+            assert [one.passage.id for one in await view.matching("fact", 9)] == ["new"]
+        assert len(await (await corpus.view()).nearest((await ENCODER.queries(["x"]))[0], 9)) == 1
+
+
+async def test_a_reader_follows_a_rebuild_and_survives_a_drop(tmp_path: Path) -> None:
+    await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
+    async with open_corpus(at(tmp_path), "facts", "hash-64", 64) as corpus:
+        async with edit_corpus(at(tmp_path), "facts", ENCODER, chunker="other", rebuild=True) as editor:
+            await editor.put(NEW, [MORE])
+            assert len(await (await corpus.view()).matching("fact", 9)) == 3
+        assert [one.id for one in corpus.catalogue.documents()] == ["new"]
+        assert [one.passage.id for one in await (await corpus.view()).matching("fact", 9)] == ["new"]
+        await ensure_corpus(at(tmp_path), "facts", passages(), AsyncEncoder(HashEncoder(32)), replace=True)
+        with pytest.raises(CorpusError, match="built with the encoder 'hash-32'"):
+            await corpus.view()
+    await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER, replace=True)
+    async with open_corpus(at(tmp_path), "facts", "hash-64", 64) as corpus:
+        await drop_corpus(at(tmp_path), "facts")
+        assert len(await (await corpus.view()).matching("fact", 9)) == 3
+
+
+@pytest.mark.parametrize("torn", ["vectors.npy", "rows.npy", "published.npy", "words/meta.json", "words/*.term", "*"])
+async def test_a_lost_or_torn_index_is_derived_again(
+    torn: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    await ensure_corpus(at(tmp_path), "facts", passages(20), ENCODER)
+    (index,) = (tmp_path / "corpora" / "facts").glob("*/index-*")
+    for file in [file for file in index.rglob(torn) if file.is_file()]:
+        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    async with open_corpus(at(tmp_path), "facts", "hash-64", 64) as corpus:
+        view = await corpus.view()
+        assert len(await view.matching("fact", 50)) == 20
+        assert len(await view.nearest((await ENCODER.queries(["fact"]))[0], 50)) == 20
+    assert "derived again" in caplog.text
+
+
+async def test_a_full_disk_leaves_the_published_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(places.CorpusFolder, "write", full)
+    with pytest.raises(StorageError, match=r"No space left.*free disk space"):
+        await put_new(tmp_path)
+    monkeypatch.undo()
+    assert await first_title(tmp_path, "facts", "newer") == "New", (
+        "the catalogue had it, so the next reader publishes it"
+    )
+
+
+async def test_beyond_a_size_a_graph_finds_the_candidates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrix, "SCANNED", 300)
+    many = [Passage(id=f"p{n:03}", doc_id="d", title="", text=f"word{n} word{n // 7} word{n % 11}") for n in range(500)]
+    await ensure_corpus(at(tmp_path), "facts", many[:400], ENCODER)
+    await put_new(tmp_path)
+    await remove_documents(at(tmp_path), "facts", ["nothing"])
+    async with open_corpus(at(tmp_path), "facts", "hash-64", 64) as corpus:
+        assert list((tmp_path / "corpora" / "facts").glob("*/index-*/graph.usearch"))
+        vector = (await ENCODER.queries(["word33 word4 word0"]))[0]
+        found = await (await corpus.view()).nearest(vector, 5)
+        assert found[0].passage.id == "p033"
+        assert found[0].dense == pytest.approx(1.0, abs=1e-4)
+        vector = (await ENCODER.queries([MORE.searchable()]))[0]
+        assert (await (await corpus.view()).nearest(vector, 1))[0].passage == MORE
+        rows = corpus.catalogue.rows_of(["new"])
+        assert [one.passage for one in await (await corpus.view()).nearest(vector, 9, among=rows)] == [MORE]
 
 
 _READER = """
@@ -78,48 +118,27 @@ from meta_agent_rag.settings import Settings
 
 async def main():
     async with open_corpus(Settings.load(marag_data_dir=sys.argv[1]), "facts", "hash-64", 64) as corpus:
-        print(len(await corpus.lexical.search("fact", 9)), flush=True)
-        sys.stdin.read()
+        for _ in sys.stdin:
+            print(len(await (await corpus.view()).matching("fact", 9)), flush=True)
 
 asyncio.run(main())
 """
 
 
-def test_concurrent_readers_do_not_take_each_others_copies(tmp_path: Path) -> None:
-    folder = CorpusFolder(home=tmp_path, name="facts")
-
-    def comes_and_goes(_: int) -> bool:
-        with _place_of_its_own(folder) as place:
-            (place / "index").write_text("here")
-            return place.with_suffix(".lock").exists() and (place / "index").exists()
-
-    with ThreadPoolExecutor(8) as pool:
-        assert all(pool.map(comes_and_goes, range(400)))
-    assert list(folder.copies.iterdir()) == []
-
-
-def test_processes_read_concurrently_and_a_killed_one_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_another_process_sees_an_edit_on_its_next_question(tmp_path: Path) -> None:
     asyncio.run(ensure_corpus(at(tmp_path), "facts", passages(), ENCODER))
-
-    async def edited() -> None:
-        async with edit_corpus(at(tmp_path), "facts", ENCODER, chunker="none") as editor:
-            more = Passage(id="new", doc_id="new", title="New", text="A newer fact of the matter.")
-            await editor.put(DocumentRecord(id="new", source="n", title="New", kind="t", content_hash="1"), [more])
-
     command = [sys.executable, "-c", _READER, str(tmp_path)]
-    copies = tmp_path / "corpora" / ".facts.copies"
-    with ExitStack() as stack:
-        readers = [
-            stack.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
-            for _ in range(2)
-        ]
-        assert [reader.stdout.readline() for reader in readers if reader.stdout] == [b"3\n", b"3\n"]
-        asyncio.run(edited())
-        readers[0].kill()
-        readers[0].communicate()
-        assert len(list(copies.glob("*.lock"))) == 2
-        assert asyncio.run(first_title(tmp_path, "facts", "newer")) == "New"
-        assert len(list(copies.glob("*.lock"))) == 1, "the copy of the killed process is removed"
-        readers[1].communicate(b"")
-        assert readers[1].returncode == 0
-    assert visible(tmp_path) == ["facts"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as reader:
+        assert reader.stdin is not None
+        assert reader.stdout is not None
+
+        def asked() -> int:
+            print("?", file=reader.stdin, flush=True)
+            return int(reader.stdout.readline())  # type: ignore[union-attr]
+
+        assert asked() == 3
+        asyncio.run(put_new(tmp_path))
+        assert asked() == 4
+        asyncio.run(remove_documents(at(tmp_path), "facts", ["facts"]))
+        assert asked() == 1
+        reader.stdin.close()

@@ -107,7 +107,7 @@ def test_at_a_terminal_enter_continues_and_q_quits() -> None:
 
 
 def test_the_first_stop_needs_no_model_and_no_heavy_library() -> None:
-    heavy = ("langgraph", "langchain_openai", "torch", "gradio", "scipy", "numpy", "qdrant_edge", "tantivy", "babel")
+    heavy = ("langgraph", "langchain_openai", "torch", "gradio", "scipy", "numpy", "tantivy", "babel")
     code = (
         "import sys; from meta_agent_rag.cli.tour import tour; tour(1, True, False);"
         f"print([name for name in {heavy!r} if name in sys.modules], file=sys.stderr)"

@@ -16,11 +16,12 @@ from ..retrieval.screening import Dropped
 from ..settings import Settings
 from .context import Context, Task
 from .graph import build_graph
-from .opening import Components, as_passages, open_components
+from .opening import Components, as_passages, as_retriever, open_components
 from .state import MethodStop, Round, State, StopReason
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
+    from langchain_core.retrievers import BaseRetriever
     from langchain_core.runnables import RunnableConfig
     from langgraph.graph.state import CompiledStateGraph
 
@@ -88,7 +89,7 @@ class Engine(Components):
         question: str,
         *,
         evidence: Sequence[Passage] | None = None,
-        retriever: Retriever | None = None,
+        retriever: "Retriever | BaseRetriever | None" = None,
         grounded: bool = False,
         on_step: OnStep | None = None,
         on_text: OnText | None = None,
@@ -98,7 +99,7 @@ class Engine(Components):
         task = Task(
             question=question,
             evidence=evidence,
-            retriever=retriever,
+            retriever=None if retriever is None else as_retriever(retriever),
             grounded=grounded,
             on_text=on_text,
             config=config,

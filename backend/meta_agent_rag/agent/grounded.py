@@ -23,6 +23,7 @@ from ..grounding.marks import with_plain_marks
 from ..grounding.quotes import as_written
 from ..grounding.styles import Style, chosen
 from ..llm.ledger import LedgerRow, Totals, total
+from ..llm.local import own_model_file
 from ..llm.providers import choose_provider
 from ..llm.stages import serving, stage
 from ..retrieval import hybrid
@@ -98,7 +99,7 @@ class Checks:
 
 def _usual_check(settings: Settings) -> str:
     critic = serving(stage("check_claims", settings), settings, choose_provider(settings))
-    return "exact" if critic.is_embedded else "critic"
+    return "exact" if critic.is_embedded and own_model_file(settings) is None else "critic"
 
 
 def _own_phrases(folder: Path | None, corpus: str) -> Path | None:

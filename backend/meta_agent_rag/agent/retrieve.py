@@ -34,7 +34,7 @@ async def retrieve(state: State, runtime: Runtime[Context]) -> Update:
 def _fills_the_budget(context: Context) -> bool:
     """Whether a draft sees as many passages of a corpus as EVIDENCE_TOKENS has room for.
 
-    Not if RETRIEVAL_TOP_K was set, if the evidence was supplied, or with the packaged model, which reads slowly.
+    Not if RETRIEVAL_TOP_K was set, if the evidence was supplied, or with a model in this process, which reads slowly.
     """
     if not context.grounded or "retrieval_top_k" in context.settings.model_fields_set:
         return False

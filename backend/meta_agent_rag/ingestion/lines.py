@@ -17,7 +17,7 @@ document is in such type, it is a poster."""
 _NO_HEADING = re.compile(r"[.,;:]$|@|://|\.{3}|^[a-z]|^[\u2022\u2013*-]\s")
 _BOLD = re.compile(r"bold|black|heavy|demi|cmbx", re.I)
 _CODE = re.compile(r"courier|mono|consol|menlo|typewriter|cmtt|inconsolata", re.I)
-_LEADER = re.compile(r"(?:\.\s?){4,}\s*[\divxlc]+\s*$", re.I)
+_LEADER = re.compile(r"(?:\.\s?){3,}\s*[\divxlc]+\s*$", re.I)
 _NUMBER = re.compile(r"\d+")
 _ENDS = (".", "!", "?", ":", '"', "\u201d", ")", "\u3002", "\uff01", "\uff1f")
 _HYPHENATED = re.compile(r"(?<=[^\W\d_])-\n(?=[a-z])")

@@ -1,44 +1,39 @@
 """Hybrid retrieval: both indexes for every query, fused, linked across hops, screened, cut to the best k."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
 
 from ..errors import MetaRagError, SearchDownError
 from .batching import AsyncEncoder
-from .corpus.corpus import Corpus
+from .corpus.catalogue import Catalogue
+from .corpus.corpus import Corpus, View
 from .fusion import best_of, blend, blended_score, reciprocal_rank_fusion
 from .links import expand_links
 from .passage import Found
 from .reranker import Reranker
+from .retriever import Retrieval, Retriever
 from .screening import Dropped, screen
-from .vectors import FloatVector
+from .vectors import FloatVector, Rows
+
+if TYPE_CHECKING:
+    from langchain_core.retrievers import BaseRetriever
+
+__all__ = ["HybridRetriever", "Retrieval", "Retriever", "confidence"]
 
 MOST_LISTED = 10_000
-"""Passages that a search is kept to by their ids; of more, a wider search is filtered."""
+"""Passages that a search is kept to by their rows; of more, a wider search is filtered."""
 _WIDER = 10
-
-
-@dataclass(frozen=True, kw_only=True)
-class Retrieval:
-    """The result of a retrieval.
-
-    `found` are at most k passages, best first. `dropped` are those that would have been among them
-    if screening had not removed them. `pool_ids` are the ids of all candidates, best first, before
-    any were excluded or dropped.
-    """
-
-    found: tuple[Found, ...] = ()
-    dropped: tuple[Dropped, ...] = ()
-    pool_ids: tuple[str, ...] = ()
-
-
-class Retriever(Protocol):
-    """Finds passages for questions."""
-
-    async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
-        """The k best passages for the queries together, without those whose ids are in `exclude`."""
+_MOST_PLACED = 50
+"""The most passages that a place named in a question puts first."""
+_PAGE = re.compile(r"\b(?:pages?|pp?\.)\s*(\d{1,5})\b", re.IGNORECASE)
+_HEADING = re.compile(
+    r"\b(?:(chapter|part|appendix|annex)\s+([\dA-Z][\d.]*)|section\s+(\d+(?:\.\d+)*))\b", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +42,8 @@ class HybridRetriever:
 
     `fusion` is reciprocal rank fusion with the constant `rrf_k`, or the weighted blend, in which a
     passage below `blend_floor` counts as irrelevant unless a better one links to it. With
-    `links`, the fused candidates are extended and ordered across hops; a reranker decides last.
+    `links`, the fused candidates are extended and ordered across hops; a reranker decides last. Passages on a page
+    or under a heading that the question names come first.
 
     With `on_fault`, a search survives the failure or the timeout (`side_seconds`) of one index: it is
     answered by the other one, and `on_fault` receives the side (`dense`, `lexical`) and its error. With
@@ -72,6 +68,12 @@ class HybridRetriever:
         """This retriever, over the documents with these ids alone."""
         return replace(self, documents=documents)
 
+    def as_langchain(self, k: int = 5) -> "BaseRetriever":
+        """This retriever as LangChain's: `invoke(question)` gives the k best passages as Documents."""
+        from .langchain import CorpusRetriever
+
+        return CorpusRetriever(retriever=self, k=k)
+
     async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
         """See `Retriever`. Blank and repeated queries are ignored.
 
@@ -82,9 +84,10 @@ class HybridRetriever:
         if not asked or k < 1:
             return Retrieval()
         vectors = await self.encoder.queries(asked)
-        among = self.corpus.catalogue.ids_of(self.documents) if self.documents else None
+        view = await self.corpus.view()
+        among = view.catalogue.rows_of(self.documents) if self.documents else None
         rankings = await asyncio.gather(
-            *(self.candidates(query, vector, among) for query, vector in zip(asked, vectors, strict=True))
+            *(self._candidates(view, query, vector, among) for query, vector in zip(asked, vectors, strict=True))
         )
         ranked = rankings[0] if len(rankings) == 1 else best_of(rankings, self.rrf_k)
         fresh = [found for found in ranked if found.passage.id not in exclude]
@@ -92,24 +95,26 @@ class HybridRetriever:
         kept, dropped = _best_clean(fresh, k, floor, drop=self.screening)
         return Retrieval(found=kept, dropped=dropped, pool_ids=tuple(found.passage.id for found in ranked))
 
-    async def candidates(self, query: str, vector: FloatVector, among: frozenset[str] | None = None) -> list[Found]:
-        """All candidates for one query, best first, before exclusion and screening.
+    async def candidates(self, query: str, vector: FloatVector) -> list[Found]:
+        """All candidates for one query, best first, before exclusion and screening."""
+        return await self._candidates(await self.corpus.view(), query, vector, None)
 
-        With `among`, only passages with these ids.
-        """
+    async def _candidates(self, view: View, query: str, vector: FloatVector, among: Rows | None) -> list[Found]:
         listed = among if among is None or len(among) <= MOST_LISTED else None
         pool = self.pool if listed is among else _WIDER * self.pool
         sides = await self._sides(
             {
-                "dense": self.corpus.dense.search(vector, pool, among=listed),
-                "lexical": self.corpus.lexical.search(query, pool, among=listed),
+                "dense": view.nearest(vector, pool, among=listed),
+                "lexical": view.matching(query, pool, among=listed),
             }
         )
         ranked = reciprocal_rank_fusion(sides, self.rrf_k) if self.fusion == "rrf" else blend(sides)
         if self.links:
-            ranked = expand_links(query, vector, ranked, self.corpus)
-        if among is not None:  # links lead to other documents too
-            ranked = [found for found in ranked if found.passage.id in among]
+            ranked = expand_links(query, vector, ranked, view.catalogue)
+        ranked = _placed(query, vector, ranked, view.catalogue)
+        if self.documents:  # links and places lead to other documents too
+            owners = view.catalogue.owners([found.passage.id for found in ranked])
+            ranked = [found for found in ranked if owners.get(found.passage.id) in self.documents]
         return ranked if self.reranker is None else await self._reranked(self.reranker, query, ranked)
 
     async def _sides(self, searches: Mapping[str, Awaitable[list[Found]]]) -> list[list[Found]]:
@@ -148,6 +153,32 @@ def confidence(found: Found) -> float:
     A passage that only one side returned is rated by that side alone, i.e. too low rather than too high.
     """
     return blended_score(found.dense, found.lexical)
+
+
+def _placed(query: str, vector: FloatVector, ranked: Sequence[Found], catalogue: Catalogue) -> list[Found]:
+    """The candidates, first those at a place that the question names ("page 12", "section 2.4", "chapter 3").
+
+    They keep the order of their document, and their score is just above the best of the others.
+    """
+    passages = []
+    for page in _PAGE.findall(query):
+        passages += catalogue.passages_on(int(page), most=_MOST_PLACED)
+    for kind, label, number in _HEADING.findall(query):
+        passages += catalogue.passages_under(f"{kind} {label.rstrip('.')}" if kind else number, most=_MOST_PLACED)
+    placed = list({passage.id: passage for passage in passages}.values())[:_MOST_PLACED]
+    if not placed:
+        return list(ranked)
+    known = {found.passage.id: found for found in ranked}
+    rows = catalogue.vectors([passage.id for passage in placed if passage.id not in known])
+    top = max((found.score for found in ranked), default=0.0)
+    first = []
+    for place, passage in enumerate(placed):
+        score = top + 1.0 - place / len(placed)
+        cosine = float(np.dot(rows[passage.id], vector)) if passage.id in rows else None
+        found = known.get(passage.id) or Found(passage=passage, score=score, dense=cosine)
+        first.append(replace(found, score=score, via=None))
+    ids = {found.passage.id for found in first}
+    return [*first, *(found for found in ranked if found.passage.id not in ids)]
 
 
 def _best_clean(

@@ -12,8 +12,8 @@ from pydantic import ConfigDict
 
 from ..errors import InputError
 from .fusion import best_of
-from .hybrid import Retrieval
 from .passage import Found, Passage, passage_id
+from .retriever import Retrieval
 from .screening import screen
 
 

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..text.names import content_words, plain, proper_names, spaced, unqualified
-from .corpus.corpus import Corpus
-from .corpus.mentions import Named
+from .corpus.catalogue import Catalogue, Named
 from .passage import Found, Passage
 from .vectors import FloatVector
 
@@ -55,19 +54,18 @@ class Neighbourhood:
     passages: Mapping[str, Passage]
 
 
-def expand_links(query: str, vector: FloatVector, found: Sequence[Found], corpus: Corpus) -> list[Found]:
+def expand_links(query: str, vector: FloatVector, found: Sequence[Found], catalogue: Catalogue) -> list[Found]:
     """The candidates for `query`, best first: those `found` and those reached by links.
 
     `vector` is the query's. `score` is the sum above, in 0..6, and every candidate has its cosine. `via` is
     the passage whose mention led to a result, if the question itself does not name it.
     """
-    around = neighbourhood(query, found, corpus)
-    return ranked(query, _completed(vector, found, around, corpus), around)
+    around = neighbourhood(query, found, catalogue)
+    return ranked(query, _completed(vector, found, around, catalogue), around)
 
 
-def neighbourhood(query: str, found: Sequence[Found], corpus: Corpus) -> Neighbourhood:
+def neighbourhood(query: str, found: Sequence[Found], catalogue: Catalogue) -> Neighbourhood:
     """Follow the names in the question, then those in its anchors and in the best passages found."""
-    catalogue = corpus.catalogue
     (asked,) = catalogue.mentioned([query])
     named = _few(catalogue.named(asked))
     anchors = dict.fromkeys(one.passage_id for ones in named.values() for one in ones)
@@ -86,11 +84,11 @@ def neighbourhood(query: str, found: Sequence[Found], corpus: Corpus) -> Neighbo
                 if elsewhere and (len(targets) < MOST_LINKED or one.passage_id in targets):
                     targets.add(one.passage_id)
                     links[Link(id_, one.passage_id, bearers)] = None
-    links |= dict.fromkeys(_shared(query, [one.passage for one in found[:SHARING]], corpus))
+    links |= dict.fromkeys(_shared(query, [one.passage for one in found[:SHARING]], catalogue))
     return Neighbourhood(anchors=frozenset(anchors), links=tuple(links), passages={id_: known[id_] for id_ in seeds})
 
 
-def _shared(query: str, seeds: Sequence[Passage], corpus: Corpus) -> list[Link]:
+def _shared(query: str, seeds: Sequence[Passage], catalogue: Catalogue) -> list[Link]:
     """Links from the seeds to passages that share with them a rare name that is not in the question."""
     asked = plain(query)
     names = {
@@ -98,7 +96,7 @@ def _shared(query: str, seeds: Sequence[Passage], corpus: Corpus) -> list[Link]:
         for seed in seeds
     }
     every = list(dict.fromkeys(name for own in names.values() for name in own))
-    sharing = corpus.catalogue.mentioning(every, most=MOST_BEARERS + 1)
+    sharing = catalogue.mentioning(every, most=MOST_BEARERS + 1)
     links: list[Link] = []
     for seed in seeds:
         for name in names[seed.id]:
@@ -158,7 +156,7 @@ class _Coverage:
         return self._covered[id_]
 
 
-def _completed(vector: FloatVector, found: Sequence[Found], around: Neighbourhood, corpus: Corpus) -> list[Found]:
+def _completed(vector: FloatVector, found: Sequence[Found], around: Neighbourhood, catalogue: Catalogue) -> list[Found]:
     """Everything found and everything reached by links, with the cosine of each.
 
     Cosines come from the catalogue, which is faster than a second search. A passage that the lexical side did not
@@ -167,9 +165,9 @@ def _completed(vector: FloatVector, found: Sequence[Found], around: Neighbourhoo
     known = {one.passage.id: one for one in found}
     targets = dict.fromkeys([*sorted(around.anchors), *(link.target for link in around.links)])
     new = [id_ for id_ in targets if id_ not in known]
-    candidates = [*found, *(Found(passage=one, score=0.0) for one in corpus.catalogue.passages(new).values())]
+    candidates = [*found, *(Found(passage=one, score=0.0) for one in catalogue.passages(new).values())]
     lacking = [one.passage.id for one in candidates if one.dense is None]
-    cosines = {id_: round(float(row @ vector), 5) for id_, row in corpus.catalogue.vectors(lacking).items()}
+    cosines = {id_: round(float(row @ vector), 5) for id_, row in catalogue.vectors(lacking).items()}
     return [
         Found(passage=one.passage, score=0.0, dense=cosines.get(one.passage.id, one.dense), lexical=one.lexical)
         for one in candidates

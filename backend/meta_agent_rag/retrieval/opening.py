@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from ..errors import UnknownNameError
 from ..extras import require
@@ -13,9 +14,12 @@ from .corpus.corpus import open_corpus, require_corpus
 from .corpus.editing import Progress, ensure_corpus
 from .corpus.sample import SAMPLE, sample_passages
 from .encoders.encoder import Encoder
-from .encoders.loading import load_encoder
+from .encoders.loading import as_encoder, load_encoder
 from .hybrid import HybridRetriever
 from .reranker import load_reranker
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
 
 _LOG = logging.getLogger(__name__)
 ENGINES = ("ray",)
@@ -53,16 +57,19 @@ async def open_retriever(
     settings: Settings,
     corpus: str = SAMPLE,
     *,
-    encoder: AsyncEncoder | None = None,
+    encoder: "AsyncEncoder | Encoder | Embeddings | None" = None,
     on_progress: Progress | None = None,
 ) -> AsyncIterator[HybridRetriever]:
     """A retriever over a corpus, closed at the end; `sample` is built on first use.
 
-    Raises `CorpusError` if the corpus does not exist or was built with another encoder.
+    `encoder` is the one that the corpus was built with; default: that of the settings. Raises `CorpusError` if the
+    corpus does not exist or was built with another encoder.
     """
     await asyncio.to_thread(require_corpus, settings.marag_data_dir, corpus)
     if encoder is None:
         encoder = await asyncio.to_thread(open_encoder, settings)
+    if not isinstance(encoder, AsyncEncoder):
+        encoder = AsyncEncoder(as_encoder(encoder))
     if corpus == SAMPLE:
         passages = sample_passages()
         await ensure_corpus(settings, corpus, passages, encoder, replace=True, on_progress=on_progress)

@@ -1,10 +1,12 @@
 """The unit of evidence: a passage, and a passage found by a search."""
 
 import hashlib
+import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -71,6 +73,17 @@ def from_fields(fields: Mapping[str, Any]) -> Passage:
     span, breaks = fields["span"], fields.get("page_breaks", ())
     pairs = tuple((int(place), int(page)) for place, page in breaks)
     return Passage(**{**fields, "span": None if span is None else (int(span[0]), int(span[1])), "page_breaks": pairs})
+
+
+def to_record(passage: Passage) -> str:
+    """The passage as one line of ASCII JSON, in which even a NUL or a lone surrogate is harmless."""
+    return json.dumps(to_fields(passage), separators=(",", ":"))
+
+
+@lru_cache(maxsize=4096)
+def from_record(record: str) -> Passage:
+    """The passage that `to_record` wrote; cached, because many searches return the same ones."""
+    return from_fields(json.loads(record))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,8 +35,7 @@ from ..ingestion.pipeline import chunking_options, take_in
 from ..ingestion.report import FileOutcome
 from ..ingestion.sources import FoundFile, file_hash, source_name
 from ..retrieval.corpus.catalogue import DocumentRecord
-from ..retrieval.corpus.editing import CorpusEditor
-from ..retrieval.corpus.live import edit_live
+from ..retrieval.corpus.editing import CorpusEditor, edit_corpus
 from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.hybrid import HybridRetriever, Retriever
 from ..settings import Settings
@@ -298,7 +297,8 @@ class Uploads:
     ) -> tuple[ChunkingOptions, AbstractAsyncContextManager[CorpusEditor]]:
         options = await asyncio.to_thread(chunking_options, self.settings, retriever.encoder.name)
         chunker = prepared(options).name
-        return options, edit_live(self.settings, retriever.corpus, retriever.encoder, chunker=chunker)
+        name = retriever.corpus.manifest.name
+        return options, edit_corpus(self.settings, name, retriever.encoder, chunker=chunker, shared=True)
 
     async def _put_off(self, corpus: str, group: Sequence[Upload], error: CorpusError) -> None:
         """Let a corpus whose index failed rest; after the last pause its uploads fail."""

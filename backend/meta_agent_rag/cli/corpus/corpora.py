@@ -25,7 +25,7 @@ from ..shared.command import (
 
 if TYPE_CHECKING:
     from ...retrieval.corpus.catalogue import DocumentRecord
-    from ...retrieval.corpus.manifest import Manifest
+    from ...retrieval.corpus.places import Manifest
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The corpus.")]
 
@@ -64,7 +64,7 @@ def show(name: Name, set_: Assignments = None, json_: Json = False, debug: Debug
     for document in documents:
         console().print(_line(document))
     console().print(f"[bold]{plain(name)}[/]: {_summary(manifest)}")
-    console().print(f"[dim]created {manifest.created:%Y-%m-%d %H:%M} UTC, checksum {manifest.checksum or '-'}[/]")
+    console().print(f"[dim]created {manifest.created:%Y-%m-%d %H:%M} UTC[/]")
 
 
 @reporting
@@ -99,20 +99,14 @@ def copy(
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Move a corpus's indexes to servers or back, and verify them. Nothing is re-encoded."""
-    from ...retrieval.corpus.moving import copy_corpus
+    """Move a corpus's indexes to servers or back. Nothing is re-encoded."""
+    from ...retrieval.corpus.corpus import copy_corpus
 
-    report = run(copy_corpus(settings_of(set_), name, to))
+    manifest = run(copy_corpus(settings_of(set_), name, to))
     if json_:
-        print_json(asdict(report))
-        return
-    say(f"{name!r} is now searched at {to!r}: {counted(report.passages, 'passage')}, checksum {report.checksum}.")
-    for kind, count, checksum in (
-        ("dense", report.dense_passages, report.dense_checksum),
-        ("lexical", report.lexical_passages, report.lexical_checksum),
-    ):
-        verdict = "equal" if (count, checksum) == (report.passages, report.checksum) else "DIFFERENT"
-        say(f"  {kind}: {counted(count, 'passage')}, checksum {checksum}: {verdict}")
+        print_json(manifest.model_dump(mode="json"))
+    else:
+        say(f"{name!r} is now searched at {to!r}: {counted(manifest.passages, 'passage')}.")
 
 
 def _manifest(data_dir: Path, name: str) -> "Manifest":

@@ -141,7 +141,7 @@ class Screen:
 
 
 def last_words(text: str, columns: int) -> str:
-    """The end of what a reply says so far: of the last value if it is JSON.
+    """The end of what a reply says so far: of its answer or, before that, of its last value if it is JSON.
 
     >>> last_words('{"quotes": ["Faust is by Goethe."], "answer": "Goethe wr', 40)
     'Goethe wr'
@@ -153,7 +153,8 @@ def last_words(text: str, columns: int) -> str:
     from pydantic_core import from_json
 
     try:
-        texts = _texts(from_json(text, allow_partial="trailing-strings"))
+        value = from_json(text, allow_partial="trailing-strings")
+        texts = _texts(value.get("answer") or value if isinstance(value, dict) else value)
     except ValueError:
         texts = [text]
     words = " ".join(printable(texts[-1]).split()) if texts else ""

@@ -326,7 +326,7 @@ def _outline_entries(outline: list[Any], depth: int = 0) -> Iterator[Any]:
 
 
 def _title(reader: "PdfReader", blocks: Sequence[Block], file: File) -> str:
-    """The file's own title if plausible, else one of its first two blocks, else its name."""
+    """The file's own title if plausible, else its first line or the heading below that, else its name."""
     try:
         metadata = reader.metadata
         stated = one_line(str(metadata.title or "")) if metadata is not None else ""
@@ -334,7 +334,7 @@ def _title(reader: "PdfReader", blocks: Sequence[Block], file: File) -> str:
         stated = ""
     if _is_title(stated, LONGEST_TITLE):
         return stated
-    first = (block.text for block in blocks[:2])
+    first = (block.text for place, block in enumerate(blocks[:2]) if not place or block.section == block.text)
     return next((text for text in first if _is_title(text, LONGEST_TITLE // 2) and text[-1] not in ".,;"), file.stem)
 
 

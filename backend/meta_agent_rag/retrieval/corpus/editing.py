@@ -1,74 +1,62 @@
-"""Edits of a corpus: documents are added, changed and removed, each completely or not at all."""
+"""Edits of a corpus: documents are added, changed and removed, each completely or not at all.
+
+    async with edit_corpus(settings, "mine", encoder, chunker="none") as editor:
+        await editor.put(document, passages)
+        await editor.remove(["another"])
+
+What is put is encoded and committed to the catalogue every few thousand passages, and at `publish`; readers see
+all of it once the block ends.
+"""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
-from functools import partial
-from itertools import islice
-from pathlib import Path
+from contextlib import asynccontextmanager, closing
+from hashlib import sha256
+from itertools import chain
 from typing import TypeAlias
 
 from ...errors import CorpusError, InputError
 from ...settings import Settings
 from ..batching import AsyncEncoder
-from ..passage import Passage
-from .catalogue import AT_ONCE, Catalogue, DocumentRecord
-from .folder import CorpusFolder, corpus_folder
-from .locations import Indexed, chosen_stores, dropped_stores, on_servers, opened, require_room
-from .manifest import BEING_EDITED, FORMAT_VERSION, Manifest, passages_checksum, write_manifest
+from ..passage import Passage, to_record
+from .catalogue import AT_ONCE, ROWS, Catalogue, DocumentRecord, in_parts
+from .places import CorpusFolder, Manifest, chosen_stores, corpus_folder, publish, stores_of
 
-__all__ = [
-    "CorpusEditor",
-    "Progress",
-    "counted",
-    "edit_corpus",
-    "edited",
-    "ensure_corpus",
-    "finish_interrupted",
-    "remove_published",
-    "require_built_alike",
-]
-
-UNCHUNKED = "none"
-_SORTED_TOGETHER = 4096
-ENCODED_TOGETHER = 512
 Progress: TypeAlias = Callable[[int, int], None]
+UNCHUNKED = "none"
+_TOGETHER, _TOGETHER_SHARED = 512, 16
+"""The most passages that a question waits for if the encoder is shared."""
+_PATIENCE_SECONDS, _PATIENCE_SHARED_SECONDS = 3.0, 60.0
 
 
 class CorpusEditor:
-    """Adds documents to a corpus; get one from `edit_corpus`. For one task at a time.
-
-    Passages are encoded and documents published in groups, so that an interruption costs little;
-    everything is published when the context ends without an error.
-    """
+    """Adds documents to a corpus; get one from `edit_corpus`. For one task at a time."""
 
     def __init__(
-        self,
-        indexed: Indexed,
-        encoder: AsyncEncoder,
-        on_progress: Progress | None,
-        require_room: Callable[[int], None],
-        encoded_together: int = ENCODED_TOGETHER,
+        self, catalogue: Catalogue, encoder: AsyncEncoder, on_progress: Progress | None, *, together: int
     ) -> None:
-        self._indexed = indexed
-        self._catalogue = indexed.catalogue
+        self._catalogue = catalogue
         self._encoder = encoder
         self._on_progress = on_progress
-        self._require_room = require_room
-        self._encoded_together = encoded_together
+        self._together = together
+        self._put: dict[str, tuple[DocumentRecord, Collection[Passage]]] = {}
+        self._removed: dict[str, None] = {}
+        self._owners: dict[str, str] = {}
         self._encoded = 0
         self._wanted = 0
-        self._unpublished = 0
 
     def documents(self) -> tuple[DocumentRecord, ...]:
-        """The published documents, by source."""
+        """The committed documents, by source."""
         return self._catalogue.documents()
 
     def taken(self, document: str, passages: Iterable[Passage]) -> tuple[str, str] | None:
         """The first id of a passage that another document already has, with that document's id."""
-        left = iter(passages)
-        while ids := [passage.id for passage in islice(left, AT_ONCE)]:
-            owners = self._catalogue.owners(ids)
+        leaving = self._removed.keys() | self._put.keys()
+        for part in in_parts(passages, AT_ONCE):
+            ids = [passage.id for passage in part]
+            owners = {id_: owner for id_, owner in self._catalogue.owners(ids).items() if owner not in leaving}
+            owners |= {id_: self._owners[id_] for id_ in ids if id_ in self._owners}
             foreign = next((id_ for id_ in ids if owners.get(id_, document) != document), None)
             if foreign is not None:
                 return foreign, owners[foreign]
@@ -77,47 +65,52 @@ class CorpusEditor:
     async def put(self, document: DocumentRecord, passages: Collection[Passage]) -> None:
         """Add or replace `document`: afterwards it has exactly these passages.
 
-        They are iterated several times, and may be too many for memory. Raises `InputError` if two of them have the
-        same id, or one belongs to another document.
+        They are iterated several times, and may be too many for memory. Raises `InputError` if one belongs to
+        another document, and, here or at `publish`, if two of them have the same id.
         """
-        await asyncio.to_thread(self._check, document, passages)
-        self._wanted += await asyncio.to_thread(self._catalogue.stage, document, passages)
-        self._unpublished += len(passages)
-        if self._wanted - self._encoded >= _SORTED_TOGETHER or self._unpublished >= AT_ONCE:
-            await self.publish()
-
-    async def remove(self, doc_ids: Sequence[str]) -> None:
-        """Remove these documents with their passages; unknown ids are ignored."""
-        gone = set(doc_ids)
-        for document in self.documents():
-            if document.id in gone:
-                await asyncio.to_thread(self._catalogue.stage, document, (), removal=True)
-
-    async def publish(self) -> None:
-        """Encode passages without a vector, and publish everything. `StorageError` if the disk is too full."""
-        self._require_room(self._unpublished)
-        while waiting := await asyncio.to_thread(self._catalogue.unencoded, _SORTED_TOGETHER):
-            await self._encode(waiting)
-        await publish(self._indexed, await asyncio.to_thread(self._catalogue.complete))
-        self._unpublished = 0
-
-    async def _encode(self, waiting: Sequence[Passage]) -> None:
-        """Encode sorted by length, so that a batch has little padding; each batch is stored at once."""
-        ordered = sorted(waiting, key=lambda passage: len(passage.text))
-        for start in range(0, len(ordered), self._encoded_together):
-            part = ordered[start : start + self._encoded_together]
-            vectors = await self._encoder.passages([passage.searchable() for passage in part])
-            await asyncio.to_thread(self._catalogue.add_vectors, [passage.id for passage in part], vectors)
-            self._encoded += len(part)
-            if self._on_progress is not None:
-                self._on_progress(self._encoded, self._wanted)
-
-    def _check(self, document: DocumentRecord, passages: Iterable[Passage]) -> None:
-        taken = self.taken(document.id, passages)
+        taken = await asyncio.to_thread(self.taken, document.id, passages)
         if taken is not None:
             raise InputError(
                 f"The passage id {taken[0]!r} already belongs to the document {taken[1]!r}; choose another id."
             )
+        if len(passages) <= AT_ONCE:
+            ids = [passage.id for passage in passages]
+            if twice := next((id_ for id_, count in Counter(ids).items() if count > 1), None):
+                raise InputError(f"Two passages have the id {twice!r}; ids must be unique.")
+        self._put[document.id] = (document, passages)
+        if sum(len(held) for _, held in self._put.values()) >= AT_ONCE:
+            await self.publish()
+        else:
+            self._owners |= {passage.id: document.id for passage in passages}
+
+    async def remove(self, doc_ids: Sequence[str]) -> None:
+        """Remove these documents with their passages; unknown ids are ignored."""
+        for id_ in doc_ids:
+            self._put.pop(id_, None)
+            self._removed[id_] = None
+
+    async def publish(self) -> None:
+        """Encode what has no vector yet, and commit everything to the catalogue at once."""
+        put, removed = list(self._put.values()), list(self._removed)
+        if not put and not removed:
+            return
+        waiting = self._catalogue.unencoded(chain.from_iterable(passages for _, passages in put))
+        while (texts := await asyncio.to_thread(next, waiting, None)) is not None:
+            await self._encode(texts)
+        await asyncio.to_thread(self._catalogue.replace, put, removed)
+        self._put.clear()
+        self._removed.clear()
+        self._owners.clear()
+
+    async def _encode(self, texts: dict[bytes, str]) -> None:
+        """Encode sorted by length, so that a batch has little padding; each batch is stored at once."""
+        self._wanted += len(texts)
+        for part in in_parts(sorted(texts.items(), key=lambda one: len(one[1])), self._together):
+            vectors = await self._encoder.passages([text for _, text in part])
+            await asyncio.to_thread(self._catalogue.add_vectors, [digest for digest, _ in part], vectors)
+            self._encoded += len(part)
+            if self._on_progress is not None:
+                self._on_progress(self._encoded, self._wanted)
 
 
 @asynccontextmanager
@@ -128,20 +121,38 @@ async def edit_corpus(
     *,
     chunker: str,
     rebuild: bool = False,
+    shared: bool = False,
     on_progress: Progress | None = None,
 ) -> AsyncIterator[CorpusEditor]:
-    """Edit the corpus `name`, which is created if missing.
+    """Edit the corpus `name`, which is created if missing, and publish the result.
 
     `on_progress(done, wanted)` counts encoded passages. With `rebuild` the corpus is built from
-    scratch, and the earlier one is kept until the new one is complete. Raises `CorpusError` if it was built
-    with another encoder or chunker (without `rebuild`), is in use elsewhere, or was not created by this package.
+    scratch, and the earlier one is kept until the new one is complete; an interrupted rebuild continues. `shared`
+    means that the encoder also answers questions, and that another edit is waited for. After an error, what was
+    committed before it is published. Raises `CorpusError` if the corpus was built with another encoder or chunker
+    (without `rebuild`), is being edited elsewhere, or was not created by this package.
     """
     folder = corpus_folder(settings.marag_data_dir, name)
-    async with (
-        folder.locked(),
-        _editor(settings, folder, encoder, chunker=chunker, rebuild=rebuild, on_progress=on_progress) as editor,
-    ):
-        yield editor
+    async with folder.locked(_PATIENCE_SHARED_SECONDS if shared else _PATIENCE_SECONDS):
+        existing = await asyncio.to_thread(folder.read)
+        fresh = await _new(settings, name, encoder, chunker)
+        if existing is None:
+            await stores_of(settings, folder, fresh).drop()  # a server that does not respond says so now
+        manifest = await _begun(folder, existing, fresh, rebuild=rebuild)
+        with closing(folder.catalogue(manifest)) as catalogue:
+            editor = CorpusEditor(catalogue, encoder, on_progress, together=_TOGETHER_SHARED if shared else _TOGETHER)
+            try:
+                yield editor
+                await editor.publish()
+                if not shared:
+                    await asyncio.to_thread(catalogue.forget_unused)
+            except Exception:
+                if not rebuild or existing is None:
+                    await _published(settings, folder, manifest, catalogue)
+                raise
+            await _published(settings, folder, manifest, catalogue)
+        if existing is not None and existing.generation != manifest.generation:
+            await stores_of(settings, folder, existing).drop()
 
 
 async def ensure_corpus(
@@ -155,167 +166,62 @@ async def ensure_corpus(
 ) -> Manifest:
     """The corpus `name` over exactly these passages, none of which is split; reused if it exists.
 
-    Raises `CorpusError` if it was built differently (without `replace`) or is in use, `InputError` for an
+    Raises `CorpusError` if it was built differently (without `replace`) or is being edited, `InputError` for an
     invalid name, no passages, or duplicate passage ids.
     """
     if not passages:
         raise InputError("There are no passages to build a corpus from; give at least one document with text.")
     folder = corpus_folder(settings.marag_data_dir, name)
-    checksum = await asyncio.to_thread(passages_checksum, passages)
+    checksum = await asyncio.to_thread(_checksum, passages)
+    whole = DocumentRecord(id=name, source=name, title=name, kind=ROWS, content_hash=checksum)
     fresh = await _new(settings, name, encoder, UNCHUNKED)
-    there = await asyncio.to_thread(folder.published)
-    if there is not None and _built_alike(there, fresh) and there.checksum == checksum:
-        return there  # without the lock, for which simultaneous starts would queue
-    async with folder.locked():
-        existing = await asyncio.to_thread(folder.existing)
-        same = existing is not None and _built_alike(existing, fresh)
-        if existing is not None and same and existing.checksum == checksum:
-            return existing
-        if existing is not None and not replace and existing.passages:
+    existing = await asyncio.to_thread(folder.read)
+    alike = existing is not None and existing.built_like(fresh)
+    if existing is not None:
+        with closing(folder.catalogue(existing)) as catalogue:
+            held = [(document.id, document.content_hash) for document in catalogue.documents()]
+            current = catalogue.edits() == existing.edits
+        if alike and current and held == [(name, checksum)]:
+            return existing  # without the lock, for which simultaneous starts would queue
+        if held and not replace and not (alike and held == [(name, checksum)]):
             raise CorpusError(
                 f"The corpus {name!r} was built from other passages, or with another encoder ({existing.encoder!r}) "
                 "or chunker; replace it explicitly, or choose another name."
             )
-        whole = DocumentRecord(id=name, source=name, title=name, kind="passages", content_hash=checksum)
-        async with _editor(
-            settings, folder, encoder, chunker=UNCHUNKED, rebuild=not same, on_progress=on_progress
-        ) as editor:
-            await editor.remove([document.id for document in editor.documents() if document.id != name])
+    async with edit_corpus(
+        settings, name, encoder, chunker=UNCHUNKED, rebuild=existing is not None and not alike, on_progress=on_progress
+    ) as editor:
+        held = [(document.id, document.content_hash) for document in editor.documents()]
+        if held != [(name, checksum)]:  # another process may have been first
+            await editor.remove([id_ for id_, _ in held if id_ != name])
             await editor.put(whole, passages)
-        manifest = await asyncio.to_thread(folder.existing)
-        assert manifest is not None
-        return manifest
+    manifest = await asyncio.to_thread(folder.read)
+    assert manifest is not None
+    return manifest
 
 
-async def publish(indexed: Indexed, documents: Sequence[str]) -> None:
-    """Write complete documents to the indexes. Can be repeated at any time after an interruption."""
-    catalogue, dense, lexical = indexed
-    for group in await asyncio.to_thread(catalogue.grouped, documents, AT_ONCE):
-        removed = await asyncio.to_thread(catalogue.publishing, group)
-        parts = catalogue.staged(group)
-        while (part := await asyncio.to_thread(next, parts, None)) is not None:
-            await lexical.update(part.passages, removed=removed)
-            await dense.update(part.passages, part.vectors, removed=removed)
-            removed = ()
-        await asyncio.to_thread(catalogue.published, group)
-
-
-async def remove_published(path: Path, manifest: Manifest, indexed: Indexed, doc_ids: Sequence[str]) -> None:
-    """Remove published documents of a corpus that is open under its lock; no encoder is needed.
-
-    `path` is the corpus's folder. Unknown ids are ignored, and documents staged by another edit are kept.
-    """
-    catalogue = indexed.catalogue
-    await asyncio.to_thread(write_manifest, path, manifest.model_copy(update={"checksum": BEING_EDITED}))
-    try:
-        await publish(indexed, await asyncio.to_thread(catalogue.interrupted))
-        gone = [document for document in catalogue.documents() if document.id in set(doc_ids)]
-        for document in gone:
-            await asyncio.to_thread(catalogue.stage, document, (), removal=True)
-        await publish(indexed, [document.id for document in gone])
-    finally:
-        await asyncio.to_thread(lambda: write_manifest(path, counted(manifest, catalogue)))
-
-
-async def finish_interrupted(manifest: Manifest, indexed: Indexed) -> Manifest:
-    """Complete an interrupted edit; returns the corrected manifest. Call it under the lock."""
-    interrupted = await asyncio.to_thread(indexed.catalogue.interrupted)
-    await publish(indexed, interrupted)
-    if not interrupted and manifest.checksum != BEING_EDITED:
-        return manifest
-    return await asyncio.to_thread(counted, manifest, indexed.catalogue)
-
-
-@asynccontextmanager
-async def edited(
-    settings: Settings,
-    path: Path,
-    manifest: Manifest,
-    indexed: Indexed,
-    encoder: AsyncEncoder,
-    *,
-    on_progress: Progress | None = None,
-    encoded_together: int = ENCODED_TOGETHER,
-) -> AsyncIterator[CorpusEditor]:
-    """An edit of an open corpus, published at its end; completes an interrupted one first. Call it under the lock."""
-    await asyncio.to_thread(write_manifest, path, manifest.model_copy(update={"checksum": BEING_EDITED}))
-    try:
-        await publish(indexed, await asyncio.to_thread(indexed.catalogue.interrupted))
-        await asyncio.to_thread(indexed.catalogue.begin)
-        room = partial(require_room, settings, manifest)
-        editor = CorpusEditor(indexed, encoder, on_progress, room, encoded_together)
-        yield editor
-        await editor.publish()
-        await asyncio.to_thread(indexed.catalogue.forget_stale)
-    finally:
-        write_manifest(path, counted(manifest, indexed.catalogue))
-
-
-@asynccontextmanager
-async def _editor(
-    settings: Settings,
-    folder: CorpusFolder,
-    encoder: AsyncEncoder,
-    *,
-    chunker: str,
-    rebuild: bool,
-    on_progress: Progress | None,
-) -> AsyncIterator[CorpusEditor]:
-    fresh = await _new(settings, folder.name, encoder, chunker)
-    existing = await asyncio.to_thread(folder.existing)
-    replacing = existing is not None and rebuild
-    if replacing:
-        path, manifest = await _rebuilding(settings, folder, fresh)
-    elif existing is None:
-        await asyncio.to_thread(folder.start, fresh)
-        await asyncio.to_thread(folder.install)
-        path, manifest = folder.path, fresh
-    else:
+async def _begun(folder: CorpusFolder, existing: Manifest | None, fresh: Manifest, *, rebuild: bool) -> Manifest:
+    """The manifest of the generation to edit, whose folder exists."""
+    if existing is not None and not rebuild:
         require_built_alike(existing, fresh)
-        path, manifest = folder.path, existing
-    held = existing is not None
-    try:
-        async with opened(settings, path, manifest) as indexed:
-            try:
-                async with edited(
-                    settings, path, manifest, indexed, encoder, on_progress=on_progress,
-                ) as editor:  # fmt: skip
-                    yield editor
-            finally:
-                held = held or not indexed.catalogue.is_empty()
-    finally:
-        if not held:  # without content: leave no empty corpus behind
-            await _forsaken(settings, folder, manifest)
-    if existing is not None and replacing:
-        if on_servers(existing):
-            await dropped_stores(settings, folder.path, existing)
-        await asyncio.to_thread(folder.install)
+        return existing
+    begun = await asyncio.to_thread(folder.unfinished, fresh, None if existing is None else existing.generation)
+    if begun is None:
+        begun = fresh
+        await asyncio.to_thread(folder.start, begun)
+    if existing is None:
+        await asyncio.to_thread(folder.write, begun)
+    return begun
 
 
-async def _forsaken(settings: Settings, folder: CorpusFolder, manifest: Manifest) -> None:
-    """Remove what was created for an empty corpus; servers that do not respond hold nothing of it."""
-    if on_servers(manifest):
-        with suppress(CorpusError):
-            await dropped_stores(settings, folder.path, manifest)
-    await asyncio.to_thread(folder.drop)
-
-
-async def _rebuilding(settings: Settings, folder: CorpusFolder, fresh: Manifest) -> tuple[Path, Manifest]:
-    """The folder of a rebuild, continuing an interrupted one of the same kind."""
-    begun = await asyncio.to_thread(folder.unfinished)
-    if begun is not None and _built_alike(begun, fresh):
-        return folder.building, begun
-    if begun is not None and on_servers(begun):
-        await dropped_stores(settings, folder.building, begun)
-    await asyncio.to_thread(folder.start, fresh)
-    return folder.building, fresh
-
-
-def counted(manifest: Manifest, catalogue: Catalogue) -> Manifest:
-    """The manifest with the currently published counts."""
-    documents, passages = catalogue.counts()
-    now = {"documents": documents, "passages": passages, "checksum": catalogue.checksum()}
-    return manifest.model_copy(update=now)
+async def _published(settings: Settings, folder: CorpusFolder, manifest: Manifest, catalogue: Catalogue) -> None:
+    """Publish, or remove what was never more than empty."""
+    if manifest.edits or catalogue.counts() != (0, 0):
+        await publish(settings, folder, manifest, catalogue)
+    elif (now := await asyncio.to_thread(folder.read)) is not None and now.generation == manifest.generation:
+        await asyncio.to_thread(folder.drop)
+    else:
+        await asyncio.to_thread(folder.discard, manifest.generation)
 
 
 async def _new(settings: Settings, name: str, encoder: AsyncEncoder, chunker: str) -> Manifest:
@@ -327,21 +233,18 @@ async def _new(settings: Settings, name: str, encoder: AsyncEncoder, chunker: st
     )  # fmt: skip
 
 
-def _built_alike(left: Manifest, right: Manifest) -> bool:
-    def key(manifest: Manifest) -> tuple[object, ...]:
-        return manifest.format_version, manifest.encoder, manifest.dimension, manifest.chunker
-
-    return key(left) == key(right)
-
-
 def require_built_alike(existing: Manifest, fresh: Manifest) -> None:
-    """Raise `CorpusError` if a corpus was built with another encoder, chunker or format."""
-    if not _built_alike(existing, fresh):
-        was = f"the encoder {existing.encoder!r} ({existing.dimension} dimensions) and the chunker {existing.chunker!r}"
-        if existing.format_version != FORMAT_VERSION:
-            was = f"format {existing.format_version}, {was}"
+    """Raise `CorpusError` if a corpus was built with another encoder or chunker."""
+    if not existing.built_like(fresh):
         raise CorpusError(
-            f"The corpus {existing.name!r} was built with {was}, not with {fresh.encoder!r} "
+            f"The corpus {existing.name!r} was built with the encoder {existing.encoder!r} ({existing.dimension} "
+            f"dimensions) and the chunker {existing.chunker!r}, not with {fresh.encoder!r} "
             f"({fresh.dimension}) and {fresh.chunker!r}; "
             f"set those again, or rebuild it: `marag ingest PATH... --corpus {existing.name} --rebuild`."
         )
+
+
+def _checksum(passages: Iterable[Passage]) -> str:
+    """SHA-256 over ids and contents, independent of the order of passages."""
+    digests = sorted(sha256(to_record(passage).encode()).digest() for passage in passages)
+    return sha256(b"".join(digests)).hexdigest()

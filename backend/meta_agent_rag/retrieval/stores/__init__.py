@@ -5,17 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ...discovery import by_name, exported
-from .protocols import DenseBackend, DenseStore, LexicalBackend, LexicalStore, StorePlace
-
-__all__ = [
-    "DenseBackend",
-    "DenseStore",
-    "LexicalBackend",
-    "LexicalStore",
-    "StorePlace",
-    "Stores",
-    "discover_stores",
-]
+from .store import DenseBackend, LexicalBackend
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,28 +4,31 @@ A corpus is one index with one shard, so that term statistics cover the whole co
 texts are analysed by Elasticsearch's `english` analyser (standard tokens, Porter stems; accents count,
 unlike in the embedded store) and scored by BM25 with k1 = 1.2 and b = 0.75, summed over both fields.
 Scores have the same scale as the embedded store's: Elasticsearch also multiplies by k1 + 1.
-
-The index is refreshed only at the end of an update, so that searches see all of it or none. A
-server that restarts during an update may show a part of it, which repeating the update completes.
 """
 
 import re
-from collections.abc import AsyncIterator, Collection, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
-from hashlib import sha256
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ...errors import CorpusError, MetaRagError, SettingsError
+from ...errors import CorpusError, SettingsError
 from ...extras import require
 from ...text.normalise import encodable
 from ...text.words import stop_words
-from ..passage import Found, Passage
-from .bulk import Action, send
-from .ownership import CREATED_BY
-from .protocols import LexicalBackend, StorePlace
-from .rows import Row, best_rows_async, from_key, from_record, latest, to_key, to_record
-from .servers import BATCH_SECONDS, SEARCH_SECONDS, server_url, shown_url
+from ..vectors import Rows
+from .store import (
+    BATCH_SECONDS,
+    CREATED_BY,
+    SEARCH_SECONDS,
+    Changes,
+    Hit,
+    LexicalBackend,
+    StorePlace,
+    best,
+    server_url,
+    shown_url,
+)
 
 if TYPE_CHECKING:
     from elasticsearch import AsyncElasticsearch
@@ -35,7 +38,6 @@ _FIELDS = ("title", "text")
 _ALL_WORDS = "english_all_words"
 _CONTENT_WORDS = "english_content_words"
 _SIMILARITY = "passage_bm25"
-_PAGE = 1000
 _MOST_ROWS = 10_000
 """The most results that Elasticsearch returns for one search."""
 _MOST_WORDS = 512
@@ -52,72 +54,80 @@ class ElasticsearchStore:
         self._client = client
         self._place = place
 
-    async def update(self, passages: Sequence[Passage], *, removed: Sequence[str] = ()) -> None:
-        """Delete and index in bulk, then refresh once."""
-        positions, gone = latest(passages, removed)
-        actions = [Action(_document_id(passage_id), None) for passage_id in gone]
-        actions += [Action(_document_id(passages[at].id), _document(passages[at])) for at in positions]
-        if not actions:
-            return
-        with _translated(self._place):
-            await send(self._client.options(request_timeout=BATCH_SECONDS), self._place.name, actions)
-            await self._client.options(request_timeout=BATCH_SECONDS).indices.refresh(index=self._place.name)
-
-    async def search(self, text: str, k: int, *, among: Collection[str] | None = None) -> list[Found]:
-        """The k best passages, at most 10,000; empty for a query without words."""
+    async def search(self, text: str, k: int, *, among: Rows | None = None) -> list[Hit]:
+        """The k best rows, at most 10,000; empty for a query without words."""
         query = _query(text, among)
         if query is None:
             return []
 
-        async def fetch(limit: int) -> list[Row]:
+        async def fetch(limit: int) -> list[Hit]:
             with _translated(self._place):
                 response = await self._client.search(
                     index=self._place.name,
                     query=query,
                     size=min(limit, _MOST_ROWS),
-                    source={"includes": ["id", "record"]},
+                    source=False,
                     track_total_hits=False,
                 )
-            hits = response["hits"]["hits"]
-            return [Row(hit["_score"], from_key(hit["_source"]["id"]), hit["_source"]["record"]) for hit in hits]
+            return [Hit(hit["_score"], int(hit["_id"])) for hit in response["hits"]["hits"]]
 
-        rows = await best_rows_async(fetch, k)
-        return [Found(passage=from_record(row.record), score=row.score, lexical=row.score) for row in rows]
+        return await best(fetch, k)
 
-    async def scan(self) -> AsyncIterator[Passage]:
-        """Every passage, in pages of one snapshot of the index."""
-        with _translated(self._place):
-            opened = await self._client.open_point_in_time(index=self._place.name, keep_alive="5m")
-        point, after = {"id": opened["id"], "keep_alive": "5m"}, None
-        try:
-            while True:
-                with _translated(self._place):
-                    response = await self._client.search(
-                        pit=point, size=_PAGE, sort=["_shard_doc"], search_after=after, source={"includes": ["record"]}
-                    )
-                hits = response["hits"]["hits"]
-                if not hits:
-                    return
-                for hit in hits:
-                    yield from_record(hit["_source"]["record"])
-                point, after = {**point, "id": response["pit_id"]}, hits[-1]["sort"]
-        finally:
-            # The server drops the snapshot after five minutes anyway: a complete scan does not fail for it.
-            with suppress(MetaRagError), _translated(self._place):
-                await self._client.close_point_in_time(id=point["id"])
+
+async def publish(place: StorePlace, changes: Changes) -> None:
+    """Index and delete in bulk, retrying items that a busy server rejects, then refresh once."""
+    async with _connected(place) as connected:
+        client = connected.options(request_timeout=BATCH_SECONDS)
+        with _translated(place):
+            if not await _exists(client, place):
+                await client.indices.create(index=place.name, settings=_settings(), mappings=_mappings())
+        for added in changes.parts():
+            actions = [
+                {"_id": str(row), "title": encodable(passage.title), "text": encodable(passage.text)}
+                for row, passage in zip(added.rows.tolist(), added.passages, strict=True)
+            ]
+            await _bulk(client, place, actions)
+        await _bulk(client, place, [{"_op_type": "delete", "_id": str(row)} for row in changes.removed.tolist()])
+        with _translated(place):
+            await client.indices.refresh(index=place.name)
+
+
+async def _bulk(client: "AsyncElasticsearch", place: StorePlace, actions: list[dict[str, Any]]) -> None:
+    """Apply the actions; deleting what is missing is no failure. Raises `CorpusError` for the first other one."""
+    from elasticsearch.helpers import async_bulk
+
+    with _translated(place):
+        _, outcomes = await async_bulk(
+            client,
+            actions,
+            index=place.name,
+            max_retries=5,
+            initial_backoff=0.1,
+            retry_on_status=(429, 500, 502, 503, 504),
+            raise_on_error=False,
+        )
+    failed = [item["index"] for item in (outcomes if isinstance(outcomes, list) else []) if "index" in item]
+    if failed:
+        error = failed[0].get("error") or {}
+        reason = f"{error.get('type', 'error')}: {error.get('reason', failed[0].get('status'))}"
+        raise CorpusError(
+            f"Elasticsearch rejected {len(failed)} passage(s) of the index {place.name!r} ({reason[:300]}). "
+            "Fix that and try again."
+        )
 
 
 @asynccontextmanager
 async def open_store(place: StorePlace) -> AsyncIterator[ElasticsearchStore]:
-    """Create or reopen the place's index, and close the connection afterwards.
+    """Connect to the place's index, and close the connection afterwards.
 
     Raises `SettingsError` for a missing or malformed URL, a rejected key or another product behind the
-    URL, `CorpusError` if the server is unreachable or the index was not created by this package.
+    URL, `CorpusError` if the server is unreachable, or the index is missing or was not created by this package.
     """
     async with _connected(place) as client:
         with _translated(place):
-            if not await _exists(client, place):
-                await client.indices.create(index=place.name, settings=_settings(), mappings=_mappings())
+            exists = await _exists(client, place)
+        if not exists:
+            raise CorpusError(f"The index {place.name!r} is missing on the Elasticsearch server; ingest it again.")
         yield ElasticsearchStore(client, place)
 
 
@@ -129,7 +139,7 @@ async def drop_store(place: StorePlace) -> None:
                 await client.indices.delete(index=place.name)
 
 
-LEXICAL = LexicalBackend(name="elasticsearch", open=open_store, drop=drop_store, served=True)
+LEXICAL = LexicalBackend(name="elasticsearch", open=open_store, publish=publish, drop=drop_store, served=True)
 
 
 @asynccontextmanager
@@ -187,48 +197,23 @@ def _mappings() -> dict[str, Any]:
         "similarity": _SIMILARITY,
         "index_options": "freqs",
     }
-    return {
-        "dynamic": "strict",
-        "_meta": {"created_by": CREATED_BY},
-        "properties": {
-            "id": {"type": "keyword", "ignore_above": 8191},
-            "doc_id": {"type": "keyword", "ignore_above": 8191},
-            "title": text,
-            "text": text,
-            "record": {"type": "keyword", "index": False, "doc_values": False},
-        },
-    }
+    return {"dynamic": "strict", "_meta": {"created_by": CREATED_BY}, "properties": dict.fromkeys(_FIELDS, text)}
 
 
-def _document(passage: Passage) -> dict[str, str]:
-    return {
-        "id": to_key(passage.id),
-        "doc_id": to_key(passage.doc_id),
-        "title": encodable(passage.title),
-        "text": encodable(passage.text),
-        "record": to_record(passage),
-    }
-
-
-def _document_id(passage_id: str) -> str:
-    """A hash of the id, because Elasticsearch accepts at most 512 bytes."""
-    return sha256(to_key(passage_id).encode()).hexdigest()
-
-
-def _query(text: str, among: Collection[str] | None) -> dict[str, Any] | None:
+def _query(text: str, among: Rows | None) -> dict[str, Any] | None:
     """Matches any of the words in any of the fields; `match` has no syntax. `None` without words.
 
     Function words count only if there are no others ("The Who").
     """
     asked = " ".join(dict.fromkeys(encodable(text).lower().split()))
     found = list(islice(_WORD.finditer(asked), _MOST_WORDS))
-    if not found or (among is not None and not among):
+    if not found or (among is not None and not len(among)):
         return None
     functional = {word.group() for word in found} <= set(stop_words())
     match = {"query": asked[: found[-1].end()], "analyzer": _ALL_WORDS if functional else _CONTENT_WORDS}
     query: dict[str, Any] = {"should": [{"match": {field: match}} for field in _FIELDS], "minimum_should_match": 1}
     if among is not None:
-        query["filter"] = [{"ids": {"values": [_document_id(passage_id) for passage_id in among]}}]
+        query["filter"] = [{"ids": {"values": list(map(str, among.tolist()))}}]
     return {"bool": query}
 
 

@@ -1,0 +1,29 @@
+"""What a retriever is, and what it returns."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from .passage import Found
+from .screening import Dropped
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retrieval:
+    """The result of a retrieval.
+
+    `found` are at most k passages, best first. `dropped` are those that would have been among them
+    if screening had not removed them. `pool_ids` are the ids of all candidates, best first, before
+    any were excluded or dropped.
+    """
+
+    found: tuple[Found, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+    pool_ids: tuple[str, ...] = ()
+
+
+class Retriever(Protocol):
+    """Finds passages for questions."""
+
+    async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
+        """The k best passages for the queries together, without those whose ids are in `exclude`."""

@@ -1,0 +1,65 @@
+"""LangChain's retrievers and embeddings as ours, and our retriever as LangChain's."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.retrievers import BaseRetriever
+
+from meta_agent_rag.agent.opening import as_retriever
+from meta_agent_rag.errors import CorpusError, InputError
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.corpus.editing import ensure_corpus
+from meta_agent_rag.retrieval.encoders.loading import as_encoder
+from meta_agent_rag.retrieval.opening import open_retriever
+from meta_agent_rag.retrieval.passage import Passage
+from meta_agent_rag.settings import Settings
+
+FILM = Document(
+    page_content="Silent Harbour was directed by Mira Holt.", metadata={"title": "Silent Harbour", "page": 12}
+)
+BIRTH = Document(page_content="Mira Holt was born in the port of Tessary.", metadata={"source": "people.pdf"})
+
+
+class Fixed(BaseRetriever):
+    documents: list[Any]
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        return self.documents
+
+
+async def test_documents_become_passages() -> None:
+    retrieval = await as_retriever(Fixed(documents=[FILM, BIRTH, FILM])).retrieve(["Who directed it?"], k=5)
+    film, birth = (found.passage for found in retrieval.found)
+    assert (film.title, film.text, film.start_page) == ("Silent Harbour", FILM.page_content, 12)
+    assert (birth.title, birth.doc_id) == ("people.pdf", "people.pdf")
+    again = await as_retriever(Fixed(documents=[FILM, BIRTH])).retrieve(["a", "b"], k=1, exclude=frozenset({film.id}))
+    assert [found.passage for found in again.found] == [birth]
+
+
+@pytest.mark.parametrize("document", [Document(page_content=""), Document(page_content=" \n")])
+async def test_a_document_without_text_is_reported_in_one_sentence(document: Document) -> None:
+    with pytest.raises(InputError, match=r"^The retriever Fixed returned a document without text; return Documents"):
+        await as_retriever(Fixed(documents=[document])).retrieve(["x"], k=1)
+
+
+def test_another_object_is_no_retriever() -> None:
+    with pytest.raises(InputError, match=r"^dict is no retriever; pass a LangChain BaseRetriever"):
+        as_retriever({})
+
+
+async def test_a_corpus_is_encoded_by_langchain_and_searched_through_langchain(tmp_path: Path) -> None:
+    settings = Settings.load(marag_data_dir=tmp_path)
+    embeddings = DeterministicFakeEmbedding(size=24)
+    passages = [Passage.of(str(one.metadata.get("title", "")), one.page_content) for one in (FILM, BIRTH)]
+    await ensure_corpus(settings, "films", passages, AsyncEncoder(as_encoder(embeddings)))
+    async with open_retriever(settings, "films", encoder=embeddings) as retriever:
+        assert retriever.corpus.manifest.encoder == "langchain:DeterministicFakeEmbedding"
+        found = await retriever.as_langchain(k=2).ainvoke("Who directed Silent Harbour?")
+    assert [one.page_content for one in found] == [FILM.page_content, BIRTH.page_content]
+    assert found[0].metadata["title"] == "Silent Harbour"
+    with pytest.raises(CorpusError, match="built with the encoder 'langchain:"):
+        async with open_retriever(settings, "films"):
+            pass
