@@ -90,11 +90,7 @@ def datasets_table() -> str:
 
 
 _ADDS = {
-<<<<<<< HEAD
     "": "the loop, `marag ask`, `marag ask --grounded`, `marag tour`, the benchmark, the Python interface",
-=======
-    "": "the loop, `marag ask`, `marag tour`, the benchmark (`marag bench runner`), the Python interface",
->>>>>>> main
     "encoders": "the packaged encoder, and encoders and rerankers of the hub on onnxruntime",
     "embedded": "a small language model on this machine; includes `encoders`",
     "ingest": "`marag ingest`: PDF, office formats, EPUB, HTML and Markdown",
