@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PARTS = ("backend", "benchmarks", "tests", "docs", "pyproject.toml", "README.md", ".env.example")
+PARTS = ("backend", "benchmarks", "tests", "docs", "pyproject.toml", "uv.lock", "README.md", ".env.example")
 """What the contract suites and document generation need."""
 _RUN_SUITES = """
 import sys

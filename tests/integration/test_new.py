@@ -120,7 +120,7 @@ class TestOutsideAClone:
                 assert f"new_{kind}" in self.run(shows[kind], **ENVIRONMENT, LLM_BASE_URL=server.base_url)
         for kind in ("operator", "route"):
             assert shows[kind] == f"python -m pytest my_{kind}s/tests"
-        assert "13 passed" in self.suite_of([f"my_{kind}s/tests" for kind in KINDS])
+        assert "14 passed" in self.suite_of([f"my_{kind}s/tests" for kind in KINDS])
         assert marag("deficits", "check", "my_deficits").output == "new_deficit: OK; 5 deficits in total.\n"
 
     def test_the_longest_names_pass_ruff(self, tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ DOORS: dict[str, tuple[Callable[[Path], object], str]] = {
             for weight in ("a", 0, -1.0, True, float("nan"), float("inf"))
         ),
         (DEFICIT, {"name": "stop"}, "The deficit name 'stop' is reserved, as are: "),
-        (DEFICIT, {"rule": "a"}, "The deficit 'reasoning_error' has the 'rule' 'a'; give a function."),
+        (DEFICIT, {"detect": "a"}, "The deficit 'reasoning_error' has the 'detect' 'a'; give a function."),
         (discover()["sample"], {"parse": 1}, "The data set 'sample' has the 'parse' 1; give a function."),
         (discover_methods()["flare"], {"answer": 1}, "The method 'flare' has the 'answer' 1; give a function."),
     ],

@@ -57,10 +57,10 @@ class Connection:
 
     async def chat(self) -> "BaseChatModel":
         """The chat model; imported and opened in a thread on first use."""
-        if (model := self.model) is None:
-            async with self._opening:
-                model = self.model = self.model or await asyncio.to_thread(opened, self.endpoint)
-        return model
+        async with self._opening:
+            if self.model is None:
+                self.model = await asyncio.to_thread(opened, self.endpoint)
+            return self.model
 
     async def aclose(self) -> None:
         """Close the model if it was opened here."""
