@@ -316,9 +316,8 @@ class Settings(ProviderKeys):
     )
     plans: Literal["model", "grammar", "resolution"] | None = Field(
         None,
-        description="Who plans a derivation: the `model`, if the question's grammar gives no plan; the `grammar` "
-        "alone; or `resolution`, step by step over the passages, of questions that describe something. Default: "
-        "`model`, and `grammar` with the packaged model, which cannot plan reliably.",
+        description="Who plans a derivation beyond the question's grammar: the `model`, nobody (`grammar`), or "
+        "`resolution`, step by step over the passages; default: `model`, `grammar` with the packaged model.",
     )
     vote_share: UnitFloat = Field(
         0.7, description="Share of the vote that elects an answer without asking another route."

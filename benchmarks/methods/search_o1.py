@@ -11,6 +11,7 @@ short answer from the chain, whereas the paper marks it in a box.
 
 from meta_agent_rag.agent.engine import Answer, Engine
 from meta_agent_rag.agent.prompting import messages
+from meta_agent_rag.errors import WithheldError
 from meta_agent_rag.llm.messages import Sampling
 from meta_agent_rag.prompts import phrase
 from meta_agent_rag.text.normalise import normalised
@@ -60,8 +61,11 @@ async def _read(inquiry: Inquiry, chain: list[str], query: str) -> str:
     prompt = messages(
         inquiry.engine.settings, "read_passages", inquiry.task.question, packed, reasoning=written, query=query
     )
-    said = await inquiry.session.ainvoke("step", prompt)
-    return " ".join(said.split()) or phrase("not_found")
+    try:
+        said = await inquiry.session.ainvoke("step", prompt)
+    except WithheldError:  # the reader found nothing to say
+        return phrase("not_found")
+    return " ".join(said.split())
 
 
 METHOD = Method(

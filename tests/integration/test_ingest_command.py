@@ -105,7 +105,6 @@ def test_corpora_are_listed_and_shown(docs: Path) -> None:
     shown = marag("corpora", "show", "notes").stdout
     assert "[Lava] (pdf, 2 pages, 1 passage, " in shown
     assert "Clouds (markdown, 1 passage, " in shown
-    assert "checksum " in shown
     (row,) = json.loads(marag("corpora", "list", "--json").stdout)
     assert (row["name"], row["documents"], row["passages"]) == ("notes", 3, 3)
     whole = json.loads(marag("corpora", "show", "notes", "--json").stdout)
@@ -141,7 +140,6 @@ def test_copy_rejects_unknown_targets_and_missing_server_urls(docs: Path) -> Non
     unknown = marag("corpora", "copy", "notes", "--to", "moon")
     assert unknown.exit_code == 2
     assert "embedded, servers" in unknown.stderr
-    assert marag("corpora", "copy", "notes", "--to", "embedded").exit_code == 2, "it is already there"
     assert marag("corpora", "copy", "notes", "--to", "servers").exit_code == 2, "no server is set"
 
 

@@ -170,7 +170,7 @@ async def test_a_list_and_an_overview_are_limited_to_the_documents_named(tmp_pat
             ("Summarise @film", {}, ["Film"]),
         ):
             told = await service.ask(question=question, options=options)
-            assert (told.status_code, told.json()["stop_reason"]) == (200, "documents"), told.text
+            assert (told.status_code, told.json()["stop_reason"]) == (200, "about_documents"), told.text
             assert [name for name in ("Birth", "Film") if f"- {name} (" in told.json()["answer"]] == names
             unknown = await service.ask(question=question, options={"documents": ["moon"]})
             assert (unknown.status_code, code_of(unknown)) == (404, "unknown_document")

@@ -38,16 +38,20 @@ def ask(
     debug: Debug = False,
 ) -> None:
     """Answer a question over a corpus; check the answer and repair it if it is inadequate."""
+    from ..agent.engine import require_question
     from ..llm.providers import choose_provider
+    from ..retrieval.corpus.corpus import require_corpus
 
-    settings = settings_of(set_)
+    settings, asked = settings_of(set_), " ".join(question)
+    require_question(asked)
+    require_corpus(settings.marag_data_dir, corpus)
     if not json_ and (hint := small_model_hint(choose_provider(settings))) is not None:
         complain(hint)
     screen = Screen()
     with nullcontext() if json_ else screen.working():
         found = run(
             _answered(
-                " ".join(question),
+                asked,
                 grounded=grounded,
                 corpus=corpus,
                 documents=document or (),

@@ -250,7 +250,7 @@ class ModelSession:
         """Raise a `WithheldError` for a reply without text that was not cut."""
         if not (is_cut(reply) or without_thinking(reply.text)):
             self._forget(*calls)
-            raise withheld(calls[-1].request, "reasoning" if reply.text or reply.withheld else "nothing")
+            raise withheld(calls[-1].request, "reasoning" if reply.text.strip() or reply.withheld else "nothing")
 
     def _forget(self, *calls: Call) -> None:
         """Drop unusable replies from the cache; if kept, they would fail the question forever.

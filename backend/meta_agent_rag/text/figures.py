@@ -139,7 +139,8 @@ def _quantities(text: str) -> Iterator[Figure]:
         if sign := re.search(r"(US\$|[\u20ac\u00a3\u00a5$\u20b9])\s?$", text[:start]):
             unit, start = f"currency:{_CURRENCIES[sign[1]]}", start - len(sign[0])
         elif (behind := _UNIT.match(text, end)) and not _ORDINAL.match(text, end) and not _is_no_unit(behind, match[0]):
-            unit, end = _NAMED.get(behind["symbol"] or behind["name"]) or _NAMED[behind["name"].lower()], behind.end()
+            name = behind["symbol"] or behind["name"]
+            unit, end = _NAMED.get(name) or _NAMED.get(name.lower(), ""), behind.end()
         elif ordinal := _ORDINAL.match(text, end):
             end = ordinal.end()
         position = end
