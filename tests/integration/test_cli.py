@@ -68,9 +68,9 @@ def test_a_measurement_without_its_extra_is_named_as_typed(monkeypatch: pytest.M
     for name in [name for name in sys.modules if name.startswith(("meta_agent_rag.service.", "benchmarks.speed."))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)
-    result = marag("bench", "speed", "audit")
+    result = marag("bench", "speed", "service")
     assert result.exit_code == 2
-    assert result.stderr.startswith('`marag bench speed audit` needs the extra "service"; install it: ')
+    assert result.stderr.startswith('`marag bench speed service` needs the extra "service"; install it: ')
 
 
 def test_ask_answers_from_the_sample_corpus() -> None:

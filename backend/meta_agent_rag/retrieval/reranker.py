@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
@@ -63,10 +64,17 @@ class Reranker:
 
 
 def load_reranker(settings: Settings) -> Reranker | None:
-    """The cross-encoder that `settings.reranker` names, `None` if unset. Raises `MissingExtraError`."""
+    """The cross-encoder that `settings.reranker` names, `None` if unset.
+
+    Raises `SettingsError` for a folder that does not exist, and `MissingExtraError`.
+    """
     name = settings.reranker
     if name is None:
         return None
+    if name.startswith(("/", ".", "~")) and not Path(name).expanduser().is_dir():
+        raise SettingsError(
+            f"RERANKER {name!r} is not a folder; give a cross-encoder's folder or hub name, or unset it."
+        )
     listed = installed("encoders") and _listed(name)
     if not listed:
         require("torch", f"RERANKER={name}")
