@@ -98,7 +98,7 @@ def test_uploaded_documents_are_answered_from_with_sources(
     page.locator("#chat-ask:enabled").wait_for()
     model.seconds = 60.0
     say(page, "chat", "Who is Mira Holt, the director?", "ask")
-    talk.get_by_text("Writing", exact=False).first.wait_for()
+    page.locator("#chat-stop:enabled").wait_for()
     page.click("#chat-stop")
     talk.get_by_text("Stopped; this question is not remembered.").wait_for()
     assert other.locator("#chat-corpus input").input_value() == "sample documents"

@@ -132,7 +132,7 @@ def test_documents_are_generated_with_the_examples(tree: Path) -> None:
     assert (checked.returncode, checked.stdout) == (0, "")
     example = (tree / ".env.example").read_text(encoding="utf-8")
     assert "# API key for Acme.\n# ACME_API_KEY=\n" in example
-    assert all(f"`{NAMES[kind]}`" in example for kind in ("A chunker", "A citation style", "A memory", "A route"))
+    assert all(f"`{NAMES[kind]}`" in example for kind in ("A chunker", "A citation style", "A route"))
     assert "| `iter_retgen` |" in (tree / "docs" / "benchmarks-reference.md").read_text(encoding="utf-8")
     assert "| `outdated_facts` |" in (tree / "docs" / "architecture.md").read_text(encoding="utf-8")
 

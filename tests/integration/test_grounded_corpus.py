@@ -67,9 +67,8 @@ class Remembering:
 
 
 @pytest.fixture(scope="module")
-def encoder(exported_encoders: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncEncoder:
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> AsyncEncoder:
     folder = tmp_path_factory.mktemp("encoder")
-    (folder / "encoders").symlink_to(exported_encoders)
     settings = Settings.load([f"MARAG_DATA_DIR={folder}"])
     return AsyncEncoder(Remembering(load_encoder(settings, PACKAGED).encoder))
 
