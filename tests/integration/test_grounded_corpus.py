@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from meta_agent_rag.agent.engine import open_engine
-from meta_agent_rag.agent.grounded import Checks, GroundedAnswer
+from meta_agent_rag.agent.grounded import Checks
 from meta_agent_rag.chat.session import GroundedAnswerer
 from meta_agent_rag.grounding.abstention import Reason, refusal
 from meta_agent_rag.llm.messages import Request
@@ -23,7 +23,7 @@ from meta_agent_rag.retrieval.opening import open_retriever
 from meta_agent_rag.retrieval.vectors import FloatMatrix
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
-from meta_agent_rag.testing.reader import NOT_FOUND, Known, passages_of, question_of, reading_model
+from meta_agent_rag.testing.reader import NOT_FOUND, passages_of, question_of
 from meta_agent_rag.text.sentences import sentences
 from tests.loop import settings_in
 
@@ -175,45 +175,6 @@ async def test_answers_from_memory_are_never_shown_as_grounded(
                 grounded.append(f"{question} -> {reply.text}")
                 continue
             assert reply.grounded.refused == reason
-            assert reply.text == refusal(reason), said
+            assert reply.text.startswith(refusal(reason)), said
             assert (reply.short_answer, reply.grounded.citations) == ("", ())
     assert grounded == []
-
-
-# -- answers in the documents
-
-
-def assert_resolves(reply: GroundedAnswer) -> None:
-    """Every citation appears in the text and resolves to a sentence of a corpus passage."""
-    passages = {found.passage.id: found.passage for found in reply.answer.evidence}
-    assert reply.citations
-    for citation in reply.citations:
-        passage = passages[citation.passage_id]
-        assert (citation.doc_id, citation.title) == (passage.doc_id, passage.title)
-        assert citation.snippet in passage.text
-        assert f"[{citation.name}]" in reply.text
-        assert any(quote in passage.text for quote in reply.quotes)
-    assert not re.search(r"\[\d+(, \d+)*\]", reply.text)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("barely", [False, True])
-async def test_correctly_quoted_answers_are_never_refused(data: Path, encoder: AsyncEncoder, barely: bool) -> None:
-    missed: list[str] = []
-    marked: list[str] = []
-    model = reading_model(map(Known.of, ROWS), barely=barely)
-    async with asking(data, encoder, model, "CITATION_STYLE=title") as companion:
-        for row in ROWS:
-            reply = (await companion(row["question"], row["question"])).grounded
-            if reply.answer.rounds[reply.answer.chosen].draft.abstained:
-                missed.append(row["question"])
-                assert reply.refused == "not_found"
-                continue
-            assert reply.refused is None, (row["question"], reply.refused, reply.answer.text)
-            assert reply.short_answer == row["answer"]
-            assert reply.removed == 0
-            assert_resolves(reply)
-            if not all(support.supported for _, support in reply.claims):
-                marked.append(reply.text)
-    assert len(missed) <= FEW, missed
-    assert marked == []

@@ -63,7 +63,7 @@ def test_ask_answers_without_any_extra(core: Path) -> None:
     done = marag(core, "ask", "Which river is crossed by the bridge that Ansel Torvaine designed?", "--json")
     assert done.returncode == 0, done.stderr
     assert '"short_answer"' in done.stdout
-    assert "meta-agent-rag[torch]" in done.stderr
+    assert "meta-agent-rag[encoders]" in done.stderr
 
 
 @pytest.mark.usefixtures("server")
