@@ -64,15 +64,6 @@ def test_help_of_a_benchmark_shows_the_command_as_typed(command: str) -> None:
     assert result.stdout.startswith(f"Usage: marag bench {command} [OPTIONS]")
 
 
-def test_a_measurement_without_its_extra_is_named_as_typed(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith(("meta_agent_rag.service.", "benchmarks.speed."))]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
-    result = marag("bench", "speed", "service")
-    assert result.exit_code == 2
-    assert result.stderr.startswith('`marag bench speed service` needs the extra "service"; install it: ')
-
-
 def test_ask_answers_from_the_sample_corpus() -> None:
     with loopback_server(helpful()) as server:
         result = marag("ask", "Who designed the bridge?", "--json", **deepseek(server.base_url))
