@@ -161,13 +161,11 @@ async def test_a_word_with_a_sign_that_names_no_document_stays_in_the_question(t
         assert chat.status_code == 200, chat.text
 
 
-async def test_a_list_and_an_overview_are_limited_to_the_documents_named(tmp_path: Path) -> None:
+async def test_a_list_is_limited_to_the_documents_named(tmp_path: Path) -> None:
     async with serving(tmp_path) as (service, _):
         for question, options, names in (
             ("Which documents do you have?", {}, ["Birth", "Film"]),
             ("Which documents do you have?", {"documents": ["film"]}, ["Film"]),
-            ("Give me an overview of all documents", {"documents": ["birth"]}, ["Birth"]),
-            ("Summarise @film", {}, ["Film"]),
         ):
             told = await service.ask(question=question, options=options)
             assert (told.status_code, told.json()["stop_reason"]) == (200, "about_documents"), told.text
