@@ -1,16 +1,12 @@
 """A cluster reads and encodes files like a single machine, even if a node is lost, for either kind of store."""
 
-import asyncio
 import json
 import os
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
-from urllib.error import HTTPError
-from urllib.request import urlopen
 
 import numpy as np
 import pytest
@@ -21,9 +17,7 @@ from meta_agent_rag.ingestion.child import Job
 from meta_agent_rag.ingestion.chunkers import ChunkingOptions
 from meta_agent_rag.ingestion.cluster import read_on_node
 from meta_agent_rag.ingestion.document import ReadFile
-from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.catalogue import Catalogue
-from meta_agent_rag.retrieval.corpus.corpus import open_corpus
 from meta_agent_rag.retrieval.encoders.cluster import encoded
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.opening import open_cluster_encoder
@@ -119,51 +113,3 @@ def test_ingestion_completes_after_losing_a_node(tmp_path: Path, monkeypatch: py
             assert "Traceback" not in err
             found[name] = vectors(data)
     assert np.array_equal(found["many"], found["one"])
-
-
-@pytest.mark.slow
-async def test_server_stores_are_complete_after_losing_a_node(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qdrant_url: str, elasticsearch_url: str
-) -> None:
-    """With PASSAGES_ON_SERVERS=200000 this is a benchmark: Ray reads and encodes, servers store, one node is lost."""
-    count = int(os.environ.get("PASSAGES_ON_SERVERS", "10000"))
-    made = tmp_path / "made"
-    made.mkdir()
-    for part in range(FILES):
-        rows = (
-            {"id": f"p{number}", "title": f"Note {number}", "text": f"The harbour of town {number} has {number} boats."}
-            for number in range(part, count, FILES)
-        )
-        (made / f"rows-{part:02}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    monkeypatch.setenv("ENCODER", "hash-64")
-    monkeypatch.setenv("QDRANT_URL", qdrant_url)
-    monkeypatch.setenv("ELASTICSEARCH_URL", elasticsearch_url)
-    settings, encoder = Settings.load(), AsyncEncoder(HashEncoder())
-    with two_nodes() as (cluster, nodes):
-        env = {**os.environ, "RAY_ADDRESS": cluster.address}
-        with ingested(["--engine", "ray"], tmp_path, env) as process:
-            while process.poll() is None and stored(qdrant_url) < count // 4:  # noqa: ASYNC110  # another process stores
-                await asyncio.sleep(0.05)
-            assert process.poll() is None, process.communicate()[1]
-            cluster.remove_node(nodes[0], allow_graceful=False)
-            _, err = await asyncio.to_thread(process.communicate)
-        assert process.returncode == 0, err
-    async with open_corpus(settings, "made", "hash-64", 64) as corpus:
-        assert corpus.manifest.passages == count
-        view = await corpus.view()
-        for number in (0, count // 2, count - 1):
-            assert (await view.matching(f"Note {number}", 1))[0].passage.id == f"p{number}"
-            assert len(await view.nearest((await encoder.queries([f"Note {number}"]))[0], 5)) == 5
-
-
-def stored(url: str) -> int:
-    """The number of points in the corpus's Qdrant collection, 0 until it exists."""
-
-    def asked(path: str) -> Any:
-        with urlopen(f"{url}/collections{path}", timeout=10) as reply:
-            return json.load(reply)["result"]
-
-    names = [one["name"] for one in asked("")["collections"]]
-    with suppress(HTTPError):  # a collection was replaced between the two requests
-        return sum(asked(f"/{name}")["points_count"] for name in names if name.startswith("marag-made-"))
-    return 0
