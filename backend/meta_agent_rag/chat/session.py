@@ -145,7 +145,11 @@ class ChatSession:
         """A session with the memory that the model's settings describe. Raises the errors of these settings."""
         settings = model.settings
         return cls(
-            model=model, answerer=answerer, memory=memory_named(settings.memory), limits=Limits.of(settings), **fields
+            model=model,
+            answerer=answerer,
+            memory=memory_named(settings.memory),
+            limits=Limits(tokens=settings.memory_tokens),
+            **fields,
         )
 
     @property
