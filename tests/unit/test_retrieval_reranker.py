@@ -113,3 +113,8 @@ async def test_an_unavailable_reranker_is_an_error(monkeypatch: pytest.MonkeyPat
         assert reranker is not None
         with pytest.raises(SettingsError, match=r"^The reranker '.*' is neither a folder .*unset RERANKER\.$"):
             await reranker.rerank("x", [passage("one")])
+
+
+def test_a_folder_that_does_not_exist_is_an_error_at_once() -> None:
+    with pytest.raises(SettingsError, match=r"^RERANKER '\./no/such' is not a folder; .*unset it\.$"):
+        load_reranker(Settings.load(reranker="./no/such"))
