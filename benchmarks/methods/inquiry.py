@@ -6,7 +6,7 @@ All baselines search, pack and count through it, so that a method's own file con
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -87,7 +87,7 @@ class Inquiry:
         """The same for methods that start without evidence: `None` as long as there is none."""
         return self.packed(beside) if self.found else None
 
-    def prompt(self, name: str, packed: Packed | None, **values: object) -> tuple[Message, ...]:
+    def prompt(self, name: str, packed: Packed | None, **values: Any) -> tuple[Message, ...]:
         """The messages of a call with a method's prompt; without `packed` the model sees no evidence."""
         return messages(self.engine.settings, name, self.task.question, packed, **values)
 
@@ -99,14 +99,14 @@ class Inquiry:
         packed: Packed | None,
         *,
         sampling: Sampling = _GREEDY,
-        **values: object,
+        **values: Any,
     ) -> Said:
         """The reply to a call with a method's prompt, charged to the current round."""
         prompt = self.prompt(name, packed, **values)
         return await self.session.ainvoke(stage, prompt, reply, round_=len(self.rounds), sampling=sampling)
 
     async def ask_or_note(
-        self, what: str, stage: str, name: str, reply: type[Said], packed: Packed | None, **values: object
+        self, what: str, stage: str, name: str, reply: type[Said], packed: Packed | None, **values: Any
     ) -> Said | None:
         """The same; `None`, and a note that `what` was left out, if the model failed twice to send its JSON."""
         try:
@@ -115,7 +115,7 @@ class Inquiry:
             self.notes.append(f"{what} was left out: the model did not send the JSON that was asked for")
             return None
 
-    async def write(self, name: str, packed: Packed | None, *, stop: str | None = None, **values: object) -> str:
+    async def write(self, name: str, packed: Packed | None, *, stop: str | None = None, **values: Any) -> str:
         """The text of a step, up to `stop`."""
         sampling = _GREEDY if stop is None else Sampling(stop=(stop,))
         return await self.session.ainvoke("step", self.prompt(name, packed, **values), sampling=sampling)

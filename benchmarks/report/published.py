@@ -122,13 +122,13 @@ def other_protocols(ours: Protocol) -> list[Table]:
         if differing := differences(row.protocol, ours):
             groups.setdefault(tuple(differing), []).append(row)
     tables = []
-    for place, (differing, rows) in enumerate(groups.items(), start=1):
+    for place, (reasons, rows) in enumerate(groups.items(), start=1):
         columns = len(_HEAD) if any(row.judged is not None for row in rows) else len(_HEAD) - 1
         reported = (f"{row.source} ({row.note})" if row.note else row.source for row in rows)
         tables.append(
             Table(
                 name=f"published-{place}",
-                title=f"Published, not comparable: {'; '.join(differing)}",
+                title=f"Published, not comparable: {'; '.join(reasons)}",
                 head=_HEAD[:columns],
                 rows=[_cells(row)[:columns] for row in rows],
                 note=f"Source: {'; '.join(dict.fromkeys(reported))}.",
