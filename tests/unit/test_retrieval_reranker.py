@@ -115,8 +115,13 @@ async def test_an_unavailable_reranker_is_an_error(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")  # fastembed would wait and try again
-    for name in ("cross-encoder/ms-marco", "./no/such", "Xenova/ms-marco-MiniLM-L-6-v2"):
+    for name in ("cross-encoder/ms-marco", "Xenova/ms-marco-MiniLM-L-6-v2"):
         reranker = load_reranker(Settings.load(reranker=name))
         assert reranker is not None
         with pytest.raises(SettingsError, match=r"^The reranker '.*' is neither a folder .*unset RERANKER\.$"):
             await reranker.rerank("x", [passage("one")])
+
+
+def test_a_folder_that_does_not_exist_is_an_error_at_once() -> None:
+    with pytest.raises(SettingsError, match=r"^RERANKER '\./no/such' is not a folder; .*unset it\.$"):
+        load_reranker(Settings.load(reranker="./no/such"))
