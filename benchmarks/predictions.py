@@ -58,9 +58,9 @@ def imported(path: Path, questions: Sequence[Question], *, name: str) -> Importe
     unknown = 0
     for number, row in enumerate(_rows(path), start=1):
         one = _parsed(path, number, row)
-        key = None if one.question is None else _key(one.question)
-        id_ = by_text.get(key) if key is not None else None
-        if id_ is None and one.id in ids and (key is None or times[key] > 1):  # another text is another question
+        text = None if one.question is None else _key(one.question)
+        id_ = None if text is None else by_text.get(text)
+        if id_ is None and one.id in ids and (text is None or times[text] > 1):  # another text is another question
             id_ = str(one.id)
         if id_ is None:
             unknown += 1

@@ -37,8 +37,12 @@ def test_different_files_models_or_data_are_rejected(
 ) -> None:
     _, env, folder = finished
     config = json.loads((folder / "config.json").read_text())
-    changes = (("own_files", "0123456789ab"), ("provider", {"name": "openai"}), ("dataset", {}))
-    for (name, other), said in zip(changes, ("own files", "provider", "data"), strict=True):
+    changes: dict[str, tuple[object, str]] = {
+        "own_files": ("0123456789ab", "own files"),
+        "provider": ({"name": "openai"}, "provider"),
+        "dataset": ({}, "data"),
+    }
+    for name, (other, said) in changes.items():
         (folder / "config.json").write_text(json.dumps({**config, name: other}))
         done = in_process(["--resume", str(folder)], env)
         assert done.exit_code == 2
