@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,14 @@ def summary(folder: Path) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("record", sorted(RESULTS.rglob("*.jsonl.gz")), ids=lambda record: record.name)
+def records() -> Iterator[Any]:
+    """Every record; most are slow to replay."""
+    for record in sorted(RESULTS.rglob("*.jsonl.gz")):
+        quick = record.name in {"hotpotqa-gold-241-250.jsonl.gz", "2wikimultihopqa-gold-91-120.jsonl.gz"}
+        yield pytest.param(record, id=record.name, marks=() if quick else pytest.mark.slow)
+
+
+@pytest.mark.parametrize("record", records())
 def test_the_results_match_their_readme(record: Path, tmp_path: Path) -> None:
     results = tmp_path / "RESULTS"
     done = CliRunner().invoke(app, ["--replay", str(record), "--output-dir", str(results), "--no-plots"])
