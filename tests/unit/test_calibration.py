@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from benchmarks.calibration.fit import FirstDraft, Repairs, cosine_quality, first_drafts, fit, folds, repairs
+from benchmarks.calibration import FirstDraft, Repairs, cosine_quality, first_drafts, fit, folds, repairs
 from benchmarks.rows.past_run import past_run
 from meta_agent_rag.agent.calibration import (
     FEATURES,
