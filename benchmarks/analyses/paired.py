@@ -60,7 +60,7 @@ def table(name: str, title: str, compared: Iterable[tuple[str, Mapping[str, Any]
     """One row per arm, with its differences from its baseline row, which the column `against` names."""
     head = ("row", "against", "EM points [95 %]", "p", "F1 points [95 %]", "p")
     rows = [_cells(arm, found) for arm, found in compared]
-    return [Table(name=name, title=title, head=head, rows=rows)] if rows else []
+    return [Table(name=name, title=title, head=head, rows=rows)]
 
 
 def _cells(arm: str, found: Mapping[str, Any]) -> Cells:

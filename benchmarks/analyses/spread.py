@@ -43,7 +43,7 @@ def tables(figures: Figures) -> Sequence[Table]:
         for base, found in figures.items()
     ]
     head = ("row", "repeats", *(f"{score.upper()} {name}" for score in SCORES for name in _FIGURES))
-    return [Table(name="spread", title="Spread over repetitions", head=head, rows=rows)] if rows else []
+    return [Table(name="spread", title="Spread over repetitions", head=head, rows=rows)]
 
 
 ANALYSIS = Analysis(

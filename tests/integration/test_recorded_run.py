@@ -88,10 +88,12 @@ def test_the_packed_runs_match_their_records(name: str, tmp_path: Path) -> None:
     with zipfile.ZipFile(record.with_suffix("").with_suffix(".zip")) as archive:
         kept = {name: archive.read(name) for name in archive.namelist()}
     now = dict(packed(folder, record))
-    assert list(kept) == list(now)
+    assert [name for name in kept if not name.startswith("plots/")] == [
+        name for name in now if not name.startswith("plots/")
+    ]
     assert timeless(kept.pop("samples.jsonl")) == timeless(now["samples.jsonl"])
     of_the_day = ("config.json", "plots/")
-    assert [name for name, content in kept.items() if content != now[name] and not name.startswith(of_the_day)] == []
+    assert [name for name, content in kept.items() if not name.startswith(of_the_day) and content != now[name]] == []
 
 
 def timeless(samples: bytes) -> list[dict[str, Any]]:
