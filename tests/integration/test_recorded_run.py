@@ -44,7 +44,7 @@ def records() -> Iterator[Any]:
         yield pytest.param(record, id=record.name, marks=() if quick else pytest.mark.slow)
 
 
-@pytest.mark.parametrize("record", records())
+@pytest.mark.parametrize("record", list(records()))
 def test_the_results_match_their_readme(record: Path, tmp_path: Path) -> None:
     results = tmp_path / "RESULTS"
     done = CliRunner().invoke(app, ["--replay", str(record), "--output-dir", str(results), "--no-plots"])
