@@ -18,6 +18,7 @@ from meta_agent_rag.chat.session import LONGEST_MESSAGE, ChatSession, GroundedAn
 from meta_agent_rag.chat.store import Sessions, Stored, open_sessions
 from meta_agent_rag.chat.transcript import as_markdown
 from meta_agent_rag.errors import DataFileError, InputError, MetaRagError, RefusedError, StorageError
+from meta_agent_rag.grounding.citations import Citation, Scores
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retrieval
@@ -27,7 +28,9 @@ from meta_agent_rag.testing import ScriptedModel
 from tests.loop import BIRTH_SENTENCE, EVIDENCE, draft, second_answer, settings_in
 from tests.talk import history_of, means
 
-SOURCE = {"doc_id": "birth", "span": [0, 26], "page": None, "scores": {"score": 1.0, "dense": None}}
+SOURCE = Citation(
+    doc_id="d", passage_id="p", title="T", page=3, section=None, span=(1, 2), snippet="x", scores=Scores(score=0.5)
+)
 STORED = Stored(corpus="notes", history=history_of("In Oslo.", summary="Before."), sources=(SOURCE,))
 FOLDER = "data"
 
