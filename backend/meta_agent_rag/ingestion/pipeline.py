@@ -17,10 +17,12 @@ from ..retrieval.corpus.corpus import read_documents
 from ..retrieval.corpus.editing import CorpusEditor, edit_corpus
 from ..retrieval.corpus.places import corpus_folder
 from ..retrieval.corpus.sample import SAMPLE
+from ..retrieval.encoders.loading import load_encoder
 from ..retrieval.screening import left_out
 from ..settings import Settings
 from .child import Job
 from .chunkers import ChunkingOptions, prepared
+from .chunkers.sentence import encoder_limit
 from .document import ReadFile, Refused
 from .isolation import ClusterReader, IsolatedReader, Reader
 from .parsers import known_suffixes
@@ -36,7 +38,6 @@ from .sources import (
     find_files,
     plan_for,
 )
-from .token_counting import encoder_folder, encoder_limit, passage_prefix
 
 OnProgress: TypeAlias = Callable[[IngestProgress], None]
 _HELD = {"added", "unchanged", "replaced", "moved"}
@@ -143,13 +144,14 @@ def _reader(settings: Settings, options: ChunkingOptions, *, on_cluster: bool = 
 
 def chunking_options(settings: Settings, encoder_name: str) -> ChunkingOptions:
     """How settings and encoder require documents to be split. May contact the hub for the encoder, like opening it."""
-    folder = None if settings.chunker == "characters" else encoder_folder(settings, encoder_name)
+    folder = None
+    if settings.chunker != "characters" and not encoder_name.startswith("hash-"):
+        folder = getattr(load_encoder(settings, encoder_name).encoder, "folder", None)
     return ChunkingOptions(
         chunker=settings.chunker,
         characters=settings.chunk_characters,
         overlap=settings.chunk_overlap,
         encoder_folder=str(folder) if folder is not None else None,
-        passage_prefix=passage_prefix(folder, encoder_name),
         token_limit=encoder_limit(folder),
     )
 
