@@ -11,7 +11,7 @@ from ..agent.context import Task
 from ..agent.engine import Engine, OnStep, open_engine
 from ..agent.grounded import Checks, GroundedAnswer, checked
 from ..errors import InputError
-from ..grounding.citation import Citation
+from ..grounding.citations import Citation
 from ..llm.client import LanguageModel, ModelSession
 from ..llm.ledger import LedgerRow, Totals, total
 from ..llm.messages import OnText

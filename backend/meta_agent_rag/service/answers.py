@@ -20,7 +20,7 @@ from ..chat.memory import bounded
 from ..chat.phrases import files_of
 from ..chat.session import answered_before_the_coach
 from ..errors import DeadlineError, InputError, RequestError, UnknownNameError
-from ..grounding.styles import chosen
+from ..grounding.citations import chosen
 from ..ingestion.chunkers.characters import spans
 from ..llm.ledger import total
 from ..prompts import prompt
