@@ -79,7 +79,8 @@ def serve(job: Job, requests: BinaryIO, answers: BinaryIO) -> None:
             return
         _limit_cpu(job.seconds)
         try:
-            answer = pickle.dumps(read_file(*request, job, chunking))
+            path, name, doc_id = request
+            answer = pickle.dumps(read_file(path, name, doc_id, job, chunking))
         except Refused as refused:
             answer = pickle.dumps((refused.kind, refused.reason))
         except MemoryError:

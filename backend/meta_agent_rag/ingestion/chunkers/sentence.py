@@ -131,7 +131,9 @@ def _tokenizer(file: Path) -> Any:
 
 def encoder_limit(folder: Path | None) -> int:
     """The most tokens of a passage that the encoder in `folder` reads, up to 512; 512 if unknown."""
-    for name, key in _LIMITS if folder is not None else ():
+    if folder is None:
+        return MOST_TOKENS
+    for name, key in _LIMITS:
         try:
             limit = float(json.loads((folder / name).read_text("utf-8"))[key])
         except (OSError, ValueError, KeyError, TypeError):
