@@ -1,8 +1,6 @@
 """Intervals, tests, discrimination and calibration: known values, determinism, and undefined inputs."""
 
-import math
 import random
-from collections.abc import Callable
 from itertools import product
 
 import pytest
@@ -91,14 +89,6 @@ def test_auroc_by_hand() -> None:
     assert auroc([0.2], [0]) is None
 
 
-def test_calibration_bins_by_hand() -> None:
-    found = calibration_bins([0.0, 0.5, 0.45, 0.7, 1.0], [0, 1, 0, 1, 1], bins=2)
-    assert [(one.low, one.high, one.n) for one in found] == [(0.0, 0.5, 3), (0.5, 1.0, 2)]
-    assert [one.confidence for one in found] == pytest.approx([0.95 / 3, 0.85])
-    assert [one.accuracy for one in found] == pytest.approx([1 / 3, 1.0])
-    assert [one.high for one in calibration_bins([0.3, 0.7], [0, 1])] == [0.3, 0.7]  # an edge belongs to the lower bin
-
-
 def test_expected_calibration_error_by_hand() -> None:
     assert expected_calibration_error([0.0, 1.0], [0, 1]) == 0.0
     assert expected_calibration_error([1.0, 1.0, 0.0, 0.0], [1, 0, 0, 0]) == pytest.approx(0.25)
@@ -128,23 +118,6 @@ def test_figures_over_labelled_scores_do_not_depend_on_order() -> None:
     other_scores, other_labels = zip(*random.Random(2).sample(rows, len(rows)), strict=True)
     for figure in (auroc, calibration_bins, expected_calibration_error, risk_coverage):
         assert figure(scores, labels) == figure(other_scores, other_labels)
-
-
-PAIRWISE: tuple[Callable[..., object], ...] = (
-    paired_difference,
-    permutation_p,
-    auroc,
-    calibration_bins,
-    expected_calibration_error,
-    risk_coverage,
-)
-
-
-@pytest.mark.parametrize("figure", PAIRWISE)
-@pytest.mark.parametrize(("one", "other"), [([], []), ([1.0], [1.0, 0.0]), ([math.nan], [1.0]), ([math.inf], [0.0])])
-def test_unpaired_input_is_rejected(figure: Callable[..., object], one: list[float], other: list[float]) -> None:
-    with pytest.raises(InputError):
-        figure(one, other)
 
 
 def test_invalid_labels_probabilities_and_counts_are_rejected() -> None:
