@@ -7,7 +7,7 @@ from typing import Any
 
 from ..tables import Cells, Table, number
 from .analysis import Analysis, Figures, Material
-from .paired import SCORES
+from .comparison import SCORES
 
 _FIGURES = ("mean", "sd", "lowest", "highest")
 

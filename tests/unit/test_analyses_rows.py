@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from benchmarks.analyses import comparison, error_budget, spread, variants
-from benchmarks.analyses.paired import baseline_of
+from benchmarks.analyses.comparison import baseline_of
 from benchmarks.methods import named
 from benchmarks.run.arms import Arm, arms
 from tests.benchmark_rows import arm, material, once

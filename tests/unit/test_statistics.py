@@ -120,25 +120,6 @@ def test_figures_over_labelled_scores_do_not_depend_on_order() -> None:
         assert figure(scores, labels) == figure(other_scores, other_labels)
 
 
-def test_invalid_labels_probabilities_and_counts_are_rejected() -> None:
-    with pytest.raises(InputError, match="Labels"):
-        auroc([0.1, 0.2], [0, 2])
-    with pytest.raises(InputError, match=r"0\.\.1, but one is 1\.2"):
-        calibration_bins([1.2], [1])
-    with pytest.raises(InputError, match="at least one bin, not 0"):
-        calibration_bins([0.2], [1], bins=0)
-    with pytest.raises(InputError, match="-1"):
-        mcnemar_exact(-1, 2)
-    with pytest.raises(InputError, match="resample"):
-        permutation_p([1.0, 2.0], [2.0, 1.0], resamples=0)
-    with pytest.raises(InputError, match="curve is empty"):
-        area_under_risk_coverage([])
-    with pytest.raises(InputError, match="2 and 1"):
-        cohen_kappa(["a", "b"], ["a"])
-    with pytest.raises(InputError, match="no pairs"):
-        cohen_kappa([], [])
-
-
 def test_the_exact_interval_of_a_proportion() -> None:
     assert list(binomial_interval(0, 100)) == pytest.approx([0.0, 1 - 0.025 ** (1 / 100)])
     low, high = binomial_interval(2, 10)  # a Clopper-Pearson case; tables give 0.0252 to 0.5561
@@ -159,3 +140,15 @@ def test_the_interval_of_auroc_matches_resampling_by_hand() -> None:
     assert found is not None
     assert list(found) == pytest.approx([ranked[7], ranked[292]], abs=0.03)
     assert auroc_interval(scores[::-1], labels[::-1], seed=3) == found
+
+
+def test_unpaired_input_and_other_labels_are_rejected() -> None:
+    with pytest.raises(InputError, match="Labels"):
+        auroc([0.1, 0.2], [0, 2])
+    with pytest.raises(InputError, match=r"0\.\.1, but one is 1\.2"):
+        calibration_bins([1.2], [1])
+    with pytest.raises(InputError, match="2 and 1"):
+        cohen_kappa(["a", "b"], ["a"])
+    for one, other in (([], []), ([1.0], [1.0, 0.0]), ([float("nan")], [1.0])):
+        with pytest.raises(InputError):
+            paired_difference(one, other)
