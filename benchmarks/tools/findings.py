@@ -376,11 +376,18 @@ def cost(recorded: Sequence[Recorded]) -> Table:
 
 
 TABLES: Mapping[str, Callable[[Sequence[Recorded]], Table]] = {
-    one.__name__: one
-    for one in (
-        *(quality, contained, baselines, ablations, open_domain, open_domain_baselines, types, changed, named),
-        *(critics, cost, levels),
-    )
+    "quality": quality,
+    "contained": contained,
+    "baselines": baselines,
+    "ablations": ablations,
+    "open_domain": open_domain,
+    "open_domain_baselines": open_domain_baselines,
+    "types": types,
+    "changed": changed,
+    "named": named,
+    "critics": critics,
+    "cost": cost,
+    "levels": levels,
 }
 
 if __name__ == "__main__":

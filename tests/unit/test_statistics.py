@@ -149,6 +149,7 @@ def test_unpaired_input_and_other_labels_are_rejected() -> None:
         calibration_bins([1.2], [1])
     with pytest.raises(InputError, match="2 and 1"):
         cohen_kappa(["a", "b"], ["a"])
-    for one, other in (([], []), ([1.0], [1.0, 0.0]), ([float("nan")], [1.0])):
+    pairs: list[tuple[list[float], list[float]]] = [([], []), ([1.0], [1.0, 0.0]), ([float("nan")], [1.0])]
+    for one, other in pairs:
         with pytest.raises(InputError):
             paired_difference(one, other)
