@@ -507,9 +507,6 @@ class Settings(ProviderKeys):
     service_context_characters: PositiveInt = Field(
         50_000, description="Maximum length of a context supplied with a request, in characters."
     )
-    service_summary_sections: PositiveInt = Field(
-        8, description="Maximum number of sections, at one call each, in a summary by the service."
-    )
     service_upload_mb: PositiveFloat = Field(
         64.0, description="Maximum body of an upload of documents, in MB; each file is also limited by INGEST_FILE_MB."
     )

@@ -74,7 +74,7 @@ async def test_an_answer_comes_with_its_citations(tmp_path: Path) -> None:
     assert (answer["short_answer"], answer["refused"], answer["rounds"]) == ("Oslo", None, 1)
     (citation,) = answer["citations"]
     assert (citation["doc_id"], citation["snippet"]) == ("birth", BIRTH_SENTENCE)
-    assert answer["confidence"] > 0.5
+    assert answer["confidence_score"] > 0.5
     assert answer["cost_usd"] > 0
 
 
@@ -93,7 +93,7 @@ async def test_a_search_calls_no_model(tmp_path: Path) -> None:
     found: Mapping[str, Any] = result.structured_content or {}
     assert found["corpus"] == "sample"
     assert len(found["passages"]) == 3
-    scores = [passage["score"] for passage in found["passages"]]
+    scores = [passage["scores"]["score"] for passage in found["passages"]]
     assert scores == sorted(scores, reverse=True)
     assert all(passage["passage_id"] and passage["snippet"] for passage in found["passages"])
 

@@ -26,7 +26,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from ..errors import InputError, RequestError, SettingsError, StorageError, UnknownNameError
 from ..settings import Settings
 from .database import KEYS, in_utc, within
-from .request_record import Client
+from .request import Client
 
 if TYPE_CHECKING:
     from limits import RateLimitItem

@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -19,9 +18,9 @@ from .access import QUESTIONS as QUESTION_WINDOW
 from .access import READS
 from .failures import as_response, timed_out
 from .logs import log_request
-from .request_record import CLIENT_WENT, CURRENT, new_id
-from .resources import RequestContext, Service
-from .routes import QUESTIONS, UPLOAD, endpoint_of, methods_at, router
+from .request import CLIENT_WENT, CURRENT, RequestContext, new_id
+from .resources import Service
+from .routes import QUESTIONS, UPLOAD, endpoint_of, router
 
 _LOG = logging.getLogger(__name__)
 _OPENAI = ("/v1/models", "/v1/chat/")
@@ -76,9 +75,6 @@ def create_app(opening: Opening) -> FastAPI:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    if isinstance(error, HTTPException) and error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        # Starlette names the methods of the first route alone
-        error.headers = {"allow": ", ".join(methods_at(request.url.path))}
     return as_response(request.state.context, error)
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from .request_record import RequestRecord
+from .request import RequestContext
 
 _LOG = logging.getLogger(__name__)
 _QUESTION_CHARACTERS = 1000
@@ -42,7 +42,7 @@ def _place(trace: Any) -> str | None:
     return f"{code.co_filename}:{trace.tb_lineno} in {code.co_name}"
 
 
-def log_request(record: RequestRecord, method: str, path: str, *, questions: bool) -> None:
+def log_request(record: RequestContext, method: str, path: str, *, questions: bool) -> None:
     """Log the line of a served request: no secrets, and its question only if wanted."""
     fields: dict[str, Any] = {
         "request_id": record.request_id,

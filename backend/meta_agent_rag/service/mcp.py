@@ -16,9 +16,9 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ..agent.state import StopReason
 from ..errors import InputError, MetaRagError, RequestError
 from ..extras import require
+from ..grounding.citation import Citation, Scores
 from ..llm.opening import Given
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.corpus.sample import SAMPLE
@@ -26,8 +26,8 @@ from ..retrieval.hybrid import Retriever
 from ..retrieval.opening import open_encoder, open_retriever
 from ..retrieval.passage import Found
 from ..settings import Settings
-from .request_record import Client
-from .schemas import QUESTION_CHARACTERS, CitationOut, as_checked
+from .request import Client
+from .schemas import QUESTION_CHARACTERS, CheckedReply, as_checked
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import Context, MCPServer
@@ -41,34 +41,11 @@ _LOCAL = Client(id="", name="local", scopes=frozenset({"ask"}))
 Corpus = Annotated[str | None, Field(description="The corpus to look in; default: the first one served.")]
 
 
-class ToolAnswer(BaseModel):
-    """A checked answer with where its citations lead, or a text that says what to try, with `refused` naming why."""
-
-    answer: str
-    short_answer: str
-    refused: str | None
-    citations: list[CitationOut]
-    confidence: float | None = Field(
-        description="0..1: the calibrated probability that the answer is correct, if known."
-    )
-    level: str | None
-    rounds: int
-    stop_reason: StopReason
-    cost_usd: float | None = Field(description="`null` if the model has no known price.")
-    corpus: str
-
-
-class ToolPassage(CitationOut):
-    """A passage that was found: `snippet` is its whole text, `score` orders the result."""
-
-    score: float
-
-
 class ToolPassages(BaseModel):
-    """The passages that were found, best first."""
+    """The passages that were found, best first; `snippet` is the whole text of one."""
 
     corpus: str
-    passages: list[ToolPassage]
+    passages: list[Citation]
 
 
 @dataclass(kw_only=True)
@@ -85,28 +62,29 @@ class ToolLibrary:
     _engine: "Engine | None" = None
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def ask(self, question: str, corpus: str) -> ToolAnswer:
+    async def ask(self, question: str, corpus: str) -> CheckedReply:
         """Answer from a corpus. Raises `MetaRagError`."""
         from ..agent.context import Task
+        from ..agent.engine import open_engine
         from ..agent.grounded import Checks, checked
 
-        wanted = _words("question", question)
-        checks = Checks.of(self.settings, corpus)
-        retriever, engine = await self._retriever(corpus), await self._opened_engine()
+        wanted, checks = _words("question", question), Checks.of(self.settings, corpus)
+        retriever = await self._retriever(corpus)
+        async with self._opening:
+            if self._engine is None:
+                opened = open_engine(self.settings, model=self.model, monitor_encoder=self.monitor_encoder)
+                self._engine = await self.stack.enter_async_context(opened)
+            engine = self._engine
         drafted = await engine.run(Task(question=wanted, retriever=retriever, grounded=True, method=_METHOD))
         result = await checked(engine, drafted, checks)
         cost = result.totals.cost_usd
-        return ToolAnswer(**as_checked(result), cost_usd=None if cost is None else float(cost), corpus=corpus)
+        return CheckedReply(**as_checked(result), cost_usd=None if cost is None else float(cost), corpus=corpus)
 
     async def search(self, query: str, corpus: str, k: int) -> ToolPassages:
         """Find passages without calling a model. Raises `MetaRagError`."""
         wanted = _words("query", query)
         found = (await (await self._retriever(corpus)).retrieve([wanted], k=k)).found
         return ToolPassages(corpus=corpus, passages=[_passage(one) for one in found])
-
-    def corpus(self, name: str | None, client: Client | None) -> str:
-        """The named corpus, or the default one. Raises `RequestError` if it is not served to the client."""
-        return (client or _LOCAL).corpus(name, self.corpora)
 
     async def _retriever(self, corpus: str) -> Retriever:
         async with self._opening:
@@ -115,16 +93,6 @@ class ToolLibrary:
                 opened = open_retriever(self.settings, corpus, encoder=self.encoder)
                 self.retrievers[corpus] = await self.stack.enter_async_context(opened)
             return self.retrievers[corpus]
-
-    async def _opened_engine(self) -> "Engine":
-        async with self._opening:
-            if self._engine is None:
-                from ..agent.engine import open_engine
-
-                self._engine = await self.stack.enter_async_context(
-                    open_engine(self.settings, model=self.model, monitor_encoder=self.monitor_encoder)
-                )
-            return self._engine
 
 
 @asynccontextmanager
@@ -166,10 +134,10 @@ def create_server(library: ToolLibrary) -> "MCPServer":
             raise ToolError(str(error)) from None
 
     @server.tool()
-    async def ask(question: str, ctx: Context, corpus: Corpus = None) -> ToolAnswer:
+    async def ask(question: str, ctx: Context, corpus: Corpus = None) -> CheckedReply:
         """Answer a question from a corpus of documents: checked and cited, or refused with what to try instead."""
         with as_tool_errors():
-            return await library.ask(question, library.corpus(corpus, _caller(ctx)))
+            return await library.ask(question, _caller(ctx).corpus(corpus, library.corpora))
 
     @server.tool()
     async def search(
@@ -177,15 +145,15 @@ def create_server(library: ToolLibrary) -> "MCPServer":
     ) -> ToolPassages:
         """Find the k passages of a corpus most relevant to a query, with the location of each in its document."""
         with as_tool_errors():
-            return await library.search(query, library.corpus(corpus, _caller(ctx)), k)
+            return await library.search(query, _caller(ctx).corpus(corpus, library.corpora), k)
 
     return server
 
 
-def _caller(ctx: "Context") -> Client | None:
+def _caller(ctx: "Context") -> Client:
     """The client whose key the HTTP request carried."""
     state = getattr(ctx.request_context.request, "state", None)
-    client: Client | None = getattr(state, "client", None)
+    client: Client = getattr(state, "client", _LOCAL)
     return client
 
 
@@ -247,9 +215,9 @@ def _words(kind: str, text: str) -> str:
     return trimmed
 
 
-def _passage(found: Found) -> ToolPassage:
+def _passage(found: Found) -> Citation:
     one = found.passage
-    return ToolPassage(
+    return Citation(
         doc_id=one.doc_id,
         passage_id=one.id,
         title=one.title,
@@ -258,7 +226,7 @@ def _passage(found: Found) -> ToolPassage:
         last_page=one.end_page,
         span=one.span,
         snippet=one.text,
-        score=found.score,
+        scores=Scores(score=found.score, dense=found.dense, lexical=found.lexical),
     )
 
 

@@ -1,4 +1,4 @@
-"""One request while it is served: the source of its log line, its metrics and its audit row."""
+"""One request while it is served: the source of its response, its log line, its metrics and its audit row."""
 
 import secrets
 import time
@@ -6,20 +6,17 @@ from collections.abc import Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from ..errors import RequestError, StorageError
 
 if TYPE_CHECKING:
-    from ..agent.grounded import GroundedAnswer
-    from ..chat.coach.coach import CoachReply
-    from ..chat.intent import Intent
-    from ..chat.summaries import Summary, Work
+    from ..chat.session import Turn
     from ..llm.ledger import LedgerRow
     from ..llm.messages import Reply, Request
     from ..retrieval.screening import Dropped
+    from .resources import Service
 
-SummaryStopReason: TypeAlias = Literal["dry_run", "complete", "incomplete", "deadline"]
 CLIENT_WENT = 499
 """The status in logs and records of a request whose client disconnected."""
 
@@ -45,9 +42,8 @@ class Client:
     def require(self, scope: str) -> None:
         """Raise `RequestError` with 403 if the key lacks a scope."""
         if scope not in self.scopes:
-            raise RequestError(
-                403, "forbidden", f"The key {self.name!r} lacks the scope {scope!r}; use one that has it."
-            )
+            words = f"The key {self.name!r} lacks the scope {scope!r}; use one that has it."
+            raise RequestError(403, "forbidden", words)
 
     def allowed(self, served: Iterable[str]) -> list[str]:
         """The served corpora that this key may use, the default first."""
@@ -73,30 +69,9 @@ class ModelCall:
     outcome: "Reply | BaseException"
 
 
-@dataclass(frozen=True, kw_only=True)
-class SmallTalk:
-    """A reply that needs no document; `intent` is what the message wants."""
-
-    text: str
-    intent: "Intent"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Summarised:
-    """Documents as divided, and their summary, also as text; without a summary if only the effort was asked for."""
-
-    work: "Work"
-    summary: "Summary | None" = None
-    text: str | None = None
-    stop_reason: SummaryStopReason = "dry_run"
-
-
-Result: TypeAlias = "GroundedAnswer | CoachReply | SmallTalk"
-
-
 @dataclass(kw_only=True)
-class RequestRecord:
-    """One request, filled in by the one task that serves it.
+class RequestContext:
+    """One request, filled in by the one task that serves it, with the resources of the service.
 
     `arrived` is a `time.monotonic` timestamp, `seconds` are durations by stage, `degraded` names tolerated failures,
     `dropped` are the passages that were found but not shown to a model. `asks` says that the response gets an audit
@@ -104,6 +79,7 @@ class RequestRecord:
     `headers` are added to it.
     """
 
+    service: "Service"
     request_id: str
     endpoint: str
     asks: bool = False
@@ -123,7 +99,7 @@ class RequestRecord:
     degraded: dict[str, str] = field(default_factory=dict)
     calls: list[ModelCall] = field(default_factory=list)
     dropped: list["Dropped"] = field(default_factory=list)
-    result: "Result | Summarised | None" = None
+    turn: "Turn | None" = None
     error: str | None = None
     message: str | None = None
     headers: dict[str, str] = field(default_factory=dict)
@@ -138,14 +114,14 @@ class RequestRecord:
         assert self.known_client is not None
         return self.known_client
 
+    @property
+    def deadline(self) -> float:
+        """The `time.monotonic` timestamp by which the response is due."""
+        return self.arrived + self.service.budgets.total
+
     def went(self) -> None:
         """Note that the client disconnected before the end."""
         self.error, self.message = "client_went", "The client disconnected before the end."
-
-    def called(self, call: ModelCall) -> None:
-        """Add a model call."""
-        self.calls.append(call)
-        self.took(call.row.stage, call.row.latency_s)
 
     def note_dropped(self, dropped: Iterable["Dropped"]) -> None:
         """Add passages that were not shown to a model, each once."""
@@ -156,5 +132,5 @@ class RequestRecord:
         self.seconds[stage] = round(self.seconds.get(stage, 0.0) + seconds, 4)
 
 
-CURRENT: ContextVar[RequestRecord | None] = ContextVar("request", default=None)
+CURRENT: ContextVar[RequestContext | None] = ContextVar("request", default=None)
 """The request that the running task serves; tasks that it starts inherit it."""
