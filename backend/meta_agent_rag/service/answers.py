@@ -12,9 +12,8 @@ from typing import Any
 from ..agent.context import Task
 from ..agent.engine import Answer, Engine, OnStep, Step
 from ..agent.grounded import Checks, checked
-from ..chat.coach.coach import CoachReply
 from ..chat.coach.levels import Socratic
-from ..chat.history import HINT, History
+from ..chat.history import History
 from ..chat.memory import Limits, bounded
 from ..chat.session import ChatSession, GroundedReply, Turn
 from ..errors import DeadlineError, RequestError
@@ -32,7 +31,7 @@ from .database import within
 from .failures import envelope, noted, timed_out
 from .request import RequestContext
 from .resources import CONTEXT, Service
-from .schemas import CONTEXT_RESTRICTED, FULL_CORPUS, AskOptions, AskRequest, AskResponse, as_checked
+from .schemas import FULL_CORPUS, AskOptions, AskRequest, AskResponse, reply_fields
 
 METHOD = "service"
 """The name of the service's calls in ledger rows."""
@@ -67,7 +66,7 @@ async def _turn(asked: AskRequest, context: RequestContext, on_step: OnStep | No
     service, corpus = context.service, context.corpus or CONTEXT
     retriever = None if context.corpus is None else WatchedRetriever.over(context)
     answerer = _Answerer(asked=asked, context=context, retriever=retriever, on_step=on_step)
-    message, documents, names = asked.question, frozenset[str](), asked.options.documents or ()
+    message, documents, names = (asked.question, frozenset[str](), asked.options.documents or ())
     if context.corpus is not None and (names or "@" in message):
         message, documents = addressed(message, await documents_of(service, corpus), names)
     coach = None
@@ -156,7 +155,7 @@ def supplied(settings: Settings, asked: AskRequest) -> list[Passage]:
     """
     given = asked.context or ()
     texts = [("", given)] if isinstance(given, str) else [(passage.title, passage.text) for passage in given]
-    length, most = sum(len(text) for _, text in texts), settings.service_context_characters
+    length, most = (sum(len(text) for _, text in texts), settings.service_context_characters)
     if length > most:
         raise RequestError(413, "too_large", f"The context has {length} characters; send at most {most}.")
     found: dict[str, Passage] = {}
@@ -186,31 +185,18 @@ def _checks(checks: Checks, options: AskOptions) -> Checks:
 
 
 def _response(asked: AskRequest, context: RequestContext, turn: Turn) -> AskResponse:
-    cost, reply = total(call.row for call in context.calls).cost_usd, turn.reply
-    fields: dict[str, Any] = {
-        "query_id": context.query_id,
-        "answer_id": context.answer_id,
-        "answer": reply.text,
-        "stop_reason": turn.reading.intent,
-        "cost_usd": None if cost is None else float(cost),
-        "source_mode": CONTEXT_RESTRICTED if context.corpus is None else FULL_CORPUS,
-        "corpus": context.corpus,
-        "mode": asked.mode,
-        "degraded": sorted(context.degraded),
-        "screened": [gone for gone in context.dropped if gone.kinds],
-    }
-    if isinstance(reply, GroundedReply):
-        fields |= as_checked(reply.grounded)
-    elif isinstance(reply, CoachReply):
-        fields |= {
-            "refused": reply.refused,
-            "rounds": len(reply.trace.attempts),
-            "stop_reason": reply.trace.outcome,
-            "success": reply.acknowledged,
-            "hint": reply.kind == HINT,
-            "topic": reply.topic or None,
-        }
-    return AskResponse(**fields)
+    cost = total(call.row for call in context.calls).cost_usd
+    return AskResponse(
+        query_id=context.query_id,
+        answer_id=context.answer_id,
+        cost_usd=None if cost is None else float(cost),
+        source_mode=asked.source_mode,
+        corpus=context.corpus,
+        mode=asked.mode,
+        degraded=sorted(context.degraded),
+        screened=[gone for gone in context.dropped if gone.kinds],
+        **reply_fields(turn),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,6 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyErro
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from ..chat.coach.coach import CoachReply
-from ..chat.history import HINT
 from ..chat.session import GroundedReply, Turn
 from ..errors import StorageError
 from ..journal import Journal, read_journal
@@ -31,6 +30,7 @@ from ..retrieval.passage import Found
 from ..text.normalise import encodable
 from .database import AUDIT, in_utc, require_writable, within
 from .request import ModelCall, RequestContext, new_id
+from .schemas import reply_fields
 
 _LOG = logging.getLogger(__name__)
 _BATCH = 500
@@ -253,47 +253,29 @@ def as_json(row: Row) -> dict[str, Any]:
 
 
 _ANSWER = (
-    *("passages", "answer", "short_answer", "refused", "stop_reason", "rounds", "confidence", "level", "citations"),
-    *("checks", "coach_success", "hint", "topic"),
+    *("answer", "short_answer", "refused", "stop_reason", "rounds", "citations", "passages", "checks"),
+    *("confidence_score", "confidence_level", "confidence_parts", "coach_success", "hint", "topic"),
 )
 
 
 def _answer(turn: Turn) -> dict[str, Any]:
     """The fields of the answer."""
-    reply = turn.reply
+    fields, reply = reply_fields(turn), turn.reply
     if isinstance(reply, CoachReply):
-        return {
-            "passages": [_passage(found) for found in reply.trace.evidence],
-            "answer": reply.text,
-            "refused": reply.refused,
-            "stop_reason": reply.trace.outcome,
-            "rounds": len(reply.trace.attempts),
-            "checks": {"violations": list(reply.trace.violations)},
-            "coach_success": reply.acknowledged,
-            "hint": reply.kind == HINT,
-            "topic": reply.topic or None,
-        }
-    if not isinstance(reply, GroundedReply):
-        return {"answer": reply.text, "stop_reason": turn.reading.intent}
-    result = reply.grounded
-    sure = result.confidence
-    return {
-        "passages": [_passage(found) for found in result.answer.evidence],
-        "answer": result.text,
-        "short_answer": result.short_answer,
-        "refused": result.refused,
-        "stop_reason": result.answer.stop_reason,
-        "rounds": len(result.answer.rounds),
-        "confidence": None if sure is None else sure.score,
-        "level": None if sure is None else sure.level,
-        "citations": [asdict(citation) for citation in result.citations],
-        "checks": {
+        fields["coach_success"] = fields.pop("success")
+        fields["passages"] = [_passage(found) for found in reply.trace.evidence]
+        fields["checks"] = {"violations": list(reply.trace.violations)}
+    if isinstance(reply, GroundedReply):
+        result = reply.grounded
+        fields["citations"] = [asdict(citation) for citation in result.citations]
+        fields["passages"] = [_passage(found) for found in result.answer.evidence]
+        fields["checks"] = {
             "quotes": list(result.quotes),
             "leaks": list(result.leaks),
             "removed_citations": result.removed,
             "claims": [{"text": claim.text, **asdict(support)} for claim, support in result.claims],
-        },
-    }
+        }
+    return fields
 
 
 def _cost(calls: Sequence[ModelCall]) -> float | None:

@@ -72,9 +72,9 @@ _BODY_UNREAD = frozenset({401, 408, 413})
 """Refusals after which a client may continue sending, so the connection is closed."""
 
 
-def timed_out(message: str | None = None) -> RequestError:
+def timed_out() -> RequestError:
     """The refusal of a request that exceeded its deadline."""
-    return RequestError(504, "timeout", message or TIMED_OUT)
+    return RequestError(504, "timeout", TIMED_OUT)
 
 
 def as_response(context: RequestContext, error: BaseException) -> JSONResponse:

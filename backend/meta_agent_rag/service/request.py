@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from ..errors import RequestError, StorageError
+from ..errors import StorageError
 
 if TYPE_CHECKING:
     from ..chat.session import Turn
     from ..llm.ledger import LedgerRow
     from ..llm.messages import Reply, Request
     from ..retrieval.screening import Dropped
+    from .access import Client
     from .resources import Service
 
 CLIENT_WENT = 499
@@ -24,40 +25,6 @@ CLIENT_WENT = 499
 def new_id() -> str:
     """32 hexadecimal digits that begin with the time, so that ids sort by time."""
     return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(10)}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Client:
-    """The holder of a key, and the key's permissions. `daily_usd` caps the cost of its questions in a UTC day.
-
-    `corpora` are the ones it may use; `None` means every corpus that the service was started with.
-    """
-
-    id: str
-    name: str
-    scopes: frozenset[str]
-    daily_usd: float | None = None
-    corpora: frozenset[str] | None = None
-
-    def require(self, scope: str) -> None:
-        """Raise `RequestError` with 403 if the key lacks a scope."""
-        if scope not in self.scopes:
-            words = f"The key {self.name!r} lacks the scope {scope!r}; use one that has it."
-            raise RequestError(403, "forbidden", words)
-
-    def allowed(self, served: Iterable[str]) -> list[str]:
-        """The served corpora that this key may use, the default first."""
-        return [name for name in served if self.corpora is None or name in self.corpora]
-
-    def corpus(self, name: str | None, served: Iterable[str]) -> str:
-        """The named corpus, or the default one. Raises `RequestError` if it is not served to this key."""
-        allowed = self.allowed(served)
-        if not allowed:
-            raise RequestError(403, "forbidden", f"The key {self.name!r} may use none of the served corpora.")
-        if name is not None and name not in allowed:
-            known = ", ".join(allowed)
-            raise RequestError(404, "unknown_corpus", f"The corpus {name!r} is not served; choose from: {known}.")
-        return name or allowed[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +55,7 @@ class RequestContext:
     answer_id: str = field(default_factory=new_id)
     arrived: float = field(default_factory=time.monotonic)
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
-    known_client: Client | None = None
+    known_client: "Client | None" = None
     question: str = ""
     source_mode: str = ""
     mode: str = ""
@@ -109,7 +76,7 @@ class RequestContext:
     unrecorded: StorageError | None = None
 
     @property
-    def client(self) -> Client:
+    def client(self) -> "Client":
         """The client at an address that requires a key."""
         assert self.known_client is not None
         return self.known_client
@@ -121,7 +88,7 @@ class RequestContext:
 
     def went(self) -> None:
         """Note that the client disconnected before the end."""
-        self.error, self.message = "client_went", "The client disconnected before the end."
+        self.error, self.message = ("client_went", "The client disconnected before the end.")
 
     def note_dropped(self, dropped: Iterable["Dropped"]) -> None:
         """Add passages that were not shown to a model, each once."""

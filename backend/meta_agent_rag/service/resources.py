@@ -33,11 +33,11 @@ from ..retrieval.corpus.catalogue import Catalogue
 from ..retrieval.hybrid import HybridRetriever, Retriever
 from ..retrieval.opening import open_encoder, open_retriever
 from ..settings import Settings
-from .access import Keys, RateLimits, open_keys, open_limits
+from .access import Client, Keys, RateLimits, open_keys, open_limits
 from .audit import AuditLog, open_audit, row_of
 from .database import SESSIONS, open_database, require_writable, within
 from .metrics import Metrics
-from .request import CURRENT, Client, ModelCall, RequestContext
+from .request import CURRENT, ModelCall, RequestContext
 from .uploads import Uploads, open_uploads
 
 _LOG = logging.getLogger(__name__)

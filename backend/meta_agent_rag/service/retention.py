@@ -84,7 +84,7 @@ async def prune(engine: AsyncEngine, settings: Settings, now: datetime, *, dry_r
         words = f"AUDIT_WARM_DAYS ({settings.audit_warm_days!r}) cannot be less than AUDIT_HOT_DAYS "
         raise SettingsError(f"{words}({settings.audit_hot_days!r}); raise it.")
     hot, warm = (now - timedelta(days=days) for days in (settings.audit_hot_days, settings.audit_warm_days))
-    whole, expired = (AUDIT.c.at < hot) & AUDIT.c.prompts.is_not(null()), AUDIT.c.at < warm
+    whole, expired = ((AUDIT.c.at < hot) & AUDIT.c.prompts.is_not(null()), AUDIT.c.at < warm)
     slimmed, gone = await _count(engine, whole), await _count(engine, expired)
     async with open_sessions(settings.marag_data_dir / SESSIONS) as sessions:
         unused = await sessions.unused_since(hot)
@@ -111,7 +111,7 @@ async def forget(engine: AsyncEngine, settings: Settings, client_id: str, *, dry
     Returns the number of records by place; what is indexed stays in its corpus. Raises `InputError` if its key is
     still valid.
     """
-    data_dir, now = settings.marag_data_dir, datetime.now(UTC)
+    data_dir = settings.marag_data_dir
     files = [one for one in (data_dir / "audit").glob("*.jsonl*") if one.suffix == ".jsonl" or _EXPIRED.match(one.name)]
     async with engine.connect() as connection:
         own = select(UPLOADS.c.id).where(UPLOADS.c.client_id == client_id)
@@ -123,7 +123,7 @@ async def forget(engine: AsyncEngine, settings: Settings, client_id: str, *, dry
     }
     if dry_run:
         return found
-    if any(key.id == client_id and key.state(now) == "valid" for key in await open_keys(engine, settings).all()):
+    if any(key.id == client_id and key.state == "valid" for key in await open_keys(engine, settings).all()):
         words = f"The key {client_id!r} is still valid; revoke it first: `marag keys revoke {client_id}`."
         raise InputError(words)
     await _in_batches(engine, AUDIT.c.client_id == client_id, delete(AUDIT).where)

@@ -1,7 +1,6 @@
 """The addresses of the service: all of `/v1/` requires a key, the rest reveals nothing about clients."""
 
 import asyncio
-import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -79,8 +78,6 @@ def removing(context: Context) -> RequestContext:
 Asking = Annotated[RequestContext, Depends(asking)]
 Ingesting = Annotated[RequestContext, Depends(ingesting)]
 Removing = Annotated[RequestContext, Depends(removing)]
-Id = Annotated[str, Path(json_schema_extra={"pattern": "^[0-9a-f]{32}$"})]
-"""The id of an upload or a record. Its form is documented but not required: any other text is an unknown id."""
 Limit = Annotated[int, Query(ge=1, le=1000, description="Number of documents.")]
 Offset = Annotated[int, Query(ge=0, le=1_000_000, description="Number of documents to skip.")]
 CorpusPath = Annotated[str, Path(max_length=64, description="A corpus, as GET /v1/corpora names it.")]
@@ -171,17 +168,6 @@ async def get_corpus_documents(
     return CorpusDocumentsOut(documents=[CorpusDocumentOut.of(one) for one in found[offset : offset + limit]])
 
 
-@keyed.get("/v1/corpora/{name}/documents/{doc_id}", tags=["corpora"])
-async def get_corpus_document(name: CorpusPath, doc_id: DocumentPath, context: Context) -> CorpusDocumentOut:
-    """One document of a corpus, by the `doc_id` of a citation."""
-    corpus = context.client.corpus(name, context.service.retrievers)
-    for document in await context.service.uploads.documents(corpus):
-        if document.id == doc_id:
-            return CorpusDocumentOut.of(document)
-    words = f"The corpus {name!r} has no document {doc_id!r}; GET /v1/corpora/{name}/documents lists all."
-    raise RequestError(404, "not_found", words)
-
-
 @keyed.delete("/v1/corpora/{name}/documents/{doc_id}", tags=["corpora"])
 async def delete_corpus_document(name: CorpusPath, doc_id: DocumentPath, context: Removing) -> RemovedOut:
     """Remove a document from a corpus: any with the scope `admin`, one that this key sent with `ingest`.
@@ -219,13 +205,13 @@ async def get_documents(context: Ingesting, limit: Limit = 100, offset: Offset =
 
 
 @keyed.get("/v1/documents/{document_id}", tags=["documents"])
-async def get_document(document_id: Id, context: Ingesting) -> DocumentOut:
+async def get_document(document_id: str, context: Ingesting) -> DocumentOut:
     """The state of a document that this key sent."""
     return (await _documents(context, [await _upload(context, document_id)]))[0]
 
 
 @keyed.delete("/v1/documents/{document_id}", tags=["documents"])
-async def delete_document(document_id: Id, context: Ingesting) -> DocumentOut:
+async def delete_document(document_id: str, context: Ingesting) -> DocumentOut:
     """Remove a document that this key sent from its corpus. Deleting it again has no effect."""
     upload = await _upload(context, document_id)
     gone = await context.service.uploads.delete(upload, context.service.budgets.retrieval)
@@ -233,12 +219,11 @@ async def delete_document(document_id: Id, context: Ingesting) -> DocumentOut:
 
 
 @keyed.get("/v1/queries/{query_id}", tags=["audit"])
-async def get_query(query_id: Id, context: Context) -> QueryRecord:
+async def get_query(query_id: str, context: Context) -> QueryRecord:
     """The record of one of this key's own questions."""
-    service, fields = context.service, None
+    service = context.service
     try:
-        if _is_id(query_id):
-            fields = await within(service.audit.read(query_id, context.client.id), service.budgets.database)
+        fields = await within(service.audit.read(query_id, context.client.id), service.budgets.database)
     except (SQLAlchemyError, OSError):
         raise RequestError(503, "unavailable", "Records cannot be read at the moment; try again later.") from None
     if fields is None:
@@ -304,16 +289,12 @@ def endpoint_of(path: str) -> str:
     return next((address for pattern, address in _PATTERNS if pattern.match(path)), "other")
 
 
-def _is_id(text: str) -> bool:
-    return re.fullmatch("[0-9a-f]{32}", text) is not None
-
-
 async def _upload(context: RequestContext, id_: str) -> Upload:
-    found = await context.service.uploads.get(id_, context.client) if _is_id(id_) else None
-    if found is None:
+    found = await context.service.uploads.select(UPLOADS.c.id == id_, UPLOADS.c.client_id == context.client.id)
+    if not found:
         others = "check the id; GET /v1/corpora/NAME/documents lists all documents of a corpus by doc_id"
         raise RequestError(404, "not_found", f"This key sent no document {id_[:80]!r}; {others}.")
-    return found
+    return found[0]
 
 
 async def _documents(context: RequestContext, uploads: Sequence[Upload]) -> list[DocumentOut]:

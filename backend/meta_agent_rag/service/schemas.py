@@ -2,22 +2,22 @@
 
 from datetime import datetime
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from ..agent.grounded import GroundedAnswer
 from ..agent.state import StopReason
-from ..chat.coach.coach import Outcome
+from ..chat.coach.coach import CoachReply, Outcome
+from ..chat.history import HINT
 from ..chat.intent import Intent
+from ..chat.session import GroundedReply, Turn
 from ..grounding.citation import Citation
 from ..grounding.styles import discover_styles
 from ..retrieval.corpus.catalogue import DocumentRecord
 from ..retrieval.screening import Dropped
 from ..wording import SESSION_PATTERN
 from .uploads import State
-
-if TYPE_CHECKING:
-    from ..agent.grounded import GroundedAnswer
 
 FULL_CORPUS = "full-corpus"
 CONTEXT_RESTRICTED = "context-restricted"
@@ -88,7 +88,7 @@ class AskRequest(_Wire):
                     "source_mode": CONTEXT_RESTRICTED,
                     "context": "The Salt Road is a film that Mira Holt directed.",
                 },
-            ],
+            ]
         }
     )
 
@@ -105,8 +105,7 @@ class AskRequest(_Wire):
         None, description="The text to answer from; only with context-restricted."
     )
     mode: AskMode = Field(
-        "grounded",
-        description="The checked answer, explained to a learner (teacher), or a coach's question instead.",
+        "grounded", description="The checked answer, explained to a learner (teacher), or a coach's question instead."
     )
     session: Annotated[str, Field(pattern=SESSION_PATTERN)] | None = Field(
         None, description="A session name; follow-up questions are understood from what this key asked before in it."
@@ -115,7 +114,7 @@ class AskRequest(_Wire):
 
     @model_validator(mode="after")
     def _one_source(self) -> "AskRequest":
-        restricted, coached = self.source_mode == CONTEXT_RESTRICTED, self.mode == "coach"
+        restricted, coached = (self.source_mode == CONTEXT_RESTRICTED, self.mode == "coach")
         for wrong, words in (
             (restricted and self.context is None, "context-restricted needs a context; pass the text to answer from"),
             (restricted and self.corpus is not None, "context-restricted searches no corpus; leave corpus out"),
@@ -164,7 +163,7 @@ class CheckedReply(BaseModel):
     cost_usd: float | None = Field(description="`null` if the model has no known price.")
 
 
-def as_checked(result: "GroundedAnswer") -> dict[str, Any]:
+def as_checked(result: GroundedAnswer) -> dict[str, Any]:
     """A checked answer as the fields of `CheckedReply`."""
     sure = result.confidence
     return {
@@ -174,9 +173,27 @@ def as_checked(result: "GroundedAnswer") -> dict[str, Any]:
         "citations": result.citations,
         "confidence_score": None if sure is None else sure.score,
         "confidence_level": None if sure is None else sure.level,
-        "confidence_parts": None if sure is None else {"retrieval": sure.retrieval, "generation": sure.generation},
+        "confidence_parts": sure and {"retrieval": sure.retrieval, "generation": sure.generation},
         "rounds": len(result.answer.rounds),
         "stop_reason": result.answer.stop_reason,
+    }
+
+
+def reply_fields(turn: Turn) -> dict[str, Any]:
+    """A reply of the conversation as fields of `AskResponse`: a checked answer, the coach's reply, or small talk."""
+    reply = turn.reply
+    if isinstance(reply, GroundedReply):
+        return as_checked(reply.grounded)
+    if not isinstance(reply, CoachReply):
+        return {"answer": reply.text, "stop_reason": turn.reading.intent}
+    return {
+        "answer": reply.text,
+        "refused": reply.refused,
+        "rounds": len(reply.trace.attempts),
+        "stop_reason": reply.trace.outcome,
+        "success": reply.acknowledged,
+        "hint": reply.kind == HINT,
+        "topic": reply.topic or None,
     }
 
 

@@ -38,10 +38,11 @@ from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.hybrid import HybridRetriever, Retriever
 from ..settings import Settings
 from ..text.normalise import encodable
+from .access import Client
 from .database import UPLOADS, in_utc
 from .failures import refusal
 from .metrics import Metrics
-from .request import Client, new_id
+from .request import new_id
 
 _LOG = logging.getLogger(__name__)
 FIELD = "files"
@@ -127,11 +128,6 @@ class Uploads:
             accepted = [await self._accepted(client, wanted, *item) for item in zip(names, files, strict=True)]
         self._new.set()
         return accepted
-
-    async def get(self, id_: str, client: Client) -> Upload | None:
-        """An upload of this client."""
-        found = await self.select(UPLOADS.c.id == id_, UPLOADS.c.client_id == client.id)
-        return found[0] if found else None
 
     async def select(self, *conditions: ColumnElement[bool]) -> list[Upload]:
         """Uploads, the oldest first."""
@@ -393,7 +389,7 @@ async def _received(request: Request, settings: Settings) -> AsyncIterator[list[
     """The files of a multipart body, within the limits of size and time. Raises `RequestError`."""
     if not request.headers.get("content-type", "").startswith("multipart/form-data"):
         raise RequestError(415, "unsupported_type", "Uploads must be multipart/form-data.")
-    most, late = int(settings.service_upload_mb * _MEGABYTE), time.monotonic() + settings.service_upload_seconds
+    most, late = (int(settings.service_upload_mb * _MEGABYTE), time.monotonic() + settings.service_upload_seconds)
     size = 0
 
     def require_size(bytes_: int, most: int) -> None:
