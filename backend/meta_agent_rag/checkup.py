@@ -176,8 +176,7 @@ async def _encoder_called(settings: Settings, name: str) -> CheckResult:
 
 
 async def _stores(settings: Settings) -> CheckResult:
-    from .retrieval.corpus.corpus import list_corpora, reach
-    from .retrieval.corpus.places import chosen_stores
+    from .retrieval.corpus.corpus import chosen_stores, list_corpora, reach
 
     stores = chosen_stores(settings)
     await reach(settings)
@@ -197,9 +196,8 @@ async def _deficits(settings: Settings) -> CheckResult:
 
 async def _documents(settings: Settings) -> CheckResult:
     """The components for reading, chunking, citing and remembering: names that are resolved only on use."""
-    from .chat.memory import memory_named
     from .chat.phrases import check_files
-    from .grounding.styles import chosen
+    from .grounding.citations import chosen
     from .ingestion.chunkers import prepared
     from .ingestion.pipeline import chunking_options
     from .prompts import check_prompts
@@ -209,7 +207,6 @@ async def _documents(settings: Settings) -> CheckResult:
     check_prompts(settings.prompts_dir, methods=settings.methods_dir)
     check_files(settings.coach_dir)
     chosen(settings.citation_style)
-    memory_named(settings.memory)
     encoder = (await asyncio.to_thread(load_encoder, settings, settings.encoder)).encoder.name
     prepared(await asyncio.to_thread(chunking_options, settings, encoder))
     reranker = await asyncio.to_thread(load_reranker, settings)

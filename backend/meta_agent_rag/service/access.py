@@ -120,7 +120,7 @@ class Keys:
             raise InputError(f"A key cannot be valid for {days!r} days; give 1 to 36500, or nothing for no expiry.")
         if daily_usd is not None and not 0 < daily_usd < float("inf"):
             raise InputError(f"A key's daily cap cannot be {daily_usd!r} dollars; give a number above 0.")
-        id_, secret, now = (secrets.token_hex(6), secrets.token_urlsafe(32), datetime.now(UTC))
+        id_, secret, now = secrets.token_hex(6), secrets.token_urlsafe(32), datetime.now(UTC)
         client = Client(
             id=id_,
             name=name.strip(),
@@ -255,7 +255,7 @@ class RateLimits:
 
     async def client(self, keys: Keys, token: str, address: str) -> Client:
         """The client with this token. Raises the errors of `Keys.client`; `RequestError` (429) for many wrong keys."""
-        proof, place = (hashlib.sha256(token.encode("utf-8", "replace")).digest(), _network(address))
+        proof, place = hashlib.sha256(token.encode("utf-8", "replace")).digest(), _network(address)
         with _counting():
             allowed = proof in self.proven or await self.limiter.test(self.wrong_keys, place, WRONG_KEYS)
             reset, _ = await self.limiter.get_window_stats(self.wrong_keys, place, WRONG_KEYS)

@@ -14,10 +14,9 @@ from ..agent.engine import Answer, Engine, OnStep, Step
 from ..agent.grounded import Checks, checked
 from ..chat.coach.levels import Socratic
 from ..chat.history import History
-from ..chat.memory import Limits, bounded
 from ..chat.session import ChatSession, GroundedReply, Turn
 from ..errors import DeadlineError, RequestError
-from ..grounding.styles import chosen
+from ..grounding.citations import chosen
 from ..ingestion.chunkers.characters import spans
 from ..llm.ledger import total
 from ..prompts import prompt
@@ -35,6 +34,8 @@ from .schemas import FULL_CORPUS, AskOptions, AskRequest, AskResponse, reply_fie
 
 METHOD = "service"
 """The name of the service's calls in ledger rows."""
+MOST_CONTEXT = 50_000
+"""The most characters of a context that is sent with a question."""
 _SENTENCES = re.compile(r"\S.*?(?:[.!?](?=\s)\s*|\Z)", re.DOTALL)
 _QUIET_SECONDS = 10.0
 
@@ -66,19 +67,19 @@ async def _turn(asked: AskRequest, context: RequestContext, on_step: OnStep | No
     service, corpus = context.service, context.corpus or CONTEXT
     retriever = None if context.corpus is None else WatchedRetriever.over(context)
     answerer = _Answerer(asked=asked, context=context, retriever=retriever, on_step=on_step)
-    message, documents, names = (asked.question, frozenset[str](), asked.options.documents or ())
+    message, documents, names = asked.question, frozenset[str](), asked.options.documents or ()
     if context.corpus is not None and (names or "@" in message):
         message, documents = addressed(message, await documents_of(service, corpus), names)
     coach = None
     if retriever is not None and asked.mode == "coach":
         coach = replace(await service.coach(corpus), retriever=retriever)
     about = hashlib.sha256(corpus.encode()).hexdigest()[:8]  # a session about another corpus is another one
-    session = ChatSession.of(
-        service.engine.model,
-        answerer,
+    session = ChatSession(
+        model=service.engine.model,
+        answerer=answerer,
         name=f"{context.client.id}.{about}.{asked.session}",
         corpus=corpus,
-        history=History() if history is None else bounded(history, Limits.of(service.settings)).history,
+        history=History() if history is None else history,
         socratic=Socratic(
             mode="" if asked.mode == "grounded" else asked.mode,
             level=asked.options.level or 1,
@@ -151,13 +152,13 @@ async def documents_of(service: Service, corpus: str) -> tuple[DocumentRecord, .
 def supplied(settings: Settings, asked: AskRequest) -> list[Passage]:
     """The passages of the supplied text; a long text is chunked like a document.
 
-    Raises `RequestError` (413) if it exceeds SERVICE_CONTEXT_CHARACTERS.
+    Raises `RequestError` (413) if it exceeds `MOST_CONTEXT`.
     """
     given = asked.context or ()
     texts = [("", given)] if isinstance(given, str) else [(passage.title, passage.text) for passage in given]
-    length, most = (sum(len(text) for _, text in texts), settings.service_context_characters)
-    if length > most:
-        raise RequestError(413, "too_large", f"The context has {length} characters; send at most {most}.")
+    length = sum(len(text) for _, text in texts)
+    if length > MOST_CONTEXT:
+        raise RequestError(413, "too_large", f"The context has {length} characters; send at most {MOST_CONTEXT}.")
     found: dict[str, Passage] = {}
     for number, (title, text) in enumerate(texts, start=1):
         name = title.strip() or f"Passage {number}"

@@ -1,4 +1,4 @@
-"""The log: one JSON line for each request and event on stderr, without secrets, and with questions only on request."""
+"""The log: one JSON line for each request and event on stderr, without secrets and questions."""
 
 import json
 import logging
@@ -12,7 +12,6 @@ from typing import Any
 from .request import RequestContext
 
 _LOG = logging.getLogger(__name__)
-_QUESTION_CHARACTERS = 1000
 
 
 class JsonLogLines(logging.Formatter):
@@ -36,8 +35,8 @@ class JsonLogLines(logging.Formatter):
         return json.dumps(line, default=str)
 
 
-def log_request(context: RequestContext, method: str, path: str, *, questions: bool) -> None:
-    """Log the line of a served request: no secrets, and its question only if wanted."""
+def log_request(context: RequestContext, method: str, path: str) -> None:
+    """Log the line of a served request: neither secrets nor its question."""
     fields: dict[str, Any] = {
         "request_id": context.request_id,
         "method": method,
@@ -55,8 +54,6 @@ def log_request(context: RequestContext, method: str, path: str, *, questions: b
             "calls": len(context.calls),
             "seconds": context.seconds,
         }
-    if questions and context.question:
-        fields["question"] = context.question[:_QUESTION_CHARACTERS]
     _LOG.info("request", extra={"fields": fields})
 
 

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..errors import InputError, MetaRagError, RequestError
 from ..extras import require
-from ..grounding.citation import Citation, Scores
+from ..grounding.citations import Citation, Scores
 from ..llm.opening import Given
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.corpus.sample import SAMPLE

@@ -124,7 +124,7 @@ async def complete(chat: ChatRequest, context: RequestContext) -> dict[str, Any]
     if chat.stream_options is not None and not chat.stream:
         words = "The field 'stream_options' requires 'stream'; set it, or leave stream_options out."
         raise RequestError(422, "invalid_request", words, param="stream_options")
-    corpus, earlier = (context.client.corpus(chat.model, context.service.retrievers), chat.messages[:-1])
+    corpus, earlier = context.client.corpus(chat.model, context.service.retrievers), chat.messages[:-1]
     mentioned = any("@" in message.text() for message in earlier)
     history = history_of(earlier, await documents_of(context.service, corpus) if mentioned else ())
     asked = AskRequest(question=chat.messages[-1].text(), corpus=corpus)

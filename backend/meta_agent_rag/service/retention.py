@@ -84,10 +84,10 @@ async def prune(engine: AsyncEngine, settings: Settings, now: datetime, *, dry_r
         words = f"AUDIT_WARM_DAYS ({settings.audit_warm_days!r}) cannot be less than AUDIT_HOT_DAYS "
         raise SettingsError(f"{words}({settings.audit_hot_days!r}); raise it.")
     hot, warm = (now - timedelta(days=days) for days in (settings.audit_hot_days, settings.audit_warm_days))
-    whole, expired = ((AUDIT.c.at < hot) & AUDIT.c.prompts.is_not(null()), AUDIT.c.at < warm)
+    whole, expired = (AUDIT.c.at < hot) & AUDIT.c.prompts.is_not(null()), AUDIT.c.at < warm
     slimmed, gone = await _count(engine, whole), await _count(engine, expired)
     async with open_sessions(settings.marag_data_dir / SESSIONS) as sessions:
-        unused = await sessions.unused_since(hot)
+        unused = await sessions.names(before=hot)
         if dry_run:
             return Pruned(slimmed=slimmed, expired=gone, sessions=len(unused), done=False)
         for name in unused:

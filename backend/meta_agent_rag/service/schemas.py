@@ -12,8 +12,7 @@ from ..chat.coach.coach import CoachReply, Outcome
 from ..chat.history import HINT
 from ..chat.intent import Intent
 from ..chat.session import GroundedReply, Turn
-from ..grounding.citation import Citation
-from ..grounding.styles import discover_styles
+from ..grounding.citations import STYLES, Citation
 from ..retrieval.corpus.catalogue import DocumentRecord
 from ..retrieval.screening import Dropped
 from ..wording import SESSION_PATTERN
@@ -59,8 +58,8 @@ class AskOptions(_Wire):
     max_rounds: Annotated[int, Field(strict=True, ge=0, le=50)] | None = Field(
         None, description="Maximum repairs; no more than MAX_METACOGNITIVE_ROUNDS."
     )
-    citation_style: Annotated[str, Field(max_length=40, json_schema_extra={"enum": [*discover_styles()]})] | None = (
-        Field(None, description="How citations are written.")
+    citation_style: Annotated[str, Field(max_length=40, json_schema_extra={"enum": [*STYLES]})] | None = Field(
+        None, description="How citations are written."
     )
     unsupported_claims: Literal["mark", "drop"] | None = Field(
         None, description="Whether claims not supported by any cited passage are marked or dropped."
@@ -114,7 +113,7 @@ class AskRequest(_Wire):
 
     @model_validator(mode="after")
     def _one_source(self) -> "AskRequest":
-        restricted, coached = (self.source_mode == CONTEXT_RESTRICTED, self.mode == "coach")
+        restricted, coached = self.source_mode == CONTEXT_RESTRICTED, self.mode == "coach"
         for wrong, words in (
             (restricted and self.context is None, "context-restricted needs a context; pass the text to answer from"),
             (restricted and self.corpus is not None, "context-restricted searches no corpus; leave corpus out"),

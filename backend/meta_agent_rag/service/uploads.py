@@ -30,8 +30,7 @@ from ..errors import CorpusError, RequestError
 from ..ingestion.chunkers import ChunkingOptions, prepared
 from ..ingestion.parsers import known_suffixes
 from ..ingestion.pipeline import chunking_options, take_in
-from ..ingestion.report import FileOutcome
-from ..ingestion.sources import FoundFile, file_hash, source_name
+from ..ingestion.sources import FileOutcome, FoundFile, file_hash, source_name
 from ..retrieval.corpus.catalogue import DocumentRecord
 from ..retrieval.corpus.editing import CorpusEditor, edit_corpus
 from ..retrieval.corpus.sample import SAMPLE
@@ -47,6 +46,8 @@ from .request import new_id
 _LOG = logging.getLogger(__name__)
 FIELD = "files"
 MOST_FILES = 20
+UPLOAD_SECONDS = 300.0
+"""The most time for receiving one body."""
 _AT_ONCE = 8
 _MOST_WAITING = 200
 _REMEMBERED = timedelta(days=90)
@@ -211,7 +212,7 @@ class Uploads:
             await connection.execute(delete(UPLOADS).where(old))
         known = {upload.id for upload in await self.select(UPLOADS.c.state.in_(["queued", "indexed"]))}
         for folder in await asyncio.to_thread(lambda: list(self.folder.glob(f"{'[0-9a-f]' * 32}/"))):
-            if folder.name not in known and time.time() - folder.stat().st_mtime > self.settings.service_upload_seconds:
+            if folder.name not in known and time.time() - folder.stat().st_mtime > UPLOAD_SECONDS:
                 await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     async def _next(self) -> list[Upload]:
@@ -389,10 +390,10 @@ async def _received(request: Request, settings: Settings) -> AsyncIterator[list[
     """The files of a multipart body, within the limits of size and time. Raises `RequestError`."""
     if not request.headers.get("content-type", "").startswith("multipart/form-data"):
         raise RequestError(415, "unsupported_type", "Uploads must be multipart/form-data.")
-    most, late = (int(settings.service_upload_mb * _MEGABYTE), time.monotonic() + settings.service_upload_seconds)
+    most, late = int(settings.ingest_file_mb * _MEGABYTE), time.monotonic() + UPLOAD_SECONDS
     size = 0
 
-    def require_size(bytes_: int, most: int) -> None:
+    def require_size(bytes_: int) -> None:
         if bytes_ > most:
             raise RequestError(413, "too_large", f"The upload is larger than {most / _MEGABYTE:g} MB; send less.")
 
@@ -405,11 +406,11 @@ async def _received(request: Request, settings: Settings) -> AsyncIterator[list[
             words = "The upload takes too long; send less at once, or use a faster connection."
             raise RequestError(408, "upload_too_slow", words) from None
         size += len(message.get("body", b""))
-        require_size(size, most)
+        require_size(size)
         return message
 
     announced = request.headers.get("content-length", "")
-    require_size(int(announced) if announced.isdecimal() else 0, most)
+    require_size(int(announced) if announced.isdecimal() else 0)
     wrong = f"Send 1 to {MOST_FILES} files, each as {FIELD!r}, and nothing else."
     try:
         form = await Request(request.scope, limited).form(max_files=MOST_FILES, max_fields=0)
@@ -421,7 +422,6 @@ async def _received(request: Request, settings: Settings) -> AsyncIterator[list[
         files = [file for file in form.getlist(FIELD) if isinstance(file, UploadFile)]
         if not files or any(name != FIELD for name in form):
             raise RequestError(422, "invalid_request", wrong)
-        require_size(max(file.size or 0 for file in files), min(most, int(settings.ingest_file_mb * _MEGABYTE)))
         yield files
     finally:
         await form.close()
