@@ -321,7 +321,7 @@ def _summary(result: Summarised) -> dict[str, Any]:
     overviews = result.summary.overviews
     parts = [part for one in result.work.documents for part in one.sections]
     return {
-        "passages": [_passage(found) for part in parts for found in part.passages],
+        "passages": [_passage(found) for part in parts for found in part],
         "answer": result.text,
         "stop_reason": result.stop_reason,
         "citations": [asdict(citation) for citation in result.summary.citations],
