@@ -93,7 +93,6 @@ def test_a_conversation_at_a_terminal(tmp_path: Path) -> None:
             history = screen.say("/history", "1. Who designed the Pennant Bridge?", "4. Who won the regatta")
             assert "Tolley drain" not in history
             screen.say("/cost", "cost unknown")
-            screen.say("/claims strict", "strict: ")
             screen.say("/hisotry", "Unknown command '/hisotry'; did you mean /history.")
             screen.press(b"/quit\r")
             assert screen.until_end() == 0

@@ -79,7 +79,7 @@ def test_ask_shows_rounds_and_sources() -> None:
         result = marag("ask", "Who", "designed", "the", "bridge?", "--trace", **deepseek(server.base_url))
     assert result.exit_code == 0, result.output
     assert "Round 0 (chosen)" in result.stdout
-    assert "monitor: accepts it because no better answer was found" in result.stdout
+    assert "Monitor. accepts it because no better answer was found" in result.stdout
     assert "[1] " in result.stdout
 
 
@@ -156,7 +156,7 @@ def test_wrong_input_is_reported_in_one_sentence_with_exit_code_2(
         (["corpora", "drop", "nope", "--yes"], "'nope' (known: none yet); see `marag corpora list`.\n"),
         (["corpora", "drop", "nope"], "'nope' (known: none yet); see `marag corpora list`.\n"),
         (["audit", "forget", " "], "The client's id is empty; `marag keys list` shows the ids.\n"),
-        (["audit", "export", "/nope/x"], "The folder '/nope' does not exist; create it or check the path"),
+        (["audit", "export", "/nope/x"], "The system denied access to '/nope/x"),
         (
             ["ingest", "/nope", "--prune", "--corpus", "mine"],
             "'/nope' does not exist, and the corpus 'mine' has no document from it",
