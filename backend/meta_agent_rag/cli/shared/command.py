@@ -68,11 +68,7 @@ def reporting(function: Callable[P, T]) -> Callable[P, T]:
         except OSError as error:
             if kwargs.get("debug"):
                 raise
-            where = f" to {error.filename!r}" if error.filename else ""
-            absent = isinstance(error, FileNotFoundError | NotADirectoryError)
-            mend = "check the path" if absent else "free disk space or fix the permissions"
-            why = error.strerror or error
-            complain(f"The system denied access{where}: {why}; {mend}, then run the same command again.")
+            complain(f"{_denied(error)}, then run the same command again.")
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
             complain("Stopped.")
@@ -90,6 +86,16 @@ def _output_is_closed() -> bool:
     poller = select.poll()
     poller.register(sys.stdout, select.POLLOUT)
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poller.poll(0))
+
+
+def _denied(error: OSError) -> str:
+    absent = isinstance(error, FileNotFoundError | NotADirectoryError)
+    folder = Path(os.fsdecode(error.filename)).parent if isinstance(error.filename, str | bytes) else None
+    if absent and folder is not None and not folder.is_dir():
+        return f"The folder {str(folder)!r} does not exist; create it or check the path"
+    where = f" to {error.filename!r}" if error.filename else ""
+    mend = "check the path" if absent else "free disk space or fix the permissions"
+    return f"The system denied access{where}: {error.strerror or error}; {mend}"
 
 
 def settings_of(assignments: list[str] | None) -> "Settings":
