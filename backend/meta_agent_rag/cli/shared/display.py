@@ -1,6 +1,5 @@
 """What commands show a person: a screen with a spinner, an answer's rounds, derivation and vote, places and cost."""
 
-import asyncio
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -81,6 +80,8 @@ class Screen:
         if not self.animated:
             self.line(text)
             return
+        import asyncio  # imported late: every command imports this module
+
         from rich.text import Text
 
         lines = Text(printable(text)).wrap(self.console, self.console.width)
