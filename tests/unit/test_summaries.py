@@ -297,4 +297,3 @@ async def test_a_sentence_shared_by_two_sections_is_one_point(folder: Path) -> N
         work = await prepared(opened, _Shelf(), ())
         summary = await work.done()
     assert [[one.bare for one in section.points] for section in summary.overviews[0].sections] == [[TIDES], []]
-    assert len(summary.citations) == 1

@@ -10,7 +10,7 @@ from typing import Annotated, Protocol, TypeAlias
 from pydantic import BeforeValidator, Field
 
 from ..agent.prompting import Packed, ReplyModel, Sentence, pack
-from ..errors import DeadlineError, InputError, ModelError, TooManyCallsError
+from ..errors import InputError, ModelError
 from ..grounding.citations import Citation, Style, chosen, cite
 from ..grounding.exact import Source, said_exactly
 from ..grounding.quotes import is_verbatim, place
@@ -95,16 +95,12 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class SectionPoints:
-    """A section's points. `invented` counts points without a true quote; `failure` says why there are none.
-
-    `late` means that the deadline passed before the reply.
-    """
+    """A section's points. `invented` counts points without a true quote; `failure` says why there are none."""
 
     heading: str
     points: tuple[Point, ...] = ()
     invented: int = 0
     failure: str = ""
-    late: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,15 +118,6 @@ class Summary:
 
     overviews: tuple[Overview, ...]
     calls: tuple[LedgerRow, ...]
-
-    @property
-    def citations(self) -> tuple[Citation, ...]:
-        """The places that the points rest on, each once, in order."""
-        return tuple(
-            dict.fromkeys(
-                point.citation for one in self.overviews for section in one.sections for point in section.points
-            )
-        )
 
     @property
     def totals(self) -> Totals:
@@ -188,15 +175,12 @@ class Work:
             free=endpoint.is_embedded,
         )
 
-    async def done(
-        self, on_section: OnSection | None = None, *, question_id: str = "overview", deadline: float | None = None
-    ) -> Summary:
-        """The overviews. A section whose call fails, or exceeds `deadline`, reports that; the others are kept.
+    async def done(self, on_section: OnSection | None = None) -> Summary:
+        """The overviews. A section whose call fails reports that; the others are kept.
 
-        `deadline` is a `time.monotonic` timestamp. Raises only errors that must stop the run: a rejected key, an
-        exhausted budget.
+        Raises only errors that must stop the run: a rejected key, an exhausted budget.
         """
-        session = self.model.session(question_id, method="overview", deadline=deadline)
+        session = self.model.session("overview", method="overview", deadline=None)
         every = [(one, section) for one in self.documents for section in one.sections]
         finished = 0
 
@@ -205,11 +189,10 @@ class Work:
             try:
                 reply = await session.ainvoke(STAGE, self._prompt(one, section), PointsReply)
                 points = kept_points(reply, section, self.style)
-            except (ModelError, DeadlineError) as error:
+            except ModelError as error:
                 if error.stops_run:
                     raise
-                late = isinstance(error, DeadlineError)
-                points = SectionPoints(heading=_heading(section), failure=str(error), late=late)
+                points = SectionPoints(heading=_heading(section), failure=str(error))
             finished += 1
             if on_section is not None:
                 on_section(finished, len(every))
@@ -239,28 +222,27 @@ class Work:
         return (Message(role="user", content=text),)
 
 
-async def prepared(
-    model: LanguageModel, library: Library, names: Sequence[str], *, sections: int | None = None
-) -> Work:
+async def prepared(model: LanguageModel, library: Library, names: Sequence[str]) -> Work:
     """The work for documents given by title or file, or for `all`; optional if the corpus has only one.
 
-    Raises `InputError` for a name that no document has and if no name is given although there are several, and
-    `TooManyCallsError` if more calls are needed than OVERVIEW_CALLS allows, or more than `sections`.
+    Raises `InputError` for a name that no document has, if no name is given although there are several, and if more
+    calls are needed than OVERVIEW_CALLS allows.
     """
-    documents = await asyncio.to_thread(library.documents)
-    wanted = _wanted(documents, names)
-    allowed = model.settings.overview_calls
-    most = allowed if sections is None else min(sections, allowed)
+    settings = model.settings
     parts: list[Divided] = []
-    for one in wanted:
+    for one in _wanted(await asyncio.to_thread(library.documents), names):
         passages = await asyncio.to_thread(library.passages_of, one.id)
-        budget, left = model.evidence_tokens(), most - sum(len(part.sections) for part in parts)
-        screening = model.settings.screening
-        parts.append(await asyncio.to_thread(divided, one, passages, budget, most=left + 1, screening=screening))
+        left = settings.overview_calls - sum(len(part.sections) for part in parts)
+        budget = model.evidence_tokens()
+        parts.append(
+            await asyncio.to_thread(divided, one, passages, budget, most=left + 1, screening=settings.screening)
+        )
         if len(parts[-1].sections) > left:
-            limit = f"OVERVIEW_CALLS {allowed!r} allows" if most == allowed else f"the {most} that are allowed"
-            raise TooManyCallsError(f"This needs more calls than {limit}; choose fewer documents, or raise the limit.")
-    return Work(model=model, documents=tuple(parts), style=chosen(model.settings.citation_style))
+            raise InputError(
+                f"This needs more calls than OVERVIEW_CALLS {settings.overview_calls!r} allows; choose fewer documents, "
+                "or raise the limit."
+            )
+    return Work(model=model, documents=tuple(parts), style=chosen(settings.citation_style))
 
 
 def _wanted(documents: Sequence[DocumentRecord], names: Sequence[str]) -> tuple[DocumentRecord, ...]:
