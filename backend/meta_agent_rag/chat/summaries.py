@@ -239,8 +239,8 @@ async def prepared(model: LanguageModel, library: Library, names: Sequence[str])
         )
         if len(parts[-1].sections) > left:
             raise InputError(
-                f"This needs more calls than OVERVIEW_CALLS {settings.overview_calls!r} allows; choose fewer documents, "
-                "or raise the limit."
+                f"This needs more calls than OVERVIEW_CALLS {settings.overview_calls!r} allows; choose fewer "
+                "documents, or raise the limit."
             )
     return Work(model=model, documents=tuple(parts), style=chosen(settings.citation_style))
 
