@@ -209,11 +209,13 @@ SCRIPT: dict[str, Any] = {
 
 
 def _loop(page: "Page") -> None:
+    page.wait_for_function("document.querySelector('#loop-text textarea')?.value.startsWith('In which village')")
     page.click("#loop-run")
     page.locator("#loop-answer-a .m-outcome").wait_for()
 
 
 def _compared(page: "Page") -> None:
+    page.wait_for_function("document.querySelector('#loop-text textarea')?.value.startsWith('In which village')")
     page.check("#loop-compare input")
     page.locator("#b-rounds input[type=number]").fill("0")
     page.locator("#b-rounds input[type=number]").press("Tab")
@@ -262,14 +264,16 @@ def _coach(page: "Page") -> None:
 _DERIVED = "?run=recorded%3A+2WikiMultiHopQA&question=09447a1008c911ebbd92ac1f6bf848b6&method=metarag"
 """A question answered by a chain of four facts and an operator."""
 
+_ASKED = "?tab=loop&question=sample-001"
+
 SHOTS = (
     Shot(name="derivation-light", query=_DERIVED, act=_derived, only="#runs-replay .m-monitoring"),
     Shot(name="tour-light", query="", act=_tour),
     Shot(name="tour-phone-dark", query="", act=_tour, size=_NARROW, dark=True, top="#marag-tabs"),
-    Shot(name="loop-light", query="?tab=loop", act=_loop),
-    Shot(name="loop-dark", query="?tab=loop", act=_loop, dark=True),
-    Shot(name="loop-compare-light", query="?tab=loop", act=_compared),
-    Shot(name="loop-phone-dark", query="?tab=loop", act=_loop, size=_NARROW, dark=True, top="#loop-answer-a"),
+    Shot(name="loop-light", query=_ASKED, act=_loop),
+    Shot(name="loop-dark", query=_ASKED, act=_loop, dark=True),
+    Shot(name="loop-compare-light", query=_ASKED, act=_compared),
+    Shot(name="loop-phone-dark", query=_ASKED, act=_loop, size=_NARROW, dark=True, top="#loop-answer-a"),
     Shot(name="runs-light", query="?tab=runs", act=_runs),
     Shot(name="runs-scores-dark", query="?tab=runs", act=_scores, dark=True),
     Shot(name="runs-phone-light", query="?tab=runs", act=_runs, size=_NARROW, top="#marag-tabs"),
