@@ -134,6 +134,11 @@ def signed(value: float, interval: Sequence[float], digits: int = 1) -> str:
     return f"{value:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]"
 
 
+def p_words(p: float) -> str:
+    """A p value in a sentence: `p = 0.021`, or `p < 0.001`."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+
+
 def _alignment(cells: Sequence[str]) -> str:
     return "r" if cells and all(_NUMERIC.fullmatch(cell) for cell in cells) else "l"
 

@@ -28,6 +28,7 @@ from meta_agent_rag.demo.words import STOP_REASONS
 from meta_agent_rag.settings import Settings
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))  # a script's own folder is on the path, the repository is not
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
 
 
@@ -44,17 +45,24 @@ def blocks() -> dict[str, str]:
         "stop_reasons": stop_reasons_table(),
         "datasets": datasets_table(),
         "extras": extras_table(),
+        "runner": runner_options(),
     }
 
 
 def methods_table() -> str:
     """A row for each method of the benchmark, those that run the loop first."""
-    sys.path.insert(0, str(ROOT))  # a script's own folder is on the path, the repository is not
     from benchmarks.methods import discover_methods
 
     methods = sorted(discover_methods().values(), key=lambda method: (not method.loop, method.name))
     rows = [f"| `{method.name}` | {method.about} | {method.departures} |" for method in methods]
     return "\n".join(["| name | what it does | departures from its paper |", "|---|---|---|", *rows])
+
+
+def runner_options() -> str:
+    """The options of the benchmark's runner, as `--help` has them."""
+    from benchmarks.runner import app as runner
+
+    return "\n".join(_options(typer.main.get_command(runner)))
 
 
 def operators_table() -> str:
@@ -171,21 +179,53 @@ def _source(dataset: Dataset) -> str:
 
 def settings_page() -> str:
     """Every setting with its default, as `.env.example` has them."""
-    rows = [f"| `{name}` | {_cell(default)} | {_plain(about)} |" for name, about, default in described()]
-    head = ["# Settings", "", _GENERATED, "", "| setting | default | meaning |", "|---|---|---|"]
-    return "\n".join([*head, *rows, ""])
+    about = "`NAME=default`: meaning. How they are given: [installation.md](../installation.md#settings)."
+    rows = [f"- `{name}{_default(default)}`: {_plain(meaning)}" for name, meaning, default in described()]
+    return "\n".join(["# Settings", "", _GENERATED, about, "", *rows, ""])
+
+
+def _default(default: object) -> str:
+    return "" if default in (None, "", {}, ()) else f"={default}"
+
+
+_SHARED_OPTIONS = {"--set", "--json", "--debug", "--help"}
 
 
 def commands_page() -> str:
     """Every command of `marag` with its arguments and options, as `--help` has them."""
     root = typer.main.get_command(app)
     assert isinstance(root, TyperGroup)
+    about = (
+        "Most commands also take `--set NAME=VALUE` (any setting), `--json` (print one JSON object) and `--debug` "
+        "(show the traceback of an error)."
+    )
     parts = [part for name, command in sorted(root.commands.items()) for part in _command(f"marag {name}", command)]
-    return "\n".join(["# Commands", "", _GENERATED, "", *parts])
+    return "\n".join(["# Commands", "", _GENERATED, about, "", *parts])
+
+
+def _command(name: str, command: Any) -> Iterator[str]:
+    yield from (f"## {name}", "", _joined(command.help), "")
+    if isinstance(command, TyperGroup):
+        for own, child in sorted(command.commands.items()):
+            yield from (line.replace("## ", "### ", 1) for line in _command(f"{name} {own}", child))
+        return
+    yield from ([*rows, ""] if (rows := _options(command)) else [])
+
+
+def _options(command: Any) -> list[str]:
+    return [
+        f"- `{', '.join(one.opts) if one.param_type_name == 'option' else one.name.upper()}`: "
+        f"{_joined(getattr(one, 'help', ''))}"
+        for one in command.params
+        if not _SHARED_OPTIONS.intersection(one.opts)
+    ]
+
+
+_ERRORS = {"ErrorEnvelope", "FaultEnvelope", "HTTPValidationError", "ValidationError"}
 
 
 def http_page() -> str:
-    """Every path of the service with its parameters, body and replies, as its OpenAPI document has them."""
+    """Every path of the service and every body, as its OpenAPI document has them."""
     from meta_agent_rag.service.app import create_app
 
     found = create_app(Settings.load()).openapi()
@@ -195,49 +235,58 @@ def http_page() -> str:
         for method, about in methods.items()
         for part in _operation(f"{method.upper()} {path}", about)
     ]
-    about = "Errors, keys and limits: [service.md](../service.md)."
-    return "\n".join(["# HTTP", "", _GENERATED, "", about, "", *parts, *_bodies(found)])
-
-
-def _bodies(found: dict[str, Any]) -> Iterator[str]:
-    """The fields of every body, request or reply."""
-    for name, about in sorted(found["components"]["schemas"].items()):
-        required = about.get("required", ())
-        rows = [
-            f"| `{field}`{' (required)' if field in required else ''} "
-            f"| {_plain(' '.join(one.get('description', '').split()))} |"
-            for field, one in about.get("properties", {}).items()
-        ]
-        yield from (f"## {name}", "", _plain(" ".join(about.get("description", "").split())), "")
-        yield from (["| field | meaning |", "|---|---|", *rows, ""] if rows else [])
+    about = (
+        "Keys, limits and errors: [service.md](../service.md). Bodies are below: `*` marks a required field; a field "
+        "is explained where it first appears. `GET /openapi.json` has the types."
+    )
+    return "\n".join(["# HTTP", "", _GENERATED, about, "", *parts, "## Bodies", "", *_bodies(found)])
 
 
 def _operation(name: str, about: dict[str, Any]) -> Iterator[str]:
-    yield from (
-        f"## {name}",
-        "",
-        _plain(" ".join((about.get("description") or about.get("summary") or "").split())),
-        "",
-    )
-    rows = [
-        f"| `{one['name']}` ({one['in']}{', required' if one.get('required') else ''}) "
-        f"| {_plain(' '.join(one.get('description', one.get('schema', {}).get('description', '')).split()))} |"
-        for one in about.get("parameters", ())
-    ]
-    yield from (["| parameter | meaning |", "|---|---|", *rows, ""] if rows else [])
     body = [_schema(one) for one in about.get("requestBody", {}).get("content", {}).values()]
-    replies = [
-        f"{status} {_schema(content)}".rstrip()
+    done = [
+        _schema(content)
         for status, reply in sorted(about.get("responses", {}).items())
-        for content in [next(iter(reply.get("content", {}).values()), {})]
+        if status.startswith("2")
+        for content in reply.get("content", {}).values()
+        if _schema(content)
     ]
-    yield from ([f"Body: {', '.join(filter(None, body))}.", ""] if any(body) else [])
-    yield from (f"Replies: {', '.join(replies)}.", "")
+    flow = "".join(f" {word} `{', '.join(side)}`." for word, side in (("Takes", body), ("Returns", done)) if any(side))
+    yield from (f"## {name}", "", _joined(about.get("description") or about.get("summary")) + flow, "")
+    rows = [
+        f"- `{one['name']}` ({one['in']}): {_joined(meaning)}"
+        for one in about.get("parameters", ())
+        if (meaning := one.get("description", one.get("schema", {}).get("description", "")))
+    ]
+    yield from ([*rows, ""] if rows else [])
+
+
+def _bodies(found: dict[str, Any]) -> Iterator[str]:
+    """The fields of every body."""
+    seen: set[tuple[str, str]] = set()
+    for name, about in sorted(found["components"]["schemas"].items()):
+        if name in _ERRORS:
+            continue
+        required = about.get("required", ())
+        plain, rows = [], []
+        for field, one in about.get("properties", {}).items():
+            shown, meaning = f"`{field}`{'*' if field in required else ''}", _joined(one.get("description"))
+            if not meaning or meaning == "Without effect." or (field, meaning) in seen:
+                plain.append(shown)
+            else:
+                rows.append(f"- {shown}: {meaning}")
+            seen.add((field, meaning))
+        yield from (f"### {name}", "", _joined(about.get("description")), "")
+        yield from ([*rows, ""] if rows else [])
+        yield from ([f"{'Also ' if rows else ''}{', '.join(plain)}.", ""] if plain else [])
 
 
 def _schema(content: dict[str, Any]) -> str:
-    name = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
-    return f"`{name}`" if name else ""
+    return str(content.get("schema", {}).get("$ref", "")).rpartition("/")[2]
+
+
+def _joined(text: str | None) -> str:
+    return _plain(" ".join((text or "").split()))
 
 
 def python_page() -> str:
@@ -285,27 +334,8 @@ def decisions_page() -> str:
     return "\n".join(["# Decisions", "", "Design decisions, with the measurements behind them.", "", *rows, ""])
 
 
-def _command(name: str, command: Any) -> Iterator[str]:
-    yield from (f"## {name}", "", _plain(" ".join((command.help or "").split())), "")
-    if isinstance(command, TyperGroup):
-        for own, child in sorted(command.commands.items()):
-            yield from (line.replace("## ", "### ", 1) for line in _command(f"{name} {own}", child))
-        return
-    rows = [
-        f"| `{', '.join(one.opts) if one.param_type_name == 'option' else one.name.upper()}` | "
-        f"{_plain(' '.join((getattr(one, 'help', '') or '').split()))} |"
-        for one in command.params
-        if one.name != "help"
-    ]
-    yield from (["| option | meaning |", "|---|---|", *rows, ""] if rows else [])
-
-
 def _plain(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;")
-
-
-def _cell(default: object) -> str:
-    return "" if default in (None, "", {}) else f"`{_plain(str(default))}`"
 
 
 _GENERATED = "Written by `uv run python docs/generate.py`."

@@ -176,8 +176,7 @@ async def _encoder_called(settings: Settings, name: str) -> CheckResult:
 
 
 async def _stores(settings: Settings) -> CheckResult:
-    from .retrieval.corpus.corpus import list_corpora, reach
-    from .retrieval.corpus.places import chosen_stores
+    from .retrieval.corpus.corpus import chosen_stores, list_corpora, reach
 
     stores = chosen_stores(settings)
     await reach(settings)
@@ -199,7 +198,7 @@ async def _documents(settings: Settings) -> CheckResult:
     """The components for reading, chunking, citing and remembering: names that are resolved only on use."""
     from .chat.memory import memory_named
     from .chat.phrases import check_files
-    from .grounding.styles import chosen
+    from .grounding.citations import chosen
     from .ingestion.chunkers import prepared
     from .ingestion.pipeline import chunking_options
     from .prompts import check_prompts

@@ -319,9 +319,6 @@ class Settings(ProviderKeys):
         description="Who plans a derivation beyond the question's grammar: the `model`, nobody (`grammar`), or "
         "`resolution`, step by step over the passages; default: `model`, `grammar` with the packaged model.",
     )
-    vote_share: UnitFloat = Field(
-        0.7, description="Share of the vote that elects an answer without asking another route."
-    )
     loop_without: LoopParts = Field(
         (),
         description="Parts of the loop to disable (for ablations), joined by `+`: `derivation`, `grammar`, "
@@ -389,16 +386,6 @@ class Settings(ProviderKeys):
 
     # -- the conversation
     memory: str = Field("summary_buffer", description="What a conversation remembers.")
-    memory_exchanges: Annotated[int, Field(ge=0, le=100)] = Field(
-        4,
-        description="Latest exchanges kept verbatim when older ones are summarised; 0 summarises every "
-        "exchange at once.",
-    )
-    memory_fold_at: Annotated[int, Field(ge=1, le=200)] = Field(
-        8,
-        description="Number of exchanges at which older ones are summarised, more than MEMORY_EXCHANGES; `buffer` "
-        "keeps this many.",
-    )
     memory_tokens: Annotated[int, Field(ge=200)] = Field(
         3000,
         description="Maximum tokens of exchanges kept verbatim and shown in a prompt; beyond it, older ones "
@@ -484,7 +471,8 @@ class Settings(ProviderKeys):
         64, description="Characters that a passage shares with the previous one; less than CHUNK_CHARACTERS."
     )
     ingest_file_mb: PositiveFloat = Field(
-        64.0, description="Maximum size of an ingested file, in MB; passage JSONL, read row by row, may be larger."
+        64.0,
+        description="Maximum size of an ingested file and of an upload, in MB; passage JSONL may be larger.",
     )
     ingest_seconds: PositiveFloat = Field(
         120.0, description="Maximum time for reading one file, in seconds; for passage JSONL, per INGEST_FILE_MB."
@@ -504,27 +492,13 @@ class Settings(ProviderKeys):
         description="Questions that one key may ask in any minute; reads are counted separately against the "
         "same limit.",
     )
-    service_context_characters: PositiveInt = Field(
-        50_000, description="Maximum length of a context supplied with a request, in characters."
-    )
-    service_summary_sections: PositiveInt = Field(
-        8, description="Maximum number of sections, at one call each, in a summary by the service."
-    )
-    service_upload_mb: PositiveFloat = Field(
-        64.0, description="Maximum body of an upload of documents, in MB; each file is also limited by INGEST_FILE_MB."
-    )
-    service_upload_seconds: PositiveFloat = Field(300.0, description="Maximum time for one upload, in seconds.")
     service_wrong_keys_per_minute: PositiveInt = Field(
         20,
         description="Wrong keys that one address may send per minute before it is rejected.",
     )
-    service_open_metrics: bool = Field(
-        False, description="Serve /metrics without a key, for a scraper on a closed network; default: scope `admin`."
-    )
     service_key_pepper: Key | None = Field(
         None, description="Secret mixed into the digests of keys; default: one generated in the data folder."
     )
-    service_log_questions: bool = Field(False, description="Include questions in the log of the service.")
     audit_hot_days: PositiveInt = Field(
         90, description="Days after which `marag audit prune` removes prompts and raw replies from a record."
     )

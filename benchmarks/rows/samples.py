@@ -12,17 +12,16 @@ from meta_agent_rag.agent.engine import Answer
 from meta_agent_rag.agent.state import Round
 from meta_agent_rag.datasets import Question
 from meta_agent_rag.errors import InputError
-from meta_agent_rag.llm.call import CUT
 from meta_agent_rag.llm.ledger import LedgerRow, Totals, lost_calls
+from meta_agent_rag.llm.messages import CUT
 from meta_agent_rag.settings import UnitFloat
 from meta_agent_rag.wording import first_fault
 
-from ..metrics import AnswerScore, SupportScore, joint, score_answer, score_supporting_facts
+from ..metrics import SCORES, AnswerScore, SupportScore, joint, score_answer, score_supporting_facts
 from .scorers import Scorer
 from .supporting_facts import Fact, supporting_facts
 from .survival import answer_recall, evidence_recall
 
-SCORES = ("em", "f1", "precision", "recall")
 QUESTION_FIELDS = ("question", "gold", "aliases", "type", "hops", "gold_facts")
 
 

@@ -26,7 +26,6 @@ _SWEPT = (
         "max_metacognitive_rounds",
         "monitor_policy",
         "diagnosis",
-        "vote_share",
         "monitor_calibration",
         "monitor_similarity_threshold",
     ),

@@ -26,10 +26,9 @@ from meta_agent_rag.statistics.paired import mcnemar_exact, paired_difference, p
 
 from ..analyses import diagnosis, discover_analyses, losses
 from ..analyses.analysis import Material, Row
-from ..comparing.words import p_words
 from ..metrics import contains_answer
 from ..statistics import binomial_interval
-from ..tables import Cells, Table, as_markdown, number, signed
+from ..tables import Cells, Table, as_markdown, number, p_words, signed
 from .recorded import POOLED, RESULTS, Recorded, records
 
 ONE_PASS, LOOP = "standard_rag", "metarag"
@@ -104,12 +103,12 @@ def quality(recorded: Sequence[Recorded]) -> Table:
 
 
 def baselines(recorded: Sequence[Recorded]) -> Table:
-    """Every other method against the loop, in runs that have them all, by data set and pooled."""
-    asked = [*records("one_machine"), *(one for one in recorded if len(one.rows) > len(_BOTH))]
-    rows: list[Cells] = []
-    for method in dict.fromkeys(name for one in asked for name in one.rows if name != LOOP):
-        rows += _apart_and_both(method, [one for one in asked if method in one.rows])
-    head = ("method", *_head("method"), "calls: method, loop")
+    """Every other method against the loop, in runs that have them all."""
+    asked = _pooled(records("one_machine"))
+    names = dict.fromkeys(name for one in asked for name in one.rows if name != LOOP)
+    rows = [_beside(f"`{name}`", [one for one in asked if name in one.rows], name) for name in names]
+    rows.append(_beside(f"`{LOOP}`", [one for one in asked if ONE_PASS in one.rows], LOOP))
+    head = ("method", *_BESIDE, "calls")
     return Table(name="baselines", title="Every method against the loop", head=head, rows=rows)
 
 
@@ -132,22 +131,25 @@ def open_domain_baselines(_: Sequence[Recorded]) -> Table:
 
 def ablations(_: Sequence[Recorded]) -> Table:
     """Ablations: the loop without each part against the whole loop of the same run."""
-    asked = records("ablations")
-    rows: list[Cells] = []
-    for name in dict.fromkeys(name for one in asked for name in one.rows if name != _WHOLE):
-        part = name.removeprefix(_WITHOUT)
-        own = [replace(one, rows={part: one.rows[name], LOOP: one.rows[_WHOLE]}) for one in asked if name in one.rows]
-        rows += _apart_and_both(part, own)
-    head = ("without", *_head("without"), "calls: without, whole")
+    asked = [replace(one, rows={**one.rows, LOOP: one.rows[_WHOLE]}) for one in _pooled(records("ablations"))]
+    names = dict.fromkeys(name for one in asked for name in one.rows if name not in (_WHOLE, LOOP))
+    rows = [
+        _beside(f"`{name.removeprefix(_WITHOUT)}`", [one for one in asked if name in one.rows], name) for name in names
+    ]
+    head = ("without", *_BESIDE, "calls")
     return Table(name="ablations", title="What each part of the loop gains", head=head, rows=rows)
 
 
-def _apart_and_both(method: str, own: Sequence[Recorded]) -> list[Cells]:
-    """A row for each data set, and one for the pooled data sets together."""
-    parts = [(one.label, [one]) for one in own]
-    if len(pooled := _pooled(own)) > 1:
-        parts.insert(len(pooled), ("**both**", pooled))
-    return [(f"`{method}`", *_quality(label, some, method), _calls(some, method)) for label, some in parts]
+_BESIDE = ("HotpotQA, F1", "loop gains", "2WikiMultiHopQA, F1", "loop gains", "both, EM", "F1", "loop gains")
+
+
+def _beside(label: str, own: Sequence[Recorded], method: str) -> Cells:
+    """F1 of a method, and what the loop gains over it: on each pooled data set, and on both together."""
+    cells = [label]
+    for some in (*([one] for one in own), own):
+        _, _, em, f1, _, _, _, gain = _quality("", some, method)
+        cells += [*([em] if len(some) > 1 else []), f1, "" if method == LOOP else gain]
+    return (*cells, _calls(own, method).partition(",")[0])
 
 
 def _calls(recorded: Sequence[Recorded], method: str) -> str:
@@ -279,19 +281,6 @@ def _share(was: Sequence[bool], is_: Sequence[bool], right: bool) -> Cells:
     return (str(len(ends)), str(turned), f"{100 * turned / len(ends):.1f} [{100 * low:.1f}, {100 * high:.1f}]")
 
 
-def lost(recorded: Sequence[Recorded]) -> Table:
-    """Each answer that was right in one pass or as first draft and was lost, with the rule that lost it."""
-    rows = [
-        (one.label, found["id"], " and ".join(found["was_right"]), found["rule"], found["elected_by"])
-        for one in _pooled(recorded)
-        for found in losses.lost(
-            [row for row in one.rows[LOOP] if row["rounds"]], {row["id"]: row for row in one.rows[ONE_PASS]}
-        )
-    ]
-    head = ("", "question", "right before", "rule", "elected by")
-    return Table(name="lost", title="Right answers that were lost", head=head, rows=rows)
-
-
 def named(recorded: Sequence[Recorded]) -> Table:
     """How often each deficit was diagnosed, and how its repair changed the F1 of first drafts."""
     rows = [row for one in _pooled(recorded) for row in one.rows[LOOP] if row["rounds"]]
@@ -348,7 +337,7 @@ def levels(recorded: Sequence[Recorded]) -> Table:
 
 def cost(recorded: Sequence[Recorded]) -> Table:
     """Calls and tokens per question, and the share that the server's prefix cache served."""
-    runs = {"": recorded, ", `open_domain`": records("open_domain"), ", repeated on a GPU": records("one_machine")}
+    runs = {"": recorded, ", `open_domain`": records("open_domain")}
     rows = [
         (f"{one.label}{kind}", f"`{method}`", *_cost(one.rows[method]))
         for kind, found in runs.items()
@@ -379,7 +368,6 @@ TABLES: Mapping[str, Callable[[Sequence[Recorded]], Table]] = {
     "open_domain_baselines": open_domain_baselines,
     "types": types,
     "changed": changed,
-    "lost": lost,
     "named": named,
     "critics": critics,
     "cost": cost,

@@ -2,7 +2,6 @@
 
 import ast
 import inspect
-import re
 from pathlib import Path
 
 import pytest
@@ -44,12 +43,6 @@ def test_public_names() -> None:
         assert getattr(meta_agent_rag, name).__doc__, name
     with pytest.raises(AttributeError, match="no_such"):
         getattr(meta_agent_rag, "no_such")  # noqa: B009  # the attribute does not exist, which is the point
-
-
-def test_the_python_guide_lists_every_public_name() -> None:
-    names = (ROOT / "docs" / "python.md").read_text(encoding="utf-8").partition("\n## Names\n")[2]
-    listed = set(re.findall(r"`(\w+)`", names))
-    assert listed >= PUBLIC, "add a row to the table of names"
 
 
 def test_a_public_class_has_its_name_to_itself() -> None:

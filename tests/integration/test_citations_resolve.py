@@ -15,7 +15,7 @@ from pypdf import PdfReader
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.grounded import Checks, GroundedAnswer
 from meta_agent_rag.chat.session import GroundedAnswerer
-from meta_agent_rag.grounding.citation import Citation
+from meta_agent_rag.grounding.citations import Citation
 from meta_agent_rag.ingestion.document import Document
 from meta_agent_rag.ingestion.parsers import File, read_document
 from meta_agent_rag.ingestion.pipeline import ingest

@@ -49,7 +49,6 @@ async def test_no_secret_is_output_logged_or_stored(
             "LLM_BASE_URL": server.base_url,
             "LLM_MAX_RETRIES": "0",
             "MARAG_DATA_DIR": str(tmp_path / "data"),
-            "SERVICE_LOG_QUESTIONS": "true",
         }
         for name, value in given.items():
             monkeypatch.setenv(name, value)

@@ -232,8 +232,8 @@ async def _until_found(service: Running, question: str, word: str) -> bool:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of a file that was cut off
-async def test_rejected_uploads_leave_nothing_behind(tmp_path: Path) -> None:
-    async with serving(tmp_path, "SERVICE_UPLOAD_MB=0.01") as (service, key):
+async def test_rejected_uploads_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(tmp_path, "INGEST_FILE_MB=0.01") as (service, key):
         small = {"files": ("a.txt", b"A text.")}
 
         async def refused(path: str = "/v1/documents", **sent: Any) -> tuple[int, str]:
@@ -256,7 +256,8 @@ async def test_rejected_uploads_leave_nothing_behind(tmp_path: Path) -> None:
         assert await refused("/v1/documents?corpus=shelf", files=small) == (409, "read_only")
         assert await refused(files=small, headers=bearer(service.token)) == (403, "forbidden")
         assert not files_of(service)
-    async with serving(tmp_path, "SERVICE_UPLOAD_SECONDS=0.2") as (service, key):
+    monkeypatch.setattr(uploads, "UPLOAD_SECONDS", 0.2)
+    async with serving(tmp_path) as (service, key):
         assert await refused(content=_endless(0.3), headers=unannounced) == (408, "upload_too_slow")
         assert not files_of(service)
 

@@ -124,9 +124,8 @@ async def test_a_dry_run_makes_no_call(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-@pytest.mark.parametrize("setting", ["SERVICE_SUMMARY_SECTIONS=1", "OVERVIEW_CALLS=1"])
-async def test_too_many_sections_are_rejected_before_any_call(setting: str, dry_run: bool, tmp_path: Path) -> None:
-    async with summarising(tmp_path, setting) as service:
+async def test_too_many_sections_are_rejected_before_any_call(dry_run: bool, tmp_path: Path) -> None:
+    async with summarising(tmp_path, "OVERVIEW_CALLS=1") as service:
         refused = await summary_of(service, dry_run=dry_run)
         assert (refused.status_code, code_of(refused)) == (422, "too_many_sections")
         message = refused.json()["error"]["message"]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -12,7 +12,7 @@ from meta_agent_rag.agent.grounded import Checks, GroundedAnswer, checked
 from meta_agent_rag.agent.prompting import without_marks
 from meta_agent_rag.chat.session import GroundedAnswerer
 from meta_agent_rag.errors import CostLimitError, DataFileError, RefusedError, UnknownNameError
-from meta_agent_rag.grounding.abstention import REASONS, refusal
+from meta_agent_rag.grounding.abstention import Reason, refusal
 from meta_agent_rag.grounding.confidence import is_covered
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
@@ -119,8 +119,8 @@ async def test_a_supported_answer_is_shown_with_its_citation(tmp_path: Path) -> 
 
 
 def test_every_refusal_reason_has_a_text_with_a_suggestion() -> None:
-    texts = {reason: refusal(reason) for reason in REASONS}
-    assert len(set(texts.values())) == len(REASONS) == 8
+    texts = {reason: refusal(reason) for reason in get_args(Reason)}
+    assert len(set(texts.values())) == 8
     assert all(any(word in text for word in ("Ask", "Rephrase", "Use the full name")) for text in texts.values())
 
 

@@ -14,15 +14,13 @@ from meta_agent_rag.errors import (
     DeadlineError,
     MetaRagError,
     RefusedError,
-    SettingsError,
     UnknownNameError,
 )
-from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import user_text
 from tests.talk import SCRIPT, FakeAnswerer, conversation, history_of, say
 
-LIMITS = Limits(exchanges=4, fold_at=8, tokens=3000)
+LIMITS = Limits()
 
 
 async def talked(
@@ -65,13 +63,6 @@ async def test_memory_is_bounded_over_500_turns(tmp_path: Path) -> None:
     sizes = [len(user_text(request)) for request in model.asked("summarize")][1:]
     assert max(sizes) - min(sizes) < 50
     assert len(Stored(corpus="", history=history).as_json()) < 4000
-
-
-async def test_size_zero_folds_after_every_turn(tmp_path: Path) -> None:
-    history, _, folded = await talked(tmp_path, 5, "MEMORY_EXCHANGES=0")
-    assert folded == [1, 2, 3, 4, 5]
-    assert history.exchanges == ()
-    assert history.summary
 
 
 @pytest.mark.parametrize(("name", "kept"), [("buffer", 8), ("none", 0)])
@@ -132,12 +123,6 @@ async def test_if_folding_always_fails_the_oldest_are_dropped_at_the_hard_limit(
     assert not any("forgotten" in note for note in sum(notes[:32], ()))
     assert all(any("forgotten: 1." in note for note in turn) for turn in notes[32:])
     assert len(user_text(model.asked("summarize")[-1])) < 3000 / 0.35 + 2000
-
-
-def test_contradictory_limits_are_rejected() -> None:
-    with pytest.raises(SettingsError, match="MEMORY_FOLD_AT 4 is not more than MEMORY_EXCHANGES 4"):
-        Limits.of(Settings.load(memory_fold_at=4))
-    assert Limits.of(Settings.load()) == LIMITS
 
 
 ANY_LIMITS = st.builds(

@@ -213,7 +213,7 @@ async def test_a_hint_without_content_is_not_shown(tmp_path: Path, last: str) ->
     assert EXPLAINED.startswith(hint.text[:20])
 
 
-@pytest.mark.parametrize("setting", [("MEMORY=none",), ("MEMORY_EXCHANGES=0",), ()], ids=str)
+@pytest.mark.parametrize("setting", [("MEMORY=none",), ()], ids=str)
 async def test_a_deadlock_is_detected_regardless_of_memory(tmp_path: Path, setting: tuple[str, ...]) -> None:
     model = ScriptedModel({"coach": [reply(GOOD), reply(HINT), reply(GOOD)], "summarize": "They spoke of shadows."})
     async with coaching(tmp_path, model, *setting) as talk:

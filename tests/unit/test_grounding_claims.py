@@ -4,11 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meta_agent_rag.grounding.calculation import calculated, values_in
-from meta_agent_rag.grounding.claims import claims
-from meta_agent_rag.grounding.exact import Source, Support, lacking, said_exactly
-from meta_agent_rag.grounding.marking import marked
-from meta_agent_rag.grounding.marks import with_plain_marks
+from meta_agent_rag.grounding.citations import marked
+from meta_agent_rag.grounding.exact import Source, Support, calculated, lacking, said_exactly, values_in
+from meta_agent_rag.grounding.marks import claims, with_plain_marks
 from meta_agent_rag.grounding.quotes import is_verbatim
 from meta_agent_rag.retrieval.passage import Found, Passage
 from meta_agent_rag.text.sentences import sentences

@@ -1,6 +1,5 @@
 """Phrases that refer to knowledge outside the documents."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -61,10 +60,6 @@ def test_only_whole_words_match(answer: str) -> None:
     assert leaks(answer, [], NOVEL) == ()
 
 
-def test_typographic_variants_are_one_phrase() -> None:
-    assert leaks("As far as I\u2019m aware, no.", [], ["as far as i'm aware"]) == ("as far as i'm aware",)
-
-
 def test_a_phrase_of_a_verified_quote_is_the_documents() -> None:
     quote = "Her house, which in the novel burns down, still stands."
     for answer in (quote, "It says that her house which in the Novel burns down is there."):
@@ -78,26 +73,6 @@ def test_an_answer_that_is_a_quote_has_no_leakage(before: str, after: str) -> No
     hits = leaks(quote, [], NOVEL)
     assert hits == ("in the novel",)
     assert leaks(quote, [quote], NOVEL) == ()
-
-
-def test_overlapping_phrases_are_all_found_in_text_order() -> None:
-    phrases = ["the broader story", "based on the broader", "based on"]
-    assert leaks("So, based on the broader story, yes.", [], phrases) == ("based on the broader", "the broader story")
-
-
-def test_an_empty_list_finds_nothing() -> None:
-    assert leaks("in the novel", [], []) == ()
-    assert leaks("in the novel", [], ["..."]) == ()
-
-
-@pytest.mark.parametrize(
-    "text", ["in the novel ", "in the ", "based on my ", "x", "* ", "as far as i know, she left. "]
-)
-def test_run_time_is_linear_in_the_length(text: str) -> None:
-    long = text * (100_000 // len(text))
-    started = time.perf_counter()
-    leaks(long, [long, long[:50_000]], general_phrases())
-    assert time.perf_counter() - started < 10  # quadratic time would take minutes
 
 
 def test_a_corpus_adds_its_own_phrases(tmp_path: Path) -> None:
@@ -129,9 +104,3 @@ def test_a_malformed_list_is_rejected(tmp_path: Path, content: bytes, named: str
     with pytest.raises(DataFileError, match=named) as refusal:
         phrases_with(own)
     assert "\n" not in str(refusal.value)
-
-
-def test_a_missing_list_is_rejected(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "none.yaml"):
-        with pytest.raises(DataFileError, match="cannot be read as UTF-8"):
-            phrases_with(path)

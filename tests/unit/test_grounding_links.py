@@ -137,13 +137,13 @@ def linked(draw: st.DrawFn) -> str:
     return place.format(*markers, *([draw(encoded())] if gaps else []))
 
 
-@settings(max_examples=1_000)
+@settings(max_examples=300)
 @given(st.lists(st.one_of(linked(), st.sampled_from((" ", "\n\n", "(", ")", "[x]", "\\"))), max_size=5).map("".join))
 def test_no_disguised_address_is_followed(answer: str) -> None:
     check_page(without_links(answer, [SOURCE]))
 
 
-@settings(max_examples=1_000)
+@settings(max_examples=300)
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join))
 def test_no_answer_makes_a_page_load_or_link_to_foreign_addresses(answer: str) -> None:
     check_page(without_links(answer, [SOURCE]))

@@ -35,13 +35,6 @@ def test_tests_do_not_see_the_developers_settings(tmp_path: Path) -> None:
     assert settings.marag_data_dir == tmp_path / "data"
 
 
-def test_sources_are_merged_per_setting(monkeypatch: pytest.MonkeyPatch) -> None:
-    dotenv("RETRIEVAL_TOP_K=7\nRRF_K=8\nnot a line\nUNKNOWN=1\n")
-    monkeypatch.setenv("rrf_k", "9")
-    settings = Settings.load(["retrieval_pool = 10 "])
-    assert (settings.retrieval_top_k, settings.rrf_k, settings.retrieval_pool) == (7, 9, 10)
-
-
 def test_empty_values_count_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
     dotenv("LLM_PROVIDER=groq\nCOST_LIMIT_USD=\n")
     monkeypatch.setenv("LLM_PROVIDER", "")
@@ -86,19 +79,12 @@ def test_a_byte_order_mark_is_not_part_of_a_name() -> None:
     ("name", "value", "reason"),
     [
         ("LLM_MAX_RETRIES", "many", "it must be a whole number"),
-        ("LLM_MAX_RETRIES", "21", "it must be at most 20"),
-        ("LLM_TIMEOUT_SECONDS", "0", "it must be more than 0"),
         ("LLM_TIMEOUT_SECONDS", "nan", "it must be more than 0"),
-        ("COST_LIMIT_USD", "0", "it must be more than 0"),
         ("COST_LIMIT_USD", "-1", "it must be more than 0"),
         ("MAX_METACOGNITIVE_ROUNDS", "-1", "it must be at least 0"),
-        ("CONVERGENCE_THRESHOLD", "1.5", "it must be at most 1"),
-        ("MONITOR_SIMILARITY_THRESHOLD", "two", "it must be a number"),
         ("WRITER_TEMPERATURE", "3", "it must be at most 2"),
         ("FLASH_THINKING", "perhaps", "it must be true or false"),
         ("SELECTION", "first", "it must be 'best' or 'last'"),
-        ("SHORT_ANSWER", "no", "it must be 'inline' or 'stage'"),
-        ("RETRIEVAL_TOP_K", "0", "it must be more than 0"),
         ("STAGE_TIERS", "evaluate=pro,evaluate=flash", "it names 'evaluate' twice"),
         ("STAGE_TIERS", "evaluate", "STAGE=TIER"),
     ],
@@ -191,11 +177,6 @@ def test_stage_tiers_are_parsed(text: str, tiers: dict[str, str]) -> None:
     assert Settings.load([f"STAGE_TIERS={text}"]).stage_tiers == tiers
 
 
-def test_an_unknown_tier_is_rejected() -> None:
-    with pytest.raises(SettingsError, match=r"^The setting STAGE_TIERS cannot be 'gold': .*'flash' or 'pro'\.$"):
-        Settings.load(["STAGE_TIERS=evaluate=gold"])
-
-
 def test_settings_are_frozen() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         Settings.load().rrf_k = 1  # type: ignore[misc]  # the point of the test
@@ -235,11 +216,6 @@ def test_every_setting_has_a_description(name: str) -> None:
     description = Settings.model_fields[name].description
     assert description is not None
     assert re.fullmatch(r"\S.{10,}\.", description), description
-
-
-def test_descriptions_are_in_the_order_of_the_class() -> None:
-    assert [name.lower() for name, _, _ in described()] == list(Settings.model_fields)
-    assert {name: default for name, _, default in described()}["MARAG_DATA_DIR"] is None
 
 
 def test_settings_that_name_an_extension_list_the_names_in_its_registry() -> None:

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import BudgetError, ModelError
-from ..grounding.claims import Claim
 from ..grounding.exact import Source, Support, lacking, said_exactly
 from ..grounding.links import without_links
+from ..grounding.marks import Claim
 from ..grounding.quotes import as_written, is_verbatim
 from ..llm.ledger import LedgerRow
 from ..llm.messages import Reply, Sampling

@@ -11,17 +11,13 @@ from pathlib import Path
 from ..errors import DataFileError
 from ..grounding.abstention import Reason, is_abstention, refusal, states_unknown
 from ..grounding.answer_kind import kind_asked, of_kind
-from ..grounding.citation import Citation
-from ..grounding.citations import cite, removed_marks
-from ..grounding.claims import Claim, claims
+from ..grounding.citations import Citation, Style, chosen, cite, marked, removed_marks
 from ..grounding.confidence import Confidence, confidence, is_covered
 from ..grounding.exact import Support
 from ..grounding.leakage import leaks, phrases_with
 from ..grounding.links import without_links
-from ..grounding.marking import marked
-from ..grounding.marks import with_plain_marks
+from ..grounding.marks import Claim, claims, with_plain_marks
 from ..grounding.quotes import as_written
-from ..grounding.styles import Style, chosen
 from ..llm.ledger import LedgerRow, Totals, total
 from ..llm.local import own_model_file
 from ..llm.providers import choose_provider

@@ -21,6 +21,9 @@ from .routes.vote import cast, count, decided, same, support_for, upholds
 from .signals import measure_alone, right_kind
 from .state import VERDICTS, Draft, RepairPlan, Round, Signals, State, shown
 
+VOTE_SHARE = 0.7
+"""The share of the vote that elects an answer without asking another route."""
+
 STANDS = 1.6
 OPEN = 0.6
 """The derivation's weight in the vote if all its facts are reliable, and if some are open (docs/decisions/015)."""
@@ -44,7 +47,7 @@ async def run_vote(
     drawn: list[RouteAnswer] = []
     vote = counted(earlier)
     for name in _left(voters(context.settings), earlier):
-        if _decided(context, vote):
+        if decided(vote, VOTE_SHARE):
             break
         taken = sum(answer.route == name for answer in (*earlier, *drawn))
         given = _input(state, packed, round_.draft, derivation, draw=taken)
@@ -87,11 +90,7 @@ def _satisfied(state: State, context: Context, round_: Round) -> bool:
         return False
     if context.grounded and not (round_.signals is not None and round_.signals.verbatim):
         return False
-    return _decided(context, round_.vote) or findings_of(state, context, round_).unsettled is None
-
-
-def _decided(context: Context, vote: Vote) -> bool:
-    return decided(vote, context.settings.vote_share)
+    return decided(round_.vote, VOTE_SHARE) or findings_of(state, context, round_).unsettled is None
 
 
 def _plans(state: State, round_: Round) -> list[RepairPlan]:

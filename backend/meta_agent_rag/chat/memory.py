@@ -5,12 +5,11 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ..discovery import named
-from ..errors import BudgetError, ModelError, SettingsError
+from ..errors import BudgetError, ModelError
 from ..llm.client import ModelSession
 from ..llm.messages import Message
 from ..prompts import phrase, prompt
 from ..prompts.fencing import fenced
-from ..settings import Settings
 from .history import LONGEST_SUMMARY, Exchange, History, clipped_at_sentence, exchange_tokens, transcript
 from .phrases import reply_phrase
 
@@ -25,24 +24,14 @@ class Limits:
     more than `tokens`. With 0 exchanges each one is folded at once.
     """
 
-    exchanges: int
-    fold_at: int
-    tokens: int
+    exchanges: int = 4
+    fold_at: int = 8
+    tokens: int = 3000
 
     @property
     def most(self) -> int:
         """The hard bound: if folding keeps failing, the oldest are dropped beyond four times `fold_at` exchanges."""
         return _TIMES_FOLD_AT * self.fold_at
-
-    @classmethod
-    def of(cls, settings: Settings) -> "Limits":
-        """The limits from the settings; raises `SettingsError` if they contradict each other."""
-        if settings.memory_fold_at <= settings.memory_exchanges:
-            raise SettingsError(
-                f"MEMORY_FOLD_AT {settings.memory_fold_at!r} is not more than MEMORY_EXCHANGES "
-                f"{settings.memory_exchanges!r}; raise MEMORY_FOLD_AT or lower MEMORY_EXCHANGES."
-            )
-        return cls(exchanges=settings.memory_exchanges, fold_at=settings.memory_fold_at, tokens=settings.memory_tokens)
 
 
 Kept: TypeAlias = Callable[[Sequence[Exchange], Limits], int]

@@ -11,7 +11,7 @@ from ..agent.context import Task
 from ..agent.engine import Engine, OnStep, open_engine
 from ..agent.grounded import Checks, GroundedAnswer, checked
 from ..errors import InputError
-from ..grounding.citation import Citation
+from ..grounding.citations import Citation
 from ..llm.client import LanguageModel, ModelSession
 from ..llm.ledger import LedgerRow, Totals, total
 from ..llm.messages import OnText
@@ -145,7 +145,11 @@ class ChatSession:
         """A session with the memory that the model's settings describe. Raises the errors of these settings."""
         settings = model.settings
         return cls(
-            model=model, answerer=answerer, memory=memory_named(settings.memory), limits=Limits.of(settings), **fields
+            model=model,
+            answerer=answerer,
+            memory=memory_named(settings.memory),
+            limits=Limits(tokens=settings.memory_tokens),
+            **fields,
         )
 
     @property

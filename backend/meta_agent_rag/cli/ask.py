@@ -13,7 +13,7 @@ from .shared.display import Screen, dropped_line, place, show_round, small_model
 if TYPE_CHECKING:
     from ..agent.engine import Answer
     from ..agent.grounded import GroundedAnswer
-    from ..grounding.citation import Citation
+    from ..grounding.citations import Citation
     from ..llm.ledger import Totals
 
 

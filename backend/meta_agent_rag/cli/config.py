@@ -70,13 +70,13 @@ def choices() -> "Mapping[str, Callable[[], Mapping[str, Named]]]":
     """The registry that a setting chooses from, by the setting's name in the environment."""
     from ..agent.routes.route import discover_routes
     from ..chat.memory import MEMORIES
-    from ..grounding.styles import discover_styles
+    from ..grounding.citations import STYLES
     from ..ingestion.chunkers import discover_chunkers
     from ..retrieval.stores import discover_stores
 
     return {
         "ROUTES": discover_routes,
-        "CITATION_STYLE": discover_styles,
+        "CITATION_STYLE": lambda: STYLES,
         "MEMORY": lambda: MEMORIES,
         "DENSE_STORE": lambda: discover_stores().dense,
         "LEXICAL_STORE": lambda: discover_stores().lexical,

@@ -1,56 +1,44 @@
 """Distinguishes an abstention from an answer, and gives the reason why an answer is withheld."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import yaml
 
 from ..text.normalise import normalised
 
 
-@cache
-def _abstentions() -> frozenset[str]:
-    return frozenset(normalised(str(phrase)) for phrase in _rows("abstention.yaml"))
-
-
 def is_abstention(answer: str) -> bool:
-    """Does the answer as a whole say that it was not found? True for an empty one.
+    """Whether the answer as a whole says that it was not found; true for an empty one.
 
     >>> is_abstention("NOT FOUND."), is_abstention("Not stated in the passages."), is_abstention("not found guilty")
     (True, True, False)
     """
     whole = normalised(answer)
-    return not whole or whole in _abstentions() or _says_so(whole)
+    if not whole or whole in _abstentions():
+        return True
+    rows, said = _rows("abstention_patterns.yaml"), whole.split()
+    if len(said) > rows["longest"] or not set(said).isdisjoint(rows["but"]):
+        return False
+    return any(re.fullmatch(pattern, whole) for pattern in rows["patterns"])
 
 
 def states_unknown(texts: Iterable[str]) -> bool:
-    """Does one of the texts say itself that something is not known or not decided?
+    """Whether one of the texts says itself that something is not known or not decided.
 
     >>> states_unknown(["The date of the reopening has not yet been decided."]), states_unknown(["It opens in May."])
     (True, False)
     """
-    return any(pattern.search(text) for text in texts for pattern in _unknowns())
+    patterns = [pattern for rows in _rows("unknowns.yaml").values() for pattern in rows]
+    return any(re.search(pattern, text, re.IGNORECASE) for text in texts for pattern in patterns)
 
 
 @cache
-def _unknowns() -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(text, re.IGNORECASE) for rows in _rows("unknowns.yaml").values() for text in rows)
-
-
-def _says_so(whole: str) -> bool:
-    rows = _rows("abstention_patterns.yaml")
-    words = whole.split()
-    if len(words) > rows["longest"] or not set(words).isdisjoint(rows["but"]):
-        return False
-    return any(pattern.fullmatch(whole) for pattern in _patterns())
-
-
-@cache
-def _patterns() -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(text) for text in _rows("abstention_patterns.yaml")["patterns"])
+def _abstentions() -> frozenset[str]:
+    return frozenset(normalised(str(phrase)) for phrase in _rows("abstention.yaml"))
 
 
 @cache
@@ -70,10 +58,7 @@ Reason: TypeAlias = Literal[
 ]
 """Why an answer is not shown, in the order of the checks."""
 
-REASONS: tuple[Reason, ...] = get_args(Reason)
-
 
 def refusal(reason: Reason) -> str:
     """The text in `refusals.yaml` for that reason."""
-    texts: Mapping[str, str] = _rows("refusals.yaml")
-    return texts[reason]
+    return str(_rows("refusals.yaml")[reason])

@@ -12,10 +12,7 @@ from typing import Literal, TypeAlias
 
 import yaml
 
-from ..text.names import words
 from ..text.normalise import as_quoted, normalised
-
-_ARTICLES = frozenset({"a", "an", "the"})
 
 Kind: TypeAlias = Literal["verdict", "choice", "date", "number"]
 
@@ -74,7 +71,7 @@ def kind_asked(question: str) -> Kind | None:
 
 
 def of_kind(question: str, short_answer: str) -> bool | None:
-    """Is the answer of the kind that the question asks for? `None` if the question's wording does not say.
+    """Whether the answer is of the kind that the question asks for; `None` if the question's wording does not say.
 
     >>> of_kind("Who was born first, Ada Roth or Bo Lind?", "1931"), of_kind("Who directed Salt Road?", "yes")
     (False, False)
@@ -92,31 +89,14 @@ def of_kind(question: str, short_answer: str) -> bool | None:
     return not _bare_figure(said) if _WHO_OR_WHERE.match(question.strip()) else None
 
 
-def is_among_the_two(question: str, short_answer: str) -> bool:
-    """Is every word of the answer in the question, or is the word before its last "or" in the answer, or half of those
-    after it?
-
-    >>> is_among_the_two("Which film is older, Salt Road or Tide?", "The Salt Mine")
-    False
-    """
-    held, asked = set(words(short_answer)) - _ARTICLES, words(question)
-    last = len(asked) - 1 - asked[::-1].index("or") if "or" in asked else 0
-    after = set(asked[last + 1 :]) - _ARTICLES
-    return not last or held <= set(asked) or asked[last - 1] in held or 2 * len(held & after) >= len(after)
-
-
 def _holds_figure(said: list[str], spelt: str) -> bool:
     days = (word.removesuffix("s") if word.endswith("days") else word for word in said)
-    return any(_has_digit(word) or word in _words(spelt) for word in days)
+    return any(re.search(r"\d", word) or word in _words(spelt) for word in days)
 
 
 def _bare_figure(said: list[str]) -> bool:
     dated = all(word.isdigit() or word in _words("calendar") for word in said)
-    return dated and any(map(_has_digit, said))  # May and April are also names
-
-
-def _has_digit(word: str) -> bool:
-    return any(character.isdigit() for character in word)
+    return dated and any(re.search(r"\d", word) for word in said)  # May and April are also names
 
 
 @cache

@@ -1,30 +1,107 @@
-"""Converts the writer's marks into citations that resolve to a place in a document."""
+"""Citations: the writer's marks become places in documents, and claims are annotated with their support."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
+from ..discovery import by_name, named
+from ..prompts import phrase
 from ..retrieval.passage import Found, Passage
 from ..text.names import content_words
 from ..text.sentences import sentences
-from .citation import Citation, Scores
-from .claims import Claim, claims
-from .marks import Mark, marks, without
+from .exact import Support
+from .marks import Claim, Mark, claims, marks, without
 from .quotes import excerpt, place
-from .styles import Style
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    """The scores that found a passage (see `retrieval.passage.Found`)."""
+
+    score: float
+    dense: float | None = None
+    lexical: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Citation:
+    """A place in a document that an answer refers to.
+
+    `page` is where the quoted stretch begins and `last_page` where it ends: of the whole passage if its page breaks are
+    unknown, `None` if there are no pages. `span` is the (start, end), in characters of the document's text, of the
+    quoted stretch, or of the whole passage if nothing was quoted; `None` if unknown. `snippet` occurs verbatim in
+    the passage's text: 30 to 50 words around the quote, or around the sentences that share most words with
+    the claim.
+    """
+
+    doc_id: str
+    passage_id: str
+    title: str
+    page: int | None
+    section: str | None
+    span: tuple[int, int] | None
+    snippet: str
+    scores: Scores
+    last_page: int | None = None
+
+    @property
+    def pages(self) -> str | None:
+        """The page in the usual notation: `3`, or `3-4`."""
+        if self.page is None or self.last_page in {None, self.page}:
+            return None if self.page is None else str(self.page)
+        return f"{self.page}-{self.last_page}"
+
+    @property
+    def name(self) -> str:
+        """The document's title in one line, or its id if it has no title."""
+        return " ".join(self.title.split()) or self.doc_id
+
+
+@dataclass(frozen=True, kw_only=True)
+class Style:
+    """A way to write a citation into an answer; identical ones are written once for each mark."""
+
+    name: str
+    description: str
+    written: Callable[[Citation], str]
+
+
+def _page(citation: Citation) -> str:
+    return f"[{citation.name}]" if citation.pages is None else f"[{citation.name}, p.{citation.pages}]"
+
+
+def _source(citation: Citation) -> str:
+    section = " ".join((citation.section or "").split())
+    where = citation.name if section in {"", citation.name} else f"{citation.name}, {section}"
+    page = "" if citation.pages is None else f" (Page {citation.pages})"
+    return f'[Source: {where}{page} - "{" ".join(citation.snippet.split())}"]'
+
+
+def _title(citation: Citation) -> str:
+    return f"[{citation.name}]"
+
+
+STYLES: Mapping[str, Style] = by_name(
+    (
+        Style(name="page", description="the document's title, and the page if there are pages", written=_page),
+        Style(name="source", description="title, section, page, and an excerpt of 30 to 50 words", written=_source),
+        Style(name="title", description="the document's title", written=_title),
+    ),
+    "citation styles",
+)
+
+
+def chosen(name: str) -> Style:
+    """The style with that name (CITATION_STYLE). Raises `UnknownNameError`."""
+    return named("citation style", name, STYLES)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cited:
-    """An answer with its citations written out.
-
-    `citations` are those shown, without duplicates, in text order. `removed` counts the numbers that
-    were removed because they refer to no passage of the prompt.
-    """
+    """An answer with its citations written out, and those that are shown, without duplicates, in text order."""
 
     text: str
     citations: tuple[Citation, ...]
-    removed: int
 
 
 def cite(answer: str, passages: Sequence[Found], quotes: Sequence[str], style: Style) -> Cited:
@@ -35,66 +112,29 @@ def cite(answer: str, passages: Sequence[Found], quotes: Sequence[str], style: S
     parentheses that contain nothing else.
     """
     texts = [found.passage.searchable() for found in passages]
-    by_mark = _claims_of_marks(answer, texts)
+    found = marks(answer, texts)
+    stated = claims(answer, texts) if found else ()
     written: list[tuple[Mark, str]] = []
     citations: list[Citation] = []
-    for mark, claim in by_mark.items():
-        own = [_citation(passages[number - 1], claim, quotes) for number in mark.numbers if _known(number, passages)]
+    for mark in found:
+        claim = next((one.text for one in stated if one.span[0] <= mark.start < one.span[1]), "")
+        own = [_citation(passages[n - 1], claim, quotes) for n in mark.numbers if 1 <= n <= len(passages)]
         citations.extend(own)
         written.append((mark, " ".join(dict.fromkeys(style.written(citation) for citation in own))))
-    return Cited(
-        text=_replaced(answer, written),
-        citations=tuple(dict.fromkeys(citations)),
-        removed=_unknown(by_mark, passages),
-    )
+    text = answer
+    for mark, words in reversed(written):
+        if words:
+            text = f"{text[: mark.start]}{words}{text[mark.end :]}"
+        else:
+            enclosed = text[mark.start - 1 : mark.start] == "(" and text[mark.end : mark.end + 1] == ")"
+            text = without(text, [(mark.start - enclosed, mark.end + enclosed)])
+    return Cited(text=text, citations=tuple(dict.fromkeys(citations)))
 
 
 def removed_marks(answer: str, passages: Sequence[Found]) -> int:
     """The number of citations that `cite` would remove because no passage has their number."""
-    return _unknown(marks(answer, [found.passage.searchable() for found in passages]), passages)
-
-
-def _unknown(found: Iterable[Mark], passages: Sequence[Found]) -> int:
-    return sum(not _known(number, passages) for mark in found for number in mark.numbers)
-
-
-def _known(number: int, passages: Sequence[Found]) -> bool:
-    return 1 <= number <= len(passages)
-
-
-def _claims_of_marks(answer: str, texts: Sequence[str]) -> Mapping[Mark, str]:
-    """Every mark in order, with the text of its claim."""
-    found = marks(answer, texts)
-    stated: list[Claim] = list(claims(answer, texts)) if found else []
-    by_mark = dict.fromkeys(found, "")
-    current = 0
-    for mark in found:
-        while current < len(stated) and stated[current].span[1] <= mark.start:
-            current += 1
-        if current < len(stated) and stated[current].span[0] <= mark.start:
-            by_mark[mark] = stated[current].text
-    return by_mark
-
-
-def _replaced(answer: str, written: Sequence[tuple[Mark, str]]) -> str:
-    """The answer with marks replaced by texts; a mark without a text is removed, together with its blanks."""
-    pieces: list[str] = []
-    cuts: list[tuple[int, int]] = []
-    position, length = 0, 0
-    for mark, text in written:
-        start, end = (mark.start, mark.end) if text else _with_parentheses(answer, mark)
-        pieces += [answer[position:start], text or answer[start:end]]
-        length += start - position
-        if not text:
-            cuts.append((length, length + end - start))
-        length += len(pieces[-1])
-        position = end
-    return without("".join([*pieces, answer[position:]]), cuts)
-
-
-def _with_parentheses(answer: str, mark: Mark) -> tuple[int, int]:
-    enclosed = answer[mark.start - 1 : mark.start] == "(" and answer[mark.end : mark.end + 1] == ")"
-    return (mark.start - 1, mark.end + 1) if enclosed else (mark.start, mark.end)
+    found = marks(answer, [one.passage.searchable() for one in passages])
+    return sum(not 1 <= number <= len(passages) for mark in found for number in mark.numbers)
 
 
 def _citation(found: Found, claim: str, quotes: Sequence[str]) -> Citation:
@@ -125,10 +165,9 @@ def _stretch(text: str, claim: str, quotes: Sequence[str]) -> tuple[int, int, bo
     def shared(span: tuple[int, int]) -> int:
         return len(wanted.intersection(content_words(text[slice(*span)])))
 
-    places = [found for quote in quotes if (found := place(quote, text))]
-    quoted = max(places, key=shared, default=None)
-    ends = list(accumulate(map(len, sentences(text))))
-    spans = [(start, start + len(text[start:end].rstrip())) for start, end in zip([0, *ends], ends, strict=False)]
+    quoted = max((found for quote in quotes if (found := place(quote, text))), key=shared, default=None)
+    ends = list(accumulate(map(len, sentences(text)), initial=0))
+    spans = [(start, start + len(text[start:end].rstrip())) for start, end in pairwise(ends)]
     best = max(spans, key=shared, default=(0, 0))
     if quoted is not None and (shared(quoted) or not shared(best)):
         return (*quoted, True)
@@ -141,3 +180,47 @@ def _within_document(passage: Passage, start: int, end: int) -> tuple[int, int] 
     first, last = passage.span
     # places can be located only if the text is the document's own
     return (first + start, first + end) if last - first == len(passage.text) else passage.span
+
+
+def marked(
+    answer: str,
+    stated: Sequence[Claim],
+    support: Sequence[Support],
+    *,
+    evidence: Sequence[str] = (),
+    drop: bool = False,
+) -> str:
+    """The answer annotated with the result for each claim, before `cite` writes its marks out.
+
+    A supported claim cites the passages that support it, and no others; a derived figure is followed by its steps; an
+    unsupported claim by the phrase `unsupported_claim` of `prompts/phrases.yaml`, or it is dropped. `stated` must be
+    the claims of this answer, and `support` their support in the same order.
+    """
+    if drop and stated and not any(found.supported for found in support):
+        return ""
+    ends = [0, *(claim.span[1] for claim in stated)]
+    written = ""
+    unsupported: list[tuple[int, int]] = []
+    for (before, end), claim, found in zip(pairwise(ends), stated, support, strict=True):
+        start = len(written) + claim.span[0] - before
+        stretch = answer[before:end]
+        if found.supported:
+            written += _with_support(stretch, claim, found, evidence)
+        else:
+            written += stretch if drop else f"{stretch} {phrase('unsupported_claim')}"
+        if not found.supported and drop:
+            unsupported.append((start, len(written)))
+    return without(written + answer[ends[-1] :], unsupported)
+
+
+def _with_support(stretch: str, claim: Claim, support: Support, evidence: Sequence[str]) -> str:
+    """A claim with the marks of its passages: its own if they are among these, else theirs in place of the first."""
+    used = [number for number in (support.number, *support.also) if number is not None]
+    own = set(claim.marks)
+    if own and own.isdisjoint(used) and (found := marks(stretch, evidence)):
+        first, *others = found
+        stretch = without(stretch, [(one.start, one.end) for one in others])
+        stretch = f"{stretch[: first.start]}{''.join(f'[{number}]' for number in used)}{stretch[first.end :]}"
+        used = []
+    steps = [f"[{phrase('derived')} {step}]" for step in support.steps]
+    return " ".join([stretch, *(f"[{number}]" for number in used if number not in own), *steps])

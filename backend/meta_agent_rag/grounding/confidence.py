@@ -9,17 +9,12 @@ from dataclasses import dataclass
 from math import exp, isfinite, log
 from typing import Literal, TypeAlias, get_args
 
-RETRIEVAL_WEIGHT = 0.6
-GENERATION_WEIGHT = 0.4
-LEAST_RETRIEVAL = 0.60
-GENERATION_WHERE_MISSING = 0.80
-HIGH_ABOVE, MEDIUM_FROM = 0.85, 0.70
-LIKELY, EVEN = 0.75, 0.5
+_RETRIEVAL_WEIGHT, _GENERATION_WEIGHT = 0.6, 0.4
+_LEAST_RETRIEVAL = 0.60
+_GENERATION_WHERE_MISSING = 0.80
+_LIKELY, _EVEN = 0.75, 0.5
 """Probabilities from which a level is `high` and `medium`: right in three of four cases, and in one of two."""
-
-LEAST_COVERED = 0.35
-_COVERED_BASE, _COVERED_WEIGHTS = -3.36, (2.07, 0.68)
-_LEAST = 0.02
+_LEAST_COVERED = 0.35
 
 Level: TypeAlias = Literal["high", "medium", "low"]
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -56,11 +51,14 @@ def confidence(
     >>> confidence([0.9, 0.5], 0.4, cited=[1], calibrated=True).level
     'low'
     """
-    retrieval = min(1.0, max(LEAST_RETRIEVAL, _retrieval([_number(score) for score in scores], cited)))
+    known = [score if isfinite(score) else 0.0 for score in scores]
+    counted = [known[number - 1] for number in dict.fromkeys(cited) if 1 <= number <= len(known)]
+    found = sum(counted) / len(counted) if counted else max(known, default=0.0)
+    retrieval = min(1.0, max(_LEAST_RETRIEVAL, found))
     missing = generation is None or not isfinite(generation)
-    estimate = GENERATION_WHERE_MISSING if missing or generation is None else min(1.0, max(0.0, generation))
+    estimate = _GENERATION_WHERE_MISSING if missing or generation is None else min(1.0, max(0.0, generation))
     # rounded, so that 0.6 x 0.85 + 0.4 x 0.85 is 0.85
-    coverage = round(RETRIEVAL_WEIGHT * retrieval + GENERATION_WEIGHT * estimate, 6)
+    coverage = round(_RETRIEVAL_WEIGHT * retrieval + _GENERATION_WEIGHT * estimate, 6)
     probable = calibrated and not missing
     score = estimate if probable else coverage
     return Confidence(
@@ -75,16 +73,13 @@ def confidence(
 
 def level(score: float, *, calibrated: bool = False) -> Level:
     """`high` from a probability of 0.75, `medium` from 0.5; uncalibrated, `high` above 0.85, `medium` from 0.70."""
-    if calibrated:
-        return "high" if score >= LIKELY else "medium" if score >= EVEN else "low"
-    if score > HIGH_ABOVE:
-        return "high"
-    return "medium" if score >= MEDIUM_FROM else "low"
+    high, medium = (score >= _LIKELY, score >= _EVEN) if calibrated else (score > 0.85, score >= 0.70)
+    return "high" if high else "medium" if medium else "low"
 
 
 def is_doubtful(probability: float | None) -> bool:
-    """Is an answer with this probability of being right, if known, more likely wrong?"""
-    return probability is not None and probability < EVEN
+    """Whether an answer with this probability of being right, if known, is more likely wrong."""
+    return probability is not None and probability < _EVEN
 
 
 def is_covered(sufficient: float | None, p_correct: float | None) -> bool:
@@ -96,19 +91,6 @@ def is_covered(sufficient: float | None, p_correct: float | None) -> bool:
     if sufficient is None or sufficient in {0.0, 1.0}:
         return sufficient != 0.0
     right = 0.5 if p_correct is None else p_correct
-    odds = _COVERED_BASE + _COVERED_WEIGHTS[0] * _log_odds(sufficient) + _COVERED_WEIGHTS[1] * _log_odds(right)
-    return 1.0 / (1.0 + exp(-odds)) >= LEAST_COVERED
-
-
-def _log_odds(probability: float) -> float:
-    bounded = min(max(probability, _LEAST), 1.0 - _LEAST)
-    return log(bounded / (1.0 - bounded))
-
-
-def _retrieval(scores: Sequence[float], cited: Sequence[int]) -> float:
-    counted = [scores[number - 1] for number in dict.fromkeys(cited) if 1 <= number <= len(scores)]
-    return sum(counted) / len(counted) if counted else max(scores, default=0.0)
-
-
-def _number(score: float) -> float:
-    return score if isfinite(score) else 0.0
+    bounded = [min(max(one, 0.02), 0.98) for one in (sufficient, right)]
+    odds = [log(one / (1.0 - one)) for one in bounded]
+    return 1.0 / (1.0 + exp(3.36 - 2.07 * odds[0] - 0.68 * odds[1])) >= _LEAST_COVERED

@@ -5,7 +5,7 @@ The general list is `leakage.yaml`; a corpus may add its own. A phrase that a ve
 
 import re
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -31,17 +31,12 @@ def leaks(answer: str, verified_quotes: Sequence[str], phrases: Sequence[str]) -
     listed = {plain: phrase for phrase in reversed(phrases) if (plain := unmarked(phrase))}
     if not listed:
         return ()
-    pattern = _pattern(tuple(listed))
+    # the longest phrase at each word, including overlapping phrases
+    longest_first = "|".join(map(re.escape, sorted(listed, key=len, reverse=True)))
+    pattern = re.compile(rf"(?<!\w)(?<!\w-)(?=({longest_first})(?!\w|-\w))")
     quoted = {match[1] for quote in verified_quotes for match in pattern.finditer(unmarked(quote))}
     found = dict.fromkeys(match[1] for match in pattern.finditer(unmarked(answer)))
     return tuple(listed[plain] for plain in found if plain not in quoted)
-
-
-@lru_cache(maxsize=16)
-def _pattern(phrases: tuple[str, ...]) -> re.Pattern[str]:
-    """Finds the longest phrase at each word, including overlapping phrases."""
-    longest_first = "|".join(map(re.escape, sorted(phrases, key=len, reverse=True)))
-    return re.compile(rf"(?<!\w)(?<!\w-)(?=({longest_first})(?!\w|-\w))")
 
 
 @cache

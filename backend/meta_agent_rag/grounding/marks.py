@@ -1,4 +1,4 @@
-"""Finds the marks with which a writer cites: `[1]`, `[1, 3]`, `[1][3]`, `[2-4]`; other forms are first made so.
+"""Finds the marks with which a writer cites, `[1]`, `[1, 3]`, `[1][3]`, `[2-4]`, and the claims that carry them.
 
 A bracket of numbers is a mark if it follows a blank, a punctuation mark or nothing. Directly after a
 word (`Oslo[1].`) it is a mark only at the end of a clause, so `array[3]` within a sentence is not, unless the script
@@ -15,8 +15,10 @@ cannot know that a word was removed.
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ..text.normalise import as_quoted
+from ..text.sentences import sentences
 
 _NUMBER = "[0-9]{1,9}"
 _YEAR = "(?:1[0-9]{3}|2[01][0-9]{2})"
@@ -35,7 +37,7 @@ _CLAUSE_END = re.compile(
 )
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 """Scripts without spaces between words, or with particles joined to them."""
-_WORDS_BEFORE = re.compile(r"\S+\s+\S+\s+\S+\s*$")
+_WORDS_BEFORE = re.compile(r"\S*\w$|\S+\s+\S+\s+\S+\s*(?<!\w)$")
 _LOOK_BACK = 120
 _WIDEST_RANGE = 50
 _LINK = re.compile(r"\((?!\[)")
@@ -59,10 +61,12 @@ def marks(text: str, evidence: Sequence[str] = ()) -> tuple[Mark, ...]:
     sources = [as_quoted(source) for source in evidence]
     found = []
     for match in _RUN.finditer(text):
-        if _cites(text, *match.span()):
-            start = _behind_copied(text, *match.span(), sources)
-            if start < match.end():
-                found.append(Mark(numbers=_numbers(text[start : match.end()]), start=start, end=match.end()))
+        if not _cites(text, *match.span()):
+            continue
+        # a copied footnote may adjoin the writer's own mark
+        own = (one.start() for one in _ONE.finditer(text, *match.span()) if not _is_copied(text, *one.span(), sources))
+        if (start := next(own, None)) is not None:
+            found.append(Mark(numbers=_numbers(text[start : match.end()]), start=start, end=match.end()))
     return tuple(found)
 
 
@@ -92,8 +96,7 @@ def with_plain_marks(text: str, passages: int, evidence: Sequence[str] = ()) -> 
 
     def plain(match: re.Match[str]) -> str:
         listed = next(found for found in match.groups() if found)
-        is_bare = match["bare"] is not None
-        if is_bare and (_read_as_year(listed) or _is_copied(text, *match.span(), sources)):
+        if match["bare"] and (re.fullmatch(_YEAR, listed) or _is_copied(text, *match.span(), sources)):
             return match[0]
         return _as_mark(listed, passages) or match[0]
 
@@ -111,18 +114,6 @@ def _as_mark(listed: str, passages: int) -> str:
     return f"[{', '.join(map(str, numbers))}]" if all(1 <= number <= passages for number in numbers) else ""
 
 
-def _read_as_year(listed: str) -> bool:
-    return re.fullmatch(_YEAR, listed) is not None
-
-
-def _behind_copied(text: str, start: int, end: int, sources: Sequence[str]) -> int:
-    """The start of the first bracket that was not copied: a footnote may adjoin the writer's own mark."""
-    for bracket in _ONE.finditer(text, start, end):
-        if not _is_copied(text, *bracket.span(), sources):
-            return bracket.start()
-    return end
-
-
 def _numbers(brackets: str) -> tuple[int, ...]:
     numbers: list[int] = []
     for first, last in _PART.findall(brackets):
@@ -135,25 +126,15 @@ def _cites(text: str, start: int, end: int) -> bool:
     if _LINK.match(text, end):
         return False
     before, after = text[start - 1 : start], text[end : end + 1]
-    if _in_word(before) and not _UNSPACED.match(before):
+    if (before.isalnum() or before == "_") and not _UNSPACED.match(before):
         return _CLAUSE_END.match(text, end) is not None
     return not (after.islower() or after.isdigit() or after == "_") or before in {".", "!", "?"}
 
 
-def _in_word(character: str) -> bool:
-    return character.isalnum() or character == "_"
-
-
 def _is_copied(text: str, start: int, end: int, sources: Sequence[str]) -> bool:
-    """Does the evidence have the bracket after the same three words, or within a word after the same letters?"""
-    before = text[max(0, start - _LOOK_BACK) : start] if sources else ""
-    if _in_word(before[-1:]):
-        words = before.split()[-1]
-    else:
-        three = _WORDS_BEFORE.search(before)
-        words = three.group() if three else ""
-    wanted = as_quoted(words + text[start:end])
-    return bool(words) and any(wanted in source for source in sources)
+    """Whether the evidence has the bracket after the same three words, or within a word after the same letters."""
+    words = _WORDS_BEFORE.search(text[max(0, start - _LOOK_BACK) : start]) if sources else None
+    return words is not None and any(as_quoted(words[0] + text[start:end]) in source for source in sources)
 
 
 _BLANKS = " \t\r\u00a0\u202f"
@@ -173,8 +154,8 @@ def without(text: str, spans: Iterable[tuple[int, int]]) -> str:
     for start, end in spans:
         kept += text[position:start]
         position = end
-        rest = _blanks_end(text, end)
-        at_line_start = not kept.rstrip(_BLANKS) or kept.rstrip(_BLANKS).endswith("\n")
+        rest = len(text) - len(text[end:].lstrip(_BLANKS))
+        at_line_start = kept.rstrip(_BLANKS)[-1:] in {"", "\n"}
         at_line_end = rest == len(text) or text[rest] == "\n"
         if at_line_start and at_line_end:
             kept, position = kept.rstrip(), rest
@@ -187,7 +168,63 @@ def without(text: str, spans: Iterable[tuple[int, int]]) -> str:
     return kept + text[position:]
 
 
-def _blanks_end(text: str, start: int) -> int:
-    while start < len(text) and text[start] in _BLANKS:
-        start += 1
-    return start
+_LIST_SIGN = re.compile(r"\s*(?:[-*\u2022+]|\(?\d{1,3}[.)]|\(?[a-z]\))\s+")
+_STATES = re.compile(r"\w")
+_FIGURE_OR_NAME = re.compile(r"\d|\s[A-Z\u00c0-\u00de]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A sentence of an answer that states something.
+
+    `text` excludes its marks and list sign; `marks` are the numbers of the passages that it cites, without
+    duplicates; `span` is its (start, end) in the answer, marks and list sign included.
+    """
+
+    text: str
+    marks: tuple[int, ...]
+    span: tuple[int, int]
+
+
+def claims(answer: str, evidence: Sequence[str] = ()) -> tuple[Claim, ...]:
+    """The claims of an answer in order; `evidence` are the texts that the writer saw (see `marks`).
+
+    A mark belongs to the sentence that it follows, even after the full stop. Headings (`#`), questions, and
+    sentences that introduce a list (`:`) without a mark, a number or a name are not claims.
+
+    >>> [(claim.text, claim.marks) for claim in claims("Ada wrote it [2]. Then she left. [1, 3]")]
+    [('Ada wrote it.', (2,)), ('Then she left.', (1, 3))]
+    """
+    found = marks(answer, evidence)
+    starts = _starts(answer, found)
+    stated = []
+    for before, after in pairwise([*starts, len(answer)]):
+        start = after - len(answer[before:after].lstrip())
+        end = start + len(answer[start:after].rstrip())
+        own = [mark for mark in found if start <= mark.start < end]
+        bare = without(answer[start:end], [(mark.start - start, mark.end - start) for mark in own])
+        sign = _LIST_SIGN.match(bare)
+        text = bare[sign.end() if sign else 0 :].strip()
+        cited = tuple(dict.fromkeys(number for mark in own for number in mark.numbers))
+        introduces = text.endswith(":") and not (cited or _FIGURE_OR_NAME.search(text))
+        if _STATES.search(text) and not (introduces or text.startswith("#") or text.endswith("?")):
+            stated.append(Claim(text=text, marks=cited, span=(start, end)))
+    return tuple(stated)
+
+
+def _starts(answer: str, found: Sequence[Mark]) -> list[int]:
+    """Where the sentences of an answer begin, each behind the marks that belong to the one before."""
+    starts = [0]
+    position = 0
+    following = list(reversed(found))
+    for sentence in sentences(answer):
+        start = position + len(sentence) - len(sentence.lstrip())
+        new_line = "\n" in answer[len(answer[:position].rstrip()) : start]
+        while following and following[-1].end <= start:
+            following.pop()
+        if following and following[-1].start <= start and not new_line:
+            start = following[-1].end
+        if not _LIST_SIGN.fullmatch(f"{answer[starts[-1] : start]} ") or new_line:
+            starts.append(max(start, starts[-1]))
+        position += len(sentence)
+    return starts

@@ -20,7 +20,7 @@ from ..chat.memory import bounded
 from ..chat.phrases import files_of
 from ..chat.session import answered_before_the_coach
 from ..errors import DeadlineError, InputError, RequestError, UnknownNameError
-from ..grounding.styles import chosen
+from ..grounding.citations import chosen
 from ..ingestion.chunkers.characters import spans
 from ..llm.ledger import total
 from ..prompts import prompt
@@ -38,6 +38,8 @@ from .schemas import CONTEXT_RESTRICTED, FULL_CORPUS, AskOptions, AskRequest, As
 
 Outcome = TypeVar("Outcome")
 METHOD = "service"
+MOST_CONTEXT = 50_000
+"""The most characters of a context that is sent with a question."""
 """The name of the service's calls in ledger rows."""
 _SENTENCES = re.compile(r"\S.*?(?:[.!?](?=\s)\s*|\Z)", re.DOTALL)
 _QUIET_SECONDS = 10.0
@@ -211,12 +213,12 @@ def _addressed(task: _Question, known: Sequence[DocumentRecord]) -> tuple[str, f
 def supplied(service: Service, asked: AskRequest) -> list[Passage]:
     """The passages of the supplied text; a long text is chunked like a document.
 
-    Raises `RequestError` (413) if it exceeds SERVICE_CONTEXT_CHARACTERS.
+    Raises `RequestError` (413) if it exceeds `MOST_CONTEXT`.
     """
     settings, texts = service.settings, asked.context_texts()
-    length, most = sum(map(len, texts)), settings.service_context_characters
-    if length > most:
-        raise RequestError(413, "too_large", f"The context has {length} characters; send at most {most}.")
+    length = sum(map(len, texts))
+    if length > MOST_CONTEXT:
+        raise RequestError(413, "too_large", f"The context has {length} characters; send at most {MOST_CONTEXT}.")
     titles = [""] if isinstance(asked.context, str) else [passage.title for passage in asked.context or ()]
     found: dict[str, Passage] = {}
     for number, (title, text) in enumerate(zip(titles, texts, strict=True), start=1):

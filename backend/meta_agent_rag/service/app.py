@@ -116,7 +116,7 @@ class Gate:
         finally:
             with suppress(StorageError):
                 await service.record(context, context.status or CLIENT_WENT)
-            log_request(context, scope["method"], path, questions=service.settings.service_log_questions)
+            log_request(context, scope["method"], path)
             service.metrics.in_flight.dec()
             service.metrics.served(context, endpoint_of(path))
 
@@ -136,7 +136,7 @@ class Gate:
 
     async def _admitted(self, scope: Scope, receive: Receive, send: Send, context: RequestContext) -> None:
         service, path = context.service, scope["path"]
-        if not path.startswith("/v1/") and (path != "/metrics" or service.settings.service_open_metrics):
+        if not path.startswith("/v1/") and path != "/metrics":
             await self.app(scope, receive, send)
             return
         client = await service.limits.client(service.keys, _token(scope), (scope.get("client") or ("",))[0])

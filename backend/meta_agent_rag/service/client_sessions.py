@@ -47,7 +47,7 @@ class Coaches:
 
 @dataclass(frozen=True, kw_only=True)
 class ClientSessions:
-    """Sessions on disk; a client sees only its own. Exchanges beyond MEMORY_FOLD_AT are forgotten."""
+    """Sessions on disk; a client sees only its own. Exchanges beyond `limits.fold_at` are forgotten."""
 
     sessions: Sessions
     limits: Limits

@@ -12,7 +12,6 @@ from typing import Any
 from .request_record import RequestRecord
 
 _LOG = logging.getLogger(__name__)
-_QUESTION_CHARACTERS = 1000
 
 
 class JsonLogLines(logging.Formatter):
@@ -42,8 +41,8 @@ def _place(trace: Any) -> str | None:
     return f"{code.co_filename}:{trace.tb_lineno} in {code.co_name}"
 
 
-def log_request(record: RequestRecord, method: str, path: str, *, questions: bool) -> None:
-    """Log the line of a served request: no secrets, and its question only if wanted."""
+def log_request(record: RequestRecord, method: str, path: str) -> None:
+    """Log the line of a served request: neither secrets nor its question."""
     fields: dict[str, Any] = {
         "request_id": record.request_id,
         "method": method,
@@ -61,8 +60,6 @@ def log_request(record: RequestRecord, method: str, path: str, *, questions: boo
             "calls": len(record.calls),
             "seconds": record.seconds,
         }
-    if questions and record.question:
-        fields["question"] = record.question[:_QUESTION_CHARACTERS]
     _LOG.info("request", extra={"fields": fields})
 
 

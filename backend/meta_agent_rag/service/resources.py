@@ -218,7 +218,8 @@ async def open_service(
             retrievers = {
                 name: await stack.enter_async_context(open_retriever(settings, name, encoder=encoder)) for name in names
             }
-        sessions = await stack.enter_async_context(open_client_sessions(settings.marag_data_dir, Limits.of(settings)))
+        kept = Limits(tokens=settings.memory_tokens)
+        sessions = await stack.enter_async_context(open_client_sessions(settings.marag_data_dir, kept))
         await _warmed(engine)
         uploads = await stack.enter_async_context(open_uploads(settings, database, retrievers, metrics))
         yield Service(

@@ -369,10 +369,9 @@ async def readyz(context: Context, response: Response) -> Readiness:
     dependencies=_KEYED,
 )
 async def get_metrics(context: Context) -> Response:
-    """Metrics of this process, for a key with the scope `admin`, or for everyone with SERVICE_OPEN_METRICS."""
+    """Metrics of this process, for a key with the scope `admin`."""
     service = context.service
-    if not service.settings.service_open_metrics:
-        context.client.require("admin")
+    context.client.require("admin")
     return Response(service.metrics.text(audit_waiting=service.audit.waiting), media_type=CONTENT_TYPE_LATEST)
 
 

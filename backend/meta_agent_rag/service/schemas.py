@@ -19,7 +19,7 @@ from pydantic import (
 from ..agent.state import StopReason
 from ..chat.coach.coach import Outcome
 from ..chat.intent import Intent
-from ..grounding.styles import discover_styles
+from ..grounding.citations import STYLES
 from ..retrieval.corpus.catalogue import DocumentRecord
 from ..wording import SESSION_PATTERN
 from .uploads import State
@@ -130,8 +130,8 @@ class AskOptions(_Wire):
     max_rounds: Annotated[int, Field(ge=0, le=50), NUMBER] | None = Field(
         None, description="Maximum repairs; no more than MAX_METACOGNITIVE_ROUNDS."
     )
-    citation_style: Annotated[str, Field(max_length=40, json_schema_extra={"enum": [*discover_styles()]})] | None = (
-        Field(None, description="How citations are written.")
+    citation_style: Annotated[str, Field(max_length=40, json_schema_extra={"enum": [*STYLES]})] | None = Field(
+        None, description="How citations are written."
     )
     unsupported_claims: Literal["mark", "drop"] | None = Field(
         None, description="Whether claims not supported by any cited passage are marked or dropped."

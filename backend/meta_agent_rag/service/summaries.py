@@ -14,6 +14,7 @@ from .request_record import Summarised, SummaryStopReason
 from .resources import RequestContext
 from .schemas import FULL_CORPUS, CitationOut, EstimateOut, SummaryRequest, SummaryResponse, SummarySource
 
+MOST_SECTIONS = 8
 _LATE = "The summary was not ready by the deadline; name fewer documents."
 
 
@@ -52,7 +53,7 @@ async def _prepared(asked: SummaryRequest, context: RequestContext) -> Work:
     """The documents in sections. Raises `RequestError` if one is unknown, or if there are too many sections."""
     service, corpus = context.service, context.corpus or ""
     retriever, settings = service.retrievers[corpus], service.settings
-    most = min(settings.service_summary_sections, settings.overview_calls)
+    most = min(MOST_SECTIONS, settings.overview_calls)
     library = retriever.corpus.catalogue if isinstance(retriever, HybridRetriever) else None
     if library is None or not (await asyncio.to_thread(library.counts))[0]:
         raise RequestError(404, "unknown_document", f"The corpus {corpus!r} has no documents to summarise.")

@@ -48,6 +48,8 @@ from .request_record import Client, new_id
 _LOG = logging.getLogger(__name__)
 FIELD = "files"
 MOST_FILES = 20
+UPLOAD_SECONDS = 300.0
+"""The most time for receiving one body."""
 _AT_ONCE = 8
 _MOST_WAITING = 200
 _REMEMBERED = timedelta(days=90)
@@ -205,7 +207,7 @@ class Uploads:
             await connection.execute(delete(UPLOADS).where(old))
         known = {upload.id for upload in await self.select(UPLOADS.c.state == "queued")}
         for folder in await asyncio.to_thread(lambda: list(self.folder.glob(f"{'[0-9a-f]' * 32}/"))):
-            if folder.name not in known and time.time() - folder.stat().st_mtime > self.settings.service_upload_seconds:
+            if folder.name not in known and time.time() - folder.stat().st_mtime > UPLOAD_SECONDS:
                 await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     async def _read_next(self) -> None:
@@ -464,14 +466,14 @@ def _written(file: UploadFile, path: Path) -> str:
 @asynccontextmanager
 async def _received(request: Request, settings: Settings) -> AsyncIterator[list[UploadFile]]:
     """The files of a multipart body, within the limits. Raises `RequestError`."""
-    most = int(settings.service_upload_mb * _MEGABYTE)
+    most = int(settings.ingest_file_mb * _MEGABYTE)
     kind = request.headers.get("content-type", "")
     if not kind.startswith("multipart/form-data"):
         raise RequestError(415, "unsupported_type", "Uploads must be multipart/form-data.")
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced) > most:
         raise _too_large(most)
-    late = time.monotonic() + settings.service_upload_seconds
+    late = time.monotonic() + UPLOAD_SECONDS
     limited = Request(request.scope, _limited(request.receive, most, late))
     try:
         form = await limited.form(max_files=MOST_FILES, max_fields=0)
@@ -494,9 +496,6 @@ async def _received(request: Request, settings: Settings) -> AsyncIterator[list[
         if not form or any(name != FIELD for name in form):
             raise RequestError(422, "invalid_request", f"Send one or more files, each as {FIELD!r}, and nothing else.")
         files = [file for file in form.getlist(FIELD) if isinstance(file, UploadFile)]
-        largest = min(most, int(settings.ingest_file_mb * _MEGABYTE))
-        if any((file.size or 0) > largest for file in files):
-            raise _too_large(largest)
         yield files
     finally:
         await form.close()
