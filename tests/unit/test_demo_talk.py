@@ -15,7 +15,7 @@ from meta_agent_rag.demo.private_corpus import MOST_FILES, PrivateCorpus
 from meta_agent_rag.demo.tabs.tab import Activities, Tell
 from meta_agent_rag.demo.tabs.talk import STOPPED, beside, celebration, replying, rules, taken
 from meta_agent_rag.errors import InputError, UnreachableError
-from meta_agent_rag.ingestion.report import IngestProgress
+from meta_agent_rag.ingestion.sources import IngestProgress
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.testing import ScriptedModel

@@ -24,10 +24,10 @@ from ...chat.coach.scope import TopicScope
 from ...chat.coach.words import length
 from ...chat.history import HINT, History
 from ...chat.phrases import files_of, reply_phrase
-from ...chat.session import ChatSession, GroundedAnswerer, GroundedReply, Turn, plain_citation
+from ...chat.session import ChatSession, GroundedAnswerer, GroundedReply, Turn
 from ...chat.transcript import source_lines
 from ...errors import MetaRagError
-from ...ingestion.report import FileOutcome, IngestProgress, IngestReport
+from ...ingestion.sources import FileOutcome, IngestProgress, IngestReport
 from ...retrieval.hybrid import Retriever
 from ...shipped import shipped
 from ...wording import counted
@@ -268,7 +268,7 @@ class Conversation(Tab):
         """The visitor's conversation in its current state. Raises a `MetaRagError`."""
         engine = await self.workbench.engine(place.visitor)
         answerer = self.answerer(engine, await self.retriever(place), place, on_step)
-        return ChatSession.of(engine.model, answerer, history=history)
+        return ChatSession(model=engine.model, answerer=answerer, history=history)
 
     def answerer(
         self, engine: Engine, retriever: Retriever, place: Place, on_step: Callable[[Step], None]
@@ -446,9 +446,9 @@ class Teaching(Conversation):
         engine = await self.workbench.engine(place.visitor)
         retriever = await self.retriever(place)
         answerer, (mode, level) = self.answerer(engine, retriever, place, on_step), place.held
-        return ChatSession.of(
-            engine.model,
-            answerer,
+        return ChatSession(
+            model=engine.model,
+            answerer=answerer,
             history=history,
             socratic=Socratic(mode=mode, level=int(level)),
             teacher=answerer.as_teacher(),
@@ -502,7 +502,7 @@ def sources(turn: Turn | None, notes: Sequence[str] = ()) -> str:
     answer = turn.reply.grounded
     if answer.refused is not None:
         return f"{quiet('No citations: the documents do not support an answer.')}{notes_html}"
-    places = (source_lines(plain_citation(citation)) for citation in answer.citations)
+    places = (source_lines(citation) for citation in answer.citations)
     items = "".join(
         f"<li><strong>{escape(place)}</strong><blockquote>{escape(snippet)}</blockquote></li>"
         for place, snippet in places
