@@ -60,7 +60,6 @@ class RunOutcome:
 
     rows: tuple[Mapping[str, Any], ...]
     stopped_by: MetaRagError | None = None
-    deficits: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,8 +277,7 @@ async def execute(
         folder.compact()
         rows = folder.rows()
         kept = tuple(rows[key] for key in ((q.id, arm.name) for q, arm in wanted) if key in rows)
-        deficits = dict.fromkeys(name for engine in engines.values() for name in engine.deficits.names)
-        return RunOutcome(rows=kept, stopped_by=stopped_by, deficits=tuple(sorted(deficits)))
+        return RunOutcome(rows=kept, stopped_by=stopped_by)
 
 
 def _failed(row: Mapping[str, Any]) -> bool:
