@@ -29,9 +29,9 @@ from meta_agent_rag.wording import counted
 from ..judge import Judge
 from ..methods import MethodTask
 from ..methods.method import TOKENS, RunBudget, dollars
+from ..metrics import scorer_named
 from ..recording import NoModel, NoSearch, TapedEncoder, TapedRetriever
 from ..rows.samples import failed_row, sample_row
-from ..rows.scorers import scorer_named
 from .arms import Arm, arm_settings, reference
 from .config import RunConfig, RunOptions
 from .display import Silent

@@ -15,8 +15,8 @@ from meta_agent_rag.llm.pricing import NO_CHARGE, unpriced
 from meta_agent_rag.wording import counted
 
 from ..methods.method import DOLLARS, TOKENS
+from ..metrics import scorer_named
 from ..recording import Recording
-from ..rows.scorers import scorer_named
 from . import DEFAULT_N
 from .arms import arm_settings, check_arms
 from .config import RunConfig

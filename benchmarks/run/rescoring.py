@@ -13,8 +13,8 @@ from meta_agent_rag.journal import records
 from meta_agent_rag.llm.opening import open_language_model
 
 from ..judge import Judge
+from ..metrics import scorer_named
 from ..rows.samples import require_whole, rescored
-from ..rows.scorers import scorer_named
 from .benchmarking import new_folder, say_results, write_results
 from .config import RunConfig
 from .display import DisplayName
