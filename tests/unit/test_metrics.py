@@ -15,7 +15,6 @@ from benchmarks.metrics import (
     score_answer,
     score_supporting_facts,
 )
-from meta_agent_rag.errors import InputError
 
 CASES = Path(__file__).resolve().parents[3] / "shared" / "data" / "metric_cases.jsonl"
 WORDS = st.lists(
@@ -61,16 +60,6 @@ def test_all_four_figures_refer_to_the_same_gold_answer() -> None:
     """Separate maxima would give precision 1 (first gold answer) and recall 1 (second)."""
     score = score_answer("red fox", ["red fox of the north", "red"])
     assert score == AnswerScore(em=0.0, f1=2 / 3, precision=1.0, recall=0.5)
-
-
-def test_an_exactly_matching_alias_wins_over_the_first_gold_answer() -> None:
-    assert score_answer("USA", ["United States", "U.S.A."]) == AnswerScore(em=1.0, f1=1.0, precision=1.0, recall=1.0)
-
-
-@pytest.mark.parametrize("golds", [[], (), "yes"])
-def test_an_empty_or_non_list_gold_is_rejected(golds: list[str]) -> None:
-    with pytest.raises(InputError, match="list of at least one gold"):
-        score_answer("yes", golds)
 
 
 @given(TEXTS, TEXTS)
