@@ -37,7 +37,7 @@ from .config import RunConfig, RunOptions
 from .display import Silent
 from .evidence import open_domain, oracles_for, supplied, tuned
 from .folder import RunFolder
-from .serving import RecordedConnections
+from .provenance import RecordedConnections
 
 _LOG = logging.getLogger("meta_agent_rag.benchmarks")
 _AT_ONCE = 8
