@@ -62,8 +62,8 @@ class Table:
 
 def as_markdown(table: Table) -> str:
     """Only the table, in GitHub's Markdown."""
-    lines = [table.head, tuple("---" for _ in table.head), *table.rows]
-    return "\n".join("| " + " | ".join(_one_line(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
+    lines = ["| " + " | ".join(_one_line(cell).replace("|", "\\|") for cell in line) + " |" for line in (table.head, *table.rows)]
+    return "\n".join([lines[0], "|" + "---|" * len(table.head), *lines[1:]])
 
 
 def as_csv(table: Table) -> str:
