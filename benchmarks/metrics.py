@@ -15,6 +15,7 @@ from meta_agent_rag.statistics.scores import (
 )
 
 __all__ = [
+    "SCORES",
     "AnswerScore",
     "Fact",
     "JointScore",
@@ -27,6 +28,7 @@ __all__ = [
     "score_supporting_facts",
 ]
 
+SCORES = ("em", "f1", "precision", "recall")
 Fact = tuple[str, int]
 """A supporting fact: the paragraph's title and the sentence's index from 0."""
 

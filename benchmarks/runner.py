@@ -15,7 +15,6 @@ from .run.display import DisplayName
 
 if TYPE_CHECKING:
     from .run.config import Mode, RunConfig
-    from .run.plan import RunPlan
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
 _EXAMPLES = (
@@ -69,10 +68,6 @@ def main(
         ),
     ] = None,
     seed: Annotated[int, _option(_WHAT, help="Seed of the draw and of the confidence intervals.", min=0)] = 42,
-    protocol: Annotated[
-        str | None,
-        _option(_WHAT, metavar="NAME", help="Take data set, mode, questions and seed from run/protocols.yaml."),
-    ] = None,
     data_file: Annotated[
         Path | None, _option(_WHAT, metavar="FILE", help="Read this official JSON or JSONL file instead of the hub.")
     ] = None,
@@ -204,7 +199,7 @@ def main(
     from .run.config import RunConfig, RunOptions
     from .run.estimate import estimated
     from .run.folder import RunFolder
-    from .run.on_ray import engine_named, spread
+    from .run.on_ray import spread
     from .run.plan import planned, replayed, resumed
     from .run.rescoring import rescore as rescored
     from .run.serving import one_model
@@ -253,9 +248,8 @@ def main(
             display_name=display_,
         )
         return
-    if protocol is not None:
-        config = _by_protocol(config, protocol, given)
-    chosen_engine = None if engine is None else engine_named(engine)
+    if engine not in (None, "ray"):
+        raise UnknownNameError("engine", str(engine), ["ray"])
     options = RunOptions(
         retry_failed=retry_failed,
         fail_on_error=fail_on_error,
@@ -274,13 +268,11 @@ def main(
         plan = planned(resumed(config, folder, own_settings))
     else:
         plan = planned(replace(config, settings=one_model(settings)))
-    if protocol is not None:
-        _require_whole_sample(plan, protocol)
     if dry_run:
         estimated(plan, output_dir, probe=probe, display_name=display_)
-    elif chosen_engine is not None:
+    elif engine is not None:
         visible = display_ in ("rich", "plain")
-        merged, summary = spread(plan, options, chosen_engine, shards=shards, output_dir=output_dir, say=visible)
+        merged, summary = spread(plan, options, shards=shards, output_dir=output_dir, say=visible)
         say_results(plan.config, merged, summary, display_, pooled=plan.sample["pooled"])
         require_answers(summary, [row for row in merged.rows().values() if row["error"] is not None])
     else:
@@ -315,12 +307,12 @@ _OF_THE_EXPERIMENT = {
 """Flags, and their names in a run's `config.json`."""
 _EXCLUDE: dict[str, tuple[str, ...]] = {
     "replay": (
-        *("resume", "dry_run", "protocol", "set_", "cost_limit", "convergence_threshold"),
+        *("resume", "dry_run", "set_", "cost_limit", "convergence_threshold"),
         *("data_file", "aliases", "revision"),
     ),
     "data_file": ("revision",),
-    "resume": ("record", "dry_run", "protocol"),
-    "rescore": ("resume", "replay", "record", "dry_run", "engine", "protocol"),
+    "resume": ("record", "dry_run"),
+    "rescore": ("resume", "replay", "record", "dry_run", "engine"),
     "dry_run": ("record",),
     "engine": ("shard", "resume", "record", "replay", "dry_run"),
 }
@@ -358,38 +350,6 @@ def _record_path(path: Path) -> Path:
     if not path.name.endswith((".jsonl", ".jsonl.gz")):
         raise InputError(f"--record {str(path)!r} must end in .jsonl or .jsonl.gz.")
     return path
-
-
-def _by_protocol(config: "RunConfig", name: str, given: set[str]) -> "RunConfig":
-    """What a named protocol pins, in place of the corresponding flags."""
-
-    from .run.protocols import protocol_named
-
-    clash = [flag for flag in ("dataset", "mode", "n", "limit", "sample_id", "seed") if flag in given]
-    if clash:
-        raise InputError(f"--protocol {name} already defines the questions; leave {_flag(clash[0])} out.")
-    pinned = protocol_named(name)
-    if pinned.aliases != (config.aliases_file is not None):
-        wanted = "accepts aliases of answers; give the file with" if pinned.aliases else "accepts no aliases; leave out"
-        raise InputError(f"--protocol {name} {wanted} --aliases.")
-    return replace(
-        config,
-        dataset=pinned.dataset,
-        mode=_mode(pinned.mode),
-        n=None if pinned.limit else pinned.n,
-        limit=pinned.limit,
-        seed=pinned.seed,
-    )
-
-
-def _require_whole_sample(plan: "RunPlan", protocol: str) -> None:
-    """A protocol's name states a number of questions: fewer questions are a different experiment."""
-
-    if plan.config.n is not None and plan.sample["questions"] < plan.config.n:
-        raise InputError(
-            f"--protocol {protocol} draws {plan.config.n} questions, but the data set has {plan.sample['questions']}; "
-            "use --dataset, --mode and --n instead."
-        )
 
 
 if __name__ == "__main__":

@@ -62,8 +62,11 @@ class Table:
 
 def as_markdown(table: Table) -> str:
     """Only the table, in GitHub's Markdown."""
-    lines = ["| " + " | ".join(_one_line(cell).replace("|", "\\|") for cell in line) + " |" for line in (table.head, *table.rows)]
-    return "\n".join([lines[0], "|" + "---|" * len(table.head), *lines[1:]])
+    head, *rows = (
+        "| " + " | ".join(_one_line(cell).replace("|", "\\|") for cell in line) + " |"
+        for line in (table.head, *table.rows)
+    )
+    return "\n".join([head, "|" + "---|" * len(table.head), *rows])
 
 
 def as_csv(table: Table) -> str:
@@ -132,6 +135,11 @@ def signed(value: float, interval: Sequence[float], digits: int = 1) -> str:
     """A difference and its interval for a cell, each with its sign."""
     value, low, high = (round(one, digits) + 0.0 for one in (value, *interval))  # no "-0.0"
     return f"{value:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]"
+
+
+def p_words(p: float) -> str:
+    """A p value in a sentence: `p = 0.021`, or `p < 0.001`."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
 def _alignment(cells: Sequence[str]) -> str:

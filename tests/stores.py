@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from pydantic import SecretStr
@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.retrieval.stores import discover_stores
-from meta_agent_rag.retrieval.stores.store import Added, Changes, Hit, StorePlace
+from meta_agent_rag.retrieval.stores.store import Added, Changes, Hit, StoreBackend, StorePlace
 
 if TYPE_CHECKING:
     from qdrant_client import AsyncQdrantClient
@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 KNOWN = discover_stores()
 NAMES = (*KNOWN.dense, *KNOWN.lexical)
 ENCODER = HashEncoder(128)
-EMBEDDED = (
-    *(one.name for one in KNOWN.dense.values() if not one.served),
-    *(one.name for one in KNOWN.lexical.values() if not one.served),
-)
+EMBEDDED = tuple(one.name for one in (*KNOWN.dense.values(), *KNOWN.lexical.values()) if not one.served)
 
 
 class Search(Protocol):
@@ -42,8 +39,8 @@ class Stores:
     states: dict[str, int] = field(default_factory=dict)
 
     @property
-    def dense(self) -> bool:
-        return self.name in KNOWN.dense
+    def backend(self) -> StoreBackend[Any]:
+        return {**KNOWN.dense, **KNOWN.lexical}[self.name]
 
     def place(self, label: str = "one") -> StorePlace:
         """The place of the current state."""
@@ -51,6 +48,7 @@ class Stores:
         return StorePlace(
             folder=self.folder / f"{label}-{state}",
             name=f"{self.prefix}-{label}",
+            dimension=ENCODER.dimension,
             before=self.folder / f"{label}-{state - 1}" if state > 1 else None,
             url=self.url,
             api_key=self.api_key,
@@ -69,32 +67,23 @@ class Stores:
         slices = [slice(at, at + 100) for at in range(0, len(found), 100)]
         parts = [Added(rows[part], found[part], vectors[part]) for part in slices]
         changes = Changes(removed=np.array(removed, dtype=np.int64), added=rows, parts=lambda: iter(parts))
-        if self.dense:
-            await KNOWN.dense[self.name].publish(self.place(label), ENCODER.dimension, changes)
-        else:
-            await KNOWN.lexical[self.name].publish(self.place(label), changes)
+        await self.backend.publish(self.place(label), changes)
 
     @asynccontextmanager
     async def opened(self, label: str = "one") -> AsyncIterator[Search]:
         """The search over the current state."""
-        if self.dense:
-            async with KNOWN.dense[self.name].open(self.place(label), ENCODER.dimension) as store:
+        async with self.backend.open(self.place(label)) as store:
 
-                async def by_vector(text: str, k: int, *, among: Sequence[int] | None = None) -> list[Hit]:
-                    return await store.search(ENCODER.encode_queries([text])[0], k, among=_rows(among))
+            async def search(text: str, k: int, *, among: Sequence[int] | None = None) -> list[Hit]:
+                query: Any = ENCODER.encode_queries([text])[0] if self.name in KNOWN.dense else text
+                rows = None if among is None else np.array(sorted(among), dtype=np.int64)
+                found: list[Hit] = await store.search(query, k, among=rows)
+                return found
 
-                yield by_vector
-        else:
-            async with KNOWN.lexical[self.name].open(self.place(label)) as words:
-
-                async def by_words(text: str, k: int, *, among: Sequence[int] | None = None) -> list[Hit]:
-                    return await words.search(text, k, among=_rows(among))
-
-                yield by_words
+            yield search
 
     async def drop(self, label: str = "one") -> None:
-        backend = KNOWN.dense[self.name] if self.dense else KNOWN.lexical[self.name]
-        await backend.drop(self.place(label))
+        await self.backend.drop(self.place(label))
 
     async def drop_all(self) -> None:
         for label in self.states:
@@ -102,10 +91,6 @@ class Stores:
 
     def stranger(self, label: str) -> "Stranger":
         return STRANGERS[self.name](self.place(label))
-
-
-def _rows(among: Sequence[int] | None) -> "np.ndarray[tuple[int], np.dtype[np.int64]] | None":
-    return None if among is None else np.array(sorted(among), dtype=np.int64)
 
 
 class Stranger(Protocol):

@@ -34,7 +34,8 @@ from meta_agent_rag.retrieval.vectors import FloatVector
 
 from ..analyses.economy import newest_tariffs
 from ..methods import Method, MethodTask
-from ..rows.samples import QUESTION_FIELDS, SCORES, asked, supported
+from ..metrics import SCORES
+from ..rows.samples import QUESTION_FIELDS, asked, supported
 from ..rows.scorers import Scorer
 from ..run.arms import Arm
 

@@ -15,13 +15,12 @@ from meta_agent_rag.statistics.paired import Verdict
 from meta_agent_rag.wording import counted
 
 from ..analyses import discover_analyses
-from ..comparing.words import p_words
 from ..plots import Plot, save
 from ..run.arms import Arm, arm_settings
 from ..run.config import RunConfig
 from ..run.folder import REPORT, RunFolder
 from ..run.protocols import Protocol
-from ..tables import Table, as_csv, as_latex, as_markdown, signed, with_interval
+from ..tables import Table, as_csv, as_latex, as_markdown, p_words, signed, with_interval
 from .figures import (
     Methods,
     cost,

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..metrics import SCORES
 from ..plots import Plot, intervals, legend, ranges, scatter
-from ..rows.samples import SCORES
 from ..rows.survival import STAGES
 from ..tables import Cells, Table, number, with_interval
 

@@ -11,11 +11,10 @@ from meta_agent_rag.discovery import named
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.wording import first_fault
 
-from ..run.folder import CONFIG, SAMPLES, RunFolder
+from ..run.folder import SAMPLES, RunFolder
 
 Row = Mapping[str, Any]
 _Shape = TypeVar("_Shape", bound=BaseModel)
-_NEEDED = {"dataset": ("source", "sha256"), "provider": ("name", "base_url", "models")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,22 +61,8 @@ def past_run(run: str, results: Path) -> PastRun:
 
     Raises `InputError` if the folder does not exist, its configuration is damaged, or it has no row yet.
     """
-    for path in (Path(run), results / run):
-        if (path / CONFIG).is_file():
-            return _read(RunFolder(path))
-    raise InputError(
-        f"{run!r} is not a run folder, and {str(results)!r} contains none of that name; check --output-dir."
-    )
-
-
-def _read(folder: RunFolder) -> PastRun:
+    folder = RunFolder.named(run, results)
     config = folder.config()
-    for part, names in _NEEDED.items():
-        if missing := [name for name in names if name not in config[part]]:
-            raise InputError(
-                f"{str(folder.path / CONFIG)!r} lacks '{part}.{missing[0]}': it was written by another version; "
-                "start the run again."
-            )
     by_method: dict[str, list[Row]] = {name: [] for name in config["experiment"]["methods"]}
     for (_, method), row in folder.rows().items():
         by_method.setdefault(method, []).append(row)

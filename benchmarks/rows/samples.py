@@ -17,12 +17,11 @@ from meta_agent_rag.llm.ledger import LedgerRow, Totals, lost_calls
 from meta_agent_rag.settings import UnitFloat
 from meta_agent_rag.wording import first_fault
 
-from ..metrics import AnswerScore, SupportScore, joint, score_answer, score_supporting_facts
+from ..metrics import SCORES, AnswerScore, SupportScore, joint, score_answer, score_supporting_facts
 from .scorers import Scorer
 from .supporting_facts import Fact, supporting_facts
 from .survival import answer_recall, evidence_recall
 
-SCORES = ("em", "f1", "precision", "recall")
 QUESTION_FIELDS = ("question", "gold", "aliases", "type", "hops", "gold_facts")
 
 

@@ -13,9 +13,9 @@ from meta_agent_rag.statistics.paired import bootstrap_ci
 
 from ..analyses import Material, discover_analyses
 from ..analyses.analysis import Quadrant, Row
+from ..metrics import SCORES
 from ..run.arms import Arm
 from ..statistics import binomial_interval, percentiles
-from .samples import SCORES
 from .survival import STAGES
 
 CONVENTIONS = 2

@@ -13,7 +13,7 @@ import typer
 
 from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.cli.shared.command import complain, run, say
-from meta_agent_rag.errors import MetaRagError
+from meta_agent_rag.errors import InputError, MetaRagError
 from meta_agent_rag.llm.stages import runs_here
 
 from ..analyses import discover_analyses
@@ -28,7 +28,7 @@ from .evidence import open_domain
 from .execution import RunOutcome, TooManyFailuresError, execute
 from .folder import REPORT, SAMPLES, SUMMARY, RunFolder
 from .plan import RunPlan, check_recordable
-from .provenance import recorded_run, run_config
+from .provenance import differing, recorded_run, run_config
 from .serving import served_by
 
 
@@ -56,7 +56,11 @@ def benchmark(
     if folder is None:
         folder = new_folder(config, output_dir, about)
     else:
-        folder.require_same(about)
+        if changed := differing(folder.config(), json.loads(json.dumps(about, default=str))):
+            raise InputError(
+                f"The run {folder.path.name!r} was started with different {' and '.join(changed)}; "
+                "continue with the same, or start a new run."
+            )
         if mixed := folder.note_code(about):
             complain(mixed)
         require_whole(folder.rows().values(), folder.path / SAMPLES)

@@ -1,7 +1,7 @@
 """What a run would cost, estimated from earlier runs or from a probe of a few questions: `--dry-run`."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,13 +14,12 @@ from meta_agent_rag.llm.stages import runs_here
 from meta_agent_rag.wording import FREE, counted
 
 from ..judge import NAME as JUDGE
-from .arms import Arm
 from .benchmarking import benchmark
 from .config import RunConfig, RunOptions
 from .display import DisplayName
 from .folder import CONFIG, RunFolder
 from .plan import RunPlan
-from .provenance import changed_settings
+from .provenance import differing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,17 +43,16 @@ class ExpectedCost:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredRun:
-    """A run to estimate from: the questions that each row answered, and the calls by their purpose."""
+    """A run to estimate from: the number of questions that each row was asked, and the calls by their purpose."""
 
     source: str
-    judged: bool
     other_settings: tuple[str, ...]
-    ids: Mapping[str, frozenset[str]]
-    calls: Mapping[str, tuple[LedgerRow, ...]]
+    asked: Mapping[str, int]
+    calls: Mapping[str, Sequence[LedgerRow]]
 
-    def scaled(self, method: str, basis: str, calls: Sequence[LedgerRow], *, measured: int, n: int) -> ExpectedCost:
+    def scaled(self, method: str, basis: str, *, measured: int, n: int) -> ExpectedCost:
         """The calls of `measured` answers, scaled to `n` answers."""
-        sums, share = total(calls), n / measured
+        sums, share = total(self.calls[basis]), n / measured
         metered = sums.unmetered_calls < sums.calls - sums.failed_calls
         return ExpectedCost(
             method=method,
@@ -91,123 +89,88 @@ def estimated(plan: RunPlan, output_dir: Path, *, probe: int | None, display_nam
 
 
 def expectations(config: RunConfig, runs: Sequence[MeasuredRun], *, n: int) -> dict[str, ExpectedCost | None]:
-    """What each row of the table costs for `n` questions, with its oracle and the judge listed separately.
+    """What each row of the table costs for `n` questions, with its oracle's calls and the judge listed separately.
 
-    `runs` are in order of preference; an entry is `None` if no run has it.
+    A row is estimated from itself, or from the unchanged method if this variant was not run. `runs` are in order of
+    preference; an entry is `None` if no run has it.
     """
     found: dict[str, ExpectedCost | None] = {}
     for arm in config.arms:
         of_method = () if arm.equal else (arm.method.name,)  # which spends differently
-        found[arm.name] = _of_row(arm.name, (arm.name, arm.base, *of_method), runs, n)
-        if "diagnosis" in arm.oracles:
-            found[_closed_book(arm.name)] = _of_oracle(arm, runs, n)
+        bases = dict.fromkeys((arm.name, arm.base, *of_method))
+        kinds = ("", " (closed book)") if "diagnosis" in arm.oracles else ("",)  # the oracle's calls: `oracles.py`
+        for kind in kinds:
+            of_runs = (
+                run.scaled(arm.name + kind, basis + kind, measured=run.asked[basis], n=n)
+                for basis in bases
+                for run in runs
+                if basis in run.asked and run.calls.get(basis + kind)
+            )
+            found[arm.name + kind] = next(of_runs, None)
     if config.judge:
-        found[JUDGE] = _of_judge(runs, n * len(config.arms))
+        judged = (run for run in runs if run.calls.get(JUDGE))
+        of_judge = (
+            run.scaled(JUDGE, JUDGE, measured=sum(run.asked.values()), n=n * len(config.arms)) for run in judged
+        )
+        found[JUDGE] = next(of_judge, None)
     return found
 
 
-def _of_row(name: str, bases: Sequence[str], runs: Sequence[MeasuredRun], n: int) -> ExpectedCost | None:
-    """From the row itself, or from the unchanged method if this variant was not run."""
-    for basis in dict.fromkeys(bases):
-        for run in runs:
-            ids = run.ids.get(basis, frozenset())
-            if calls := _once(run.calls.get(basis, ()), ids):
-                return run.scaled(name, basis, calls, measured=len(ids), n=n)
-    return None
-
-
-def _closed_book(name: str) -> str:
-    """The ledger's name for the calls of a row's oracle, which are in no method's cost; see `oracles.py`."""
-    return f"{name} (closed book)"
-
-
-def _of_oracle(arm: Arm, runs: Sequence[MeasuredRun], n: int) -> ExpectedCost | None:
-    for name in dict.fromkeys((arm.name, arm.base)):
-        for run in runs:
-            if ids := run.ids.get(name):
-                calls = _once(run.calls.get(_closed_book(name), ()), ids)
-                return run.scaled(_closed_book(arm.name), _closed_book(name), calls, measured=len(ids), n=n)
-    return None
-
-
-def _of_judge(runs: Sequence[MeasuredRun], n: int) -> ExpectedCost | None:
-    """From the verdicts per answer: answers that rows share are judged once."""
-    for run in (run for run in runs if run.judged):
-        calls = _once(run.calls.get(JUDGE, ()), frozenset().union(*run.ids.values()))
-        return run.scaled(JUDGE, JUDGE, calls, measured=sum(map(len, run.ids.values())), n=n)
-    return None
-
-
-def _once(calls: Iterable[LedgerRow], ids: frozenset[str]) -> list[LedgerRow]:
-    """The calls for answered questions, without those that a resumed run had already paid for."""
-    kept: list[LedgerRow] = []
-    served: set[tuple[str, str]] = set()
-    for call in calls:
-        key = call.question_id, call.request
-        if call.question_id in ids and not (call.cached and key in served):
-            kept.append(call)
-        if call.error is None:
-            served.add(key)
-    return kept
-
-
-def _show(plan: RunPlan, runs: str, known: Sequence[ExpectedCost], missing: Sequence[str]) -> None:
+def _show(plan: RunPlan, source: str, known: Sequence[ExpectedCost], missing: Sequence[str]) -> None:
     say(
-        f"Expected for {counted(len(plan.questions), 'question')}, based on {runs}; "
+        f"Expected for {counted(len(plan.questions), 'question')}, based on {source}; "
         "calls in the response cache are free."
     )
     unpriced = FREE if runs_here(plan.config.settings) else "price unknown"
     for one in known:
         cost = unpriced if one.cost_usd is None else f"{one.cost_usd:.4f} USD"
         basis = "" if one.basis == one.method else f" of {one.basis!r}"
-        source = f"from {counted(one.measured, 'answer')}{basis}"
-        say(f"  {one.method}: {one.calls:,} calls, {_tokens(one)}, {cost} ({source})")
+        tokens = "tokens unknown"
+        if one.prompt_tokens is not None and one.completion_tokens is not None:
+            tokens = f"{one.prompt_tokens:,} prompt and {one.completion_tokens:,} completion tokens"
+        say(f"  {one.method}: {one.calls:,} calls, {tokens}, {cost} (from {counted(one.measured, 'answer')}{basis})")
         if one.other_settings:
-            say(f"    measured under different settings: {', '.join(one.other_settings).upper()}")
-    costs = [one.cost_usd for one in known]
-    priced = [cost for cost in costs if cost is not None]
-    sum_usd = f"{sum(priced):.4f} USD" if len(priced) == len(costs) else unpriced
+            say(f"    measured under different settings: {', '.join(one.other_settings)}")
+    priced = [one.cost_usd for one in known if one.cost_usd is not None]
+    sum_usd = f"{sum(priced):.4f} USD" if len(priced) == len(known) else unpriced
     say(f"  total: {sum(one.calls for one in known):,} calls, {sum_usd}")
     if missing:
         say(f"  unknown, because no earlier run has them: {', '.join(missing)}; add --probe 3 to find out (at cost).")
-
-
-def _tokens(one: ExpectedCost) -> str:
-    if one.prompt_tokens is None or one.completion_tokens is None:
-        return "tokens unknown"
-    return f"{one.prompt_tokens:,} prompt and {one.completion_tokens:,} completion tokens"
 
 
 def _earlier(config: RunConfig, output_dir: Path) -> list[MeasuredRun]:
     """The runs with answers on this data set, mode and models: those with equal settings first, newest first."""
     models = dict(choose_provider(config.settings).models)
     runs: list[MeasuredRun] = []
-    for path in sorted((file.parent for file in output_dir.glob(f"*/{CONFIG}")), reverse=True):
+    for folder in (RunFolder(file.parent) for file in sorted(output_dir.glob(f"*/{CONFIG}"), reverse=True)):
         try:
-            before = RunFolder(path).config()
+            before = folder.config()
         except InputError:
             continue
         was = before["experiment"]
         if (was["dataset"], was["mode"], before["provider"].get("models")) == (config.dataset, config.mode, models):
-            changed = changed_settings(before["settings"], config.settings.model_dump(mode="json"))
-            runs.append(_measured(RunFolder(path), path.name, judged=bool(was.get("judge")), changed=changed))
-    return sorted((run for run in runs if run.ids), key=lambda run: bool(run.other_settings))
+            changed = differing(before, {**before, "settings": config.settings.model_dump(mode="json")})
+            runs.append(_measured(folder, folder.path.name, changed))
+    return sorted((run for run in runs if run.asked), key=lambda run: bool(run.other_settings))
 
 
-def _measured(folder: RunFolder, source: str, *, judged: bool, changed: Sequence[str] = ()) -> MeasuredRun:
-    ids: dict[str, set[str]] = {}
-    for (id_, method), row in folder.rows().items():
-        if row["error"] is None:
-            ids.setdefault(method, set()).add(id_)
+def _measured(folder: RunFolder, source: str, other_settings: Sequence[str] = ()) -> MeasuredRun:
+    """What a run measured: rows with an answer, and each call once, not again from the cache after a resume."""
+    rows = folder.rows()
+    answered = {method for (_, method), row in rows.items() if row["error"] is None}
     calls: dict[str, list[LedgerRow]] = {}
+    served: set[tuple[str, str, str]] = set()
     for call in read_ledger(folder.calls):
-        calls.setdefault(call.method, []).append(call)
+        key = call.method, call.question_id, call.request
+        if not (call.cached and key in served):
+            calls.setdefault(call.method, []).append(call)
+        if call.error is None:
+            served.add(key)
     return MeasuredRun(
         source=source,
-        judged=judged,
-        other_settings=tuple(changed),
-        ids={name: frozenset(found) for name, found in ids.items()},
-        calls={name: tuple(found) for name, found in calls.items()},
+        other_settings=tuple(other_settings),
+        asked={name: sum(method == name for _, method in rows) for name in answered},
+        calls=calls,
     )
 
 
@@ -218,6 +181,4 @@ def _probed(plan: RunPlan, probe: int) -> MeasuredRun:
     with TemporaryDirectory() as folder:
         first = replace(plan, questions=plan.questions[:probe])
         path = benchmark(first, RunOptions(), None, Path(folder), "none")
-        return _measured(
-            RunFolder(path), f"a probe of {counted(len(first.questions), 'question')}", judged=first.config.judge
-        )
+        return _measured(RunFolder(path), f"a probe of {counted(len(first.questions), 'question')}")

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from decimal import Decimal
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.journal import Journal, record_at, records
@@ -22,87 +22,44 @@ from meta_agent_rag.wording import first_fault
 CONFIG, SAMPLES, CALLS, SUMMARY, REPORT = "config.json", "samples.jsonl", "calls.jsonl", "summary.json", "report.md"
 RESERVATIONS = "reservations.jsonl"
 CODE = ("version", "commit", "lock")
-_SAME = ("dataset", "provider", "endpoints", "own_files", "encoders")
 _AT_HAND = 256
 _STORED = object()
 
 
-class _ConfigPart(BaseModel):
-    model_config = ConfigDict(strict=True, frozen=True)
-
-
-class _Experiment(_ConfigPart):
+class _Experiment(BaseModel, strict=True):
     dataset: str
     mode: str
     methods: list[str]
-    n: int | None = None
-    limit: str | None = None
-    sample_ids: list[str] = []
-    shard: str | None = None
-    seed: int | None = None
-    data_file: str | None = None
-    aliases_file: str | None = None
-    revision: str | None = None
-    corpus: str | None = None
-    sweeps: list[str] = []
-    ablations: list[str] = []
-    oracles: list[str] = []
-    equals: list[str] = []
-    repeats: int = 1
-    judge: bool = False
-    scorer: str = "official"
 
 
-class _ConfigSource(_ConfigPart):
-    source: str | None = None
-    sha256: str | None = None
-    aliases_sha256: str | None = None
-
-
-class _Provider(_ConfigPart):
-    name: str | None = None
-    base_url: str | None = None
-    models: dict[str, str] = {}
-    embedded_model: str | None = None
-
-
-class _Config(_ConfigPart):
-    """The required contents of `config.json` with their types."""
+class _Config(BaseModel, strict=True):
+    """The parts of `config.json` that every reader needs."""
 
     experiment: _Experiment
-    dataset: _ConfigSource
-    provider: _Provider
+    dataset: dict[str, Any]
+    provider: dict[str, Any]
     settings: dict[str, Any]
-    encoders: dict[str, Any] | None = None
-    commit: str | None = None
 
 
 class StoredRow(Mapping[str, Any]):
     """A row of `samples.jsonl` in little memory: its lists and objects stay on disk and are read on demand."""
 
-    __slots__ = ("_at", "_file", "_values")
+    __slots__ = ("_at", "_read", "_values")
 
-    def __init__(self, file: "_SamplesFile", at: int, row: Mapping[str, Any]) -> None:
-        self._file = file
+    def __init__(self, read: Callable[[int], Mapping[str, Any]], at: int, row: Mapping[str, Any]) -> None:
+        self._read = read
         self._at = at
         self._values = {name: _STORED if isinstance(value, (list, dict)) else value for name, value in row.items()}
 
     def __getitem__(self, name: str) -> Any:
         value = self._values[name]
-        return self._file.row(self._at)[name] if value is _STORED else value
+        return self._read(self._at)[name] if value is _STORED else value
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
 
     def __len__(self) -> int:
         return len(self._values)
-
-
-class _SamplesFile:
-    """Caches the rows read last: analyses go over all rounds of one row, then of the next."""
-
-    def __init__(self, path: Path) -> None:
-        self.row = lru_cache(maxsize=_AT_HAND)(lambda at: record_at(path, at))
 
 
 def _current(path: Path) -> dict[tuple[str, str], tuple[int, Mapping[str, Any]]]:
@@ -112,32 +69,6 @@ def _current(path: Path) -> dict[tuple[str, str], tuple[int, Mapping[str, Any]]]
         for at, row in records(path)
         if row is not None and "error" in row and isinstance(row.get("id"), str) and isinstance(row.get("method"), str)
     }
-
-
-def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """The parts of two `config.json` that must be equal in an experiment but differ, apart from addresses.
-
-    A server that did not respond reported no identity, so that its identity cannot differ.
-    """
-    changed = [name for name in _SAME if name not in ("provider", "endpoints") and one.get(name) != other.get(name)]
-    if _without(one.get("provider"), "base_url") != _without(other.get("provider"), "base_url"):
-        changed.append("provider")
-    if "endpoints" in one and "endpoints" in other and not _served_alike(one["endpoints"], other["endpoints"]):
-        changed.append("endpoints")
-    return sorted(changed, key=_SAME.index)
-
-
-def _served_alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    if {role: _without(described, "identity") for role, described in one.items()} != {
-        role: _without(described, "identity") for role, described in other.items()
-    }:
-        return False
-    pairs = [(described["identity"], other[role]["identity"]) for role, described in one.items()]
-    return all(first == second or "//" in first or "//" in second for first, second in pairs)
-
-
-def _without(value: Any, name: str) -> Any:
-    return {key: described for key, described in value.items() if key != name} if isinstance(value, dict) else value
 
 
 def _code_words(code: Mapping[str, Any]) -> str:
@@ -205,14 +136,6 @@ class RunFolder:
             raise InputError(f"{str(file)!r} is damaged: it is not JSON; start a new run.") from None
         return config
 
-    def require_same(self, now: Mapping[str, Any]) -> None:
-        """Refuse to continue with a different model, data or own files from those at the start."""
-        if changed := differing(self.config(), json.loads(json.dumps(now, default=str))):
-            raise InputError(
-                f"The run {self.path.name!r} was started with different {' and '.join(changed)}; "
-                "continue with the same, or start a new run."
-            )
-
     def note_code(self, now: Mapping[str, Any]) -> str | None:
         """If other code continues the run, add it to `config.json` as `resumed_with`, and return one sentence."""
         config = self.config()
@@ -243,9 +166,13 @@ class RunFolder:
         return f"The run was started or resumed with different code: {codes}."
 
     def rows(self) -> dict[tuple[str, str], StoredRow]:
-        """The rows so far by (question id, method), in any number in little memory."""
-        file = _SamplesFile(self.path / SAMPLES)
-        return {key: StoredRow(file, at, row) for key, (at, row) in _current(self.path / SAMPLES).items()}
+        """The rows so far by (question id, method), in any number in little memory.
+
+        The rows read last are cached, because analyses go over all rounds of one row, then of the next.
+        """
+        file = self.path / SAMPLES
+        read = lru_cache(maxsize=_AT_HAND)(lambda at: record_at(file, at))
+        return {key: StoredRow(read, at, row) for key, (at, row) in _current(file).items()}
 
     def compact(self) -> None:
         """Rewrite `samples.jsonl` with its current rows alone, if it also has torn rows or rows since replaced."""

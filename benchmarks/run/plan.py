@@ -21,7 +21,7 @@ from . import DEFAULT_N
 from .arms import arm_settings, check_arms
 from .config import RunConfig
 from .folder import RunFolder
-from .provenance import OWN_FILES, carried_settings, changed_settings, recorded_settings
+from .provenance import OWN_FILES, carried_settings, differing, recorded_settings
 from .sampling import by_id, by_position, draw, sample_digest, sharded
 from .serving import paying, uses
 
@@ -77,9 +77,9 @@ def resumed(config: RunConfig, folder: RunFolder, given: frozenset[str] = frozen
     """
     before = folder.config()
     settings = carried_settings(config.settings, before["settings"], given)
-    if changed := changed_settings(before["settings"], settings.model_dump(mode="json")):
+    if changed := differing(before, {**before, "settings": settings.model_dump(mode="json")}):
         raise InputError(
-            f"The run {folder.path.name!r} was started with different values of {', '.join(changed).upper()}; "
+            f"The run {folder.path.name!r} was started with different values of {', '.join(changed)}; "
             "leave them out to resume it with its own, or start a new run."
         )
     folder.note_limit(settings.cost_limit_usd)

@@ -1,8 +1,4 @@
-"""Protocols of `protocols.yaml`: what makes rows comparable, and how two of them differ.
-
->>> protocol_named("musique_gold_500").n
-500
-"""
+"""Protocols of `protocols.yaml`: what makes rows comparable, and how two of them differ."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,13 +7,11 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 import yaml
-from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import BaseModel, NonNegativeInt, PositiveInt, model_validator
 from pydantic import ValidationError as FileError
 
 from meta_agent_rag.discovery import named
 from meta_agent_rag.errors import DataFileError
-
-from .config import Mode
 
 SCORER = "HotpotQA's official script"
 Table = TypeVar("Table", bound=BaseModel)
@@ -62,23 +56,6 @@ class Protocol:
         }
 
 
-class RunProtocol(BaseModel, frozen=True, extra="forbid"):
-    """One of our protocols, as selected by `--protocol NAME`. `aliases` says that a file of aliases is needed."""
-
-    dataset: str = Field(min_length=1)
-    mode: Mode
-    n: PositiveInt | None = None
-    limit: str | None = None
-    seed: NonNegativeInt = 42
-    aliases: bool = False
-
-    @model_validator(mode="after")
-    def _one_sample(self) -> Self:
-        if (self.n is None) == (self.limit is None):
-            raise ValueError("give either n or limit")
-        return self
-
-
 class PublishedProtocol(BaseModel, frozen=True, extra="forbid"):
     """The protocol of a published table for any data set; `aliases` lists those scored with aliases."""
 
@@ -102,7 +79,6 @@ class PublishedProtocol(BaseModel, frozen=True, extra="forbid"):
 class _Protocols(BaseModel, frozen=True, extra="forbid"):
     evidence: Mapping[str, str]
     published: Mapping[str, PublishedProtocol]
-    runs: Mapping[str, RunProtocol]
 
     @model_validator(mode="after")
     def _known_evidence(self) -> Self:
@@ -110,16 +86,6 @@ class _Protocols(BaseModel, frozen=True, extra="forbid"):
             if protocol.evidence is not None and protocol.evidence not in self.evidence:
                 raise ValueError(f"{name}: {protocol.evidence!r} is not a known kind of evidence")
         return self
-
-
-def protocol_named(name: str) -> RunProtocol:
-    """Our protocol with this name; raises `UnknownNameError`."""
-    return named("protocol", name, _protocols().runs)
-
-
-def protocol_names() -> tuple[str, ...]:
-    """The names of all our protocols, in the order of the file."""
-    return tuple(_protocols().runs)
 
 
 def published_protocol(name: str, dataset: str) -> Protocol:

@@ -167,14 +167,33 @@ def carried_settings(now: Settings, before: Mapping[str, Any], given: frozenset[
     return Settings.load(**values).model_copy(update=own)
 
 
-def changed_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Names of settings that shape answers and differ between two runs."""
-    names = sorted(name for name in {*before, *now} - {*_FREE} if not name.endswith(("_key", "_token")))
-    return [name for name in names if _in_force(name, before) != _in_force(name, now)]
+def conditions(run: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run's answers depend on besides its experiment and its code, by aspect, from its `config.json`.
+
+    Servers may move and keys may change: of an address only whether it is set counts.
+    """
+    roles = {role: [one.get("provider"), one.get("model")] for role, one in run.get("endpoints", {}).items()}
+    settings = {
+        name: _in_force(name, run["settings"]) for name in {*run["settings"], *Settings.model_fields} - {*_FREE}
+    }
+    return {
+        "data": [run["dataset"].get(name) for name in ("sha256", "aliases_sha256")],
+        "provider": {name: value for name, value in run["provider"].items() if name != "base_url"},
+        "endpoints": roles,
+        "own files": run.get("own_files"),
+        "encoders": run.get("encoders"),
+        **{name.upper(): settings[name] for name in sorted(settings) if not name.endswith(("_key", "_token"))},
+    }
+
+
+def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """The conditions in which two runs differ."""
+    before, now = conditions(one), conditions(other)
+    return [name for name in dict.fromkeys((*before, *now)) if before.get(name) != now.get(name)]
 
 
 def _in_force(name: str, settings: Mapping[str, Any]) -> object:
-    """A setting's value, or its default if it was added later; for an address only whether it is set: servers move."""
+    """A setting's value as JSON, or its default if it was added later."""
     field = Settings.model_fields.get(name)
     value = settings[name] if name in settings or field is None else field.get_default(call_default_factory=True)
     if name.endswith("_url"):
@@ -183,7 +202,7 @@ def _in_force(name: str, settings: Mapping[str, Any]) -> object:
         return embedded_model_of(settings)
     if name == "model_roles":
         roles = ModelRoles.model_validate(value)
-        return roles.roles, {key: row.model_dump(exclude=set(_OF_THE_NODE)) for key, row in roles.endpoints.items()}
+        value = roles.roles, {key: row.model_dump(exclude=set(_OF_THE_NODE)) for key, row in roles.endpoints.items()}
     return json.loads(json.dumps(value, default=str))
 
 

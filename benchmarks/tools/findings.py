@@ -26,10 +26,9 @@ from meta_agent_rag.statistics.paired import mcnemar_exact, paired_difference, p
 
 from ..analyses import diagnosis, discover_analyses, losses
 from ..analyses.analysis import Material, Row
-from ..comparing.words import p_words
 from ..metrics import contains_answer
 from ..statistics import binomial_interval
-from ..tables import Cells, Table, as_markdown, number, signed
+from ..tables import Cells, Table, as_markdown, number, p_words, signed
 from .recorded import POOLED, RESULTS, Recorded, records
 
 ONE_PASS, LOOP = "standard_rag", "metarag"

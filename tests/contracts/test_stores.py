@@ -12,11 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from meta_agent_rag.discovery import by_name
-from meta_agent_rag.errors import CorpusError, DuplicateNameError, SettingsError
+from meta_agent_rag.errors import CorpusError, SettingsError
 from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.retrieval.stores.store import Hit, StorePlace, best
-from tests.stores import EMBEDDED, KNOWN, NAMES, STRANGERS, Stores
+from tests.stores import EMBEDDED, ENCODER, KNOWN, NAMES, STRANGERS, Stores
 
 ADA = Passage(id="ada", doc_id="d1", title="Ada Lovelace", text="She wrote the first published program.")
 BABBAGE = Passage(id="babbage", doc_id="d1", title="Charles Babbage", text="He designed the analytical engine.")
@@ -45,12 +44,6 @@ def test_every_kind_of_store_is_discovered() -> None:
     assert set(KNOWN.dense) >= {"matrix", "qdrant"}
     assert set(KNOWN.lexical) >= {"tantivy", "elasticsearch"}
     assert {*STRANGERS, *EMBEDDED} == set(NAMES), "describe foreign data in tests/stores.py"
-
-
-def test_a_duplicate_name_is_rejected() -> None:
-    backend = next(iter(KNOWN.lexical.values()))
-    with pytest.raises(DuplicateNameError, match=backend.name):
-        by_name([backend, backend], "stores")
 
 
 async def test_any_store_searches_title_and_text(stores: Stores) -> None:
@@ -210,21 +203,14 @@ async def test_both_lexical_stores_agree_on_scores(tmp_path: Path, elasticsearch
 @pytest.mark.parametrize("stores", KNOWN.dense, indirect=True)
 async def test_any_store_of_vectors_returns_cosine_scores(stores: Stores) -> None:
     await stores.publish(THREE)
-    async with KNOWN.dense[stores.name].open(stores.place(), 128) as store:
-        alike, *_ = await store.search((await _vector(ADA.searchable())), 1)
+    async with stores.backend.open(stores.place()) as store:
+        alike, *_ = await store.search(ENCODER.encode_queries([ADA.searchable()])[0], 1)
         nothing = await store.search(np.zeros(128, dtype=np.float32), 3)
         with pytest.raises(ValueError, match="shape"):
             await store.search(np.zeros(3, dtype=np.float32), 1)
     assert alike.row == 1
     assert alike.score == pytest.approx(1.0, abs=1e-4)
     assert [hit.score for hit in nothing] == [0.0, 0.0, 0.0]
-
-
-async def _vector(text: str) -> "np.ndarray[tuple[int], np.dtype[np.float32]]":
-    from tests.stores import ENCODER
-
-    vector: np.ndarray[tuple[int], np.dtype[np.float32]] = ENCODER.encode_queries([text])[0]
-    return vector
 
 
 @pytest.mark.parametrize("stores", EMBEDDED, indirect=True)
@@ -240,7 +226,7 @@ async def test_missing_files_are_not_mistaken_for_an_empty_store(stores: Stores)
 async def test_a_server_without_a_usable_url_names_the_setting(
     name: str, setting: str, url: str | None, tmp_path: Path
 ) -> None:
-    place = StorePlace(folder=tmp_path, name="marag-test", url=url)
+    place = StorePlace(folder=tmp_path, name="marag-test", dimension=3, url=url)
     drop = KNOWN.dense[name].drop if name in KNOWN.dense else KNOWN.lexical[name].drop
     with pytest.raises(SettingsError, match=setting) as caught:
         await drop(place)

@@ -61,7 +61,7 @@ from meta_agent_rag.demo.workbench import read_questions
 from meta_agent_rag.ingestion.chunkers import ChunkingOptions, prepared
 from meta_agent_rag.ingestion.parsers import known_suffixes
 from meta_agent_rag.llm.providers import choose_provider
-from meta_agent_rag.retrieval.corpus.places import chosen_stores
+from meta_agent_rag.retrieval.corpus.corpus import chosen_stores
 from meta_agent_rag.settings import Settings
 
 settings = Settings.load(["LLM_PROVIDER=acme", "ACME_API_KEY=secret", "DENSE_STORE=flat"])

@@ -21,6 +21,7 @@ from meta_agent_rag.retrieval.hybrid import HybridRetriever
 from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.settings import Settings
 
+pytestmark = pytest.mark.slow
 ENCODER = AsyncEncoder(HashEncoder())
 PASSAGES = [
     Passage(id=f"p{number}", doc_id=f"p{number}", title=f"Lighthouse {number}", text=f"Keeper number {number} slept.")

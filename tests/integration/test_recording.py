@@ -346,7 +346,6 @@ def test_two_concurrent_runs_cannot_share_a_record(tmp_path: Path) -> None:
         (["--strict"], "requires --replay"),
         (["--n", "3", "--sample-id", "a"], "are mutually exclusive"),
         (["--sample-id", "nope"], "No question 'nope'"),
-        (["--protocol", "nope"], "'nope'"),
         (["--dry-run"], "--probe 3"),
     ],
 )

@@ -37,11 +37,16 @@ def test_different_files_models_or_data_are_rejected(
 ) -> None:
     _, env, folder = finished
     config = json.loads((folder / "config.json").read_text())
-    for name, other in (("own_files", "0123456789ab"), ("provider", {"name": "openai"}), ("dataset", {})):
+    changes: dict[str, tuple[object, str]] = {
+        "own_files": ("0123456789ab", "own files"),
+        "provider": ({"name": "openai"}, "provider"),
+        "dataset": ({}, "data"),
+    }
+    for name, (other, said) in changes.items():
         (folder / "config.json").write_text(json.dumps({**config, name: other}))
         done = in_process(["--resume", str(folder)], env)
         assert done.exit_code == 2
-        assert f"different {name}" in done.stderr
+        assert f"different {said}" in done.stderr
     for part, value, place in (
         ("settings", [], "settings"),
         ("experiment", {**config["experiment"], "methods": 1}, "experiment.methods"),

@@ -1,6 +1,5 @@
 """Shards run on several machines are checked and merged into one run, as if there had been no shards."""
 
-import gzip
 import json
 import random
 import shutil
@@ -16,7 +15,6 @@ from benchmarks.merge import app
 from meta_agent_rag.testing.server import LoopbackServer, disagreeing, loopback_server
 from tests.forked import RUNNER, forked
 from tests.integration.test_kills import run_and_kill
-from tests.integration.test_recording import replay
 from tests.integration.test_runner import command, environment, in_process, lines, only_run
 
 pytestmark = pytest.mark.slow
@@ -129,30 +127,6 @@ def test_shards_are_disjoint_and_complete(finished: tuple[Path, ...], whole: Pat
     assert sum(map(len, ids)) == 14
 
 
-def test_records_merge_into_one_that_replays(finished: tuple[Path, ...], whole: Path, tmp_path: Path) -> None:
-    records = [finished[0].parents[1] / f"{number}.jsonl.gz" for number in (3, 1, 4, 2)]
-    done = merge(records, "--record", "merged.jsonl.gz")
-    assert done.exit_code == 0, done.output
-    (merged,) = (tmp_path / "MERGED").iterdir()
-    assert timeless(merged) == timeless(whole)
-    again = replay(tmp_path / "merged.jsonl.gz", tmp_path)
-    assert again.exit_code == 0, again.output
-    assert "byte for byte" in again.stdout
-    strictly = replay(tmp_path / "merged.jsonl.gz", tmp_path / "strict", "--strict")
-    assert strictly.exit_code == 0, strictly.output
-    asked = [
-        [line["question"]["id"] for line in record_lines(path) if "question" in line]
-        for path in (tmp_path / "merged.jsonl.gz", whole.parents[1] / "whole.jsonl")
-    ]
-    assert asked[0] == asked[1], "in sample order"
-
-
-def record_lines(path: Path) -> list[dict[str, Any]]:
-    content = path.read_bytes()
-    text = gzip.decompress(content) if path.suffix == ".gz" else content
-    return [json.loads(line) for line in text.splitlines()]
-
-
 def altered(shard: Path, folder: Path, **parts: Any) -> Path:
     """A copy of a shard's folder, with parts of its configuration changed."""
     copy = folder / "copies" / shard.name
@@ -170,7 +144,7 @@ def altered(shard: Path, folder: Path, **parts: Any) -> Path:
         ({"commit": "other"}, "they differ in commit"),
         ({"version": "9"}, "they differ in version"),
         ({"experiment": {"seed": 7}}, "they differ in seed"),
-        ({"dataset": {"sha256": "0"}}, "they differ in dataset"),
+        ({"dataset": {"sha256": "0"}}, "they differ in data"),
         ({"lock": "0"}, "they differ in lock"),
         ({"settings": {"rrf_k": 9}}, "they differ in RRF_K"),
         ({"sample": {"questions": 15}}, "they differ in questions"),
@@ -247,11 +221,3 @@ def test_a_shard_is_resumed_only_as_itself(finished: tuple[Path, ...], server: L
     asked = len(server.bodies)
     assert in_process(["--resume", str(finished[1])], env).exit_code == 0
     assert len(server.bodies) == asked
-
-
-def test_folders_and_records_cannot_be_mixed(finished: tuple[Path, ...]) -> None:
-    record = finished[0].parents[1] / "1.jsonl.gz"
-    for words, said in (([finished[0], record], "others are records"), ([record], "Give --record FILE")):
-        done = merge(words)
-        assert done.exit_code == 2
-        assert said in done.stderr

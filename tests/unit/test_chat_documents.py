@@ -24,7 +24,6 @@ from meta_agent_rag.retrieval.corpus.naming import (
     document_named,
     documents_named,
     suggestion,
-    unmarked,
     without_mentions,
 )
 from meta_agent_rag.testing import ScriptedModel
@@ -112,7 +111,6 @@ def test_a_misspelt_quoted_or_ambiguous_name_in_a_message_is_an_error(message: s
 
 
 def test_a_word_with_a_sign_that_names_no_document_is_a_word() -> None:
-    assert unmarked("What is @Override about, @tides?", DOCUMENTS) == "What is Override about, @tides?"
     assert without_mentions("Is @Override in @tides?", DOCUMENTS) == "Is @Override in ?"
 
 

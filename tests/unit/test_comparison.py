@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.comparing.comparison import Comparison, Figures, compare, verdict
-from benchmarks.comparing.sides import Side, file_side, run_side
-from benchmarks.comparing.words import as_json, markdown, p_words, sentence, tables
+from benchmarks.compare import markdown, sentence, tables
+from benchmarks.comparison import Comparison, Figures, Side, compare, file_side, run_side
 from benchmarks.rows.past_run import past_run
 from meta_agent_rag.datasets import load_questions
 from meta_agent_rag.errors import DataFileError, InputError
@@ -37,15 +36,14 @@ def test_exact_match_figures_by_hand(found: Comparison) -> None:
 
 
 def test_scores_by_hand(found: Comparison) -> None:
-    means = {name: (one.a.mean, one.b.mean) for name, one in found.figures.scores.items()}
+    means = {name: (one["a"].mean, one["b"].mean) for name, one in found.figures.scores.items()}
     assert means["em"] == pytest.approx((100 * 5 / 12, 100 * 7 / 12))
     assert means["f1"] == pytest.approx((100 * 7 / 12, 100 * 7.8 / 12))
     assert means["precision"] == pytest.approx((100 * 8 / 12, 100 * (7 + 2 / 3) / 12))
     assert means["recall"] == pytest.approx((100 * 6.5 / 12, 100 * 8 / 12))
     for one in found.figures.scores.values():
-        assert one.difference.mean == pytest.approx(one.b.mean - one.a.mean)
-        assert one.difference.low < one.difference.mean < one.difference.high
-        assert one.a.low < one.a.mean < one.a.high
+        assert one["difference"].mean == pytest.approx(one["b"].mean - one["a"].mean)
+        assert all(found.low < found.mean < found.high for found in one.values())
 
 
 def test_the_p_value_of_f1_counts_every_sign_pattern(found: Comparison) -> None:
@@ -81,7 +79,7 @@ def test_failures_are_left_out_unless_they_are_to_be_counted(tmp_path: Path) -> 
 
 def test_groups_by_hand(found: Comparison) -> None:
     def em(figures: Figures) -> tuple[int, float, float]:
-        return figures.n, round(figures.scores["em"].a.mean, 2), round(figures.scores["em"].b.mean, 2)
+        return figures.n, round(figures.scores["em"]["a"].mean, 2), round(figures.scores["em"]["b"].mean, 2)
 
     assert {name: em(one) for name, one in found.by_type.items()} == {
         "bridge": (7, 71.43, 71.43),
@@ -90,14 +88,8 @@ def test_groups_by_hand(found: Comparison) -> None:
     assert {name: em(one) for name, one in found.by_hops.items()} == {"2": (8, 50.0, 75.0), "4": (4, 25.0, 25.0)}
 
 
-def test_the_order_of_rows_does_not_matter(found: Comparison, tmp_path: Path) -> None:
-    three, four = side(tmp_path, "three", rows_a()[::-1]), side(tmp_path, "four", rows_b()[::-1])
-    again = compare(three, four, count_failures=True)
-    assert (again.figures, again.by_type, again.won) == (found.figures, found.by_type, found.won)
-
-
 def test_a_dozen_questions_give_no_significant_difference(found: Comparison) -> None:
-    assert verdict(found.figures) == "unknown"
+    assert found.figures.verdict == "unknown"
     assert sentence(found).startswith("No significant difference between A (run one) and B (run two): B - A is +6.7 ")
     assert sentence(found).endswith("over 12 questions.")
 
@@ -109,23 +101,13 @@ def test_a_significant_difference_is_stated_with_its_interval(tmp_path: Path, sw
     better = [row((id_, "Oslo", "Oslo" if number != 1 else "Rome")) for number, id_ in enumerate(ids)]
     pair = (better, worse) if swapped else (worse, better)
     found = compare(side(tmp_path, "one", pair[0]), side(tmp_path, "two", pair[1]))
-    assert verdict(found.figures) == word
-    difference = abs(found.figures.scores["f1"].difference.mean)
-    assert difference == pytest.approx(100 * 19 / 60)
-    low, high = sorted(
-        abs(x) for x in (found.figures.scores["f1"].difference.low, found.figures.scores["f1"].difference.high)
-    )
+    assert found.figures.verdict == word
+    difference = found.figures.scores["f1"]["difference"]
+    assert abs(difference.mean) == pytest.approx(100 * 19 / 60)
+    low, high = sorted(abs(x) for x in (difference.low, difference.high))
     assert sentence(found) == (
         f"B (run two) scores 31.7 F1 {word} than A (run one) [{low:.1f}, {high:.1f}], p < 0.001, over 60 questions."
     )
-
-
-def test_one_pair_gives_no_significant_difference(tmp_path: Path) -> None:
-    one = side(tmp_path, "one", [row(("q1", "Oslo", "Rome"))])
-    other = side(tmp_path, "two", [row(("q1", "Oslo", "Oslo"))])
-    found = compare(one, other)
-    assert verdict(found.figures) == "unknown"
-    assert sentence(found).endswith("p = 1.000, over 1 question.")
 
 
 def test_protocol_differences_are_listed(tmp_path: Path) -> None:
@@ -133,16 +115,11 @@ def test_protocol_differences_are_listed(tmp_path: Path) -> None:
     b = side(tmp_path, "two", rows_b(), mode="open_domain", n=14, set_evidence_tokens=3000, set_cost_limit_usd=2.0)
     found = compare(a, b)
     assert found.differing == (
-        ("sample", "n 12, seed 42", "n 14, seed 42"),
         ("mode", "gold", "open_domain"),
-        ("setting EVIDENCE_TOKENS", "6000", "3000"),
+        ("n", "12", "14"),
+        ("EVIDENCE_TOKENS", "6000", "3000"),
     )
     assert "- mode: A gold; B open_domain" in markdown(found)
-
-
-def test_equal_protocols_are_not_mentioned(found: Comparison) -> None:
-    assert found.differing == ()
-    assert "Measured differently" not in markdown(found)
 
 
 def test_differing_gold_answers_are_counted(tmp_path: Path) -> None:
@@ -178,16 +155,6 @@ def test_a_run_must_exist_and_have_rows(tmp_path: Path) -> None:
         past_run("bare", tmp_path)
 
 
-def test_the_json_output_holds_every_figure(found: Comparison) -> None:
-    shown = json.loads(json.dumps(as_json(found)))
-    assert (shown["only_a_right"], shown["only_b_right"], shown["wins"]) == (2, 4, 5)
-    assert shown["scores"]["f1"]["difference"]["mean"] == pytest.approx(100 * 0.8 / 12)
-    assert shown["a"] == {"name": "metarag", "source": "run one", "answers": 13, "alone": 1, "failed": 1, "unknown": 0}
-    (q12,) = [one for one in shown["lost"] if one["id"] == "q12"]
-    assert q12["b"]["prediction"] is None
-    assert q12["golds"] == ["Kiel"]
-
-
 def test_the_report_lists_every_question_won_and_lost(found: Comparison) -> None:
     text = markdown(found)
     assert text.startswith("**No significant difference")
@@ -201,11 +168,6 @@ def test_the_report_lists_every_question_won_and_lost(found: Comparison) -> None
         "EM by hops",
         "F1 by hops",
     ]
-
-
-@pytest.mark.parametrize(("p", "words"), [(0.0204, "p = 0.020"), (1.0, "p = 1.000"), (0.0009, "p < 0.001")])
-def test_p_values_are_formatted(p: float, words: str) -> None:
-    assert p_words(p) == words
 
 
 FORMS = (
@@ -244,11 +206,12 @@ def test_a_row_about_another_question_is_not_matched_by_its_id(tmp_path: Path) -
     ("text", "message"),
     [
         ('{"id": "A", "prediction": 3}\n', r"row 1.* field 'prediction'"),
-        ('[{"id": "A"}]', "fits none of the known schemas"),
+        ('[{"id": "A"}]', "is no known file of predictions"),
         ('{"prediction": "x"}\n', "row 1 has neither 'id' nor 'question'"),
         ('{"id": "A", "prediction": "x"}\n{"id": "A", "prediction": "y"}\n', "row 2 answers .* a second time"),
-        ('{"answer": {"A": 3}}', r"row 1.* field 'text'"),
-        ('{"answer": []}', "fits none of the known schemas"),
+        ('{"answer": {"A": 3}}', r"row 1.* field 'prediction'"),
+        ('{"answer": []}', "is no known file of predictions"),
+        ('[{"_id": "A", "question": "QUESTION A", "answer": "Oslo"}]', "is no known file of predictions"),
         ("", "is empty"),
         ("not json\n", "row 1"),
     ],

@@ -13,7 +13,7 @@ from tests.loop import settings_in
 N = 10
 
 
-def call(id_: str, method: str, request: str = "r", *, cached: bool = False, error: str | None = None) -> LedgerRow:
+def call(id_: str, method: str, request: str = "r") -> LedgerRow:
     return LedgerRow(
         at=datetime(2026, 1, 1, tzinfo=UTC),
         stage="write",
@@ -23,24 +23,23 @@ def call(id_: str, method: str, request: str = "r", *, cached: bool = False, err
         request=request,
         question_id=id_,
         method=method,
-        cached=cached,
+        cached=False,
         prompt_tokens=100,
         completion_tokens=10,
-        cost_usd=None if error else Decimal("0.5"),
-        paid_usd=Decimal(0) if cached else Decimal("0.5"),
-        error=error,
+        cost_usd=Decimal("0.5"),
+        paid_usd=Decimal("0.5"),
+        error=None,
     )
 
 
-def measured(*calls: LedgerRow, source: str = "run", judged: bool = False, others: tuple[str, ...] = ()) -> MeasuredRun:
+def measured(*calls: LedgerRow, source: str = "run", others: tuple[str, ...] = ()) -> MeasuredRun:
     """A run with two finished questions for each method named in `calls`, not counting the judge."""
-    methods = {one.method for one in calls} - {"judge"}
+    methods = {one.method for one in calls}
     return MeasuredRun(
         source=source,
-        judged=judged,
         other_settings=others,
-        ids={method: frozenset({"a", "b"}) for method in methods if "(closed book)" not in method},
-        calls={method: tuple(one for one in calls if one.method == method) for method in {*methods, "judge"}},
+        asked={method: 2 for method in methods - {"judge"} if "(closed book)" not in method},
+        calls={method: tuple(one for one in calls if one.method == method) for method in methods},
     )
 
 
@@ -60,28 +59,12 @@ def config(tmp_path: Path) -> RunConfig:
     )
 
 
-def test_failed_calls_count_and_every_paid_call_counts_once(tmp_path: Path) -> None:
-    run = measured(
-        call("a", "metarag", "1"),
-        call("a", "metarag", "1", cached=True),  # the run was resumed
-        call("a", "metarag", "2", cached=True),  # another run had paid for it
-        call("b", "metarag", "3", error="RefusedError"),
-        call("unfinished", "metarag", "4"),
-    )
-    found = expectations(config(tmp_path), [run], n=N)["metarag"]
-    assert found is not None
-    assert (found.calls, found.prompt_tokens, found.completion_tokens) == (15, 1500, 150)
-    assert (found.cost_usd, found.measured) == (5.0, 2)
-
-
 def test_the_judge_and_the_oracle_have_separate_rows(tmp_path: Path) -> None:
     wanted = replace(config(tmp_path), judge=True, oracles=("diagnosis",))
     own, aside = "metarag oracle diagnosis", "metarag oracle diagnosis (closed book)"
     bare = measured(call("a", "metarag"), source="bare")
     assert [name for name, one in expectations(wanted, [bare], n=N).items() if one is None] == [aside, "judge"]
-    full = measured(
-        call("a", "metarag"), call("a", own), call("b", aside), call("a", "judge"), call("b", "judge"), judged=True
-    )
+    full = measured(call("a", "metarag"), call("a", own), call("b", aside), call("a", "judge"), call("b", "judge"))
     found = {name: one.calls for name, one in expectations(wanted, [full], n=N).items() if one is not None}
     # one verdict per two answers, for two rows over ten questions
     assert found == {"metarag": 5, own: 5, aside: 5, "judge": 10}
@@ -89,9 +72,8 @@ def test_the_judge_and_the_oracle_have_separate_rows(tmp_path: Path) -> None:
 
 def test_each_row_is_estimated_from_the_first_run_that_has_it(tmp_path: Path) -> None:
     same = measured(call("a", "metarag"), source="same")
-    other = measured(
-        call("a", "metarag"), call("b", "metarag", "2"), source="other", others=("evidence_tokens",), judged=True
-    )
+    calls = call("a", "metarag"), call("b", "metarag", "2"), call("a", "judge")
+    other = measured(*calls, source="other", others=("evidence_tokens",))
     wanted = replace(config(tmp_path), judge=True)
     found = expectations(wanted, [same, other], n=N)
     metarag, judge = found["metarag"], found["judge"]

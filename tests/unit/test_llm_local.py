@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.run.provenance import carried_settings, changed_settings, recorded_settings
+from benchmarks.run.provenance import carried_settings, differing, recorded_settings
 from benchmarks.run.serving import one_model
 from meta_agent_rag.errors import SettingsError
 from meta_agent_rag.llm import local
@@ -110,6 +110,10 @@ def as_json(one: Settings) -> dict[str, Any]:
     return one.model_dump(mode="json")
 
 
+def run_with(one: Settings) -> dict[str, Any]:
+    return {"dataset": {}, "provider": {}, "settings": as_json(one)}
+
+
 def test_a_run_keeps_the_model_that_auto_selected_at_its_start() -> None:
     downloaded("qwen2.5-1.5b")
     begun = one_model(settings())
@@ -118,10 +122,10 @@ def test_a_run_keeps_the_model_that_auto_selected_at_its_start() -> None:
     assert taken() == "qwen2.5-7b"
     resumed = carried_settings(settings(), as_json(begun), frozenset())
     assert resumed.embedded_model == "qwen2.5-1.5b"
-    assert changed_settings(as_json(begun), as_json(resumed)) == []
+    assert differing(run_with(begun), run_with(resumed)) == []
     given = frozenset({"embedded_model"})
     other = carried_settings(settings(embedded_model="qwen2.5-7b"), as_json(begun), given)
-    assert changed_settings(as_json(begun), as_json(other)) == ["embedded_model"]
+    assert differing(run_with(begun), run_with(other)) == ["EMBEDDED_MODEL"]
 
 
 def test_a_record_older_than_the_setting_uses_the_packaged_model() -> None:

@@ -6,10 +6,7 @@ from typing import Any
 import pytest
 
 from benchmarks.report import protocol
-from benchmarks.run.config import MODES, RunConfig
-from benchmarks.run.protocols import RunProtocol, protocol_named, protocol_names
-from meta_agent_rag.datasets import discover
-from meta_agent_rag.errors import UnknownNameError
+from benchmarks.run.config import RunConfig
 from tests.loop import settings_in
 
 
@@ -28,33 +25,6 @@ def config(folder: Path, **fields: Any) -> RunConfig:
         "settings": settings_in(folder),
     }
     return RunConfig(**{**given, **fields})
-
-
-@pytest.mark.parametrize("dataset", ["hotpotqa", "2wikimultihopqa", "musique"])
-@pytest.mark.parametrize("mode", ["gold", "open_domain"])
-def test_every_data_set_has_a_protocol_of_500_questions(dataset: str, mode: str) -> None:
-    found = protocol_named(f"{dataset}_{mode}_500")
-    assert (found.dataset, found.mode, found.n, found.seed, found.aliases) == (dataset, mode, 500, 42, False)
-
-
-def test_every_protocol_is_runnable() -> None:
-    assert len(set(protocol_names())) == len(protocol_names()) >= 6
-    for name in protocol_names():
-        found = protocol_named(name)
-        assert found.mode in MODES
-        assert found.dataset in discover()
-        assert discover()[found.dataset].takes_aliases or not found.aliases
-
-
-def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(UnknownNameError, match=r"'hotpot'; choose from: .*hotpotqa_gold_500"):
-        protocol_named("hotpot")
-
-
-def test_a_protocol_has_either_a_sample_or_a_range() -> None:
-    assert RunProtocol(dataset="hotpotqa", mode="gold", limit="1-10").n is None
-    with pytest.raises(ValueError, match="either n or limit"):
-        RunProtocol(dataset="hotpotqa", mode="gold")
 
 
 def test_the_protocol_of_a_run(tmp_path: Path) -> None:

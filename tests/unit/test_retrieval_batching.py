@@ -58,16 +58,6 @@ async def test_waiting_requests_are_merged_into_one_batch() -> None:
     assert len(gated.threads) == 1
 
 
-async def test_the_event_loop_keeps_running_while_a_batch_is_computed() -> None:
-    gated = GatedEncoder()
-    first = await first_batch_running(gated, AsyncEncoder(gated))
-    for _ in range(100):
-        await asyncio.sleep(0)
-    assert not first.done()
-    open_gate(gated)
-    await first
-
-
 async def test_questions_and_passages_are_not_mixed() -> None:
     gated = GatedEncoder()
     encoder = AsyncEncoder(gated)
@@ -107,17 +97,6 @@ async def test_a_cancelled_request_is_not_encoded() -> None:
     with pytest.raises(asyncio.CancelledError):
         await unwanted
     assert gated.batches == [("first",), ("wanted",)]
-
-
-async def test_cancelling_a_running_request_leaves_the_encoder_usable() -> None:
-    gated = GatedEncoder()
-    encoder = AsyncEncoder(gated)
-    first = await first_batch_running(gated, encoder)
-    first.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await first
-    open_gate(gated)
-    assert (await encoder.queries(["next"])).shape == (1, 16)
 
 
 async def test_the_size_of_a_merged_batch_is_limited() -> None:

@@ -10,9 +10,15 @@ import pytest
 from meta_agent_rag.errors import CorpusError, InputError, SettingsError, UnknownNameError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
-from meta_agent_rag.retrieval.corpus.corpus import drop_corpus, list_corpora, open_corpus, read_documents
+from meta_agent_rag.retrieval.corpus.corpus import (
+    chosen_stores,
+    corpus_folder,
+    drop_corpus,
+    list_corpora,
+    open_corpus,
+    read_documents,
+)
 from meta_agent_rag.retrieval.corpus.editing import edit_corpus, ensure_corpus
-from meta_agent_rag.retrieval.corpus.places import chosen_stores, corpus_folder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.settings import Settings

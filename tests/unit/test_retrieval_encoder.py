@@ -10,8 +10,14 @@ import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from meta_agent_rag.errors import InputError, SettingsError
-from meta_agent_rag.retrieval.encoders.hub import FastEmbedEncoder, TorchEncoder, table_prefixes
-from meta_agent_rag.retrieval.encoders.loading import PACKAGED, as_encoder, load_encoder
+from meta_agent_rag.retrieval.encoders.loading import (
+    PACKAGED,
+    FastEmbedEncoder,
+    TorchEncoder,
+    as_encoder,
+    load_encoder,
+    table_prefixes,
+)
 from meta_agent_rag.retrieval.encoders.packaged import PackagedEncoder, _opened
 from meta_agent_rag.settings import Settings
 

@@ -9,9 +9,8 @@ import pytest
 
 from meta_agent_rag.errors import CorpusError, StorageError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.corpus import places
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
-from meta_agent_rag.retrieval.corpus.corpus import drop_corpus, open_corpus, remove_documents
+from meta_agent_rag.retrieval.corpus.corpus import CorpusFolder, drop_corpus, open_corpus, remove_documents
 from meta_agent_rag.retrieval.corpus.editing import edit_corpus, ensure_corpus
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Passage
@@ -63,7 +62,7 @@ async def test_a_reader_follows_a_rebuild_and_survives_a_drop(tmp_path: Path) ->
         assert len(await (await corpus.view()).matching("fact", 9)) == 3
 
 
-@pytest.mark.parametrize("torn", ["vectors.npy", "rows.npy", "published.npy", "words/meta.json", "words/*.term", "*"])
+@pytest.mark.parametrize("torn", ["vectors.npy", "rows.npy", "words/meta.json", "words/*.term", "*"])
 async def test_a_lost_or_torn_index_is_derived_again(
     torn: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -84,7 +83,7 @@ async def test_a_full_disk_leaves_the_published_state(tmp_path: Path, monkeypatc
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(places.CorpusFolder, "write", full)
+    monkeypatch.setattr(CorpusFolder, "write", full)
     with pytest.raises(StorageError, match=r"No space left.*free disk space"):
         await put_new(tmp_path)
     monkeypatch.undo()

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from meta_agent_rag.errors import SettingsError
-from meta_agent_rag.retrieval.encoders.hub import TorchEncoder
-from meta_agent_rag.retrieval.encoders.loading import load_encoder
+from meta_agent_rag.retrieval.encoders.loading import TorchEncoder, load_encoder
 from meta_agent_rag.retrieval.encoders.packaged import PackagedEncoder
 from meta_agent_rag.settings import Settings
 from tests.loop import EVIDENCE

@@ -15,7 +15,7 @@ from ..retrieval.batching import AsyncEncoder
 from ..retrieval.corpus.catalogue import DocumentRecord
 from ..retrieval.corpus.corpus import read_documents
 from ..retrieval.corpus.editing import CorpusEditor, edit_corpus
-from ..retrieval.corpus.places import corpus_folder
+from ..retrieval.corpus.corpus import corpus_folder
 from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.passage import Passage
 from ..retrieval.screening import left_out

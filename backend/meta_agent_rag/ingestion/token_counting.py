@@ -54,7 +54,7 @@ def passage_prefix(folder: Path | None, encoder_name: str) -> str:
     """The encoder's prefix for passages, from its own configuration, else from the table of known encoders."""
     if folder is None:
         return ""
-    from ..retrieval.encoders.hub import table_prefixes
+    from ..retrieval.encoders.loading import table_prefixes
 
     prompts = _stated(folder / "config_sentence_transformers.json").get("prompts")
     own = prompts.get("passage") or prompts.get("document") if isinstance(prompts, dict) else None

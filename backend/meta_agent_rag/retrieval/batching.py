@@ -2,12 +2,10 @@
 
 import asyncio
 import threading
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -16,20 +14,13 @@ from .vectors import FloatMatrix
 
 _MOST_TEXTS = 1024
 """The most texts merged, so that a question does not wait for many large requests at once."""
-
 _RECENT_TEXTS = 4096
 """The number of cached vectors: sentences of passages that many questions find are encoded once."""
 _BULK = 256
 """A request with more texts comes from building an index, whose texts do not recur."""
 
-Kind = Literal["queries", "passages"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Request:
-    kind: Kind
-    texts: tuple[str, ...]
-    answer: Future[FloatMatrix] = field(default_factory=Future)
+Kind: TypeAlias = Literal["queries", "passages"]
+_Request: TypeAlias = "tuple[Kind, tuple[str, ...], Future[FloatMatrix]]"
 
 
 class AsyncEncoder:
@@ -44,8 +35,7 @@ class AsyncEncoder:
         self._encoder = encoder
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="encoder")
         self._lock = threading.Lock()
-        self._waiting: deque[_Request] = deque()
-        self._busy = False
+        self._waiting: list[_Request] = []
         self._recent: OrderedDict[tuple[Kind, str], FloatMatrix] = OrderedDict()
 
     @property
@@ -67,12 +57,12 @@ class AsyncEncoder:
 
     async def _encoded(self, kind: Kind, texts: Sequence[str]) -> FloatMatrix:
         if not 0 < len(texts) <= _BULK:
-            return await self._submit(_Request(kind=kind, texts=tuple(texts)))
+            return await self._submitted(kind, tuple(texts))
         with self._lock:
             known = {text: row for text in texts if (row := self._recent.get((kind, text))) is not None}
         missing = tuple(text for text in dict.fromkeys(texts) if text not in known)
         if missing:
-            rows = await self._submit(_Request(kind=kind, texts=missing))
+            rows = await self._submitted(kind, missing)
             known.update((text, rows[at : at + 1].copy()) for at, text in enumerate(missing))
         with self._lock:
             for text, row in known.items():
@@ -82,50 +72,33 @@ class AsyncEncoder:
                 self._recent.popitem(last=False)
         return np.concatenate([known[text] for text in texts])
 
-    async def _submit(self, request: _Request) -> FloatMatrix:
+    async def _submitted(self, kind: Kind, texts: tuple[str, ...]) -> FloatMatrix:
+        answer: Future[FloatMatrix] = Future()
         with self._lock:
-            self._waiting.append(request)
-            idle, self._busy = not self._busy, True
-        if idle:
-            self._start_next()
-        return await asyncio.wrap_future(request.answer)
+            self._waiting.append((kind, texts, answer))
+        self._worker.submit(self._work)
+        return await asyncio.wrap_future(answer)
 
-    def _start_next(self) -> None:
-        """Pass the next batch to the worker, or become idle if nothing is waiting."""
-        batch = self._next_batch()
-        if batch:
-            texts = [text for request in batch for text in request.texts]
-            work = self._worker.submit(self._encode, batch[0].kind, texts)
-            work.add_done_callback(partial(self._deliver, batch))
-
-    def _next_batch(self) -> list[_Request]:
-        """The oldest request and the later ones of its kind, without cancelled ones."""
+    def _work(self) -> None:
+        """Answer the oldest request, together with those of its kind that wait; nothing if an earlier turn did it."""
+        batch, texts, later = list[_Request](), list[str](), list[_Request]()
         with self._lock:
-            batch: list[_Request] = []
-            later: deque[_Request] = deque()
-            size = 0
             for request in self._waiting:
-                if batch and (request.kind != batch[0].kind or size + len(request.texts) > _MOST_TEXTS):
+                if batch and (request[0] != batch[0][0] or len(texts) + len(request[1]) > _MOST_TEXTS):
                     later.append(request)
-                elif request.answer.set_running_or_notify_cancel():
+                elif request[2].set_running_or_notify_cancel():
                     batch.append(request)
-                    size += len(request.texts)
+                    texts += request[1]
             self._waiting = later
-            self._busy = bool(batch)
-            return batch
-
-    def _encode(self, kind: Kind, texts: list[str]) -> FloatMatrix:
-        encode = self._encoder.encode_queries if kind == "queries" else self._encoder.encode_passages
-        return encode(texts)
-
-    def _deliver(self, batch: list[_Request], work: Future[FloatMatrix]) -> None:
-        """Give each request its rows, or the batch's exception, then resume the waiting tasks."""
-        error = work.exception()
-        if error is not None:
-            for request in batch:
-                request.answer.set_exception(error)
-        else:
-            ends = np.cumsum([len(request.texts) for request in batch])
-            for request, rows in zip(batch, np.split(work.result(), ends[:-1]), strict=True):
-                request.answer.set_result(rows)
-        self._start_next()
+        if not batch:
+            return
+        encode = self._encoder.encode_queries if batch[0][0] == "queries" else self._encoder.encode_passages
+        try:
+            rows = encode(texts)
+        except Exception as error:  # noqa: BLE001  # it is raised where the rows are awaited
+            for _, _, answer in batch:
+                answer.set_exception(error)
+            return
+        ends = np.cumsum([len(asked) for _, asked, _ in batch])
+        for (_, _, answer), part in zip(batch, np.split(rows, ends[:-1]), strict=True):
+            answer.set_result(part)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 from .hybrid import Retrieval, Retriever
 from .passage import Found
@@ -34,18 +33,11 @@ class LimitedRetriever:
         return Retrieval(found=tuple(kept[:k]), dropped=tuple(dict.fromkeys(dropped)), pool_ids=retrieval.pool_ids)
 
 
-@runtime_checkable
-class Limitable(Protocol):
-    """A `Retriever` that can search some documents alone."""
-
-    def limited_to(self, documents: frozenset[str]) -> Retriever:
-        """This retriever, over the documents with these ids alone."""
-
-
 def limited(retriever: Retriever, documents: frozenset[str]) -> Retriever:
     """The retriever over these documents alone; over all if there are none."""
     if not documents:
         return retriever
-    if isinstance(retriever, Limitable):
-        return retriever.limited_to(documents)
+    if (limited_to := getattr(retriever, "limited_to", None)) is not None:
+        narrowed: Retriever = limited_to(documents)
+        return narrowed
     return LimitedRetriever(retriever=retriever, documents=documents)

@@ -13,7 +13,7 @@ from ..errors import SettingsError
 from ..extras import installed, require
 from ..settings import Settings
 from ..text.normalise import encodable
-from .encoders.hub import fastembed_reranker, torch_reranker
+from .encoders.loading import first_line, model_folder, quiet_cache, quiet_transformers, unavailable
 from .passage import Passage
 
 _Scorer: TypeAlias = Callable[[str, list[str]], Sequence[float]]
@@ -54,9 +54,21 @@ class Reranker:
     @cached_property
     def _scorer(self) -> _Scorer:
         if self._listed:
-            fast = fastembed_reranker(self.name)
+            from fastembed.rerank.cross_encoder import TextCrossEncoder
+
+            try:
+                fast = TextCrossEncoder(self.name, cache_dir=quiet_cache())
+            except Exception as error:  # fastembed raises what its download and its engine raise
+                raise unavailable("reranker", self.name, error) from error
             return lambda query, texts: list(fast.rerank(query, texts))
-        model = torch_reranker(self.name, self._token)
+        folder = model_folder("reranker", self.name, self._token)
+        from sentence_transformers import CrossEncoder
+
+        quiet_transformers()
+        try:
+            model = CrossEncoder(str(folder), local_files_only=True)
+        except (OSError, ValueError) as error:
+            raise SettingsError(f"The reranker {self.name!r} cannot be loaded: {first_line(error)}") from error
         heads = getattr(model.config, "architectures", None) or ()
         if not any(str(head).endswith("ForSequenceClassification") for head in heads):
             raise SettingsError(f"The reranker {self.name!r} is not a cross-encoder; set RERANKER to one, or unset it.")
@@ -75,13 +87,12 @@ def load_reranker(settings: Settings) -> Reranker | None:
         raise SettingsError(
             f"RERANKER {name!r} is not a folder; give a cross-encoder's folder or hub name, or unset it."
         )
-    listed = installed("encoders") and _listed(name)
+    listed = False
+    if installed("encoders"):
+        from fastembed.rerank.cross_encoder import TextCrossEncoder
+
+        models = TextCrossEncoder.list_supported_models()
+        listed = name.lower() in {str(model["model"]).lower() for model in models}
     if not listed:
         require("torch", f"RERANKER={name}")
     return Reranker(name, token=settings.hf_token.get_secret_value() if settings.hf_token else None, listed=listed)
-
-
-def _listed(name: str) -> bool:
-    from fastembed.rerank.cross_encoder import TextCrossEncoder
-
-    return name.lower() in {str(model["model"]).lower() for model in TextCrossEncoder.list_supported_models()}

@@ -25,7 +25,7 @@ from ..shared.command import (
 
 if TYPE_CHECKING:
     from ...retrieval.corpus.catalogue import DocumentRecord
-    from ...retrieval.corpus.places import Manifest
+    from ...retrieval.corpus.corpus import Manifest
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The corpus.")]
 

@@ -1,33 +1,299 @@
-"""A corpus on disk: opening it for questions, listing, changing its place, and dropping it."""
+"""A corpus on disk: its folder, the index of each state, opening it for questions, listing, copying and dropping it.
+
+    <data>/corpora/<name>/manifest.json      what the corpus is, and which state is published
+        <generation>/catalogue.sqlite        documents, passages, vectors
+        <generation>/index-<edits>-<store>/  the files derived for one state, never changed once it is published
+
+Publishing is writing the next `index-` folder and then replacing the manifest, by one rename. A reader keeps what it
+opened and looks at the manifest before each question. A killed writer leaves the manifest as it was; if its catalogue
+was already ahead, the next one who opens the corpus derives the index again. A rebuild is another generation.
+"""
 
 import asyncio
 import logging
+import os
+import re
+import shutil
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
+from uuid import uuid4
+
+import numpy as np
+from filelock import AsyncFileLock, Timeout
+from pydantic import AwareDatetime, BaseModel, Field, NonNegativeInt, PositiveInt, ValidationError
 
 from ...discovery import named
-from ...errors import CorpusError, DamagedIndexError, SettingsError
+from ...errors import CorpusError, DamagedIndexError, InputError, SettingsError, StorageError
 from ...settings import Settings
 from ..passage import Found, Passage
-from ..stores.store import DenseStore, Hit, LexicalStore
+from ..stores import discover_stores
+from ..stores.store import CREATED_BY, Added, Changes, DenseStore, Hit, LexicalStore, StoreBackend, StorePlace
 from ..vectors import FloatVector, Rows
-from .catalogue import Catalogue, DocumentRecord
-from .places import (
-    LOCATIONS,
-    MANIFEST,
-    CorpusFolder,
-    Manifest,
-    chosen_stores,
-    corpus_folder,
-    publish,
-    require_whole,
-    stores_of,
-)
+from .catalogue import FILE_NAME, Catalogue, DocumentRecord
 from .sample import SAMPLE
 
 _LOG = logging.getLogger(__name__)
+MANIFEST = "manifest.json"
+_ROWS = "published.npy"
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_PATIENCE_SECONDS = 3.0
+_KEPT = 2
+"""The states of an index that are kept: a reader may be about to open the last but one."""
+
+
+class Manifest(BaseModel, frozen=True):
+    """How a corpus was built, and the state that is published.
+
+    `edits` numbers the states of the catalogue, `last_row` is the highest row of the published one; `created` is
+    in UTC; `generation` distinguishes a rebuilt corpus from its predecessor.
+    """
+
+    name: str
+    created_by: str = CREATED_BY
+    encoder: str
+    dimension: PositiveInt
+    chunker: str
+    documents: NonNegativeInt = 0
+    passages: NonNegativeInt = 0
+    edits: NonNegativeInt = 0
+    last_row: NonNegativeInt = 0
+    dense_store: str
+    lexical_store: str
+    generation: str = Field(default_factory=lambda: uuid4().hex[:8])
+    created: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
+
+    def built_like(self, other: "Manifest") -> bool:
+        """Whether both have the same encoder and chunker, so that one can be continued as the other."""
+        return (self.encoder, self.dimension, self.chunker) == (other.encoder, other.dimension, other.chunker)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusFolder:
+    """`<data_dir>/corpora/<name>`, and the lock beside it."""
+
+    home: Path
+    name: str
+
+    @property
+    def path(self) -> Path:
+        """The folder itself."""
+        return self.home / self.name
+
+    @property
+    def manifest_file(self) -> Path:
+        """The file whose replacement publishes a state."""
+        return self.path / MANIFEST
+
+    def read(self) -> Manifest | None:
+        """The manifest; `None` if there is no corpus. `CorpusError` for a folder that this package did not create."""
+        if not (self.path.exists() or self.path.is_symlink()):
+            return None
+        try:
+            manifest = Manifest.model_validate_json(self.manifest_file.read_bytes())
+        except (OSError, ValidationError):
+            manifest = None
+            if self.path.is_dir() and not self.path.is_symlink() and not set(os.listdir(self.path)) - {f".{MANIFEST}"}:
+                return None  # of an interrupted creation or removal
+        if manifest is None or manifest.created_by != CREATED_BY or self.path.is_symlink():
+            raise CorpusError(
+                f"{str(self.path)!r} is not a corpus of {CREATED_BY} (it has no matching {MANIFEST}) and was left "
+                "unchanged; move it away, or choose another corpus name."
+            )
+        return manifest
+
+    def write(self, manifest: Manifest) -> None:
+        """Publish: replace the manifest atomically and durably, then remove what no reader can want."""
+        self.path.mkdir(exist_ok=True)
+        unfinished = self.path / f".{MANIFEST}"
+        with unfinished.open("w", encoding="utf-8") as stream:
+            stream.write(manifest.model_dump_json(indent=2) + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        unfinished.replace(self.manifest_file)
+        for one in self.path.iterdir():
+            if one.is_dir() and one.name != manifest.generation:
+                shutil.rmtree(one, ignore_errors=True)
+        indexes = (self.path / manifest.generation).glob("index-*")
+        for index in sorted(indexes, key=lambda index: int(index.name.split("-")[1]))[:-_KEPT]:
+            shutil.rmtree(index, ignore_errors=True)
+
+    def discard(self, generation: str) -> None:
+        """Remove a generation that is not published."""
+        shutil.rmtree(self.path / generation, ignore_errors=True)
+
+    def catalogue(self, manifest: Manifest) -> Catalogue:
+        """The catalogue of a generation. Raises `CorpusError` if a corpus with passages has lost it."""
+        file = self.path / manifest.generation / FILE_NAME
+        if manifest.passages and not (file.is_file() and file.stat().st_size):
+            raise CorpusError(
+                f"The catalogue of the corpus {manifest.name!r} is missing; rebuild the corpus with "
+                f"`marag ingest PATH... --corpus {manifest.name} --rebuild`, or drop it."
+            )
+        file.parent.mkdir(exist_ok=True)
+        return Catalogue(file, manifest.dimension)
+
+    def index(self, manifest: Manifest) -> Path:
+        """The folder with the derived files of a state."""
+        return self.path / manifest.generation / f"index-{manifest.edits}-{manifest.dense_store}"
+
+    @asynccontextmanager
+    async def locked(self, patience: float = _PATIENCE_SECONDS) -> AsyncIterator[None]:
+        """Exclusive access, across processes, to edit this corpus; readers need none.
+
+        Raises `CorpusError` if another process has it for longer than `patience` seconds. Locks end with their process.
+        """
+        lock = AsyncFileLock(self.home / f".{self.name}.lock", timeout=patience, run_in_executor=False)
+        try:
+            self.home.mkdir(parents=True, exist_ok=True)
+            await lock.acquire()
+        except Timeout:
+            busy = "is being built or changed elsewhere; try again when that is done."
+            raise CorpusError(f"The corpus {self.name!r} {busy}") from None
+        except OSError as error:
+            raise CorpusError(f"{str(self.home)!r} cannot be written to; set MARAG_DATA_DIR. ({error})") from error
+        try:
+            yield
+        finally:
+            await lock.release()
+
+    def drop(self) -> None:
+        """Remove the corpus; the manifest last, so that the remains of a kill are still identified."""
+        for one in self.path.iterdir():
+            if one.is_dir():
+                shutil.rmtree(one)
+        self.manifest_file.unlink(missing_ok=True)
+        with suppress(OSError):  # a file that is not ours
+            self.path.rmdir()
+
+
+def corpus_folder(data_dir: Path, name: str) -> CorpusFolder:
+    """The place of the corpus `name`. Raises `InputError` for an invalid name."""
+    if _NAME.fullmatch(name) is None:
+        raise InputError(
+            f"{name!r} is not a valid corpus name; use 1 to 64 of a-z, 0-9, '.', '_' and '-', "
+            "starting with a letter or digit."
+        )
+    return CorpusFolder(home=data_dir / "corpora", name=name)
+
+
+class StoreNames(NamedTuple):
+    """The dense and the lexical store of a corpus."""
+
+    dense: str
+    lexical: str
+
+
+LOCATIONS = {"embedded": StoreNames("matrix", "tantivy"), "servers": StoreNames("qdrant", "elasticsearch")}
+
+
+def chosen_stores(settings: Settings) -> StoreNames:
+    """The stores of a new corpus: those in the settings, else the servers if both have an address.
+
+    Raises `SettingsError` if only one has, or if one of the stores is on a server and the other is not, and
+    `UnknownNameError`.
+    """
+    addresses = (settings.qdrant_url, settings.elasticsearch_url)
+    if any(addresses) and not all(addresses):
+        raise SettingsError("Only one of QDRANT_URL and ELASTICSEARCH_URL is set; set both, or neither.")
+    known = discover_stores()
+    stores = (
+        named("dense store", settings.dense_store, known.dense) if settings.dense_store else None,
+        named("lexical store", settings.lexical_store, known.lexical) if settings.lexical_store else None,
+    )
+    served = {store.served for store in stores if store is not None} or {all(addresses)}
+    if len(served) > 1:
+        raise SettingsError(
+            f"DENSE_STORE is {settings.dense_store!r} and LEXICAL_STORE is {settings.lexical_store!r}, but one is "
+            "on a server and the other in a folder; choose two of the same kind."
+        )
+    default = LOCATIONS["servers" if True in served else "embedded"]
+    return StoreNames(settings.dense_store or default.dense, settings.lexical_store or default.lexical)
+
+
+class CorpusStores(NamedTuple):
+    """The two backends of a corpus, and where they find it."""
+
+    dense: StoreBackend[DenseStore]
+    lexical: StoreBackend[LexicalStore]
+    dense_place: StorePlace
+    lexical_place: StorePlace
+
+    async def drop(self) -> None:
+        """Remove both."""
+        await self.dense.drop(self.dense_place)
+        await self.lexical.drop(self.lexical_place)
+
+
+def stores_of(settings: Settings, folder: CorpusFolder, manifest: Manifest, before: Path | None = None) -> CorpusStores:
+    """The stores of a state of a corpus. Raises `CorpusError` if one is not available, or has no address."""
+    known = discover_stores()
+    dense, lexical = known.dense.get(manifest.dense_store), known.lexical.get(manifest.lexical_store)
+    if dense is None or lexical is None:
+        names = f"{manifest.dense_store!r} and {manifest.lexical_store!r}"
+        raise CorpusError(f"The corpus {manifest.name!r} needs the stores {names}, which are not both available here.")
+    if dense.served and not (settings.qdrant_url and settings.elasticsearch_url):
+        raise CorpusError(
+            f"The indexes of the corpus {manifest.name!r} are on servers; set QDRANT_URL and ELASTICSEARCH_URL, "
+            f"or bring it back with `marag corpora copy {manifest.name} --to embedded`."
+        )
+    place = StorePlace(
+        folder=folder.index(manifest),
+        name=f"marag-{manifest.name}-{manifest.generation}",
+        dimension=manifest.dimension,
+        before=before,
+        compressed=settings.qdrant_compressed,
+    )
+    return CorpusStores(
+        dense,
+        lexical,
+        replace(place, url=settings.qdrant_url, api_key=settings.qdrant_api_key),
+        replace(place, url=settings.elasticsearch_url, api_key=settings.elasticsearch_api_key),
+    )
+
+
+async def publish(
+    settings: Settings, folder: CorpusFolder, manifest: Manifest, catalogue: Catalogue, *, anew: bool = False
+) -> Manifest:
+    """Derive the index of the catalogue's contents and publish it; returns the new manifest. Call it under the lock.
+
+    Only the difference to the published state is computed, unless the index must be made `anew`.
+    """
+    edits = await asyncio.to_thread(catalogue.edits)
+    if edits == manifest.edits and not anew and folder.manifest_file.exists():
+        return manifest
+    documents, passages = await asyncio.to_thread(catalogue.counts)
+    rows = await asyncio.to_thread(catalogue.rows)
+    old, before = np.zeros(0, dtype=np.int64), None
+    if not anew and manifest.edits:
+        try:
+            old, before = np.load(folder.index(manifest) / _ROWS), folder.index(manifest)
+        except (OSError, ValueError):  # lost
+            anew = True
+    removed, added = np.setdiff1d(old, rows), np.setdiff1d(rows, old)
+    last = int(rows[-1]) if len(rows) else manifest.last_row
+    now = manifest.model_copy(update={"documents": documents, "passages": passages, "edits": edits, "last_row": last})
+    target, stores = folder.index(now), stores_of(settings, folder, now, before)
+    changes = Changes(removed=removed, added=added, parts=lambda: (Added(*part) for part in catalogue.parts(added)))
+    try:
+        if target.exists():  # of a killed writer, or damaged
+            await asyncio.to_thread(shutil.rmtree, target)
+        target.mkdir(parents=True)
+        if anew:
+            await stores.drop()
+        await stores.lexical.publish(stores.lexical_place, changes)
+        await stores.dense.publish(stores.dense_place, changes)
+        np.save(target / _ROWS, rows)
+        await asyncio.to_thread(folder.write, now)
+    except OSError as error:
+        shutil.rmtree(target, ignore_errors=True)
+        raise StorageError(
+            f"{str(folder.path)!r} cannot be written ({error}); free disk space, or set MARAG_DATA_DIR to another disk."
+        ) from error
+    return now
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +329,7 @@ class Corpus:
         self._folder = folder
         self._stack = stack
         self._manifest = manifest
-        self._catalogue = self._opened_catalogue(manifest)
+        self._open_catalogue(manifest)
         self._view: View | None = None
         self._seen: tuple[int, int] | None = None
 
@@ -80,37 +346,32 @@ class Corpus:
         return self._catalogue
 
     async def view(self) -> View:
-        """The published state. Raises `CorpusError` if the corpus was rebuilt with another encoder."""
-        manifest = self.manifest
-        if self._view is None or self._view.manifest != manifest:
-            self._view = await self._opened(manifest)
+        """The published state; a lost or damaged index is derived again from the catalogue.
+
+        Raises `CorpusError` if the corpus was rebuilt with another encoder.
+        """
+        while self._view is None or self._view.manifest != self.manifest:
+            manifest = self._manifest
+            try:
+                self._view = await self._opened(manifest)
+            except DamagedIndexError as error:
+                if self.manifest == manifest:  # otherwise it was removed while it was opened
+                    _LOG.warning("%s It is derived again from the catalogue.", error)
+                    async with self._folder.locked():
+                        await publish(self._settings, self._folder, self.manifest, self._catalogue, anew=True)
         return self._view
 
     async def _opened(self, manifest: Manifest) -> View:
-        """Open the stores; a lost or damaged index is derived again. A state may be removed while it is opened."""
-        while True:
-            try:
-                return await self._stores(manifest)
-            except DamagedIndexError as error:
-                if self.manifest == manifest:
-                    manifest = await self._derived(error)
-                else:
-                    manifest = self._manifest
-
-    async def _derived(self, error: DamagedIndexError) -> Manifest:
-        _LOG.warning("%s It is derived again from the catalogue.", error)
-        async with self._folder.locked():
-            return await publish(self._settings, self._folder, self.manifest, self._catalogue, anew=True)
-
-    async def _stores(self, manifest: Manifest) -> View:
-        require_whole(self._folder.index(manifest))
         dense, lexical, dense_place, lexical_place = stores_of(self._settings, self._folder, manifest)
         before = self._view
         if before is not None and dense.served and before.manifest.generation == manifest.generation:
-            return View(manifest=manifest, catalogue=self._catalogue, dense=before.dense, lexical=before.lexical)
-        opened_dense = await self._stack.enter_async_context(dense.open(dense_place, manifest.dimension))
-        opened_lexical = await self._stack.enter_async_context(lexical.open(lexical_place))
-        return View(manifest=manifest, catalogue=self._catalogue, dense=opened_dense, lexical=opened_lexical)
+            return replace(before, manifest=manifest)
+        return View(
+            manifest=manifest,
+            catalogue=self._catalogue,
+            dense=await self._stack.enter_async_context(dense.open(dense_place)),
+            lexical=await self._stack.enter_async_context(lexical.open(lexical_place)),
+        )
 
     def _follow(self) -> None:
         """Look whether another state was published. A dropped corpus stays as it was opened."""
@@ -118,20 +379,16 @@ class Corpus:
             status = self._folder.manifest_file.stat()
         except FileNotFoundError:
             return
-        if (seen := (status.st_ino, status.st_mtime_ns)) == self._seen:
-            return
-        manifest = self._folder.read()
-        if manifest is None:
+        if (seen := (status.st_ino, status.st_mtime_ns)) == self._seen or (manifest := self._folder.read()) is None:
             return
         if manifest.generation != self._manifest.generation:
-            require_encoder(manifest, self._manifest.encoder, self._manifest.dimension)
-            self._catalogue = self._opened_catalogue(manifest)
+            require_alike(manifest, self._manifest.encoder, self._manifest.dimension)
+            self._open_catalogue(manifest)
         self._manifest, self._seen = manifest, seen
 
-    def _opened_catalogue(self, manifest: Manifest) -> Catalogue:
-        catalogue = self._folder.catalogue(manifest)
-        self._stack.callback(catalogue.close)
-        return catalogue
+    def _open_catalogue(self, manifest: Manifest) -> None:
+        self._catalogue = self._folder.catalogue(manifest)
+        self._stack.callback(self._catalogue.close)
 
 
 @asynccontextmanager
@@ -143,27 +400,22 @@ async def open_corpus(settings: Settings, name: str, encoder_name: str, dimensio
     """
     folder = corpus_folder(settings.marag_data_dir, name)
     manifest = await asyncio.to_thread(_existing, folder)
-    require_encoder(manifest, encoder_name, dimension)
+    require_alike(manifest, encoder_name, dimension)
     async with AsyncExitStack() as stack:
         corpus = Corpus(settings, folder, manifest, stack)
         if corpus.catalogue.edits() != manifest.edits:
-            await _caught_up(settings, folder, corpus)
+            try:
+                async with folder.locked():
+                    await publish(settings, folder, corpus.manifest, corpus.catalogue)
+            except CorpusError:  # an edit is under way: what is published will do
+                if not corpus.manifest.passages:
+                    raise
         if not corpus.manifest.passages:
             raise CorpusError(
                 f"The corpus {name!r} contains no passages yet; `marag ingest` continues where it stopped."
             )
         await corpus.view()
         yield corpus
-
-
-async def _caught_up(settings: Settings, folder: CorpusFolder, corpus: Corpus) -> None:
-    """Publish what an interrupted edit left in the catalogue. If an edit is under way, what is published will do."""
-    try:
-        async with folder.locked():
-            await publish(settings, folder, corpus.manifest, corpus.catalogue)
-    except CorpusError:
-        if not corpus.manifest.passages:
-            raise
 
 
 def require_corpus(data_dir: Path, name: str, *, to_build: bool = True) -> None:
@@ -273,14 +525,14 @@ async def reach(settings: Settings) -> None:
     await stores_of(settings, corpus_folder(settings.marag_data_dir, "nothing"), nothing).drop()
 
 
-def require_encoder(manifest: Manifest, encoder_name: str, dimension: int) -> None:
-    """Raise `CorpusError` unless a corpus was built with this encoder."""
-    built, given = (manifest.encoder, manifest.dimension), (encoder_name, dimension)
-    if built != given:
+def require_alike(manifest: Manifest, encoder: str, dimension: int, chunker: str | None = None) -> None:
+    """Raise `CorpusError` unless a corpus was built with this encoder and, if given, this chunker."""
+    if (manifest.encoder, manifest.dimension) != (encoder, dimension) or chunker not in (None, manifest.chunker):
+        chunked, but = (f" and the chunker {manifest.chunker!r}", f" and {chunker!r}") if chunker else ("", "")
         raise CorpusError(
-            f"The corpus {manifest.name!r} was built with the encoder {built[0]!r} ({built[1]} dimensions), not with "
-            f"{given[0]!r} ({given[1]}); set ENCODER={built[0]}, or rebuild it with "
-            f"`marag ingest PATH... --corpus {manifest.name} --rebuild`."
+            f"The corpus {manifest.name!r} was built with the encoder {manifest.encoder!r} ({manifest.dimension} "
+            f"dimensions){chunked}, not with {encoder!r} ({dimension}){but}; set ENCODER={manifest.encoder} again, or "
+            f"rebuild it: `marag ingest PATH... --corpus {manifest.name} --rebuild`."
         )
 
 

@@ -21,7 +21,7 @@ from ...settings import Settings
 from ..batching import AsyncEncoder
 from ..passage import Passage, to_record
 from .catalogue import AT_ONCE, ROWS, Catalogue, DocumentRecord, in_parts
-from .places import CorpusFolder, Manifest, chosen_stores, corpus_folder, publish, stores_of
+from .corpus import CorpusFolder, Manifest, chosen_stores, corpus_folder, publish, require_alike, stores_of
 
 Progress: TypeAlias = Callable[[int, int], None]
 UNCHUNKED = "none"
@@ -127,7 +127,7 @@ async def edit_corpus(
     """Edit the corpus `name`, which is created if missing, and publish the result.
 
     `on_progress(done, wanted)` counts encoded passages. With `rebuild` the corpus is built from
-    scratch, and the earlier one is kept until the new one is complete; an interrupted rebuild continues. `shared`
+    scratch, and the earlier one is kept until the new one is complete; an interrupted rebuild begins again. `shared`
     means that the encoder also answers questions, and that another edit is waited for. After an error, what was
     committed before it is published. Raises `CorpusError` if the corpus was built with another encoder or chunker
     (without `rebuild`), is being edited elsewhere, or was not created by this package.
@@ -138,7 +138,10 @@ async def edit_corpus(
         fresh = await _new(settings, name, encoder, chunker)
         if existing is None:
             await stores_of(settings, folder, fresh).drop()  # a server that does not respond says so now
-        manifest = await _begun(folder, existing, fresh, rebuild=rebuild)
+            await asyncio.to_thread(folder.write, fresh)
+        elif not rebuild:
+            require_alike(existing, fresh.encoder, fresh.dimension, fresh.chunker)
+        manifest = fresh if existing is None or rebuild else existing
         with closing(folder.catalogue(manifest)) as catalogue:
             editor = CorpusEditor(catalogue, encoder, on_progress, together=_TOGETHER_SHARED if shared else _TOGETHER)
             try:
@@ -149,6 +152,8 @@ async def edit_corpus(
             except Exception:
                 if not rebuild or existing is None:
                     await _published(settings, folder, manifest, catalogue)
+                else:
+                    await asyncio.to_thread(folder.discard, manifest.generation)
                 raise
             await _published(settings, folder, manifest, catalogue)
         if existing is not None and existing.generation != manifest.generation:
@@ -200,20 +205,6 @@ async def ensure_corpus(
     return manifest
 
 
-async def _begun(folder: CorpusFolder, existing: Manifest | None, fresh: Manifest, *, rebuild: bool) -> Manifest:
-    """The manifest of the generation to edit, whose folder exists."""
-    if existing is not None and not rebuild:
-        require_built_alike(existing, fresh)
-        return existing
-    begun = await asyncio.to_thread(folder.unfinished, fresh, None if existing is None else existing.generation)
-    if begun is None:
-        begun = fresh
-        await asyncio.to_thread(folder.start, begun)
-    if existing is None:
-        await asyncio.to_thread(folder.write, begun)
-    return begun
-
-
 async def _published(settings: Settings, folder: CorpusFolder, manifest: Manifest, catalogue: Catalogue) -> None:
     """Publish, or remove what was never more than empty."""
     if manifest.edits or catalogue.counts() != (0, 0):
@@ -231,17 +222,6 @@ async def _new(settings: Settings, name: str, encoder: AsyncEncoder, chunker: st
         name=name, encoder=encoder.name, dimension=dimension, chunker=chunker,
         dense_store=stores.dense, lexical_store=stores.lexical,
     )  # fmt: skip
-
-
-def require_built_alike(existing: Manifest, fresh: Manifest) -> None:
-    """Raise `CorpusError` if a corpus was built with another encoder or chunker."""
-    if not existing.built_like(fresh):
-        raise CorpusError(
-            f"The corpus {existing.name!r} was built with the encoder {existing.encoder!r} ({existing.dimension} "
-            f"dimensions) and the chunker {existing.chunker!r}, not with {fresh.encoder!r} "
-            f"({fresh.dimension}) and {fresh.chunker!r}; "
-            f"set those again, or rebuild it: `marag ingest PATH... --corpus {existing.name} --rebuild`."
-        )
 
 
 def _checksum(passages: Iterable[Passage]) -> str:

@@ -1,7 +1,7 @@
 """Resolves names given by a user to documents of a corpus."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import PurePath
 
@@ -22,7 +22,14 @@ def documents_named(documents: Sequence[DocumentRecord], names: Iterable[str]) -
     Raises `InputError` for a name that matches no document, or several, and for a text instead of a list.
     """
     require_list(names)
-    return frozenset(_one(documents, name).id for name in names)
+    found = set()
+    for name in names:
+        one = begun_with(_whole(documents, name) or documents, name)
+        if one is None:
+            choice = suggestion(documents, name) or f"choose from: {_listed(documents)}."
+            raise InputError(f"No document is named {name!r}; {choice}")
+        found.add(one.id)
+    return frozenset(found)
 
 
 def require_list(names: Iterable[str]) -> None:
@@ -41,7 +48,7 @@ def addressed(
     Raises the errors of `documents_named`.
     """
     allowed = documents_named(documents, among)
-    names = [quoted or plain for quoted, plain in _named(message) if quoted or _may_name(documents, plain)]
+    names = [_name(mention) for mention in _MENTION.finditer(message) if _names_one(documents, mention)]
     if not names:
         if message.strip() == "@":
             raise InputError("Write a document's name after @, as in @handbook, and then the question.")
@@ -52,42 +59,31 @@ def addressed(
 
 def without_mentions(message: str, documents: Sequence[DocumentRecord] | None = None) -> str:
     """A message without its `@name`s: those that may name one of the documents, or all if these are not given."""
-    if not _MENTION.search(message):
-        return message
     kept = _MENTION.sub(lambda found: " " if documents is None or _names_one(documents, found) else found[0], message)
     return message if kept == message else " ".join(kept.split())
 
 
-def unmarked(message: str, documents: Sequence[DocumentRecord]) -> str:
-    """A message in which `@word`s that name no document are words without the sign."""
-    return _MENTION.sub(lambda found: found[0] if _names_one(documents, found) else found[0][1:], message)
-
-
 def mentions(message: str) -> list[str]:
     """The names after @ in a message, in order, without quotation marks."""
-    return [quoted or plain for quoted, plain in _named(message)]
+    return [_name(mention) for mention in _MENTION.finditer(message)]
 
 
-def _named(message: str) -> list[tuple[str, str]]:
-    return [(quoted, plain.rstrip(".")) for quoted, plain in _MENTION.findall(message)]
+def _name(mention: re.Match[str]) -> str:
+    return mention[1] or mention[2].rstrip(".")
 
 
 def _names_one(documents: Sequence[DocumentRecord], mention: re.Match[str]) -> bool:
-    return bool(mention[1]) or _may_name(documents, mention[2].rstrip("."))
-
-
-def _may_name(documents: Sequence[DocumentRecord], name: str) -> bool:
-    """Is this the name of a document or of several, the beginning of one, or a misspelt one?"""
-    return bool(_whole(documents, name) or suggestion(documents, name))
+    """Whether a name is quoted, or that of a document, the beginning of one, or a misspelt one."""
+    name = _name(mention)
+    return bool(mention[1] or _whole(documents, name) or suggestion(documents, name))
 
 
 def document_named(documents: Sequence[DocumentRecord], name: str) -> DocumentRecord | None:
     """The document with this title or file name in full, ignoring case. Raises `InputError` if it names several."""
     found = _whole(documents, name)
     if len(found) > 1:
-        raise InputError(
-            f"Several documents are named {name!r}: {_sources(found)}; give the id or the path of one of them."
-        )
+        shown = ", ".join(f"{document.source} ({document.id})" for document in found[:_MOST_LISTED])
+        raise InputError(f"Several documents are named {name!r}: {shown}; give the id or the path of one of them.")
     return found[0] if found else None
 
 
@@ -110,32 +106,14 @@ def begun_with(documents: Sequence[DocumentRecord], name: str) -> DocumentRecord
     return found[0] if found else None
 
 
-def _one(documents: Sequence[DocumentRecord], name: str) -> DocumentRecord:
-    whole = _whole(documents, name)
-    found = begun_with(whole or documents, name)
-    if found is None:
-        raise InputError(f"No document is named {name!r}; {_choice(documents, name)}")
-    return found
-
-
-def _choice(documents: Sequence[DocumentRecord], name: str) -> str:
-    return suggestion(documents, name) or f"choose from: {_listed(documents)}."
-
-
 def _whole(documents: Sequence[DocumentRecord], name: str) -> list[DocumentRecord]:
     wanted = _plain(name)
-    return [document for document in documents if wanted and wanted in set(_names(document))]
+    return [document for document in documents if wanted and wanted in _names(document)]
 
 
-def _sources(documents: Sequence[DocumentRecord]) -> str:
-    more = len(documents) - _MOST_LISTED
-    shown = [f"{document.source} ({document.id})" for document in documents[:_MOST_LISTED]]
-    return ", ".join([*shown, *([f"and {more} more"] if more > 0 else [])])
-
-
-def _names(document: DocumentRecord) -> Iterator[str]:
+def _names(document: DocumentRecord) -> list[str]:
     file = PurePath(document.source)
-    yield from (_plain(name) for name in (document.title, file.name, file.name.partition(".")[0]))
+    return [_plain(name) for name in (document.title, file.name, file.name.partition(".")[0])]
 
 
 def _plain(name: str) -> str:

@@ -3,23 +3,24 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from ...discovery import by_name, exported
-from .store import DenseBackend, LexicalBackend
+from .store import StoreBackend
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stores:
     """The known stores of both kinds, by name."""
 
-    dense: Mapping[str, DenseBackend]
-    lexical: Mapping[str, LexicalBackend]
+    dense: Mapping[str, StoreBackend[Any]]
+    lexical: Mapping[str, StoreBackend[Any]]
 
 
 @cache
 def discover_stores() -> Stores:
     """Every store of this folder, without loading the stores' libraries. Raises `DuplicateNameError`."""
     return Stores(
-        dense=by_name(exported(__name__, "DENSE", DenseBackend), "stores"),
-        lexical=by_name(exported(__name__, "LEXICAL", LexicalBackend), "stores"),
+        dense=by_name(exported(__name__, "DENSE", StoreBackend), "stores"),
+        lexical=by_name(exported(__name__, "LEXICAL", StoreBackend), "stores"),
     )

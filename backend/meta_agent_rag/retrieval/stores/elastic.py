@@ -1,4 +1,4 @@
-"""BM25 over titles and texts on an Elasticsearch server, through its async client.
+"""BM25 over titles and texts on an Elasticsearch server (version 9), through its async client.
 
 A corpus is one index with one shard, so that term statistics cover the whole corpus. Titles and
 texts are analysed by Elasticsearch's `english` analyser (standard tokens, Porter stems; accents count,
@@ -23,7 +23,8 @@ from .store import (
     SEARCH_SECONDS,
     Changes,
     Hit,
-    LexicalBackend,
+    LexicalStore,
+    StoreBackend,
     StorePlace,
     best,
     server_url,
@@ -35,14 +36,12 @@ if TYPE_CHECKING:
 
 _SETTING = "ELASTICSEARCH_URL"
 _FIELDS = ("title", "text")
-_ALL_WORDS = "english_all_words"
-_CONTENT_WORDS = "english_content_words"
+_ALL_WORDS, _CONTENT_WORDS = "english_all_words", "english_content_words"
 _SIMILARITY = "passage_bm25"
 _MOST_ROWS = 10_000
 """The most results that Elasticsearch returns for one search."""
 _MOST_WORDS = 512
 """The most distinct words of a query that are searched: both fields together stay within 1,024 clauses."""
-_RETRIES = 2
 _WORD = re.compile(r"[a-z0-9_]+|\w")
 """A word, for counting the length of a query; in other scripts, every character."""
 
@@ -61,13 +60,10 @@ class ElasticsearchStore:
             return []
 
         async def fetch(limit: int) -> list[Hit]:
+            size, name = min(limit, _MOST_ROWS), self._place.name
             with _translated(self._place):
                 response = await self._client.search(
-                    index=self._place.name,
-                    query=query,
-                    size=min(limit, _MOST_ROWS),
-                    source=False,
-                    track_total_hits=False,
+                    index=name, query=query, size=size, source=False, track_total_hits=False
                 )
             return [Hit(hit["_score"], int(hit["_id"])) for hit in response["hits"]["hits"]]
 
@@ -76,44 +72,39 @@ class ElasticsearchStore:
 
 async def publish(place: StorePlace, changes: Changes) -> None:
     """Index and delete in bulk, retrying items that a busy server rejects, then refresh once."""
+    from elasticsearch.helpers import async_bulk
+
+    def actions() -> Iterator[dict[str, Any]]:
+        for added in changes.parts():
+            for row, passage in zip(added.rows.tolist(), added.passages, strict=True):
+                yield {"_id": str(row), "title": encodable(passage.title), "text": encodable(passage.text)}
+        for row in changes.removed.tolist():
+            yield {"_op_type": "delete", "_id": str(row)}
+
     async with _connected(place) as connected:
         client = connected.options(request_timeout=BATCH_SECONDS)
         with _translated(place):
             if not await _exists(client, place):
-                await client.indices.create(index=place.name, settings=_settings(), mappings=_mappings())
-        for added in changes.parts():
-            actions = [
-                {"_id": str(row), "title": encodable(passage.title), "text": encodable(passage.text)}
-                for row, passage in zip(added.rows.tolist(), added.passages, strict=True)
-            ]
-            await _bulk(client, place, actions)
-        await _bulk(client, place, [{"_op_type": "delete", "_id": str(row)} for row in changes.removed.tolist()])
-        with _translated(place):
+                await _create(client, place)
+            _, outcomes = await async_bulk(
+                client,
+                actions(),
+                index=place.name,
+                max_retries=5,
+                initial_backoff=0.1,
+                retry_on_status=(429, 500, 502, 503, 504),
+                raise_on_error=False,  # with it, single items are not retried
+            )
+            # deleting what is missing is no failure
+            failed = [one["index"] for one in (outcomes if isinstance(outcomes, list) else []) if "index" in one]
+            if failed:
+                error = failed[0].get("error") or {}
+                reason = f"{error.get('type')}: {error.get('reason')}"[:300]
+                raise CorpusError(
+                    f"Elasticsearch rejected {len(failed)} passage(s) of the index {place.name!r} ({reason}). "
+                    "Fix that and try again."
+                )
             await client.indices.refresh(index=place.name)
-
-
-async def _bulk(client: "AsyncElasticsearch", place: StorePlace, actions: list[dict[str, Any]]) -> None:
-    """Apply the actions; deleting what is missing is no failure. Raises `CorpusError` for the first other one."""
-    from elasticsearch.helpers import async_bulk
-
-    with _translated(place):
-        _, outcomes = await async_bulk(
-            client,
-            actions,
-            index=place.name,
-            max_retries=5,
-            initial_backoff=0.1,
-            retry_on_status=(429, 500, 502, 503, 504),
-            raise_on_error=False,
-        )
-    failed = [item["index"] for item in (outcomes if isinstance(outcomes, list) else []) if "index" in item]
-    if failed:
-        error = failed[0].get("error") or {}
-        reason = f"{error.get('type', 'error')}: {error.get('reason', failed[0].get('status'))}"
-        raise CorpusError(
-            f"Elasticsearch rejected {len(failed)} passage(s) of the index {place.name!r} ({reason[:300]}). "
-            "Fix that and try again."
-        )
 
 
 @asynccontextmanager
@@ -132,14 +123,16 @@ async def open_store(place: StorePlace) -> AsyncIterator[ElasticsearchStore]:
 
 
 async def drop_store(place: StorePlace) -> None:
-    """Remove the place's index; see `LexicalBackend`."""
+    """Remove the place's index; see `StoreBackend`."""
     async with _connected(place) as client:
         with _translated(place):
             if await _exists(client, place):
                 await client.indices.delete(index=place.name)
 
 
-LEXICAL = LexicalBackend(name="elasticsearch", open=open_store, publish=publish, drop=drop_store, served=True)
+LEXICAL = StoreBackend[LexicalStore](
+    name="elasticsearch", open=open_store, publish=publish, drop=drop_store, served=True
+)
 
 
 @asynccontextmanager
@@ -155,7 +148,7 @@ async def _connected(place: StorePlace) -> AsyncIterator["AsyncElasticsearch"]:
         f"{parts.scheme}://{host}:{port}{parts.path.rstrip('/')}",
         **({"api_key": place.api_key.get_secret_value()} if place.api_key else user),
         request_timeout=SEARCH_SECONDS,
-        max_retries=_RETRIES,
+        max_retries=2,
         retry_on_status=(502, 503, 504),
         retry_on_timeout=False,
     )
@@ -166,12 +159,11 @@ async def _connected(place: StorePlace) -> AsyncIterator["AsyncElasticsearch"]:
 
 
 async def _exists(client: "AsyncElasticsearch", place: StorePlace) -> bool:
-    """Does the index exist? `CorpusError` if it does but was not created by this package."""
+    """Whether the index exists. Raises `CorpusError` if it does but was not created by this package."""
     found = await client.indices.get(index=place.name, ignore_unavailable=True)
     if not found.body:
         return False
-    mark = found.body.get(place.name, {}).get("mappings", {}).get("_meta", {})
-    if mark.get("created_by") != CREATED_BY:
+    if found.body.get(place.name, {}).get("mappings", {}).get("_meta", {}).get("created_by") != CREATED_BY:
         raise CorpusError(
             f"The index {place.name!r} on the Elasticsearch server was not made by this package and is left unchanged; "
             "choose another corpus name, or remove it there yourself."
@@ -179,17 +171,8 @@ async def _exists(client: "AsyncElasticsearch", place: StorePlace) -> bool:
     return True
 
 
-def _settings() -> dict[str, Any]:
+async def _create(client: "AsyncElasticsearch", place: StorePlace) -> None:
     analysers = {_ALL_WORDS: "_none_", _CONTENT_WORDS: list(stop_words())}
-    return {
-        "number_of_shards": 1,
-        "refresh_interval": "-1",
-        "analysis": {"analyzer": {name: {"type": "english", "stopwords": words} for name, words in analysers.items()}},
-        "similarity": {_SIMILARITY: {"type": "BM25", "k1": 1.2, "b": 0.75}},
-    }
-
-
-def _mappings() -> dict[str, Any]:
     text = {
         "type": "text",
         "analyzer": _ALL_WORDS,
@@ -197,7 +180,14 @@ def _mappings() -> dict[str, Any]:
         "similarity": _SIMILARITY,
         "index_options": "freqs",
     }
-    return {"dynamic": "strict", "_meta": {"created_by": CREATED_BY}, "properties": dict.fromkeys(_FIELDS, text)}
+    settings = {
+        "number_of_shards": 1,
+        "refresh_interval": "-1",
+        "analysis": {"analyzer": {name: {"type": "english", "stopwords": words} for name, words in analysers.items()}},
+        "similarity": {_SIMILARITY: {"type": "BM25", "k1": 1.2, "b": 0.75}},
+    }
+    mappings = {"dynamic": "strict", "_meta": {"created_by": CREATED_BY}, "properties": dict.fromkeys(_FIELDS, text)}
+    await client.indices.create(index=place.name, settings=settings, mappings=mappings)
 
 
 def _query(text: str, among: Rows | None) -> dict[str, Any] | None:
@@ -220,27 +210,23 @@ def _query(text: str, among: Rows | None) -> dict[str, Any] | None:
 @contextmanager
 def _translated(place: StorePlace) -> Iterator[None]:
     """Translates the client's errors into this package's."""
-    from elasticsearch import ApiError, TransportError
+    from elasticsearch import ApiError, SerializationError, TransportError, UnsupportedProductError
 
+    server = f"server at {shown_url(place.url or '')!r}"
     try:
         yield
-    except (ApiError, TransportError) as error:
-        raise _fault(error, place) from error
-
-
-def _fault(error: Exception, place: StorePlace) -> CorpusError | SettingsError:
-    from elasticsearch import ApiError, SerializationError, UnsupportedProductError
-
-    server = shown_url(place.url or "")
-    if isinstance(error, (UnsupportedProductError, SerializationError)):
-        return SettingsError(f"The server at {server!r} is not Elasticsearch; correct {_SETTING}.")
-    if not isinstance(error, ApiError):
-        return CorpusError(f"The Elasticsearch server at {server!r} does not respond; start it, or correct {_SETTING}.")
-    status, kind = error.meta.status, str(error.message)[:200]
-    if status == 401 or (status == 403 and "block" not in kind):
-        return SettingsError(f"The Elasticsearch server at {server!r} rejected the key; correct ELASTICSEARCH_API_KEY.")
-    if status < 500 and "x-elastic-product" not in error.meta.headers:
-        return SettingsError(f"The server at {server!r} is not Elasticsearch; correct {_SETTING}.")
-    if "media_type_header" in kind:
-        return SettingsError(f"The Elasticsearch server at {server!r} is older than version 9; use a newer one.")
-    return CorpusError(f"The Elasticsearch server at {server!r} rejected a request ({status}, {kind}); check its log.")
+    except (UnsupportedProductError, SerializationError) as error:
+        raise SettingsError(f"The {server} is not Elasticsearch; correct {_SETTING}.") from error
+    except TransportError as error:
+        raise CorpusError(f"The Elasticsearch {server} does not respond; start it, or correct {_SETTING}.") from error
+    except ApiError as error:
+        status, kind = error.meta.status, str(error.message)[:200]
+        if status == 401 or (status == 403 and "block" not in kind):
+            raise SettingsError(
+                f"The Elasticsearch {server} rejected the key; correct ELASTICSEARCH_API_KEY."
+            ) from error
+        if status < 500 and "x-elastic-product" not in error.meta.headers:
+            raise SettingsError(f"The {server} is not Elasticsearch; correct {_SETTING}.") from error
+        raise CorpusError(
+            f"The Elasticsearch {server} rejected a request ({status}, {kind}); check its log."
+        ) from error

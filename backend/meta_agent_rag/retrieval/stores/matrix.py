@@ -15,7 +15,7 @@ import numpy as np
 
 from ...errors import DamagedIndexError
 from ..vectors import FloatMatrix, FloatVector, Rows
-from .store import Changes, DenseBackend, Hit, StorePlace, dropped_with_folder, ordered
+from .store import Changes, DenseStore, Hit, StoreBackend, StorePlace, dropped_with_folder, ordered
 
 if TYPE_CHECKING:
     from usearch.index import Index
@@ -70,30 +70,30 @@ class MatrixStore:
         return np.searchsorted(self._rows, np.sort(keys))
 
 
-async def publish(place: StorePlace, dimension: int, changes: Changes) -> None:
+async def publish(place: StorePlace, changes: Changes) -> None:
     """Write the matrix of the next state, and its graph if it is large."""
-    await asyncio.to_thread(_write, place, dimension, changes)
+    await asyncio.to_thread(_write, place, changes)
 
 
 @asynccontextmanager
-async def open_store(place: StorePlace, dimension: int) -> AsyncIterator[MatrixStore]:
+async def open_store(place: StorePlace) -> AsyncIterator[MatrixStore]:
     """Open the matrix in the place's folder. Raises `DamagedIndexError`."""
-    yield MatrixStore(place.folder, dimension)
+    yield MatrixStore(place.folder, place.dimension)
 
 
-DENSE = DenseBackend(name="matrix", open=open_store, publish=publish, drop=dropped_with_folder)
+DENSE = StoreBackend[DenseStore](name="matrix", open=open_store, publish=publish, drop=dropped_with_folder)
 
 
-def _write(place: StorePlace, dimension: int, changes: Changes) -> None:
+def _write(place: StorePlace, changes: Changes) -> None:
     place.folder.mkdir(parents=True, exist_ok=True)
     if place.before is None:
-        old_rows, old = np.zeros(0, dtype=np.int64), np.zeros((0, dimension), dtype=np.float32)
+        old_rows, old = np.zeros(0, dtype=np.int64), np.zeros((0, place.dimension), dtype=np.float32)
     else:
         old_rows, old = _opened(place.before)
     kept = ~np.isin(old_rows, changes.removed)
     rows = np.concatenate([old_rows[kept], changes.added])
     with (place.folder / _VECTORS).open("wb") as file:  # not mapped: on a full disk that would kill the process
-        shape = {"descr": "<f4", "fortran_order": False, "shape": (len(rows), dimension)}
+        shape = {"descr": "<f4", "fortran_order": False, "shape": (len(rows), place.dimension)}
         np.lib.format.write_array_header_1_0(file, shape)
         for start in range(0, len(old), _COPIED):
             part = slice(start, start + _COPIED)
@@ -105,14 +105,14 @@ def _write(place: StorePlace, dimension: int, changes: Changes) -> None:
     with (place.folder / _ROWS).open("wb") as file:
         np.save(file, rows)
     if len(rows) > SCANNED:
-        _write_graph(place, dimension, changes)
+        _write_graph(place, changes)
 
 
-def _write_graph(place: StorePlace, dimension: int, changes: Changes) -> None:
+def _write_graph(place: StorePlace, changes: Changes) -> None:
     """Continue the previous graph, or make one from the matrix."""
     from usearch.index import Index
 
-    graph = Index(ndim=dimension, metric="cos", dtype="bf16", expansion_search=_EXPANSION)
+    graph = Index(ndim=place.dimension, metric="cos", dtype="bf16", expansion_search=_EXPANSION)
     rows, vectors = _opened(place.folder)
     known = place.before / _GRAPH if place.before is not None else None
     if known is not None and known.is_file():

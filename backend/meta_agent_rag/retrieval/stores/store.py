@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Generic, NamedTuple, Protocol, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 from pydantic import SecretStr
@@ -37,7 +37,7 @@ class Hit(NamedTuple):
 
 
 class Added(NamedTuple):
-    """Some new passages."""
+    """Some new passages with their rows and vectors."""
 
     rows: Rows
     passages: Sequence[Passage]
@@ -58,12 +58,14 @@ class Changes:
 class StorePlace:
     """The place of a corpus's store: an embedded one in `folder`, others as `name` on the server at `url`.
 
-    `before` is the folder of the embedded store's previous state. `compressed` asks a server that creates a new index
-    to keep short codes of the vectors in memory and the vectors on disk.
+    `dimension` is the length of the vectors, and `before` the folder of the embedded store's previous state.
+    `compressed` asks a server that creates a new index to keep short codes of the vectors in memory and the vectors on
+    disk.
     """
 
     folder: Path
     name: str
+    dimension: int
     before: Path | None = None
     url: str | None = None
     api_key: SecretStr | None = None
@@ -90,28 +92,20 @@ class LexicalStore(Protocol):
         """
 
 
-@dataclass(frozen=True, kw_only=True)
-class DenseBackend:
-    """A kind of dense store.
+Store = TypeVar("Store")
 
-    `publish(place, dimension, changes)` applies changes and may be repeated; `open(place, dimension)` opens the result;
-    `drop(place)` removes it, if it exists. `served` means on a server. All raise `CorpusError` for a store that
-    is unreadable or unreachable, or was not created by this package.
+
+@dataclass(frozen=True, kw_only=True)
+class StoreBackend(Generic[Store]):
+    """A kind of store.
+
+    `publish(place, changes)` applies changes and may be repeated; `open(place)` opens the result; `drop(place)` removes
+    it, if it exists. `served` means on a server. All raise `CorpusError` for a store that is unreadable or unreachable,
+    or was not created by this package.
     """
 
     name: str
-    open: Callable[[StorePlace, int], AbstractAsyncContextManager[DenseStore]]
-    publish: Callable[[StorePlace, int, Changes], Awaitable[None]]
-    drop: Callable[[StorePlace], Awaitable[None]]
-    served: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class LexicalBackend:
-    """A kind of lexical store: as `DenseBackend`, without the dimension."""
-
-    name: str
-    open: Callable[[StorePlace], AbstractAsyncContextManager[LexicalStore]]
+    open: Callable[[StorePlace], AbstractAsyncContextManager[Store]]
     publish: Callable[[StorePlace, Changes], Awaitable[None]]
     drop: Callable[[StorePlace], Awaitable[None]]
     served: bool = False

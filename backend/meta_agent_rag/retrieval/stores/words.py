@@ -20,7 +20,7 @@ from ...errors import DamagedIndexError, StorageError
 from ...text.normalise import encodable
 from ...text.words import stop_words
 from ..vectors import Rows
-from .store import Changes, Hit, LexicalBackend, StorePlace, best, dropped_with_folder
+from .store import Changes, Hit, LexicalStore, StoreBackend, StorePlace, best, dropped_with_folder
 
 if TYPE_CHECKING:
     import tantivy
@@ -101,7 +101,7 @@ async def open_store(place: StorePlace) -> AsyncIterator[WordStore]:
     yield await asyncio.to_thread(WordStore, place.folder / _FOLDER)
 
 
-LEXICAL = LexicalBackend(name="tantivy", open=open_store, publish=publish, drop=dropped_with_folder)
+LEXICAL = StoreBackend[LexicalStore](name="tantivy", open=open_store, publish=publish, drop=dropped_with_folder)
 
 
 def _write(place: StorePlace, changes: Changes) -> None:

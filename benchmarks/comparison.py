@@ -1,0 +1,369 @@
+"""A paired comparison of two sides, each a method of a run or a file of predictions, over the questions of both.
+
+Everything is B minus A, in percent, over pairs. A pair in which a side failed says nothing about the answers, so it is
+left out unless failures are to be counted; they then score 0.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, StrictInt, StrictStr
+
+from meta_agent_rag.datasets import LoadedQuestions
+from meta_agent_rag.errors import InputError
+from meta_agent_rag.settings import UnitFloat
+from meta_agent_rag.statistics.paired import (
+    Difference,
+    Verdict,
+    bootstrap_ci,
+    mcnemar_exact,
+    paired_difference,
+    permutation_p,
+    verdict,
+)
+from meta_agent_rag.wording import counted
+
+from .metrics import SCORES, AnswerScore, score_answer
+from .predictions import imported
+from .rows.past_run import PastRun, Row
+
+_APART = ("dataset", "methods", "data_file", "aliases_file", "judge", "repeats")
+"""Fields of an experiment that are compared, or that change no answer."""
+_NOTHING = AnswerScore(em=0.0, f1=0.0, precision=0.0, recall=0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """A question with one side's answer; if it failed, `prediction` is `None` and the score 0."""
+
+    id: str
+    question: str
+    golds: tuple[str, ...]
+    type: str | None
+    hops: int | None
+    prediction: str | None
+    score: AnswerScore
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """Answers by question id, under a name; `protocol` describes by aspect, in words, how they were produced.
+
+    `unknown` counts predictions for questions that the data set does not have.
+    """
+
+    name: str
+    source: str
+    dataset: str
+    answers: Mapping[str, Scored]
+    protocol: Mapping[str, str]
+    unknown: int = 0
+
+
+class _Asked(BaseModel, frozen=True):
+    question: StrictStr
+    gold: StrictStr
+    aliases: tuple[StrictStr, ...] = ()
+    type: StrictStr | None = None
+    hops: StrictInt | None = None
+
+
+class _Answered(_Asked):
+    prediction: StrictStr
+    em: UnitFloat
+    f1: UnitFloat
+    precision: UnitFloat
+    recall: UnitFloat
+
+
+def run_side(run: PastRun, method: str | None) -> Side:
+    """A method of a run; without a name, the run's only method. Raises `InputError` if it has several, or lacks it."""
+    from .run.provenance import conditions  # imported here, so that --help is quick
+
+    if method is None:
+        if len(run.methods) > 1:
+            raise InputError(
+                f"The run {run.name!r} has several methods ({', '.join(run.methods)}); "
+                "name one of them with --method-a or --method-b."
+            )
+        method = next(iter(run.methods))
+    rows = run.rows(method)
+    models = {call["model"] for row in rows for call in row.get("usage", ()) if "model" in call}
+    chosen = {name: value for name, value in run.config["experiment"].items() if name not in _APART}
+    stated = {**chosen, "commit": run.config.get("commit"), "models of the calls": sorted(models)}
+    return Side(
+        name=method,
+        source=f"run {run.name}",
+        dataset=run.dataset,
+        answers={row["id"]: _scored(run, row) for row in rows},
+        protocol={name: _words(value) for name, value in (stated | conditions(run.config)).items()},
+    )
+
+
+def _words(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _scored(run: PastRun, row: Row) -> Scored:
+    found = run.checked(row, _Answered if row["error"] is None else _Asked)
+    answered = found if isinstance(found, _Answered) else None
+    return Scored(
+        id=row["id"],
+        question=found.question,
+        golds=tuple(dict.fromkeys((found.gold, *found.aliases))),
+        type=found.type,
+        hops=found.hops,
+        prediction=None if answered is None else answered.prediction,
+        score=_NOTHING if answered is None else AnswerScore(**answered.model_dump(include=set(SCORES))),
+    )
+
+
+def file_side(path: Path, loaded: LoadedQuestions, dataset: str) -> Side:
+    """The predictions of a file that `import` reads, scored now; a null prediction counts as failed."""
+    read = imported(path, loaded.questions, name=path.name)
+    answers = {}
+    for question in loaded.questions:
+        if question.id in read.predictions:
+            text = read.predictions[question.id].text
+            answers[question.id] = Scored(
+                id=question.id,
+                question=question.text,
+                golds=question.golds,
+                type=question.type,
+                hops=question.hops,
+                prediction=text,
+                score=_NOTHING if text is None else score_answer(text, question.golds),
+            )
+    protocol = {"data": _words([loaded.sha256, loaded.aliases_sha256])}
+    return Side(
+        name=path.name, source=str(path), dataset=dataset, answers=answers, protocol=protocol, unknown=read.unknown
+    )
+
+
+def pooled(sides: Sequence[Side]) -> Side:
+    """One method's answers from several runs as one side, with the data set in place of the question type.
+
+    Raises `InputError` if two of the runs contain the same question.
+    """
+    held = Counter((side.dataset, id_) for side in sides for id_ in side.answers)
+    twice = [f"{dataset} {id_}" for (dataset, id_), times in held.items() if times > 1]
+    if twice:
+        raise InputError(
+            f"Two of the pooled runs share questions ({twice[0]!r} and {len(twice) - 1} more); "
+            "pool runs over different questions."
+        )
+    aspects = dict.fromkeys(aspect for side in sides for aspect in side.protocol)
+    stated = {aspect: dict.fromkeys(side.protocol.get(aspect, "not stated") for side in sides) for aspect in aspects}
+    return Side(
+        name=sides[0].name,
+        source=" and ".join(side.source for side in sides),
+        dataset=" and ".join(dict.fromkeys(side.dataset for side in sides)),
+        answers={
+            f"{side.dataset} {id_}": replace(scored, id=f"{side.dataset} {id_}", type=side.dataset)
+            for side in sides
+            for id_, scored in side.answers.items()
+        },
+        protocol={aspect: " | ".join(values) for aspect, values in stated.items()},
+    )
+
+
+Pair = tuple[Scored, Scored]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """The figures of a set of pairs; `scores` has for each score the means of `a`, `b` and the `difference`.
+
+    The four counts are of exact matches; `mcnemar_p` compares the middle two, and `permutation_p` tests F1.
+    `wins`, `losses` and `ties` are B's by F1 (by EM if F1 is equal).
+    """
+
+    n: int
+    scores: Mapping[str, Mapping[str, Difference]]
+    both_right: int
+    only_a_right: int
+    only_b_right: int
+    neither_right: int
+    mcnemar_p: float
+    permutation_p: float
+    wins: int
+    losses: int
+    ties: int
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether B has significantly more F1 than A, or less."""
+        return verdict(self.scores["f1"]["difference"], self.permutation_p)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Two sides, paired. `alone_a` and `failed_a` count A's questions that B lacks, and A's failures among the shared.
+
+    `failures_counted` says whether pairs with a failure are part of the figures. `differing` lists the aspects in which
+    the protocols differ, as (aspect, A's, B's); `unlike_golds` counts pairs that were scored against different gold
+    answers.
+    """
+
+    a: Side
+    b: Side
+    figures: Figures
+    by_type: Mapping[str, Figures]
+    by_hops: Mapping[str, Figures]
+    won: tuple[Pair, ...]
+    lost: tuple[Pair, ...]
+    alone_a: int
+    alone_b: int
+    failed_a: int
+    failed_b: int
+    failures_counted: bool
+    differing: tuple[tuple[str, str, str], ...]
+    unlike_golds: int
+
+
+def compare(a: Side, b: Side, *, count_failures: bool = False) -> Comparison:
+    """Pair two sides by question and compare them.
+
+    Raises `InputError` for different data sets, for sides without a common question that both answered, and if one
+    id refers to two questions.
+    """
+    if a.dataset != b.dataset:
+        raise InputError(
+            f"A is from the data set {a.dataset!r} and B from {b.dataset!r}; "
+            "only answers to the same questions can be compared."
+        )
+    shared = [(a.answers[id_], b.answers[id_]) for id_ in sorted(a.answers.keys() & b.answers.keys())]
+    if not shared:
+        raise InputError(
+            f"A ({counted(len(a.answers), 'question')}) and B ({len(b.answers)}) have no question in common; "
+            "compare runs over the same questions, with the same --seed and --n."
+        )
+    for one, other in shared:
+        if one.question != other.question:
+            raise InputError(
+                f"The id {one.id!r} names different questions in A and B; compare runs over the same data."
+            )
+    pairs = [pair for pair in shared if count_failures or all(one.prediction is not None for one in pair)]
+    if not pairs:
+        raise InputError(
+            f"None of the {counted(len(shared), 'shared question')} was answered by both sides; continue the run with "
+            "--resume RUN --retry-failed, or count failures as 0 with --count-failures."
+        )
+    aspects = dict.fromkeys((*a.protocol, *b.protocol))
+    stated = [(name, *(side.protocol.get(name, "not stated") for side in (a, b))) for name in aspects]
+    ranked = sorted(pairs, key=_change, reverse=True)
+    return Comparison(
+        a=a,
+        b=b,
+        figures=figures(pairs),
+        by_type=_grouped(pairs, lambda one: one.type),
+        by_hops=_grouped(pairs, lambda one: None if one.hops is None else str(one.hops)),
+        won=tuple(pair for pair in ranked if _outcome(pair) > 0),
+        lost=tuple(pair for pair in ranked if _outcome(pair) < 0),
+        alone_a=len(a.answers) - len(shared),
+        alone_b=len(b.answers) - len(shared),
+        failed_a=sum(one.prediction is None for one, _ in shared),
+        failed_b=sum(other.prediction is None for _, other in shared),
+        failures_counted=count_failures,
+        differing=tuple((name, ours, theirs) for name, ours, theirs in stated if ours != theirs),
+        unlike_golds=sum(set(one.golds) != set(other.golds) for one, other in pairs),
+    )
+
+
+def figures(pairs: Sequence[Pair]) -> Figures:
+    """The figures of one or more pairs."""
+    scores: dict[str, dict[str, Difference]] = {}
+    for name in SCORES:
+        ours, theirs = ([100.0 * float(getattr(one.score, name)) for one in side] for side in zip(*pairs, strict=True))
+        scores[name] = {"a": _mean(ours), "b": _mean(theirs), "difference": paired_difference(ours, theirs)}
+        if name == "f1":
+            p = permutation_p(ours, theirs)
+    right = Counter((one.score.em >= 1.0, other.score.em >= 1.0) for one, other in pairs)
+    outcomes = Counter(map(_outcome, pairs))
+    return Figures(
+        n=len(pairs),
+        scores=scores,
+        both_right=right[True, True],
+        only_a_right=right[True, False],
+        only_b_right=right[False, True],
+        neither_right=right[False, False],
+        mcnemar_p=mcnemar_exact(right[True, False], right[False, True]),
+        permutation_p=p,
+        wins=outcomes[1],
+        losses=outcomes[-1],
+        ties=outcomes[0],
+    )
+
+
+def as_object(found: Comparison) -> dict[str, Any]:
+    """The comparison as one JSON object; figures in percent, `difference` is B minus A."""
+    sides = {
+        letter: {
+            "name": side.name,
+            "source": side.source,
+            "answers": len(side.answers),
+            "alone": alone,
+            "failed": failed,
+            "unknown": side.unknown,
+        }
+        for letter, side, alone, failed in (
+            ("a", found.a, found.alone_a, found.failed_a),
+            ("b", found.b, found.alone_b, found.failed_b),
+        )
+    }
+    moved = {
+        name: [
+            {
+                "id": one.id,
+                "question": one.question,
+                "golds": list(one.golds),
+                "a": {"prediction": one.prediction, **vars(one.score)},
+                "b": {"prediction": other.prediction, **vars(other.score)},
+            }
+            for one, other in pairs
+        ]
+        for name, pairs in (("won", found.won), ("lost", found.lost))
+    }
+    return {
+        "verdict": found.figures.verdict,
+        "dataset": found.a.dataset,
+        **sides,
+        "failures_counted": found.failures_counted,
+        **_plain(found.figures),
+        "by_type": {name: _plain(one) for name, one in found.by_type.items()},
+        "by_hops": {name: _plain(one) for name, one in found.by_hops.items()},
+        "differing": [{"aspect": aspect, "a": a, "b": b} for aspect, a, b in found.differing],
+        "unlike_golds": found.unlike_golds,
+        **moved,
+    }
+
+
+def _plain(found: Figures) -> dict[str, Any]:
+    scores = {name: {part: vars(one) for part, one in parts.items()} for name, parts in found.scores.items()}
+    return {**vars(found), "scores": scores}
+
+
+def _mean(values: Sequence[float]) -> Difference:
+    low, high = bootstrap_ci(values)
+    return Difference(mean=sum(values) / len(values), low=low, high=high)
+
+
+def _outcome(pair: Pair) -> int:
+    a, b = ((one.score.f1, one.score.em) for one in pair)
+    return (b > a) - (b < a)
+
+
+def _change(pair: Pair) -> tuple[float, float]:
+    one, other = pair
+    return abs(other.score.em - one.score.em), abs(other.score.f1 - one.score.f1)
+
+
+def _grouped(pairs: Sequence[Pair], group: Callable[[Scored], str | None]) -> Mapping[str, Figures]:
+    """Figures by group, ordered by name; empty if no question states its group."""
+    names = {one.id: group(one) or group(other) for one, other in pairs}
+    known = sorted({name for name in names.values() if name is not None})
+    return {name: figures([pair for pair in pairs if names[pair[0].id] == name]) for name in known}
