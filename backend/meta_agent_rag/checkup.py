@@ -176,8 +176,7 @@ async def _encoder_called(settings: Settings, name: str) -> CheckResult:
 
 
 async def _stores(settings: Settings) -> CheckResult:
-    from .retrieval.corpus.corpus import list_corpora, reach
-    from .retrieval.corpus.corpus import chosen_stores
+    from .retrieval.corpus.corpus import chosen_stores, list_corpora, reach
 
     stores = chosen_stores(settings)
     await reach(settings)

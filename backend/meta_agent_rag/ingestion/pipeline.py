@@ -13,9 +13,8 @@ from ..errors import CorpusError, InputError
 from ..extras import require
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.corpus.catalogue import DocumentRecord
-from ..retrieval.corpus.corpus import read_documents
+from ..retrieval.corpus.corpus import corpus_folder, read_documents
 from ..retrieval.corpus.editing import CorpusEditor, edit_corpus
-from ..retrieval.corpus.corpus import corpus_folder
 from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.passage import Passage
 from ..retrieval.screening import left_out
