@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from meta_agent_rag.llm.pricing import Tariff
-from meta_agent_rag.settings import Settings
 
 from ..plots import Plot
 from ..run.arms import Arm
+from ..statistics import auroc, auroc_interval
 from ..tables import Table
 
 Row: TypeAlias = Mapping[str, Any]
@@ -59,8 +59,7 @@ class Analysis:
     `measure` returns figures by arm name, which `summary.json` stores under that method, or, if
     `across`, figures of the run as a whole; empty if there are none. `tables` and `plots`
     use only those figures, so that a report can be rebuilt from a summary. `about` explains
-    the figures to a reader, one sentence per item, and `about_run`, given the figures and the settings
-    of each row by its name, adds what depends on them; `order` places the
+    the figures to a reader, one sentence per item; `order` places the
     section in the report; `missing` replaces it if the loop fired and there are no figures.
 
         ANALYSIS = Analysis(name="length", title="Length of answers", about=["..."], measure=measure)
@@ -72,7 +71,6 @@ class Analysis:
     measure: Callable[[Material], Figures]
     tables: Callable[[Figures], Sequence[Table]] = lambda figures: ()
     plots: Callable[[Figures], Sequence[Plot]] = lambda figures: ()
-    about_run: Callable[[Figures, Mapping[str, Settings]], Sequence[str]] = lambda figures, settings: ()
     across: bool = False
     missing: str = ""
     order: int = 100
@@ -81,3 +79,12 @@ class Analysis:
 def share(part: float, whole: float) -> float | None:
     """A share in 0..1 with four decimals; `None` if the total is 0."""
     return round(part / whole, 4) if whole else None
+
+
+def separation(scores: Sequence[float], right: Sequence[float], *, seed: int) -> dict[str, Any]:
+    """AUROC and its 95 % interval with four decimals; `None` if all answers are right or all wrong."""
+    area, interval = auroc(scores, right), auroc_interval(scores, right, seed=seed)
+    return {
+        "auroc": None if area is None else round(area, 4),
+        "auroc_ci95": None if interval is None else [round(end, 4) for end in interval],
+    }

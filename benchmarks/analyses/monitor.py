@@ -1,67 +1,29 @@
 """How well the monitor's signals and its policy separate right first drafts from wrong ones."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from meta_agent_rag.text.normalise import normalised
 
 from ..plots import Plot, legend, lines
-from ..run.arms import Arm
 from ..statistics import (
     area_under_risk_coverage,
-    auroc,
-    auroc_interval,
     calibration_bins,
     expected_calibration_error,
     risk_coverage,
 )
 from ..tables import Table, number, with_interval
-from .analysis import Analysis, Figures, Material, Row
+from .analysis import Analysis, Figures, Material, Row, separation
 
 _CURVE_POINTS = 50
 """Number of evenly spaced points of a curve in the summary; areas are computed from all points."""
-
-
-def _signal(name: str) -> Callable[[Row], float | None]:
-    def read(round_: Row) -> float | None:
-        value = (round_["signals"] or {}).get(name)
-        return None if value is None else float(value)
-
-    return read
-
-
-def _fact(name: str) -> Callable[[Row], float | None]:
-    def read(round_: Row) -> float | None:
-        value = round_.get(name)
-        return None if value is None else float(value)
-
-    return read
-
-
-def _kept(signals: Row) -> float | None:
-    """Is the answer of the kind that the question asks for? `None` in rows that predate this signal."""
-    return float(signals["of_kind"] is not False) if "of_kind" in signals else None
-
-
-SIGNALS: Mapping[str, Callable[[Row], float | None]] = {
-    "similarity": _signal("similarity"),
-    "agreement": _signal("agreement"),
-    "verbatim": _signal("verbatim"),
-    "not_abstained": lambda round_: float(not round_["draft"]["abstained"]),
-    "not_of_another_kind": lambda round_: _kept(round_["signals"] or {}),
-    "overlap": _signal("overlap"),
-    "coverage": _signal("coverage"),
-    "quoted": _signal("quoted"),
-    "logprob": _signal("logprob"),
-    "confidence": _signal("confidence"),
-    "second_sample": _fact("second_sample"),
-    "p_correct": lambda round_: _fact("p_correct")(round_) if "p_correct" in round_ else _fact("chance")(round_),
-    "policy": lambda round_: float(round_["satisfied"]),
-}
-"""A signal: a figure read from a round, higher for more trustworthy drafts, `None` if missing."""
 _ALWAYS = ("similarity", "agreement", "verbatim", "not_abstained", "policy")
 """Signals that are evaluated in every run; the others only if a draft has them."""
+SIGNALS = (
+    *("similarity", "agreement", "verbatim", "not_abstained", "not_of_another_kind", "overlap", "coverage"),
+    *("quoted", "logprob", "confidence", "second_sample", "p_correct", "policy"),
+)
 _LOWEST = {"similarity": -1.0, "logprob": -20.0}
 _SECOND = "standard_rag"
 """The method whose answer is the second sample: one call over the same evidence."""
@@ -69,13 +31,18 @@ _SECOND = "standard_rag"
 
 def measure(material: Material) -> dict[str, Figures]:
     """Figures of each signal over the monitored first drafts, for arms without an oracle monitor."""
+    plain = next((arm for arm in material.arms if arm.name == _SECOND), None)
+    second = {} if plain is None else {row["id"]: _short(row, row["chosen"]) for row in material.answered(plain)}
     measured: dict[str, Figures] = {}
-    second = _second_samples(material)
     for arm in material.looping(without_oracle="monitor"):
-        drafts = [first for first in _firsts(material, arm, second) if first["signals"] is not None]
+        drafts = []
+        for row in material.answered(arm):
+            if row["rounds"][0]["signals"] is not None:
+                same = _short(row, 0) == second[row["id"]] if row["id"] in second else None
+                drafts.append({**row["rounds"][0], "second_sample": same})
         if drafts:
             right = [float(draft["em"] >= 1.0) for draft in drafts]
-            values = {name: [read(draft) for draft in drafts] for name, read in SIGNALS.items()}
+            values = {name: [_value(draft, name) for draft in drafts] for name in SIGNALS}
             measured[arm.name] = {
                 "n": len(drafts),
                 "right": int(sum(right)),
@@ -88,24 +55,25 @@ def measure(material: Material) -> dict[str, Figures]:
     return measured
 
 
-def _firsts(material: Material, arm: Arm, second: Mapping[str, str]) -> list[dict[str, Any]]:
-    """First rounds of answered questions; `second_sample` says whether the other method gave the same answer."""
-    return [
-        {**first, "second_sample": None if other is None else _short(first) == other}
-        for first, other in ((row["rounds"][0], second.get(row["id"])) for row in material.answered(arm))
-    ]
+def _short(row: Row, index: int) -> str:
+    return normalised(row["rounds"][index]["draft"]["short_answer"])
 
 
-def _second_samples(material: Material) -> dict[str, str]:
-    """The normalised answers of the second sample by question id; empty if the run lacks the unchanged method."""
-    plain = next((arm for arm in material.arms if arm.name == _SECOND), None)
-    if plain is None:
-        return {}
-    return {row["id"]: _short(row["rounds"][row["chosen"]]) for row in material.answered(plain)}
-
-
-def _short(round_: Row) -> str:
-    return normalised(round_["draft"]["short_answer"])
+def _value(draft: Row, name: str) -> float | None:
+    """A signal of a first draft, higher for more trustworthy drafts; `None` if missing."""
+    signals = draft["signals"]
+    found: Any = signals.get(name)
+    if name == "not_abstained":
+        found = not draft["draft"]["abstained"]
+    elif name == "not_of_another_kind":
+        found = signals["of_kind"] is not False if "of_kind" in signals else None
+    elif name == "second_sample":
+        found = draft["second_sample"]
+    elif name == "p_correct":
+        found = draft.get("p_correct", draft.get("chance"))
+    elif name == "policy":
+        found = draft["satisfied"]
+    return None if found is None else float(found)
 
 
 def judged(values: Sequence[float | None], right: Sequence[float], name: str, *, seed: int = 42) -> dict[str, Any]:
@@ -117,59 +85,41 @@ def judged(values: Sequence[float | None], right: Sequence[float], name: str, *,
     scores = [_LOWEST.get(name, 0.0) if value is None else value for value in values]
     probabilities = [min(1.0, max(0.0, math.exp(score) if name == "logprob" else score)) for score in scores]
     curve = risk_coverage(scores, right)
-    area, interval = auroc(scores, right), auroc_interval(scores, right, seed=seed)
+    step = math.ceil(len(curve) / _CURVE_POINTS)
+    thinned = [*curve[step - 1 :: step], *(curve[-1:] if len(curve) % step else ())]
+    bins = [vars(one) for one in calibration_bins(probabilities, right)]
     return {
         "missing": sum(value is None for value in values),
-        "auroc": None if area is None else round(area, 4),
-        "auroc_ci95": None if interval is None else [round(end, 4) for end in interval],
+        **separation(scores, right, seed=seed),
         "ece": round(expected_calibration_error(probabilities, right), 4),
         "aurc": round(area_under_risk_coverage(curve), 4),
-        "bins": [
-            {
-                "low": round(one.low, 4),
-                "high": round(one.high, 4),
-                "n": one.n,
-                "confidence": round(one.confidence, 4),
-                "accuracy": round(one.accuracy, 4),
-            }
-            for one in calibration_bins(probabilities, right)
-        ],
-        "risk_coverage": [[round(coverage, 4), round(risk, 4)] for coverage, risk in _thinned(curve)],
+        "bins": [{field: round(value, 4) for field, value in one.items()} for one in bins],
+        "risk_coverage": [[round(coverage, 4), round(risk, 4)] for coverage, risk in thinned],
     }
 
 
-def _thinned(curve: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    stride = math.ceil(len(curve) / _CURVE_POINTS)
-    return [point for index, point in enumerate(curve, start=1) if index % stride == 0 or index == len(curve)]
-
-
 def tables(figures: Figures) -> Sequence[Table]:
-    """One row per signal."""
+    """One row per method and signal that some draft has."""
     rows = [
         (
             method,
             name,
             str(found["n"]),
             str(found[name]["missing"]),
-            _area(found[name]),
+            with_interval(found[name]["auroc"], found[name]["auroc_ci95"], 3),
             number(found[name]["ece"], 3),
             number(found[name]["aurc"], 3),
         )
         for method, found in figures.items()
-        for name in judged_in(found)
+        for name in _judged_in(found)
     ]
     head = ("method", "signal", "drafts", "missing", "AUROC [95 %]", "ECE", "AURC")
-    return [Table(name="monitor", title="The monitor on first drafts", head=head, rows=rows)] if rows else []
+    return [Table(name="monitor", title="The monitor on first drafts", head=head, rows=rows)]
 
 
-def judged_in(found: Mapping[str, Any]) -> list[str]:
+def _judged_in(found: Mapping[str, Any]) -> list[str]:
     """The signals in a method's figures that some draft has, in order."""
     return [name for name in SIGNALS if name in found and found[name]["missing"] < found["n"]]
-
-
-def _area(found: Mapping[str, Any]) -> str:
-    interval = found["auroc_ci95"]
-    return number(found["auroc"], 3) if interval is None else with_interval(found["auroc"], interval, 3)
 
 
 def plots(figures: Figures) -> Sequence[Plot]:
@@ -181,7 +131,7 @@ def _plot(method: str, found: Mapping[str, Any], place: int) -> Plot:
     def draw(figure: Any) -> None:
         reliability, risk = figure.subplots(1, 2)
         reliability.plot([0, 1], [0, 1], color="grey", linewidth=0.8)
-        names = judged_in(found)
+        names = _judged_in(found)
         curves = {name: [(one["confidence"], one["accuracy"]) for one in found[name]["bins"]] for name in names}
         lines(reliability, curves)
         reliability.set(

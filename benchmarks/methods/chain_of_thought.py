@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.prompting import Packed, ReplyModel, Short, messages
+from meta_agent_rag.agent.prompting import Packed, ReplyModel, Short
 from meta_agent_rag.llm.messages import Sampling
 
 from .inquiry import Inquiry
@@ -32,8 +32,7 @@ class ChainOfThought(ReplyModel):
 
 async def chain(inquiry: Inquiry, packed: Packed, sampling: Sampling = _GREEDY) -> ChainOfThought:
     """One chain of thought over the evidence; other methods sample several, or use it as a reader."""
-    prompt = messages(inquiry.engine.settings, "chain_of_thought", inquiry.task.question, packed)
-    return await inquiry.session.ainvoke("baseline", prompt, ChainOfThought, sampling=sampling)
+    return await inquiry.ask("baseline", "chain_of_thought", ChainOfThought, packed, sampling=sampling)
 
 
 async def answer(engine: Engine, task: MethodTask) -> Answer:

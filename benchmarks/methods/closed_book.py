@@ -4,7 +4,6 @@ The paper fine-tunes a model to answer in this way; here an instruction-tuned mo
 """
 
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.prompting import messages
 
 from .inquiry import AnswerReply, Inquiry
 from .method import Method, MethodTask
@@ -13,8 +12,7 @@ from .method import Method, MethodTask
 async def answer(engine: Engine, task: MethodTask) -> Answer:
     """One call, no retrieval."""
     inquiry = Inquiry.of(engine, task)
-    prompt = messages(engine.settings, "closed_book", task.question, None)
-    reply = await inquiry.session.ainvoke("baseline", prompt, AnswerReply)
+    reply = await inquiry.ask("baseline", "closed_book", AnswerReply, None)
     return inquiry.answer(reply.answer, reply.short_answer, None)
 
 

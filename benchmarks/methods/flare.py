@@ -12,16 +12,13 @@ over the reasoning. With an endpoint without log-probabilities every sentence co
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.prompting import messages
 from meta_agent_rag.errors import RefusedError
 from meta_agent_rag.llm.messages import Reply, Sampling
 from meta_agent_rag.llm.structured import without_thinking
-from meta_agent_rag.prompts import phrase
 
-from .inquiry import Inquiry, concludes, next_sentence
+from .inquiry import Inquiry, concludes, next_sentence, so_far
 from .method import Method, MethodTask
 
 THETA = 0.8
@@ -29,18 +26,8 @@ BETA = 0.4
 SENTENCES = 6
 UNMEASURED = "no log-probabilities from this endpoint: every sentence was looked up"
 UNSPELT = "a sentence was looked up whose tokens, as the endpoint reports them, do not spell it"
-_ONE_LINE = Sampling(stop=("\n",))
-_WITH_LOGPROBS = Sampling(stop=("\n",), logprobs=True)
 
 Tokens = Sequence[tuple[str, float]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Lookahead:
-    """A sentence, and its tokens with their log-probabilities if known."""
-
-    sentence: str
-    tokens: Tokens | None
 
 
 async def answer(engine: Engine, task: MethodTask) -> Answer:
@@ -60,36 +47,32 @@ async def answer(engine: Engine, task: MethodTask) -> Answer:
 
 async def _next(inquiry: Inquiry, written: list[str]) -> str:
     """The next sentence; regenerated if the first attempt is uncertain and a search finds something."""
-    ahead = await _look_ahead(inquiry, written)
-    if not ahead.sentence or not unsure(ahead.tokens):
-        return ahead.sentence
-    query = ahead.sentence if ahead.tokens is None else masked(ahead.tokens)
+    sentence, tokens = await _look_ahead(inquiry, written)
+    if not sentence or not unsure(tokens):
+        return sentence
+    query = sentence if tokens is None else masked(tokens)
     if not await inquiry.search(query or inquiry.task.question):
-        return ahead.sentence
-    return (await _look_ahead(inquiry, written)).sentence or ahead.sentence
+        return sentence
+    again, _ = await _look_ahead(inquiry, written)
+    return again or sentence
 
 
-async def _look_ahead(inquiry: Inquiry, written: list[str]) -> _Lookahead:
+async def _look_ahead(inquiry: Inquiry, written: list[str]) -> tuple[str, Tokens | None]:
+    """A next sentence, and its tokens with their log-probabilities if known."""
     reply = await _continued(inquiry, " ".join(written))
     sentence = next_sentence(without_thinking(reply.text), written)
-    if reply.tokens is None:
-        inquiry.notes.append(UNMEASURED)
-        return _Lookahead(sentence=sentence, tokens=None)
-    tokens = of_sentence(sentence, reply.tokens)
+    tokens = None if reply.tokens is None else of_sentence(sentence, reply.tokens)
     if tokens is None:
-        inquiry.notes.append(UNSPELT)
-    return _Lookahead(sentence=sentence, tokens=tokens)
+        inquiry.notes.append(UNMEASURED if reply.tokens is None else UNSPELT)
+    return sentence, tokens
 
 
 async def _continued(inquiry: Inquiry, reasoning: str) -> Reply:
-    shown = reasoning or phrase("nothing_yet")
-    prompt = messages(
-        inquiry.engine.settings, "next_sentence", inquiry.task.question, inquiry.packed(reasoning), reasoning=shown
-    )
+    prompt = inquiry.prompt("next_sentence", inquiry.packed(reasoning), reasoning=so_far(reasoning))
     if UNMEASURED not in inquiry.notes:
         with suppress(RefusedError):  # if the plain request is refused too, the error is raised below
-            return await inquiry.session.areply("step", prompt, sampling=_WITH_LOGPROBS)
-    return await inquiry.session.areply("step", prompt, sampling=_ONE_LINE)
+            return await inquiry.session.areply("step", prompt, sampling=Sampling(stop=("\n",), logprobs=True))
+    return await inquiry.session.areply("step", prompt, sampling=Sampling(stop=("\n",)))
 
 
 def of_sentence(sentence: str, tokens: Tokens) -> Tokens | None:
@@ -107,7 +90,7 @@ def of_sentence(sentence: str, tokens: Tokens) -> Tokens | None:
 
 
 def unsure(tokens: Tokens | None) -> bool:
-    """Is a token less probable than `THETA`, or are the probabilities unknown?"""
+    """Whether a token is less probable than `THETA`, or the probabilities are unknown."""
     return tokens is None or any(logprob < math.log(THETA) for _, logprob in tokens)
 
 

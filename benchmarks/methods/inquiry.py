@@ -4,9 +4,11 @@ All baselines search, pack and count through it, so that a method's own file con
 """
 
 import re
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
 
 from meta_agent_rag.agent.engine import Answer, Engine
 from meta_agent_rag.agent.prompting import Line, Packed, ReplyModel, Short, messages, pack
@@ -17,6 +19,7 @@ from meta_agent_rag.grounding.abstention import is_abstention
 from meta_agent_rag.grounding.short_answer import without_disambiguation
 from meta_agent_rag.llm.client import ModelSession
 from meta_agent_rag.llm.ledger import total
+from meta_agent_rag.llm.messages import Message, Sampling
 from meta_agent_rag.prompts import phrase
 from meta_agent_rag.prompts.tokens import estimate_tokens
 from meta_agent_rag.retrieval.hybrid import Retrieval
@@ -30,8 +33,9 @@ from .method import MethodTask
 _NOTES_TOKENS = 800
 """Tokens of a method's own notes up to which the evidence keeps its full budget."""
 _CONCLUSION = re.compile(r"\banswer is\b", re.IGNORECASE)
+_GREEDY = Sampling()
 
-Said = TypeVar("Said")
+Said = TypeVar("Said", bound=BaseModel)
 
 
 class AnswerReply(ReplyModel):
@@ -83,21 +87,44 @@ class Inquiry:
         """The same for methods that start without evidence: `None` as long as there is none."""
         return self.packed(beside) if self.found else None
 
-    async def unless_malformed(self, call: Awaitable[Said], step: str) -> Said | None:
-        """The reply to a step's call; `None`, and a note, if the model failed twice to send its JSON."""
+    def prompt(self, name: str, packed: Packed | None, **values: Any) -> tuple[Message, ...]:
+        """The messages of a call with a method's prompt; without `packed` the model sees no evidence."""
+        return messages(self.engine.settings, name, self.task.question, packed, **values)
+
+    async def ask(
+        self,
+        stage: str,
+        name: str,
+        reply: type[Said],
+        packed: Packed | None,
+        *,
+        sampling: Sampling = _GREEDY,
+        **values: Any,
+    ) -> Said:
+        """The reply to a call with a method's prompt, charged to the current round."""
+        prompt = self.prompt(name, packed, **values)
+        return await self.session.ainvoke(stage, prompt, reply, round_=len(self.rounds), sampling=sampling)
+
+    async def ask_or_note(
+        self, what: str, stage: str, name: str, reply: type[Said], packed: Packed | None, **values: Any
+    ) -> Said | None:
+        """The same; `None`, and a note that `what` was left out, if the model failed twice to send its JSON."""
         try:
-            return await call
+            return await self.ask(stage, name, reply, packed, **values)
         except StructuredOutputError:
-            self.notes.append(f"{step} was left out: the model did not send the JSON that was asked for")
+            self.notes.append(f"{what} was left out: the model did not send the JSON that was asked for")
             return None
+
+    async def write(self, name: str, packed: Packed | None, *, stop: str | None = None, **values: Any) -> str:
+        """The text of a step, up to `stop`."""
+        sampling = _GREEDY if stop is None else Sampling(stop=(stop,))
+        return await self.session.ainvoke("step", self.prompt(name, packed, **values), sampling=sampling)
 
     async def concluded(self, reasoning: Sequence[str], stop_reason: str, *, alone: bool = False) -> Answer:
         """The answer that a final call derives from the reasoning so far, `alone` or with the evidence."""
         written = "\n".join(reasoning)
         packed = None if alone else self.shown(written)
-        shown = written or phrase("nothing_yet")
-        prompt = messages(self.engine.settings, "conclude", self.task.question, packed, reasoning=shown)
-        reply = await self.session.ainvoke("baseline", prompt, AnswerReply)
+        reply = await self.ask("baseline", "conclude", AnswerReply, packed, reasoning=so_far(written))
         return self.answer(reply.answer, reply.short_answer, packed, stop_reason)
 
     def draft(self, text: str, short_answer: str, packed: Packed | None, *, satisfied: bool = False) -> None:
@@ -144,6 +171,11 @@ class Inquiry:
         return self.found[before:]
 
 
+def so_far(written: str) -> str:
+    """What was written, or that there is nothing yet, for a prompt."""
+    return written or phrase("nothing_yet")
+
+
 def next_sentence(text: str, written: Sequence[str]) -> str:
     """The first sentence of a continuation; empty if there is none, or if it repeats what was `written` before."""
     first = next((sentence.strip() for sentence in sentences(text.strip()) if sentence.strip()), "")
@@ -152,7 +184,7 @@ def next_sentence(text: str, written: Sequence[str]) -> str:
 
 
 def concludes(sentence: str) -> bool:
-    """Does a sentence end a chain of thought, by the phrase that FLARE and IRCoT look for?
+    """Whether a sentence ends a chain of thought, by the phrase that FLARE and IRCoT look for?
 
     >>> concludes("So the answer is Oslo."), concludes("Mira Holt was born in Oslo.")
     (True, False)

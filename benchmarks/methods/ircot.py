@@ -9,17 +9,13 @@ five sentences whereas the paper allows eight, and the chain ends once it can co
 """
 
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.prompting import messages
-from meta_agent_rag.llm.messages import Sampling
-from meta_agent_rag.prompts import phrase
 
 from .chain_of_thought import chain
-from .inquiry import Inquiry, concludes, next_sentence
+from .inquiry import Inquiry, concludes, next_sentence, so_far
 from .method import Method, MethodTask
 
 PASSAGES = 15
 SENTENCES = 5
-_ONE_LINE = Sampling(stop=("\n",))
 
 
 async def answer(engine: Engine, task: MethodTask) -> Answer:
@@ -42,21 +38,15 @@ async def _collect(inquiry: Inquiry) -> str:
             return "max_passages"
         if len(written) == SENTENCES:
             return "max_steps"
-        query = await _next(inquiry, written)
+        reasoning = " ".join(written)
+        packed = inquiry.packed(reasoning)
+        said = await inquiry.write("next_sentence", packed, stop="\n", reasoning=so_far(reasoning))
+        query = next_sentence(said, written)
         if not query:
             return "no_progress"
         written.append(query)
         if concludes(query):
             return "concluded"
-
-
-async def _next(inquiry: Inquiry, written: list[str]) -> str:
-    reasoning = " ".join(written)
-    shown = reasoning or phrase("nothing_yet")
-    prompt = messages(
-        inquiry.engine.settings, "next_sentence", inquiry.task.question, inquiry.packed(reasoning), reasoning=shown
-    )
-    return next_sentence(await inquiry.session.ainvoke("step", prompt, sampling=_ONE_LINE), written)
 
 
 METHOD = Method(

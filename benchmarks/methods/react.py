@@ -14,12 +14,12 @@ from typing import Annotated
 from pydantic import Field
 
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.prompting import Packed, ReplyModel, messages
+from meta_agent_rag.agent.prompting import Packed, ReplyModel
 from meta_agent_rag.prompts import phrase
 from meta_agent_rag.text.normalise import normalised
 from meta_agent_rag.text.sentences import sentences
 
-from .inquiry import Inquiry
+from .inquiry import Inquiry, so_far
 from .method import Method, MethodTask
 
 STEPS = 7
@@ -55,10 +55,9 @@ async def answer(engine: Engine, task: MethodTask) -> Answer:
     steps: list[_Step] = []
     while len(steps) < STEPS:
         trajectory = _trajectory(steps)
-        packed = inquiry.shown("\n".join(trajectory))
-        shown = "\n".join(trajectory) or phrase("nothing_yet")
-        prompt = messages(engine.settings, "react", task.question, packed, trajectory=shown)
-        reply = await inquiry.unless_malformed(inquiry.session.ainvoke("step", prompt, _StepReply), "a step")
+        written = "\n".join(trajectory)
+        packed = inquiry.shown(written)
+        reply = await inquiry.ask_or_note("a step", "step", "react", _StepReply, packed, trajectory=so_far(written))
         if reply is None:
             return await inquiry.concluded(trajectory, "unreadable_step")
         if reply.act[0] == "finish" and reply.act[1]:
@@ -83,22 +82,16 @@ async def _observed(inquiry: Inquiry, reply: _StepReply, steps: list[_Step], pac
         return phrase("unknown_action")
     if not argument:
         return phrase("action_without_argument")
-    if action == "lookup":
-        return _looked_up(reply.argument, before, packed)
+    if action == "lookup":  # the first sentence that contains the string, then the second, and so on
+        held = matches(reply.argument, packed)
+        more = before < len(held)
+        return f"(Result {before + 1} / {len(held)}) {held[before]}" if more else phrase("no_more_results")
     if before:
         return phrase("action_repeated")
     found = await inquiry.search(reply.argument.strip())
     if not found:
         return phrase("nothing_found")
     return f"{phrase('passages_added')} {'; '.join(one.passage.title or one.passage.id for one in found)}"
-
-
-def _looked_up(wanted: str, before: int, packed: Packed | None) -> str:
-    """The next sentence of the evidence that contains a string: the first, then the second, and so on."""
-    held = matches(wanted, packed)
-    if before >= len(held):
-        return phrase("no_more_results")
-    return f"(Result {before + 1} / {len(held)}) {held[before]}"
 
 
 def matches(wanted: str, packed: Packed | None) -> list[str]:

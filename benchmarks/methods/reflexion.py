@@ -8,7 +8,7 @@ judges its own trial, which is harder. Instructions replace worked examples.
 """
 
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.prompting import Line, Packed, ReplyModel, messages
+from meta_agent_rag.agent.prompting import Line, ReplyModel
 
 from .chain_of_thought import ChainOfThought, chain
 from .inquiry import Inquiry
@@ -34,48 +34,27 @@ async def answer(engine: Engine, task: MethodTask) -> Answer:
     memory: list[str] = []
     trial = await chain(inquiry, packed)
     for _ in range(TRIALS - 1):
-        verdict = await _judged(inquiry, packed, trial)
+        shown = {"trial": trial.text, "short": trial.short_answer}
+        verdict = await inquiry.ask_or_note(
+            "a self-evaluation", "step", "self_evaluation", _TrialVerdict, packed, **shown
+        )
         inquiry.draft(trial.text, trial.short_answer, packed, satisfied=verdict is not None and verdict.correct)
         if verdict is None:
             return inquiry.last("unreadable_step")
         if verdict.correct:
             return inquiry.last("satisfied")
-        again = await _tried_again(inquiry, packed, trial, verdict, memory)
+        learnt = await inquiry.ask_or_note(
+            "a reflection", "step", "reflection", _Reflection, packed, **shown, reason=verdict.reason
+        )
+        if learnt is None:
+            return inquiry.last("unreadable_step")
+        memory.append(learnt.reflection)
+        kept = "\n".join(f"- {reflection}" for reflection in memory[-MEMORY:])
+        again = await inquiry.ask_or_note("a trial", "baseline", "reflexion", ChainOfThought, packed, reflections=kept)
         if again is None:
             return inquiry.last("unreadable_step")
         trial = again
     return inquiry.answer(trial.text, trial.short_answer, packed, "max_trials")
-
-
-async def _judged(inquiry: Inquiry, packed: Packed, trial: ChainOfThought) -> _TrialVerdict | None:
-    prompt = messages(
-        inquiry.engine.settings,
-        "self_evaluation",
-        inquiry.task.question,
-        packed,
-        trial=trial.text,
-        short=trial.short_answer,
-    )
-    call = inquiry.session.ainvoke("step", prompt, _TrialVerdict, round_=len(inquiry.rounds))
-    return await inquiry.unless_malformed(call, "a self-evaluation")
-
-
-async def _tried_again(
-    inquiry: Inquiry, packed: Packed, trial: ChainOfThought, verdict: _TrialVerdict, memory: list[str]
-) -> ChainOfThought | None:
-    """Reflect on a failed trial, remember the reflection, and try again; `None` if a reply cannot be parsed."""
-    settings, question, round_ = inquiry.engine.settings, inquiry.task.question, len(inquiry.rounds)
-    values = {"trial": trial.text, "short": trial.short_answer, "reason": verdict.reason}
-    prompt = messages(settings, "reflection", question, packed, **values)
-    call = inquiry.session.ainvoke("step", prompt, _Reflection, round_=round_)
-    learnt = await inquiry.unless_malformed(call, "a reflection")
-    if learnt is None:
-        return None
-    memory.append(learnt.reflection)
-    kept = "\n".join(f"- {reflection}" for reflection in memory[-MEMORY:])
-    prompt = messages(settings, "reflexion", question, packed, reflections=kept)
-    again = inquiry.session.ainvoke("baseline", prompt, ChainOfThought, round_=round_)
-    return await inquiry.unless_malformed(again, "a trial")
 
 
 METHOD = Method(

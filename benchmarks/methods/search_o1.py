@@ -10,18 +10,15 @@ short answer from the chain, whereas the paper marks it in a box.
 """
 
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.prompting import messages
 from meta_agent_rag.errors import WithheldError
-from meta_agent_rag.llm.messages import Sampling
 from meta_agent_rag.prompts import phrase
 from meta_agent_rag.text.normalise import normalised
 
-from .inquiry import Inquiry
+from .inquiry import Inquiry, so_far
 from .method import Method, MethodTask
 
 SEARCHES = 5
 _OPEN, _CLOSE = "<search>", "</search>"
-_UNTIL_A_QUERY = Sampling(stop=(_CLOSE,))
 
 
 async def answer(engine: Engine, task: MethodTask) -> Answer:
@@ -45,24 +42,17 @@ async def answer(engine: Engine, task: MethodTask) -> Answer:
 
 async def _thought(inquiry: Inquiry, chain: list[str], searches: int) -> tuple[str, str]:
     """The next piece of the chain, and the query at its end, if any."""
-    written = "\n".join(chain) or phrase("nothing_yet")
-    prompt = messages(
-        inquiry.engine.settings, "search_o1", inquiry.task.question, None, reasoning=written, searches=searches
-    )
-    said = await inquiry.session.ainvoke("step", prompt, sampling=_UNTIL_A_QUERY)
+    written = so_far("\n".join(chain))
+    said = await inquiry.write("search_o1", None, stop=_CLOSE, reasoning=written, searches=searches)
     thought, _, query = said.partition(_OPEN)
     return " ".join(thought.split()), " ".join(query.partition(_CLOSE)[0].split())
 
 
 async def _read(inquiry: Inquiry, chain: list[str], query: str) -> str:
     """What the passages say about a query, in the reader's words."""
-    written = "\n".join(chain) or phrase("nothing_yet")
-    packed = inquiry.packed(written)
-    prompt = messages(
-        inquiry.engine.settings, "read_passages", inquiry.task.question, packed, reasoning=written, query=query
-    )
+    written = so_far("\n".join(chain))
     try:
-        said = await inquiry.session.ainvoke("step", prompt)
+        said = await inquiry.write("read_passages", inquiry.packed(written), reasoning=written, query=query)
     except WithheldError:  # the reader found nothing to say
         return phrase("not_found")
     return " ".join(said.split())

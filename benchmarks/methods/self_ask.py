@@ -13,11 +13,11 @@ from typing import Annotated
 from pydantic import Field
 
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.prompting import ReplyModel, Short, messages
+from meta_agent_rag.agent.prompting import ReplyModel, Short
 from meta_agent_rag.prompts import phrase
 from meta_agent_rag.text.normalise import normalised
 
-from .inquiry import Inquiry
+from .inquiry import Inquiry, so_far
 from .method import Method, MethodTask
 
 FOLLOW_UPS = 4
@@ -38,35 +38,28 @@ async def answer(engine: Engine, task: MethodTask) -> Answer:
     settled: list[str] = []
     asked: set[str] = set()
     for _ in range(FOLLOW_UPS):
-        question = await _follow_up(inquiry, settled)
-        if question is None or normalised(question) in {"", *asked}:
-            return await inquiry.concluded(settled, "no_follow_up" if question is None else "no_progress")
+        written = "\n".join(settled)
+        reply = await inquiry.ask_or_note(
+            "a follow-up question",
+            "step",
+            "self_ask",
+            _FollowUpReply,
+            inquiry.shown(written),
+            follow_ups=so_far(written),
+        )
+        if reply is None or not reply.needed:
+            return await inquiry.concluded(settled, "no_follow_up")
+        question = reply.follow_up.strip()
+        if normalised(question) in {"", *asked}:
+            return await inquiry.concluded(settled, "no_progress")
         asked.add(normalised(question))
         await inquiry.search(question)
-        settled.append(await _settled(inquiry, question))
+        found = await inquiry.ask_or_note(
+            "an intermediate answer", "step", "follow_up", _Intermediate, inquiry.packed(), follow_up=question
+        )
+        answered = phrase("not_found") if found is None else found.intermediate_answer
+        settled.append(f"Follow-up question: {question}\nIntermediate answer: {answered}")
     return await inquiry.concluded(settled, "max_steps")
-
-
-async def _follow_up(inquiry: Inquiry, settled: list[str]) -> str | None:
-    """The next follow-up question; `None` if none is needed, or none can be parsed."""
-    so_far = "\n".join(settled)
-    shown = so_far or phrase("nothing_yet")
-    prompt = messages(
-        inquiry.engine.settings, "self_ask", inquiry.task.question, inquiry.shown(so_far), follow_ups=shown
-    )
-    reply = await inquiry.unless_malformed(
-        inquiry.session.ainvoke("step", prompt, _FollowUpReply), "a follow-up question"
-    )
-    return reply.follow_up.strip() if reply is not None and reply.needed else None
-
-
-async def _settled(inquiry: Inquiry, question: str) -> str:
-    """A follow-up question with its intermediate answer, as later prompts show it."""
-    prompt = messages(inquiry.engine.settings, "follow_up", inquiry.task.question, inquiry.packed(), follow_up=question)
-    call = inquiry.session.ainvoke("step", prompt, _Intermediate)
-    reply = await inquiry.unless_malformed(call, "an intermediate answer")
-    found = phrase("not_found") if reply is None else reply.intermediate_answer
-    return f"Follow-up question: {question}\nIntermediate answer: {found}"
 
 
 METHOD = Method(

@@ -1,7 +1,6 @@
 """The baseline: retrieve once, answer once, with a plain prompt."""
 
 from meta_agent_rag.agent.engine import Answer, Engine
-from meta_agent_rag.agent.prompting import messages
 
 from .inquiry import AnswerReply, Inquiry
 from .method import Method, MethodTask
@@ -11,8 +10,7 @@ async def answer(engine: Engine, task: MethodTask) -> Answer:
     """One retrieval, one call of the flash tier."""
     inquiry = Inquiry.of(engine, task)
     packed = await inquiry.first_evidence()
-    prompt = messages(engine.settings, "standard_rag", task.question, packed)
-    reply = await inquiry.session.ainvoke("baseline", prompt, AnswerReply)
+    reply = await inquiry.ask("baseline", "standard_rag", AnswerReply, packed)
     return inquiry.answer(reply.answer, reply.short_answer, packed)
 
 

@@ -1,6 +1,6 @@
 """The report's general tables and plots, from the figures of a summary."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ..metrics import SCORES
@@ -50,26 +50,24 @@ def method_cells(name: str, figures: Mapping[str, Any], *, free: bool = False) -
         str(figures["fixed"]),
         str(figures["broken"]),
         str(figures["llm_calls"] or "-"),  # may be unknown for imported answers
-        usd(figures["cost_usd"], free=free),
+        _usd(figures["cost_usd"], free=free),
         _seconds(figures, "p50"),
     )
 
 
 def _seconds(figures: Mapping[str, Any], rank: str) -> str:
     value = figures["latency_s"][rank]
-    return f"{value:.2f}" if value is not None and is_timed(figures) else "cached" if _is_cached(figures) else "-"
+    if value is not None and _is_timed(figures):
+        return f"{value:.2f}"
+    return "cached" if figures["latency_s"]["cached_calls"] else "-"
 
 
-def is_timed(figures: Mapping[str, Any]) -> bool:
-    """Are the percentiles latencies? A time shortened by the response cache is not."""
-    return "timed" in figures["latency_s"] or not _is_cached(figures)
+def _is_timed(figures: Mapping[str, Any]) -> bool:
+    """Whether the percentiles are latencies: a time shortened by the response cache is not."""
+    return "timed" in figures["latency_s"] or not figures["latency_s"]["cached_calls"]
 
 
-def _is_cached(figures: Mapping[str, Any]) -> bool:
-    return bool(figures["latency_s"]["cached_calls"])
-
-
-def usd(amount: float | None, *, free: bool, digits: int = 4) -> str:
+def _usd(amount: float | None, *, free: bool, digits: int = 4) -> str:
     """Dollars for a cell: free if the model runs on this machine."""
     return f"{amount:.{digits}f}" if amount is not None else "free" if free else "unknown"
 
@@ -103,7 +101,7 @@ def cost(methods: Methods, *, free: bool = False) -> Table:
             number(figures["llm_calls"] / figures["n"], 2),
             *(_tokens(figures, kind) for kind in kinds),
             *([str(sum(figures.get("cut_replies", {}).values()))] if cut else []),
-            usd(None if figures["cost_usd"] is None else figures["cost_usd"] / figures["n"], free=free, digits=6),
+            _usd(None if figures["cost_usd"] is None else figures["cost_usd"] / figures["n"], free=free, digits=6),
         )
         for method, figures in methods.items()
         if figures["llm_calls"]
@@ -138,22 +136,12 @@ def survival(methods: Methods, of_what: str, *, name: str, title: str) -> Table:
 def stopping(methods: Methods) -> Table:
     """Repairs by deficit, and why the loop stopped, of methods that fired."""
     deficits = list(next(iter(methods.values()))["deficits"])
-    rows = [
-        (method, *(str(figures["deficits"][name]) for name in deficits), _reasons(figures["stop_reasons"]))
-        for method, figures in methods.items()
-        if figures["trigger_rate"] and any(figures["deficits"].values())
-    ]
+    rows = []
+    for method, figures in methods.items():
+        if figures["trigger_rate"] and any(figures["deficits"].values()):
+            reasons = ", ".join(f"{reason} {count}" for reason, count in figures["stop_reasons"].items())
+            rows.append((method, *(str(figures["deficits"][name]) for name in deficits), reasons))
     return Table(name="repairs", title="Repairs by deficit", head=("method", *deficits, "stop reasons"), rows=rows)
-
-
-def _reasons(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{reason} {count}" for reason, count in counts.items())
-
-
-def split(methods: Methods, varied: Sequence[str]) -> tuple[Methods, Methods]:
-    """Unchanged methods, and variations; variations are not results of the run's protocol."""
-    plain = {name: figures for name, figures in methods.items() if name not in varied}
-    return plain, {name: figures for name, figures in methods.items() if name in varied}
 
 
 _RANKS = ("p50", "p90", "p99")
@@ -211,7 +199,7 @@ def latency_plots(methods: Methods) -> list[Plot]:
     timed = {
         name: figures
         for name, figures in methods.items()
-        if figures["latency_s"]["p50"] is not None and is_timed(figures)
+        if figures["latency_s"]["p50"] is not None and _is_timed(figures)
     }
 
     def draw(figure: Any) -> None:

@@ -4,7 +4,7 @@
 'gpt-35-turbo-16k'
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from meta_agent_rag.datasets import discover
+from meta_agent_rag.datasets import Dataset, discover
 from meta_agent_rag.llm.stages import endpoints_in_use
 
 from ..run.config import RunConfig
@@ -48,7 +48,6 @@ class PublishedRow:
     precision: float | None
     recall: float | None
     judged: float | None
-    recall_at_5: float | None
 
 
 class _Group(BaseModel, frozen=True, extra="forbid"):
@@ -56,7 +55,6 @@ class _Group(BaseModel, frozen=True, extra="forbid"):
     protocol: str
     note: str | None = None
     figures: Mapping[str, Mapping[str, Printed | _Some]]
-    recall_at_5: Mapping[str, Mapping[str, Percent]] = Field(default_factory=dict)
 
 
 class _Published(BaseModel, frozen=True, extra="forbid"):
@@ -85,7 +83,6 @@ def _rows(group: _Group, dataset: str) -> Iterator[PublishedRow]:
             precision=precision,
             recall=recall,
             judged=some.judged if some else None,
-            recall_at_5=group.recall_at_5.get(name, {}).get(dataset),
         )
 
 
@@ -119,42 +116,30 @@ def same_protocol(ours: Protocol, methods: Mapping[str, Mapping[str, Any]]) -> T
 
 
 def other_protocols(ours: Protocol) -> list[Table]:
-    """Published figures under other protocols, one table per set of differences; `note` lists them."""
+    """Published figures under other protocols, one table per set of differences; `note` lists their sources."""
     groups: dict[tuple[str, ...], list[PublishedRow]] = {}
     for row in published_rows(ours.dataset):
         if differing := differences(row.protocol, ours):
             groups.setdefault(tuple(differing), []).append(row)
-    return [
-        Table(
-            name=f"published-{place}",
-            title=f"Published, not comparable: {'; '.join(differing)}",
-            head=_HEAD[: None if _judged(rows) else -1],
-            rows=[_cells(row)[: None if _judged(rows) else -1] for row in rows],
-            note=_sources(rows),
+    tables = []
+    for place, (reasons, rows) in enumerate(groups.items(), start=1):
+        columns = len(_HEAD) if any(row.judged is not None for row in rows) else len(_HEAD) - 1
+        reported = (f"{row.source} ({row.note})" if row.note else row.source for row in rows)
+        tables.append(
+            Table(
+                name=f"published-{place}",
+                title=f"Published, not comparable: {'; '.join(reasons)}",
+                head=_HEAD[:columns],
+                rows=[_cells(row)[:columns] for row in rows],
+                note=f"Source: {'; '.join(dict.fromkeys(reported))}.",
+            )
         )
-        for place, (differing, rows) in enumerate(groups.items(), start=1)
-    ]
-
-
-def _sources(rows: Sequence[PublishedRow]) -> str:
-    reported = (f"{row.source} ({row.note})" if row.note else row.source for row in rows)
-    return f"Source: {'; '.join(dict.fromkeys(reported))}."
+    return tables
 
 
 def _cells(row: PublishedRow) -> Cells:
     figures = (row.em, row.f1, row.precision, row.recall, row.judged)
     return (row.name, *(number(figure) for figure in figures))
-
-
-def _judged(rows: Sequence[PublishedRow]) -> bool:
-    return any(row.judged is not None for row in rows)
-
-
-def aspects(differing: Sequence[str]) -> str:
-    """The names of what differs, without the values."""
-    return ", ".join(
-        one.partition(":")[2].strip() if one.startswith("not stated") else one.partition(":")[0] for one in differing
-    )
 
 
 _EVIDENCE = {"gold": "supplied_context", "supporting": "supporting_paragraphs", "open_domain": "pooled_contexts"}
@@ -167,43 +152,28 @@ def protocol(config: RunConfig, *, n: int, pooled: int) -> Protocol:
     The split is known if the data set was read from the hub; for a file, only its name is known.
     """
     drawn = not config.limit and not config.sample_ids
+    sample = f"rows {config.limit}" if config.limit else f"{n} drawn" if drawn else f"{n} named by id"
+    known = discover(config.settings.datasets_dir).get(config.dataset)
+    split = _PACKAGED if known is None or known.hub is None else known.hub[2]
+    searched = config.mode == "gold" and config.settings.supplied_evidence == "ranked"
+    evidence = "searched_context" if searched else _EVIDENCE[config.mode]
     return Protocol(
         dataset=config.dataset,
-        split=_split(config),
-        evidence=f"the corpus {config.corpus}" if config.corpus else _evidence(config),
-        sample=_sample(config, n, drawn=drawn),
+        split=split if config.data_file is None else f"the file {config.data_file.name}",
+        evidence=f"the corpus {config.corpus}" if config.corpus else evidence,
+        sample=sample if config.shard is None else f"{sample}, shard {config.shard}",
         seed=config.seed if drawn else None,
         n=n,
         scorer=SCORER,
-        aliases=_aliases(config),
+        aliases=None if known is None else _aliases(known, config),
         model=" and ".join(dict.fromkeys(endpoint.model for endpoint in endpoints_in_use(config.settings).values())),
         rounds=config.settings.max_metacognitive_rounds,
         pooled_questions=pooled if config.mode == "open_domain" and not config.corpus else None,
     )
 
 
-def _sample(config: RunConfig, n: int, *, drawn: bool) -> str:
-    words = f"rows {config.limit}" if config.limit else f"{n} drawn" if drawn else f"{n} named by id"
-    return words if config.shard is None else f"{words}, shard {config.shard}"
-
-
-def _evidence(config: RunConfig) -> str:
-    searched = config.mode == "gold" and config.settings.supplied_evidence == "ranked"
-    return "searched_context" if searched else _EVIDENCE[config.mode]
-
-
-def _split(config: RunConfig) -> str:
-    if config.data_file is not None:
-        return f"the file {config.data_file.name}"
-    known = discover(config.settings.datasets_dir).get(config.dataset)
-    return _PACKAGED if known is None or known.hub is None else known.hub[2]
-
-
-def _aliases(config: RunConfig) -> bool | None:
-    """Were answers scored with aliases? `None` for a data set without aliases."""
-    known = discover(config.settings.datasets_dir).get(config.dataset)
-    if known is None:
-        return None
+def _aliases(known: Dataset, config: RunConfig) -> bool | None:
+    """Whether answers were scored with aliases; `None` for a data set without aliases."""
     if known.takes_aliases:
         return config.aliases_file is not None
     example = known.parse(known.example, {})

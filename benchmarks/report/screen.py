@@ -11,7 +11,7 @@ from ..run.protocols import Protocol, differences
 from ..tables import Cells, number
 from .document import mixed
 from .figures import HEAD, method_cells
-from .published import PublishedRow, aspects, published_rows
+from .published import PublishedRow, published_rows
 
 _TOO_WIDE = ("prec. [95 %]", "rec. [95 %]")
 _LEFT_OUT_FIRST = ("broken", "fixed", "fired", "calls", "p50 s", "USD")
@@ -33,11 +33,18 @@ def show(config: RunConfig, summary: Mapping[str, Any], ours: Protocol) -> None:
         ("Published, not comparable: see report.md", "measured differently", True),
     ):
         rows = [
-            (row.name, number(row.em), _f1(row), aspects(found) if wanted else row.source)
+            (row.name, number(row.em), _f1(row), _aspects(found) if wanted else row.source)
             for row, found in published
             if bool(found) == wanted
         ]
         _print_table(caption, ("method", "EM", "F1", last), rows, folded=3)
+
+
+def _aspects(differing: Sequence[str]) -> str:
+    """The names of what differs, without the values."""
+    return ", ".join(
+        one.partition(":")[2].strip() if one.startswith("not stated") else one.partition(":")[0] for one in differing
+    )
 
 
 def _f1(row: PublishedRow) -> str:

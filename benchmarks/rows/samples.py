@@ -12,8 +12,8 @@ from meta_agent_rag.agent.engine import Answer
 from meta_agent_rag.agent.state import Round
 from meta_agent_rag.datasets import Question
 from meta_agent_rag.errors import InputError
-from meta_agent_rag.llm.call import CUT
 from meta_agent_rag.llm.ledger import LedgerRow, Totals, lost_calls
+from meta_agent_rag.llm.messages import CUT
 from meta_agent_rag.settings import UnitFloat
 from meta_agent_rag.wording import first_fault
 

@@ -8,10 +8,11 @@ import asyncio
 import gzip
 import hashlib
 import json
+import math
 import statistics
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -19,7 +20,7 @@ from typing import Annotated, Any, TypeAlias
 import numpy as np
 import typer
 
-from meta_agent_rag.cli.shared.command import Assignments, Json, print_json, reporting, say
+from meta_agent_rag.cli.shared.command import Assignments, Json, print_json, say
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.editing import ensure_corpus
@@ -30,11 +31,12 @@ from meta_agent_rag.retrieval.passage import Found, Passage
 from meta_agent_rag.retrieval.vectors import FloatMatrix, FloatVector
 from meta_agent_rag.settings import Settings
 
-from .rigs.ranking import ranking_scores
-
 _DEEPEST = 20
 _INDEXED = 1024
 """Number of passages for one measurement of indexing speed."""
+RECALL_AT = (2, 5, 10, 20)
+ALL_AT = (5, 10)
+NDCG_AT = 10
 
 _Search: TypeAlias = Callable[[str, FloatVector], Awaitable[list[Found]]]
 
@@ -49,12 +51,6 @@ class JudgedQuery:
     relevant: tuple[frozenset[str], ...]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the measurement."""
-    app.command("retrieval")(retrieval)
-
-
-@reporting
 def retrieval(
     corpus_dir: Annotated[Path, typer.Option(help="Folder with corpus.jsonl[.gz], queries.jsonl and qrels.tsv.")],
     encoder: Annotated[str, typer.Option(help="Encoder of passages and queries.")] = "all-MiniLM-L6-v2",
@@ -248,3 +244,28 @@ def _jsonl(file: Path) -> Iterator[dict[str, Any]]:
     for line in text.decode("utf-8").split("\n"):
         if line.strip():
             yield json.loads(line)
+
+
+def ranking_scores(rankings: Sequence[Sequence[str]], relevant: Sequence[Collection[str]]) -> dict[str, float]:
+    """Means over queries of each measure, in percent, by name.
+
+    `recall@k` is the share of a query's relevant passages in the top k, `all@k` whether all of them
+    are there, `ndcg@10` has binary gains and the discount log2(rank + 1) (Jarvelin and Kekalainen 2002),
+    `mrr` is the reciprocal rank of the first relevant passage. A query without relevant passages is a `ValueError`.
+    """
+    if len(rankings) != len(relevant) or not all(relevant):
+        raise ValueError("every query needs a ranking and at least one relevant passage")
+    rows = [_scores(ranking, frozenset(wanted)) for ranking, wanted in zip(rankings, relevant, strict=True)]
+    return {name: round(100.0 * float(np.mean([row[name] for row in rows])), 2) for name in rows[0]} if rows else {}
+
+
+def _scores(ranking: Sequence[str], wanted: frozenset[str]) -> Mapping[str, float]:
+    hits = [rank for rank, id_ in enumerate(dict.fromkeys(ranking), start=1) if id_ in wanted]
+    gain = sum(1.0 / math.log2(rank + 1) for rank in hits if rank <= NDCG_AT)
+    ideal = sum(1.0 / math.log2(rank + 1) for rank in range(1, min(NDCG_AT, len(wanted)) + 1))
+    return {
+        **{f"recall@{k}": sum(rank <= k for rank in hits) / len(wanted) for k in RECALL_AT},
+        **{f"all@{k}": float(sum(rank <= k for rank in hits) == len(wanted)) for k in ALL_AT},
+        f"ndcg@{NDCG_AT}": gain / ideal,
+        "mrr": 1.0 / hits[0] if hits else 0.0,
+    }

@@ -1,1 +1,1 @@
-"""Tools of this repository: screenshots, packing of runs, the check of the service's schema."""
+"""Tools of this repository: packing of runs, and the tables of the documents."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from meta_agent_rag.errors import SettingsError, UnknownNameError
-from meta_agent_rag.llm.providers import COMPATIBLE, EMBEDDED, Choice, Provider, choose_provider, provider_of, providers
+from meta_agent_rag.llm.providers import COMPATIBLE, EMBEDDED, Choice, Provider, choose_provider, providers
 from meta_agent_rag.settings import Settings
 
 ALL = providers()
@@ -166,14 +166,3 @@ def test_one_file_serves_both_tiers_of_the_embedded_model(tmp_path: Path) -> Non
     assert named.models == {"flash": "SmolLM2-135M-Instruct", "pro": "SmolLM2-135M-Instruct"}
     own = choose(llm_provider=EMBEDDED, embedded_model_path=tmp_path / "own-7b.Q4.gguf")
     assert own.models == {"flash": "own-7b.Q4", "pro": "own-7b.Q4"}
-
-
-def test_a_misspelt_field_of_a_row_is_reported_in_a_sentence() -> None:
-    with pytest.raises(SettingsError) as caught:
-        provider_of("openai", {"label": "OpenAI", "jason": "json_schema"})
-    assert str(caught.value).startswith(
-        "The row 'openai' of llm/providers.yaml is malformed: field 'json': it is missing"
-    )
-    row = {"label": "OpenAI", "json": "json_schema", "concurrency": {"flash": 8, "pro": 8}, "context": 9, "modle": "m"}
-    with pytest.raises(SettingsError, match="field 'modle': unknown field; correct it as"):
-        provider_of("openai", row)

@@ -5,15 +5,13 @@ import statistics
 import subprocess
 import sys
 import time
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from meta_agent_rag.cli.main import app
-from meta_agent_rag.llm.ledger import read_ledger
-from meta_agent_rag.testing.scripted import ScriptedModel, universal_reply
+from meta_agent_rag.testing.scripted import ScriptedModel
 from meta_agent_rag.testing.server import ServerReply, always, helpful, loopback_server
 
 EVERY_COMMAND = ["ask", "balance", "chat", "config", "corpora", "deficits", "doctor", "ingest", "models", "prices"]
@@ -235,39 +233,6 @@ def test_balance_asks_deepseek() -> None:
         result = marag("balance", **deepseek(server.base_url))
     assert result.exit_code == 0, result.output
     assert "7.50 USD left" in result.stdout
-
-
-def account(usd: str, currency: str = "USD") -> ServerReply:
-    info = {"currency": currency, "total_balance": usd, "granted_balance": "0.00", "topped_up_balance": usd}
-    return ServerReply(body={"is_available": True, "balance_infos": [info]})
-
-
-def test_the_ledger_is_reconciled_with_the_account_balance(tmp_path: Path) -> None:
-    usage = {"prompt_tokens": 1_000_000, "completion_tokens": 100_000}
-    reply = ServerReply(text=json.dumps(universal_reply("Ivo Merrigold")), usage=usage)
-    with loopback_server(always(reply)) as server:
-        env = deepseek(server.base_url)
-        assert "run `marag prices reconcile --start` first" in marag("prices", "reconcile", **env).stderr
-        server.account = account("7.50")
-        assert "7.50 USD, stored for a later comparison." in marag("prices", "reconcile", "--start", **env).stdout
-        asked = marag("ask", "Who designed the Pennant Bridge?", "--json", **env)
-        assert asked.exit_code == 0, asked.output
-        paid = sum(row.paid_usd or 0 for row in read_ledger(tmp_path / "data" / "ledger.jsonl"))
-        assert paid > 0
-        server.account = account(str(Decimal("7.50") - paid - Decimal("0.01")))
-        found = json.loads(marag("prices", "reconcile", "--json", **env).stdout)
-        assert (Decimal(found["ledger_usd"]), Decimal(found["difference_usd"])) == (paid, Decimal("0.01"))
-        assert found["calls"] == len(server.bodies)
-        assert "a difference of +0.010000 USD" in marag("prices", "reconcile", **env).stdout
-        run = tmp_path / "run"
-        run.mkdir()
-        (run / "calls.jsonl").write_text((tmp_path / "data" / "ledger.jsonl").read_text())
-        twice = json.loads(marag("prices", "reconcile", str(run), f"{run}/", "--json", **env).stdout)
-        assert twice["calls"] == 2 * len(server.bodies), "the run is counted once, beside the ledger"
-        refused = marag("prices", "reconcile", str(tmp_path), **env)
-        assert (refused.exit_code, "is not a run folder" in refused.stderr) == (2, True)
-        server.account = account("7.50", "CNY")
-        assert "the account holds CNY" in marag("prices", "reconcile", **env).stderr
 
 
 def test_prices_show_dated_tariffs() -> None:

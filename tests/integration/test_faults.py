@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.speed.rigs.bare import fresh_questions
-from benchmarks.speed.rigs.loopback_run import answered
+from benchmarks.speed.orchestration import answered, fresh_questions
 from meta_agent_rag.testing.faults import FAULTS, Misbehaving, request_hash
 from meta_agent_rag.testing.scripted import universal_reply
 from meta_agent_rag.testing.server import Behaviour, ServerReply, always, loopback_server

@@ -69,15 +69,6 @@ def test_macro_f1_by_hand() -> None:
     assert macro_f1({}) is None
 
 
-def test_only_the_first_diagnosis_counts() -> None:
-    assert figures([memory("1", 1.0), diagnosed("1", "reasoning_error", 1.0)])["metarag"]["n"] == 1
-
-
-def test_without_closed_book_rows_the_report_says_why_it_is_missing() -> None:
-    assert ANALYSIS.measure(material(ARMS[1:], ROWS, n=8)) == {}
-    assert "closed_book" in ANALYSIS.missing
-
-
 def test_a_swept_row_uses_the_closed_book_row_with_its_settings() -> None:
     run = arms(named("closed_book,metarag"), sweeps=["SELECTION=best,last"])
     rows = [
@@ -92,14 +83,3 @@ def test_a_swept_row_uses_the_closed_book_row_with_its_settings() -> None:
     }
     plain = [arm("closed_book"), run[-1]]
     assert ANALYSIS.measure(material(plain, [memory("1", 1.0), rows[-1]], n=1))[run[-1].name]["agreement"] == 1.0
-
-
-def test_the_matrix_has_a_row_for_no_diagnosis() -> None:
-    _, matrix = ANALYSIS.tables(figures())
-    assert [line[0] for line in matrix.rows] == [
-        "external_only",
-        "insufficient_knowledge",
-        "internal_only",
-        "none",
-        "reasoning_error",
-    ]

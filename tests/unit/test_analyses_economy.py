@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.analyses.economy import ANALYSIS, apart, economy, following, newest_tariffs
+from benchmarks.analyses.economy import ANALYSIS, apart, economy, following
 from meta_agent_rag.llm.pricing import Tariff
 from tests.benchmark_rows import arm, failed, material, once, round_of, row
 
@@ -63,31 +63,8 @@ def test_a_probe_is_not_a_first_call() -> None:
     assert [one["cache_hit"] for one in apart(probed)] == [0, 0, 0]
 
 
-def test_a_call_for_an_unfinished_round_counts_as_having_evidence() -> None:
-    cut = row("c", ONCE["rounds"], usage=[WRITE, call("rewrite", "pro", 500, 400, 1, at=1)])
-    assert len(following(cut, cut["usage"])) == 1
-
-
 def test_questions_with_unknown_token_counts_are_excluded() -> None:
     unreported = row("u", ONCE["rounds"], usage=[call("write", "flash", None, None, None)])
     found = ANALYSIS.measure(material([arm("metarag")], [FIRED, ONCE, failed("x"), unreported], n=4))
     assert found["metarag"]["n"] == 2
     assert ANALYSIS.measure(material([arm("metarag")], [once("old", 1.0), unreported], n=2)) == {}
-
-
-def test_a_single_call_has_no_prefix_cache_share() -> None:
-    single = row("s", ONCE["rounds"], usage=[WRITE])
-    assert economy([single], TARIFFS)["recorded"]["prefix_share"] is None
-
-
-def test_the_latest_tariffs_are_used() -> None:
-    found = newest_tariffs()
-    assert sorted(found) == ["flash", "pro"]
-    assert all(tariff.until is None for tariff in found.values())
-
-
-def test_the_table_has_one_row_per_method() -> None:
-    (table,) = ANALYSIS.tables(ANALYSIS.measure(material([arm("metarag")], [FIRED, ONCE], n=2)))
-    assert table.rows[0][:7] == ("metarag", "2", "3.00", "2900", "200", "75.0", "47.2")
-    assert len(table.rows[0]) == len(table.head)
-    assert ANALYSIS.tables({}) == []

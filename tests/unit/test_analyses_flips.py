@@ -49,16 +49,6 @@ def test_every_step_is_listed_by_round_and_deficit() -> None:
     }
 
 
-def test_totals_by_round_and_by_deficit() -> None:
-    found = ledger()
-    assert {cell["round"]: kinds(cell) for cell in found["by_round"]} == {1: (3, 2, 2, 2), 2: (1, 1, 0, 0)}
-    assert {name: kinds(cell) for name, cell in found["by_deficit"].items()} == {
-        RETRIEVE: (2, 0, 1, 1),
-        REASON: (2, 3, 1, 1),
-    }
-    assert kinds(found["all"]) == (4, 3, 2, 2)
-
-
 def test_rates_and_break_even_over_all_repairs() -> None:
     found = ledger()["all"]
     # right before repair: 05, 06, 09 and the second of 11; wrong: the other seven steps
@@ -66,13 +56,6 @@ def test_rates_and_break_even_over_all_repairs() -> None:
     assert found["error_introduction_rate"] == pytest.approx(3 / 4)
     assert found["fix_rate"] == pytest.approx(4 / 7, abs=1e-4)
     assert found["break_even"] == pytest.approx((4 / 7) / (4 / 7 + 3 / 4), abs=1e-4)
-
-
-def test_at_the_break_even_share_repairs_gain_as_much_as_they_lose() -> None:
-    found = ledger()["all"]
-    share = found["break_even"]
-    won, lost = (1 - share) * found["fix_rate"], share * found["error_introduction_rate"]
-    assert won == pytest.approx(lost, abs=1e-3)
 
 
 def test_first_drafts_are_compared_with_returned_answers() -> None:
@@ -88,16 +71,6 @@ def test_a_rate_with_an_empty_denominator_is_undefined() -> None:
     assert found["error_introduction_rate"] is None
     assert found["break_even"] is None
     assert counts([])["fix_rate"] is None
-
-
-def test_a_method_without_repairs_has_no_ledger() -> None:
-    assert ANALYSIS.measure(material([arm("metarag")], ROWS[:2], n=2)) == {}
-
-
-def test_tables_list_every_repair_once() -> None:
-    cells, balance, *_ = ANALYSIS.tables({"metarag": ledger()})
-    assert sum(int(line[3]) for line in cells.rows) == 11
-    assert [line[1] for line in balance.rows] == ["every repair", "first draft to returned answer"]
 
 
 def test_losses_and_repairs_of_the_whole_loop() -> None:
@@ -143,16 +116,3 @@ def test_broken_questions_are_listed_with_their_drafts() -> None:
         (REASON, "3", "1", "33.3 [0.8, 90.6]"),
     ]
     assert (listed.name, [line[1] for line in listed.rows]) == ("broken", ["05 broken", "q"])
-
-
-def test_at_most_fifty_broken_questions_are_listed() -> None:
-    rows = [walk(f"{place:02}", ("Oslo", 1.0, None), ("Rome", 0.0, REASON)) for place in range(60)]
-    measured = ANALYSIS.measure(material([arm("metarag")], rows, n=60))
-    assert measured["metarag"]["loop"]["all"]["error_introduction"]["count"] == 60
-    *_, listed = ANALYSIS.tables(measured)
-    assert (len(listed.rows), listed.note) == (50, "The first 50.")
-
-
-def test_no_list_is_printed_if_nothing_broke() -> None:
-    names = [table.name for table in ANALYSIS.tables(ANALYSIS.measure(material([arm("metarag")], ROWS[2:4], n=2)))]
-    assert names == ["flips", "flips-balance", "flips-loop"]

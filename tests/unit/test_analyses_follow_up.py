@@ -2,10 +2,8 @@
 
 from typing import Any
 
-import numpy as np
-
 from benchmarks.analyses.follow_up import ANALYSIS
-from tests.benchmark_rows import arm, failed, material, once, round_of, row
+from tests.benchmark_rows import arm, failed, material, round_of, row
 
 MISSING, REASON = "insufficient_knowledge", "reasoning_error"
 
@@ -58,26 +56,3 @@ def test_a_stopped_question_keeps_its_last_recall() -> None:
         {"round": 1, "running": 3, "recall": 50.0},
         {"round": 2, "running": 1, "recall": 66.67},
     ]
-
-
-def test_there_are_no_figures_without_repairs_or_known_recall() -> None:
-    assert ANALYSIS.measure(material([arm("metarag")], [*ROWS[3:], once("q", 1.0)], n=4)) == {}
-    assert (ANALYSIS.tables({}), ANALYSIS.plots({})) == ([], [])
-
-
-def test_a_run_without_follow_up_searches() -> None:
-    measured = ANALYSIS.measure(material([arm("metarag")], [ROWS[2]], n=1))
-    assert measured["metarag"]["searched"] is None
-    gains, rounds = ANALYSIS.tables(measured)
-    assert [line[1] for line in gains.rows] == ["all", REASON]
-    assert len(rounds.rows) == 2
-
-
-def test_the_plot_draws_one_line_per_method() -> None:
-    from matplotlib.figure import Figure
-
-    (plot,) = ANALYSIS.plots({"metarag": figures()})
-    figure = Figure()
-    plot.draw(figure)
-    (line,) = figure.axes[0].lines
-    assert list(np.asarray(line.get_ydata())) == [33.33, 50.0, 66.67]

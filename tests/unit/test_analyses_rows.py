@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.analyses import comparison, discover_analyses, error_budget, spread, variants
+from benchmarks.analyses import comparison, error_budget, spread, variants
 from benchmarks.analyses.paired import baseline_of
 from benchmarks.methods import named
 from benchmarks.run.arms import Arm, arms
@@ -17,13 +17,6 @@ RAG = arm("standard_rag")
 
 def results(of: Arm, *ems: float) -> list[dict[str, Any]]:
     return [once(str(place), em, method=of.name) for place, em in enumerate(ems)]
-
-
-def test_every_analysis_is_discovered_once() -> None:
-    names = [analysis.name for analysis in discover_analyses()]
-    assert set(names) >= {"comparison", "flips", "monitor", "diagnosis", "error_budget", "variants", "spread"}
-    assert len(set(names)) == len(names)
-    assert all(analysis.title and analysis.about for analysis in discover_analyses())
 
 
 def test_the_first_method_is_compared_with_the_others() -> None:
@@ -43,10 +36,6 @@ def test_the_loop_is_the_compared_method_if_the_run_has_it() -> None:
     others = [*results(RAG, 0.0), *results(arm("closed_book"), 0.0)]
     alone = comparison.ANALYSIS.measure(material([RAG, arm("closed_book")], others, n=1))
     assert alone["method"] == "standard_rag"
-
-
-def test_a_single_method_has_no_comparison() -> None:
-    assert comparison.ANALYSIS.measure(material([PLAIN], results(PLAIN, 1.0), n=1)) == {}
 
 
 def test_questions_that_one_side_did_not_answer_are_not_compared() -> None:
@@ -102,21 +91,6 @@ def test_the_first_row_of_a_sweep_is_the_baseline_for_the_others() -> None:
     assert ("metarag SELECTION=last", "metarag SELECTION=best") in [line[:2] for line in table.rows]
 
 
-def test_every_combination_of_two_sweeps_is_compared_with_the_first() -> None:
-    run = arms(named("metarag"), sweeps=["SELECTION=best,last", "MAX_METACOGNITIVE_ROUNDS=0,1"])
-    first, *others = run
-    assert [baseline_of(one, run) for one in others] == [first] * 3
-
-
-def test_oracles_of_a_sweep_are_compared_under_the_same_settings() -> None:
-    run = swept_run(oracles=["monitor"])
-    found = error_budget.ANALYSIS.measure(material(run, every(run), n=2))
-    assert {name: one["reference"] for name, one in found.items()} == {
-        "metarag SELECTION=best oracle monitor": "metarag SELECTION=best",
-        "metarag SELECTION=last oracle monitor": "metarag SELECTION=last",
-    }
-
-
 def test_methods_of_a_sweep_are_compared_under_the_same_settings() -> None:
     run = swept_run(repeats=2)
     found = comparison.ANALYSIS.measure(material(run, every(run), n=2))
@@ -127,13 +101,6 @@ def test_methods_of_a_sweep_are_compared_under_the_same_settings() -> None:
     ]
     (table,) = comparison.ANALYSIS.tables(found)
     assert len(table.rows) == 4
-
-
-def test_oracles_are_not_variants() -> None:
-    swept = arm("metarag", assignments=("MAX_METACOGNITIVE_ROUNDS=1",))
-    oracle = arm("metarag", oracles=("monitor",))
-    rows = [*results(PLAIN, 1.0), *results(swept, 0.0), *results(oracle, 1.0)]
-    assert list(variants.ANALYSIS.measure(material([PLAIN, swept, oracle], rows, n=1))) == [swept.name]
 
 
 def test_the_spread_over_repetitions_by_hand() -> None:

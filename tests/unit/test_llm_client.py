@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -28,7 +27,6 @@ from meta_agent_rag.llm.connections import Connections
 from meta_agent_rag.llm.ledger import LedgerRow
 from meta_agent_rag.llm.messages import Message, Reply, Request, Usage
 from meta_agent_rag.llm.opening import open_language_model
-from meta_agent_rag.llm.pacing import KeyLock, alone
 from meta_agent_rag.llm.providers import choose_provider
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
@@ -215,26 +213,6 @@ async def test_a_call_is_priced_when_sent_not_when_it_started_waiting() -> None:
     await call
     (row,) = session.rows
     assert (row.at, row.peak) == (hour[0], True)
-
-
-async def test_a_task_arriving_during_a_lock_handover_waits() -> None:
-    under_way: dict[str, KeyLock] = {}
-    inside: list[int] = []
-
-    async def take(name: int, *, then: Callable[[], object] = lambda: None) -> None:
-        async with alone(under_way, "key", None):
-            inside.append(name)
-            await asyncio.sleep(0.01)
-            assert inside == [name]
-            inside.remove(name)
-        then()
-
-    tasks: list[asyncio.Task[None]] = []
-    first = asyncio.create_task(take(1, then=lambda: tasks.append(asyncio.create_task(take(3)))))
-    second = asyncio.create_task(take(2))
-    await asyncio.gather(first, second)
-    await asyncio.gather(*tasks)
-    assert under_way == {}
 
 
 async def test_every_session_has_its_own_rows() -> None:

@@ -1,13 +1,10 @@
 """How often a failed call is retried, and after what pause."""
 
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
-
 import pytest
 
 from meta_agent_rag.errors import BusyError, LostConnectionError, ModelError, TransientError, UnreachableError
+from meta_agent_rag.llm.client import Tries
 from meta_agent_rag.llm.faults import fault
-from meta_agent_rag.llm.pacing import Tries
 from meta_agent_rag.llm.providers import choose_provider
 from meta_agent_rag.settings import Settings
 
@@ -62,12 +59,6 @@ def requested(headers: dict[str, str]) -> float | None:
 )
 def test_the_requested_pause_is_read(headers: dict[str, str], seconds: float | None) -> None:
     assert requested(headers) == seconds
-
-
-def test_a_retry_date_is_read() -> None:
-    soon = requested({"retry-after": format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)})
-    assert soon is not None
-    assert 20 <= soon <= 31
 
 
 def test_pauses_grow_up_to_a_limit() -> None:

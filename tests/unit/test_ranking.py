@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from benchmarks.speed.rigs.ranking import ranking_scores
+from benchmarks.speed.retrieval import ranking_scores
 
 
 def test_a_worked_example() -> None:

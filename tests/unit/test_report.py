@@ -2,20 +2,16 @@
 
 import random
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.plots import Plot, save
-from benchmarks.report import markdown, protocol, write_report
-from benchmarks.report.document import Section, document, headline
-from benchmarks.report.published import other_protocols, same_protocol
+from benchmarks.report import protocol, write_report
+from benchmarks.report.document import headline
 from benchmarks.rows.summary import summarise
 from benchmarks.run.config import RunConfig
 from benchmarks.run.folder import RunFolder
-from benchmarks.run.protocols import Protocol
 from meta_agent_rag.statistics.paired import Difference, verdict
 from tests.benchmark_rows import DEFICITS, SURE, failed, once, round_of, row
 from tests.loop import settings_in
@@ -99,14 +95,6 @@ def test_the_report_has_all_its_sections(written: Path) -> None:
     assert "not comparable" in text
 
 
-def test_repairs_have_a_table_if_there_were_any(written: Path, tmp_path: Path) -> None:
-    assert "\n## Repairs by deficit\n" in (written / "report.md").read_text()
-    run = config(tmp_path)
-    made = [one for one in rows(run) if not one.get("fired")]
-    shown = markdown(run, summary_of(run, made), made, protocol(run, n=N, pooled=N), run.arms)
-    assert "Repairs by deficit" not in shown
-
-
 def test_every_plot_is_a_png_included_in_the_report(written: Path) -> None:
     text = (written / "report.md").read_text()
     drawn = {path.name for path in (written / "plots").iterdir()}
@@ -117,16 +105,13 @@ def test_every_plot_is_a_png_included_in_the_report(written: Path) -> None:
 
 
 def test_every_table_is_written_as_csv_and_latex(written: Path) -> None:
+    quality, varied = ((written / "tables" / f"{name}.csv").read_text() for name in ("quality", "varied"))
+    assert "oracle" not in quality
+    assert varied.count("metarag oracle monitor") == 1
     files = {path.name for path in (written / "tables").iterdir()}
     assert {"quality.csv", "quality.tex", "flips.csv", "monitor.tex", "comparison.csv", "error-budget.csv"} <= files
     assert {name.partition(".")[2] for name in files} == {"csv", "tex"}
     assert len(files) % 2 == 0
-
-
-def test_oracle_rows_are_separate_from_results(written: Path) -> None:
-    quality, varied = ((written / "tables" / f"{name}.csv").read_text() for name in ("quality", "varied"))
-    assert "oracle" not in quality
-    assert varied.count("metarag oracle monitor") == 1
 
 
 def test_drawing_twice_produces_identical_bytes(tmp_path: Path, written: Path) -> None:
@@ -136,22 +121,6 @@ def test_drawing_twice_produces_identical_bytes(tmp_path: Path, written: Path) -
     write_report(RunFolder(tmp_path), run, summary_of(run, made), rows(run), arms=run.arms, ours=ours)
     for name in ("report.md", "plots/quality.png", "plots/flips.png", "tables/flips.tex"):
         assert (tmp_path / name).read_bytes() == (written / name).read_bytes()
-
-
-def test_a_failed_plot_is_reported_and_nothing_else_is_lost(tmp_path: Path) -> None:
-    def broken(_figure: object) -> None:
-        raise ValueError("no\nink")
-
-    run = config(tmp_path, oracles=())
-    made = rows(run)
-    plot = Plot(name="broken", title="Broken", draw=broken)
-    with pytest.raises(ValueError, match="no"):
-        save(plot, tmp_path)
-    assert list(tmp_path.glob("*broken*")) == []
-    section = Section(title="Here", text="all of it", plots=[plot])
-    ours = protocol(run, n=N, pooled=N)
-    text = document(run, summary_of(run, made), [section], ours, {"broken": "ValueError: no ink"})
-    assert "all of it\n\nThe plot 'broken' could not be drawn: ValueError: no ink" in text
 
 
 def test_a_file_in_place_of_the_plots_folder_is_survived(tmp_path: Path) -> None:
@@ -210,22 +179,9 @@ def test_judge_figures_state_the_number_of_judged_answers(tmp_path: Path) -> Non
         made += [once(f"q{place}", 1.0, method=arm.name, judge=found) for place, found in enumerate(verdicts)]
         made.append(failed("bad", method=arm.name))
     ours = protocol(run, n=N, pooled=N)
-    text = markdown(run, summary_of(run, made), made, ours, run.arms)
+    summary = summary_of(run, made)
+    write_report(RunFolder(tmp_path), run, summary, made, arms=run.arms, ours=ours, plots=False)
+    text = (tmp_path / "report.md").read_text()
     assert text.count("] (38 of 39) |") == 1
     assert text.count("| 48.7 [") == text.count("] (39 of 39) |") == 3
     assert "missing for 1 of 156 answers" in text
-
-
-def test_published_rows_are_compared_only_under_the_same_protocol() -> None:
-    other = Protocol(dataset="hotpotqa", evidence="supplied_context", model="m", n=500)
-    methods = {"metarag": {**compared(0, 0, 0)["methods"]["metarag"], "precision": 1.0, "recall": 1.0}}
-    assert same_protocol(other, methods) is None
-    tables = other_protocols(other)
-    assert sum(len(table.rows) for table in tables) == 16
-    assert len({table.title for table in tables}) == len(tables) == 8
-    # a protocol that states only what the paper states, and the same: its seven rows are comparable
-    same = replace(other, evidence="open_domain_wikipedia", model="gpt-35-turbo-16k")
-    together = same_protocol(same, methods)
-    assert together is not None
-    assert [line[-1] for line in together.rows].count("this run") == 1
-    assert len(together.rows) == 8

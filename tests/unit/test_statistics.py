@@ -2,8 +2,6 @@
 
 import math
 import random
-import subprocess
-import sys
 from collections.abc import Callable
 from itertools import product
 
@@ -26,22 +24,10 @@ from meta_agent_rag.errors import InputError
 from meta_agent_rag.statistics.paired import Difference, bootstrap_ci, mcnemar_exact, paired_difference, permutation_p
 
 
-def test_the_bootstrap_interval_matches_the_binomial_one() -> None:
-    """For 500 answers, half of them right, the normal approximation is 50 +- 4.38 points."""
-    low, high = bootstrap_ci([100.0, 0.0] * 250, seed=7)
-    assert low == pytest.approx(50 - 4.38, abs=0.8)
-    assert high == pytest.approx(50 + 4.38, abs=0.8)
-
-
 def test_the_same_seed_gives_the_same_interval_in_any_order() -> None:
     values = [float(n % 7) for n in range(60)]
     assert bootstrap_ci(values, seed=3) == bootstrap_ci(values[::-1], seed=3)
     assert bootstrap_ci(values, seed=3) != bootstrap_ci(values, seed=4)
-
-
-@pytest.mark.parametrize("values", [[0.3], [0.3] * 9, [0.0], [100.0, 100.0]])
-def test_identical_values_have_a_point_interval(values: list[float]) -> None:
-    assert bootstrap_ci(values) == (values[0], values[0])
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=30), st.integers(0, 5))
@@ -56,38 +42,11 @@ def test_percentiles_by_hand() -> None:
     assert percentiles([2.5]) == {"p50": 2.5, "p75": 2.5, "p90": 2.5, "p99": 2.5}
 
 
-@pytest.mark.parametrize("values", [[], [1.0, math.nan], [math.inf]])
-def test_empty_or_non_finite_input_is_rejected(values: list[float]) -> None:
-    with pytest.raises(InputError):
-        bootstrap_ci(values)
-    with pytest.raises(InputError):
-        percentiles(values)
-
-
-def test_at_least_one_resample_is_required() -> None:
-    with pytest.raises(InputError, match="resample"):
-        bootstrap_ci([1.0, 2.0], resamples=0)
-
-
-def test_the_module_imports_no_heavy_library() -> None:
-    code = "import sys, benchmarks.statistics; sys.exit(bool({'numpy', 'scipy', 'sklearn'} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
 def test_a_paired_difference_by_hand() -> None:
     found = paired_difference([0.0, 100.0, 0.0, 50.0], [100.0, 100.0, 0.0, 0.0])
     assert found.mean == 12.5
     assert -50.0 <= found.low < found.mean < found.high <= 100.0
     assert paired_difference([3.0, 1.0], [5.0, 3.0]) == Difference(mean=2.0, low=2.0, high=2.0)
-
-
-def test_pairing_removes_shared_variance() -> None:
-    """A difference of 10 points on every question is certain, however much the questions vary."""
-    one = [float(n % 80) for n in range(200)]
-    found = paired_difference(one, [value + 10 + (n % 3 - 1) for n, value in enumerate(one)])
-    assert found.high - found.low < 0.5
-    low, high = bootstrap_ci(one)
-    assert high - low > 5
 
 
 def test_the_order_of_pairs_does_not_matter() -> None:
@@ -214,12 +173,6 @@ def test_the_exact_interval_of_a_proportion() -> None:
     assert list(binomial_interval(8, 10)) == pytest.approx([1 - high, 1 - low])
 
 
-@pytest.mark.parametrize(("successes", "n"), [(1, 0), (3, 2), (-1, 2)])
-def test_a_proportion_of_impossible_counts_is_rejected(successes: int, n: int) -> None:
-    with pytest.raises(InputError, match=f"not {successes!r} of {n!r}"):
-        binomial_interval(successes, n)
-
-
 def test_the_interval_of_auroc_matches_resampling_by_hand() -> None:
     draw = random.Random(5)
     labels = [float(index % 2) for index in range(80)]
@@ -233,9 +186,3 @@ def test_the_interval_of_auroc_matches_resampling_by_hand() -> None:
     assert found is not None
     assert list(found) == pytest.approx([ranked[7], ranked[292]], abs=0.03)
     assert auroc_interval(scores[::-1], labels[::-1], seed=3) == found
-
-
-def test_the_interval_of_auroc_in_degenerate_cases() -> None:
-    assert auroc_interval([0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1]) == (1.0, 1.0)
-    assert auroc_interval([0.5, 0.5, 0.5, 0.5], [0, 0, 1, 1]) == (0.5, 0.5)
-    assert auroc_interval([0.1, 0.9], [1, 1]) is None

@@ -14,8 +14,7 @@ from ..errors import DeadlineError, InputError, ModelError, TooManyCallsError
 from ..grounding.citations import Citation, Style, chosen, cite
 from ..grounding.exact import Source, said_exactly
 from ..grounding.quotes import is_verbatim, place
-from ..llm.call import new_request, unannounced_tokens
-from ..llm.client import LanguageModel, ModelSession, utc_now
+from ..llm.client import LanguageModel, ModelSession, new_request, unannounced_tokens, utc_now
 from ..llm.ledger import LedgerRow, Totals, total
 from ..llm.messages import Message, Reply
 from ..llm.pricing import max_cost, priced_model

@@ -23,7 +23,7 @@ from ..chat.phrases import reply_phrase
 from ..chat.session import ChatSession, GroundedReply, Turn, plain_citation
 from ..chat.transcript import source_lines
 from ..errors import MetaRagError
-from ..ingestion.report import FileOutcome, IngestProgress, IngestReport
+from ..ingestion.sources import FileOutcome, IngestProgress, IngestReport
 from ..wording import counted
 from .run_cards import quiet
 from .stepping import unexpected

@@ -1,17 +1,38 @@
-"""An enforced cost limit: money is reserved before a call and settled after it."""
+"""What calls may take: money, which is reserved before a call and settled after it, and time until a deadline."""
 
 import asyncio
-from collections.abc import Mapping
+import time
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
-from ..errors import CostLimitError, UnpricedModelError
+from ..errors import CostLimitError, DeadlineError, UnpricedModelError
 from ..journal import Journal, records
-from .pacing import in_time
 
 _RESERVED, _SETTLED = "reserved_usd", "settled_usd"
+PASSED = "The deadline has passed; ask a simpler question or allow more time."
+
+
+async def in_time(waiting: Awaitable[Any], deadline: float | None) -> None:
+    """Await something. `deadline` is a `time.monotonic` timestamp; raises `DeadlineError` once it has passed."""
+    try:
+        async with asyncio.timeout(None if deadline is None else deadline - time.monotonic()):
+            await waiting
+    except TimeoutError:
+        raise DeadlineError(PASSED) from None
+
+
+@asynccontextmanager
+async def holding(lock: asyncio.Lock | asyncio.Semaphore, deadline: float | None) -> AsyncIterator[None]:
+    """Hold a lock or a semaphore, acquired as in `in_time`."""
+    await in_time(lock.acquire(), deadline)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 @dataclass

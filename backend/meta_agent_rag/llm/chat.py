@@ -4,10 +4,10 @@ import asyncio
 import importlib
 import json
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pydantic import SecretStr, ValidationError
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable, RunnableConfig
 
 _LOG = logging.getLogger(__name__)
-_SECONDS_OF_A_LISTING = 10.0
 _LIMITS = ("max_tokens", "num_predict", "max_output_tokens")
 """The fields in which LangChain's classes hold the limit of a reply."""
 _FORMAT = "response_format"
@@ -70,78 +69,82 @@ class Connection:
     async def complete(self, request: Request, config: "RunnableConfig", on_text: OnText | None = None) -> Reply:
         """Send one call; `on_text` receives the text so far, if the model streams. Raises a `ModelError`."""
         model = await self.chat()
+        messages = [{"role": message.role, "content": message.content} for message in request.messages]
         token = CURRENT.set(request)
         try:
             while True:
                 asked = self._asked(model, request)
                 try:
                     if on_text is None or not self._streams or asked.structured:
-                        message = await asked.invoke(config)
-                    else:
-                        message = await self._streamed(asked, config, lambda text: on_text(request, text))
-                    return _reply(message)
+                        came = await asked.model.ainvoke(messages, config, **asked.options)
+                        return _reply(came["raw"] if asked.structured else came)
+                    # with an address of its own, OpenAI's client asks for no usage otherwise
+                    usage = {"stream_usage": True} if "extra_body" in asked.options else {}
+                    pieces = asked.model.astream(messages, config, **asked.options, **usage)
+                    return _reply(await self._streamed(pieces, lambda text: on_text(request, text)))
                 except _ListenerError as failed:
                     raise failed.error from None
                 except Exception as error:
-                    if self._left_out_for(error, asked):
-                        continue
-                    raise fault(error, self.endpoint) from error
+                    unstructured = isinstance(error, NotImplementedError) and asked.structured
+                    name = _FORMAT if unstructured else refused_parameter(error, asked.optional)
+                    if name is None:
+                        raise fault(error, self.endpoint) from error
+                    if name not in self._left_out:
+                        _LOG.warning("%s does not accept the parameter %r; it is omitted.", self.endpoint.where, name)
+                    self._left_out.add(name)
+                    self._streams = self._streams and name not in ("stream", "stream_options")
         finally:
             CURRENT.reset(token)
 
-    def _left_out_for(self, error: Exception, asked: "_Asked") -> bool:
-        """Leave out the parameter that an error names; false if it names none."""
-        unstructured = isinstance(error, NotImplementedError) and asked.structured
-        name = _FORMAT if unstructured else refused_parameter(error, asked.optional)
-        if name is None:
-            return False
-        if name not in self._left_out:
-            _LOG.warning("%s does not accept the parameter %r; it is omitted.", self.endpoint.where, name)
-        self._left_out.add(name)
-        self._streams = self._streams and name not in ("stream", "stream_options")
-        return True
-
     def _asked(self, model: "BaseChatModel", request: Request) -> "_Asked":
         """The call as the model's class takes it: in the body of OpenAI's protocol, or by the fields of the class."""
-        wanted = {name: value for name, value in _parameters(request).items() if name not in self._left_out}
-        structured = request.json_schema is not None and _FORMAT not in self._left_out
-        if "extra_body" in type(model).model_fields:
+        parameters = {
+            "temperature": request.temperature,
+            "seed": request.draw or None,
+            "logprobs": request.logprobs or None,
+            "stop": list(request.stop) or None,
+        }
+        wanted = {name: one for name, one in parameters.items() if one is not None and name not in self._left_out}
+        schema = request.json_schema if _FORMAT not in self._left_out else None
+        known, provider = type(model).model_fields, self.endpoint.provider
+        if "extra_body" in known:
             # a call's body replaces the object's; in `response_format` proper, the client would raise for a cut reply
             body: dict[str, Any] = {**(getattr(model, "extra_body", None) or {}), **wanted, **request.extra_body}
-            body[self.endpoint.provider.limit] = request.max_tokens
-            if structured and request.json_schema is not None:
-                body[_FORMAT] = self._response_format(request.json_schema)
-            if not self.endpoint.provider.seeds:
+            body[provider.limit] = request.max_tokens
+            if schema is not None and provider.json_mode == "json_object":
+                body[_FORMAT] = {"type": "json_object"}
+            elif schema is not None:
+                body[_FORMAT] = {
+                    "type": "json_schema",
+                    "json_schema": {"name": "reply", "strict": True, "schema": schema},
+                }
+            if not provider.seeds:
                 body.pop("seed", None)
-            optional = frozenset(body) - {self.endpoint.provider.limit} | {"stream", "stream_options"}
+            optional = frozenset(body) - {provider.limit} | {"stream", "stream_options"}
             body = {name: value for name, value in body.items() if name not in self._left_out}
-            return _Asked(model=model, request=request, options={"extra_body": body}, optional=optional)
-        known = type(model).model_fields
+            return _Asked(model, {"extra_body": body}, optional)
+        from langchain_core.language_models import BaseChatModel
+
         limit = next((name for name in _LIMITS if name in known), None)
         update = {name: value for name, value in wanted.items() if name in known}
         if limit is not None:
             update[limit] = request.max_tokens
-        runs: Runnable[Any, Any] = model.model_copy(update=update) if update else model
-        structured = structured and _structures(model)
+        runs: Any = model.model_copy(update=update) if update else model
+        # a structured output of the class's own, rather than LangChain's general one by tools
+        own = type(model).with_structured_output is not BaseChatModel.with_structured_output
+        structured = schema is not None and own
         if structured:
-            runs = cast("BaseChatModel", runs).with_structured_output(
-                cast("dict[str, Any]", request.json_schema), method="json_schema", include_raw=True
-            )
+            runs = runs.with_structured_output(schema, method="json_schema", include_raw=True)
         options = {"stop": list(request.stop)} if request.stop and not structured else {}
         optional = frozenset({*update} - {limit}) | ({_FORMAT} if structured else set())
-        return _Asked(model=runs, request=request, options=options, optional=optional, structured=structured)
-
-    def _response_format(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-        if self.endpoint.provider.json_mode == "json_object":
-            return {"type": "json_object"}
-        return {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": schema}}
+        return _Asked(runs, options, optional, structured)
 
     async def _streamed(
-        self, asked: "_Asked", config: "RunnableConfig", on_text: Callable[[str], None]
+        self, arriving: "AsyncIterator[AIMessageChunk]", on_text: Callable[[str], None]
     ) -> "AIMessageChunk":
         """The reply's pieces, added up; once complete, it is paid for, and a fault of the stream no longer matters."""
         whole: AIMessageChunk | None = None
-        async with aclosing(asked.stream(config)) as pieces:
+        async with aclosing(cast("AsyncGenerator[AIMessageChunk]", arriving)) as pieces:
             while True:
                 try:
                     piece = await anext(pieces, None)
@@ -172,47 +175,13 @@ class _ListenerError(Exception):
         self.error = error
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Asked:
+class _Asked(NamedTuple):
     """A call that is ready to run: `structured` through LangChain's parser, of which the raw reply is taken."""
 
     model: "Runnable[Any, Any]"
-    request: Request
     options: Mapping[str, Any]
     optional: frozenset[str]
     structured: bool = False
-
-    @property
-    def messages(self) -> list[dict[str, str]]:
-        return [{"role": message.role, "content": message.content} for message in self.request.messages]
-
-    async def invoke(self, config: "RunnableConfig") -> "AIMessage":
-        came = await self.model.ainvoke(self.messages, config, **self.options)
-        return cast("AIMessage", came["raw"] if self.structured else came)
-
-    def stream(self, config: "RunnableConfig") -> "AsyncGenerator[AIMessageChunk]":
-        # with an address of its own, OpenAI's client asks for no usage otherwise
-        usage = {"stream_usage": True} if "extra_body" in self.options else {}
-        pieces = self.model.astream(self.messages, config, **self.options, **usage)
-        return cast("AsyncGenerator[AIMessageChunk]", pieces)
-
-
-def _parameters(request: Request) -> dict[str, Any]:
-    """The optional parameters of a request by OpenAI's names."""
-    wanted = {
-        "temperature": request.temperature,
-        "seed": request.draw or None,
-        "logprobs": request.logprobs or None,
-        "stop": list(request.stop) or None,
-    }
-    return {name: value for name, value in wanted.items() if value is not None}
-
-
-def _structures(model: "BaseChatModel") -> bool:
-    """Whether the class of a model has structured output of its own, rather than LangChain's general one by tools."""
-    from langchain_core.language_models import BaseChatModel
-
-    return type(model).with_structured_output is not BaseChatModel.with_structured_output
 
 
 def _reply(message: "AIMessage") -> Reply:

@@ -5,14 +5,16 @@ malformed reply once, and writes a ledger row in every case.
 """
 
 import asyncio
+import logging
+import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, get_args, overload
+from weakref import WeakValueDictionary
 
 from pydantic import BaseModel
 
@@ -25,15 +27,16 @@ from ..errors import (
     StructuredOutputError,
     TransientError,
     UnreachableError,
+    WithheldError,
 )
-from ..settings import Settings
-from .budget import Budget
+from ..settings import Settings, Tier
+from .budget import PASSED, Budget, holding, in_time
 from .cache import ResponseCache, request_key
-from .call import PLAIN, Call, Tape, is_cut, new_request, warn_of_cut, withheld
+from .chat import Connection
 from .connections import Connections
 from .ledger import CANCELLED, Ledger, LedgerRow, usage_fields
 from .messages import Message, OnText, Reply, Request, Sampling
-from .pacing import PASSED, KeyLock, Tries, alone, holding, in_time
+from .pricing import max_cost, price, priced_model
 from .providers import Choice, Endpoint
 from .stages import ANSWER, Stage, check_stages, endpoints_in_use, evidence_room, serving, stage
 from .structured import MalformedReplyError, asked_again, json_schema, parse_reply, without_thinking
@@ -41,17 +44,36 @@ from .structured import MalformedReplyError, asked_again, json_schema, parse_rep
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
+_LOG = logging.getLogger(__name__)
 Parsed = TypeVar("Parsed", bound=BaseModel)
 Result = TypeVar("Result")
-
-
+PLAIN = Sampling()
 _PERHAPS_BILLED = LostConnectionError | TransientError
 _REPEATED = (BusyError, UnreachableError, TransientError)
+_LATE = 2
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 8.0
+_DRAWS_A_RUN = 1000
+_WITHHELD = {
+    "refusal": "refused to answer; rephrase the question, or use another model",
+    "content_filter": "was stopped by its provider's content filter; rephrase the question, or use another model",
+    "reasoning": "reasoned and sent no reply; switch its thinking off, or use another model",
+    "nothing": "sent an empty reply; try again, or use another model",
+}
 
 
 def utc_now() -> datetime:
     """The wall clock, in UTC."""
     return datetime.now(UTC)
+
+
+class Tape(Protocol):
+    """Records every call, or replays an earlier run instead of calling the model."""
+
+    def play(self, row: LedgerRow, request: Request) -> tuple[LedgerRow, Reply | Exception] | None:
+        """The recorded row of a call, and its reply or error; `None` if nothing is replayed."""
+
+    def keep(self, row: LedgerRow, request: Request, outcome: Reply | BaseException) -> None:
+        """Record a call that was made, or served by the cache."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +95,10 @@ class LanguageModel:
     draw: int = 0
     unusable: dict[tuple[str, str], list[str]] | None = None
     _gates: dict[str, asyncio.Semaphore] = field(default_factory=dict)
-    _under_way: dict[str, KeyLock] = field(default_factory=dict)
+    _under_way: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
     _warned: set[tuple[str, str]] = field(default_factory=set)
+    _served: dict[str, tuple[Stage, Endpoint]] = field(default_factory=dict)
+    _room: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         check_stages(self.settings)
@@ -103,14 +127,6 @@ class LanguageModel:
             self.cache.close()
         self.budget.close()
 
-    @cached_property
-    def _room(self) -> int:
-        return evidence_room(self.settings)
-
-    @cached_property
-    def _served(self) -> dict[str, tuple[Stage, Endpoint]]:
-        return {}
-
     def serving(self, stage_name: str) -> tuple[Stage, Endpoint]:
         """A stage and the endpoint that serves it; raises `UnknownNameError`."""
         if stage_name not in self._served:
@@ -120,16 +136,112 @@ class LanguageModel:
 
     def evidence_tokens(self) -> int:
         """Tokens available for evidence in a prompt: the setting, or the space left in the smallest window."""
-        return self._room
+        if not self._room:
+            self._room.append(evidence_room(self.settings))
+        return self._room[0]
 
     def gives_logprobs(self, stage_name: str) -> bool:
-        """Does the endpoint of a stage report its tokens' log-probabilities?"""
+        """Whether the endpoint of a stage reports its tokens' log-probabilities."""
         _, endpoint = self.serving(stage_name)
         return endpoint.provider.logprobs and not endpoint.thinking
 
     def gate(self, endpoint: Endpoint) -> asyncio.Semaphore:
         """Limits concurrent calls to an endpoint to the allowed number."""
         return self._gates.setdefault(endpoint.name, asyncio.Semaphore(endpoint.concurrency))
+
+
+def new_request(
+    stage: Stage,
+    endpoint: Endpoint,
+    settings: Settings,
+    messages: tuple[Message, ...],
+    wanted: Mapping[str, Any] | None,
+    *,
+    sampling: Sampling = PLAIN,
+    draw: int = 0,
+    more: int = 0,
+) -> Request:
+    """The request of a stage to its endpoint: `draw` is that of the run, `more` raises the token limit."""
+    provider = endpoint.provider
+    temperature = settings.writer_temperature if sampling.temperature is None else sampling.temperature
+    return Request(
+        stage=stage.name,
+        model=endpoint.model,
+        messages=messages,
+        max_tokens=stage.max_tokens + endpoint.thinking_room(settings) + more,
+        temperature=None if endpoint.thinking else temperature,
+        json_schema=wanted,
+        extra_body={**(provider.thinking_on if endpoint.thinking else provider.thinking_off), **endpoint.body},
+        draw=draw * _DRAWS_A_RUN + sampling.draw,
+        logprobs=sampling.logprobs,
+        stop=sampling.stop,
+    )
+
+
+def unannounced_tokens(endpoint: Endpoint, settings: Settings) -> int:
+    """The token allowance for hidden reasoning of a model that is not known to think."""
+    return replace(endpoint, thinking=True).thinking_room(settings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """A request with its endpoint and its ledger row."""
+
+    request: Request
+    row: LedgerRow
+    endpoint: Endpoint
+    connection: Connection
+    settings: Settings
+
+    def highest(self, reply: Reply | None = None) -> Decimal | None:
+        """The maximum cost; a known reply bounds it if no reasoning can be hidden."""
+        model, prices = priced_model(self.settings, self.endpoint, at=self.row.at)
+        visible = self.endpoint.provider.thinking_off and not self.endpoint.thinking
+        seen = reply.text if reply is not None and visible else None
+        return max_cost(self.request, seen, model=model, prices=prices, at=self.row.at)
+
+    def reasoned_through(self, reply: Reply) -> bool:
+        """Whether unannounced hidden reasoning cut the reply, so that a higher limit would help."""
+        return reply.is_cut and not self.endpoint.thinking and reply.reasoned
+
+    def cut_words(self, reply: Reply) -> str:
+        """Describe where a reply was cut, and which setting raises the limit."""
+        hidden = reply.usage.reasoning if reply.usage is not None else 0
+        spent = f", {hidden} of them for hidden reasoning" if hidden else ""
+        if self.endpoint.thinking:
+            remedy = f"raise THINKING_TOKENS (now {self.settings.thinking_tokens})"
+        elif not reply.reasoned:
+            remedy = f"raise it with STAGE_TOKENS={self.request.stage}={2 * self.request.max_tokens}"
+        else:
+            tier = self.endpoint.name in get_args(Tier)
+            setting = f"{self.endpoint.name.upper()}_THINKING=true" if tier else "`thinking: true` in MODEL_ROLES"
+            remedy = f"the model reasons before it replies: set {setting}"
+        return f"the reply was cut at its limit of {self.request.max_tokens} tokens{spent}; {remedy}"
+
+
+@dataclass(kw_only=True)
+class Tries:
+    """The attempts of one call: `most` after a busy server or a lost connection, two if it was late or unreadable."""
+
+    most: int
+    lost: int = 0
+    late: int = 0
+
+    def another(self, fault: ModelError) -> bool:
+        """Count a failed attempt; true if another one is worthwhile."""
+        if isinstance(fault, TransientError):
+            self.late += 1
+            return self.late <= min(_LATE, self.most)
+        self.lost += 1
+        return self.lost <= self.most
+
+    def pause(self, fault: ModelError) -> float:
+        """Seconds before the next attempt: those that the server requests, or doubled with each one made."""
+        if isinstance(fault, TransientError):
+            return 0.0
+        if isinstance(fault, BusyError) and fault.retry_after is not None:
+            return fault.retry_after
+        return min(_FIRST_PAUSE_S * 2.0**self.lost, _LONGEST_PAUSE_S) * (1 - 0.25 * random.random())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,21 +309,21 @@ class ModelSession:
         reply = await self._call(first)
         self._require_consent(reply, first)
         try:
-            return parse_reply(reply.text, schema, cut=is_cut(reply)), reply
+            return parse_reply(reply.text, schema, cut=reply.is_cut), reply
         except MalformedReplyError as fault:
             if first.reasoned_through(reply):
-                again, room = tuple(messages), first.unannounced_tokens
+                again, room = tuple(messages), unannounced_tokens(first.endpoint, first.settings)
             else:
                 again, room = (*messages, *asked_again(reply, fault, self.owner.settings.prompts_dir)), 0
         second = await self._prepare(stage_name, again, wanted, round_=round_, attempt=1, sampling=sampling, more=room)
         reply = await self._call(second)
         self._require_consent(reply, first, second)
         try:
-            return parse_reply(reply.text, schema, cut=is_cut(reply)), reply
+            return parse_reply(reply.text, schema, cut=reply.is_cut), reply
         except MalformedReplyError as fault:
             self._require_text(reply, first, second)
             self._forget(first, second)
-            why = second.cut_words(reply) if is_cut(reply) else f"{fault}; use a model that follows JSON mode"
+            why = second.cut_words(reply) if reply.is_cut else f"{fault}; use a model that follows JSON mode"
             raise StructuredOutputError(
                 f"The model {second.request.model!r} did not send the requested JSON in stage {stage_name!r}, even "
                 f"when asked again: {why}."
@@ -229,11 +341,11 @@ class ModelSession:
         first = call = await self._prepare(stage_name, asked, None, round_=round_, attempt=0, sampling=sampling)
         reply = await self._call(call)
         if call.reasoned_through(reply):
-            more = call.unannounced_tokens
+            more = unannounced_tokens(call.endpoint, call.settings)
             call = await self._prepare(stage_name, asked, None, round_=round_, attempt=1, sampling=sampling, more=more)
             reply = await self._call(call)
         self._require_consent(reply, first, call)
-        if is_cut(reply) and not without_thinking(reply.text):
+        if reply.is_cut and not without_thinking(reply.text):
             self._forget(first, call)
             raise StructuredOutputError(f"The model {call.request.model!r} sent no text: {call.cut_words(reply)}.")
         if not call.request.stop:  # else a reply may end before its first word
@@ -243,14 +355,17 @@ class ModelSession:
     def _require_consent(self, reply: Reply, *calls: Call) -> None:
         """Raise a `WithheldError` for a reply that the model or its provider withholds."""
         if reply.withheld in ("refusal", "content_filter"):
-            self._forget(*calls)
-            raise withheld(calls[-1].request, reply.withheld)
+            self._withhold(reply.withheld, *calls)
 
     def _require_text(self, reply: Reply, *calls: Call) -> None:
         """Raise a `WithheldError` for a reply without text that was not cut."""
-        if not (is_cut(reply) or without_thinking(reply.text)):
-            self._forget(*calls)
-            raise withheld(calls[-1].request, "reasoning" if reply.text.strip() or reply.withheld else "nothing")
+        if not (reply.is_cut or without_thinking(reply.text)):
+            self._withhold("reasoning" if reply.text.strip() or reply.withheld else "nothing", *calls)
+
+    def _withhold(self, why: str, *calls: Call) -> None:
+        self._forget(*calls)
+        request = calls[-1].request
+        raise WithheldError(f"In stage {request.stage!r}, the model {request.model!r} {_WITHHELD[why]}.")
 
     def _forget(self, *calls: Call) -> None:
         """Drop unusable replies from the cache; if kept, they would fail the question forever.
@@ -264,12 +379,16 @@ class ModelSession:
             self.owner.cache.drop(*keys)
 
     async def _call(self, call: Call) -> Reply:
+        """The reply of the tape, the cache or the server, which is asked again if it was busy, late or unreadable.
+
+        This is the only loop of retries: each attempt is reserved and has its own row.
+        """
         owner, asked = self.owner, time.perf_counter()
         if owner.tape is not None and (played := self._played(owner.tape, call)) is not None:
             return played
+        lock = owner._under_way.setdefault(call.row.request, asyncio.Lock())
         # with a cache, equal calls run one at a time
-        turn = nullcontext() if owner.cache is None else alone(owner._under_way, call.row.request, self.deadline)
-        async with turn:
+        async with nullcontext() if owner.cache is None else holding(lock, self.deadline):
             kept = owner.cache.get(call.row.request) if owner.cache is not None else None
             if kept is not None:
                 row = replace(call.row, at=kept.at or call.row.at)
@@ -277,26 +396,20 @@ class ModelSession:
                 return kept.reply
             async with holding(owner.gate(call.endpoint), self.deadline):
                 queued = round(time.perf_counter() - asked, 4)
-                return await self._served(replace(call, row=replace(call.row, queued_s=queued)))
-
-    async def _served(self, call: Call) -> Reply:
-        """Serve a call, and repeat it if the server was busy, or the reply lost, late or unreadable.
-
-        This is the only loop of retries: each attempt is reserved and has its own row.
-        """
-        tries = self._tries()
-        while True:
-            try:
-                return await self._serve(call)
-            except _REPEATED as fault:
-                seconds = tries.pause(fault)
-                if not tries.another(fault) or seconds > self._seconds_left(call.endpoint):
-                    raise
-            await in_time(asyncio.sleep(seconds), self.deadline)
+                call = replace(call, row=replace(call.row, queued_s=queued))
+                tries = Tries(most=owner.settings.llm_max_retries)
+                while True:
+                    try:
+                        return await self._attempt(call)
+                    except _REPEATED as fault:
+                        seconds = tries.pause(fault)
+                        if not tries.another(fault) or seconds > self._seconds_left(call.endpoint):
+                            raise
+                    await in_time(asyncio.sleep(seconds), self.deadline)
 
     def _played(self, tape: Tape, call: Call) -> Reply | None:
-        """Replay a call from the tape, attempt by attempt as in `_served`; `None` if nothing is replayed."""
-        tries = self._tries()
+        """Replay a call from the tape, attempt by attempt as in `_call`; `None` if nothing is replayed."""
+        tries = Tries(most=self.owner.settings.llm_max_retries)
         failed: Exception | None = None
         while True:
             try:
@@ -314,9 +427,6 @@ class ModelSession:
             if not (isinstance(came, _REPEATED) and tries.another(came)):
                 raise came
             failed = came
-
-    def _tries(self) -> Tries:
-        return Tries(most=self.owner.settings.llm_max_retries)
 
     async def _prepare(
         self,
@@ -350,7 +460,7 @@ class ModelSession:
         )
         return Call(request=request, row=row, endpoint=endpoint, connection=connection, settings=settings)
 
-    async def _serve(self, call: Call) -> Reply:
+    async def _attempt(self, call: Call) -> Reply:
         owner = self.owner
         most = self._held(self._now(call))
         reserved = await owner.budget.acquire(most, model=call.request.model, deadline=self.deadline)
@@ -369,7 +479,9 @@ class ModelSession:
             async with asyncio.timeout(seconds):
                 outcome = await call.connection.complete(call.request, _traced(call.row), self.on_text)
             error = None
-            warn_of_cut(call, outcome, owner._warned)
+            if outcome.is_cut and (known := (call.request.stage, call.endpoint.name)) not in owner._warned:
+                owner._warned.add(known)
+                _LOG.warning("In stage %r %s.", call.request.stage, call.cut_words(outcome))
             if owner.cache is not None:
                 # before the ledger row: a kill between the two must not cause the call to be paid twice
                 owner.cache.put(call.row.request, outcome, call.row.at)
@@ -402,7 +514,9 @@ class ModelSession:
     ) -> LedgerRow:
         row = call.row
         if reply is not None:
-            cost = call.price(reply)
+            model, prices = priced_model(call.settings, call.endpoint, at=row.at)
+            used = reply.usage
+            cost = None if used is None else price(used, model=model, prices=prices, at=row.at)
             row = replace(
                 row,
                 cached=cached,

@@ -58,19 +58,13 @@ class EmbeddedConnection(Connection):
 
     async def chat(self) -> "BaseChatModel":
         """The client of the server, which is started if it does not run; raises `UnknownModelError` if it cannot be."""
-        if self._started is not None and self._is_over(self._started):
-            self._started = None
-        if self._started is None:
-            self._started = asyncio.create_task(self._start())
-            self._started.add_done_callback(_result)  # a failure that nobody awaited is not reported at exit
+        started, child = self._started, self._child
+        ended = child is None or child.returncode is not None
+        if started is None or (started.done() and (ended or _failed(started))):
+            started = self._started = asyncio.create_task(self._start())
+            started.add_done_callback(_failed)  # a failure that nobody awaited is not reported at exit
         # shielded: a call that times out leaves the start to later calls
-        return await asyncio.shield(self._started)
-
-    def _is_over(self, started: "asyncio.Task[BaseChatModel]") -> bool:
-        """Whether the server failed to start, or has ended."""
-        if not started.done():
-            return False
-        return _result(started) is None or self._child is None or self._child.returncode is not None
+        return await asyncio.shield(started)
 
     async def complete(self, request: Request, config: "RunnableConfig", on_text: OnText | None = None) -> Reply:
         """See `Connection`; a call in progress when the server ended by itself fails, and can be repeated."""
@@ -124,8 +118,8 @@ class EmbeddedConnection(Connection):
         return client
 
 
-def _result(started: "asyncio.Task[BaseChatModel]") -> "BaseChatModel | None":
-    return None if started.cancelled() or started.exception() is not None else started.result()
+def _failed(started: "asyncio.Task[BaseChatModel]") -> bool:
+    return started.cancelled() or started.exception() is not None
 
 
 async def _end(child: asyncio.subprocess.Process | None) -> None:

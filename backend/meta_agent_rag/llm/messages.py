@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 Role = Literal["system", "user", "assistant"]
+CUT = "length"
+"""The finish reason of a reply that reached its token limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,3 +86,14 @@ class Reply:
     tokens: tuple[tuple[str, float], ...] | None = None
     model: str | None = None
     withheld: Literal["refusal", "content_filter", "reasoning"] | None = None
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it reached its token limit."""
+        return self.finish_reason == CUT
+
+    @property
+    def reasoned(self) -> bool:
+        """Whether a cut reply spent its tokens on reasoning, by the server's count, its text, or the lack of any."""
+        counted = self.usage is not None and self.usage.reasoning > 0
+        return counted or "<think>" in self.text or not self.text

@@ -9,12 +9,11 @@ from typing import Any, get_args
 from urllib.parse import urlsplit
 
 import yaml
-from pydantic import BaseModel, Field, SecretStr, ValidationError
+from pydantic import BaseModel, Field, SecretStr
 
 from ..discovery import named
 from ..errors import SettingsError, UnknownNameError
 from ..settings import EndpointRow, JsonMode, ReplyLimit, Settings, Tier
-from ..wording import first_fault
 from .local import own_model_file
 
 COMPATIBLE = "compatible"
@@ -181,18 +180,7 @@ class Choice:
 def providers() -> Mapping[str, Provider]:
     """All providers by name, in the order in which `auto` tries them."""
     rows = yaml.safe_load(files(__package__).joinpath("providers.yaml").read_text(encoding="utf-8"))
-    return {name: provider_of(name, row) for name, row in rows.items()}
-
-
-def provider_of(name: str, row: Mapping[str, Any]) -> Provider:
-    """The provider of a row; raises `SettingsError` with the field at fault."""
-    try:
-        return Provider.model_validate({"name": name, **row})
-    except ValidationError as error:
-        raise SettingsError(
-            f"The row {name!r} of llm/providers.yaml is malformed: {first_fault(error)}; "
-            "correct it as the comment at the top of the file describes."
-        ) from None
+    return {name: Provider.model_validate({"name": name, **row}) for name, row in rows.items()}
 
 
 def choose_provider(settings: Settings) -> Choice:
@@ -200,29 +188,27 @@ def choose_provider(settings: Settings) -> Choice:
 
     Raises `UnknownNameError`, or `SettingsError` with the missing setting.
     """
-    roles = {**_spelled(settings), **settings.model_roles.roles}
-    if "flash" in roles or "pro" in roles:
-        mapped = {tier: roles[tier] for tier in get_args(Tier) if tier in roles}
-        own = {tier: _named(name, settings) for tier, name in mapped.items()}
-        if "pro" not in own:
-            own["pro"] = own["flash"]
-        if "flash" not in own:
-            own["flash"] = _chosen(settings).tiers["flash"]
-        named = settings.model_roles.roles
-        reasons = [
-            f"MODEL_ROLES has {tier}={name}" if tier in named else f"{tier.upper()}_MODEL is {name!r}"
-            for tier, name in mapped.items()
-        ]
-        tiers: Mapping[Tier, Endpoint] = {tier: replace(own[tier], name=tier) for tier in get_args(Tier)}
-        return Choice(tiers=tiers, reason=", ".join(reasons))
-    return _chosen(settings)
-
-
-def _spelled(settings: Settings) -> dict[str, str]:
-    """FLASH_MODEL and PRO_MODEL, if written as PROVIDER:MODEL; at LLM_BASE_URL, a colon is part of the name."""
-    models = {"flash": settings.flash_model, "pro": settings.pro_model}
+    # at LLM_BASE_URL, a colon is part of the name
     known = () if settings.llm_base_url else (*INTEGRATIONS, *providers())
-    return {tier: name for tier, name in models.items() if name and ":" in name and name.partition(":")[0] in known}
+    given = {"flash": settings.flash_model, "pro": settings.pro_model}
+    spelled = {tier: name for tier, name in given.items() if name and ":" in name and name.partition(":")[0] in known}
+    named = settings.model_roles.roles
+    mapped = {tier: name for tier, name in {**spelled, **named}.items() if tier in given}
+    if not mapped:
+        return _chosen(settings)
+    own = {tier: _named(name, settings) for tier, name in mapped.items()}
+    if "flash" not in own:
+        own["flash"] = _chosen(settings).tiers["flash"]
+    tiers: Mapping[Tier, Endpoint] = {
+        "flash": replace(own["flash"], name="flash"),
+        "pro": replace(own.get("pro", own["flash"]), name="pro"),
+    }
+    reasons = [
+        f"MODEL_ROLES has {tier}={mapped[tier]}" if tier in named else f"{tier.upper()}_MODEL is {mapped[tier]!r}"
+        for tier in given
+        if tier in mapped
+    ]
+    return Choice(tiers=tiers, reason=", ".join(reasons))
 
 
 def endpoint_named(name: str, settings: Settings, choice: Choice) -> Endpoint:
@@ -240,8 +226,22 @@ def endpoint_named(name: str, settings: Settings, choice: Choice) -> Endpoint:
 
 
 def _chosen(settings: Settings) -> Choice:
-    name, reason = _pick(settings)
-    provider = providers()[name]
+    """The provider that LLM_PROVIDER names or `auto` finds, for both tiers."""
+    known, name = providers(), settings.llm_provider
+    keyed = (
+        one for one in known.values() if one.key and one.name != COMPATIBLE and getattr(settings, one.key) is not None
+    )
+    if name != "auto":
+        if name not in known:
+            raise UnknownNameError("provider", name, ["auto", *known])
+        reason = f"LLM_PROVIDER is {name!r}"
+    elif settings.llm_base_url:
+        name, reason = COMPATIBLE, "LLM_BASE_URL is set"
+    elif (first := next(keyed, None)) is not None:
+        name, reason = first.name, f"{(first.key or '').upper()} is set"
+    else:
+        name, reason = EMBEDDED, "no provider key is set"
+    provider = known[name]
     key: SecretStr | None = getattr(settings, provider.key) if provider.key else None
     base_url = settings.llm_base_url or provider.base_url
     if key is None and settings.llm_base_url:
@@ -345,20 +345,6 @@ def _of_row(name: str, row: EndpointRow, settings: Settings) -> Endpoint:
         body=row.body,
         headers=row.headers,
     )
-
-
-def _pick(settings: Settings) -> tuple[str, str]:
-    known = providers()
-    if settings.llm_provider != "auto":
-        if settings.llm_provider not in known:
-            raise UnknownNameError("provider", settings.llm_provider, ["auto", *known])
-        return settings.llm_provider, f"LLM_PROVIDER is {settings.llm_provider!r}"
-    if settings.llm_base_url:
-        return COMPATIBLE, "LLM_BASE_URL is set"
-    for name, provider in known.items():
-        if provider.key and name != COMPATIBLE and getattr(settings, provider.key) is not None:
-            return name, f"{provider.key.upper()} is set"
-    return EMBEDDED, "no provider key is set"
 
 
 def _models(settings: Settings, provider: Provider) -> Mapping[Tier, str]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from ..discovery import named, stage_names, todays_stage
+from ..discovery import named
 from ..errors import DuplicateNameError, PromptError, UnknownNameError
 from ..shipped import extensions
 
@@ -66,7 +66,8 @@ class Prompt:
             filled = [(section, Template(self.sections[section]).substitute(known)) for section in sections]
         except (KeyError, ValueError) as error:
             raise PromptError(f"The prompt {self.name!r} cannot be filled in: {error}.") from None
-        return "\n\n".join(_part(section, text) for section, text in filled if text.strip())
+        headed = ((f"{_HEADINGS[section]}\n" if section in _HEADINGS else "", text) for section, text in filled)
+        return "\n\n".join(heading + text.strip() for heading, text in headed if text.strip())
 
     @property
     def values(self) -> frozenset[str]:
@@ -125,18 +126,15 @@ def phrase(key: str) -> str:
 def prompt(name: str, folder: Path | None = None, *, methods: Path | None = None) -> Prompt:
     """The prompt with that name: from `folder` if it has one, else built-in, else beside the user's `methods`.
 
-    A former name is also read, as an argument and as that of a file.
-
     Raises `UnknownNameError`, or `PromptError`, which names the offending key.
     """
     if folder is not None:
         require_folder("PROMPTS_DIR", folder, "prompt files")
-    name = todays_stage(name)
     built_in = name in prompt_files()
     for place in filter(None, (folder, None if built_in else methods)):
-        if (own := _own_file(name, place)) is not None:
+        if (own := place / f"{name}.yaml").is_file():
             try:
-                return _read(todays_stage(own.stem), own.read_text(encoding="utf-8"), folder)
+                return _read(name, own.read_text(encoding="utf-8"), folder)
             except (OSError, UnicodeDecodeError) as error:
                 raise PromptError(
                     f"The prompt file {str(own)!r} cannot be read ({error}); write it in UTF-8."
@@ -144,12 +142,6 @@ def prompt(name: str, folder: Path | None = None, *, methods: Path | None = None
     if not built_in:
         raise UnknownNameError("prompt", name, prompt_names(methods))
     return _read(name, prompt_files()[name].read_text(encoding="utf-8"), folder)
-
-
-def _own_file(name: str, folder: Path) -> Path | None:
-    """The file of a prompt in the user's folder: under its current name, or else under a former one."""
-    files = (folder / f"{each}.yaml" for each in reversed(stage_names(name)))
-    return next(filter(Path.is_file, files), None)
 
 
 def check_prompts(folder: Path | None, *, methods: Path | None = None) -> None:
@@ -167,7 +159,7 @@ def check_prompts(folder: Path | None, *, methods: Path | None = None) -> None:
     for file in sorted(folder.glob("*.yaml")):
         if file.stem == _STRATEGIES:
             continue  # read with the prompts that name them
-        name = todays_stage(file.stem)
+        name = file.stem
         if name not in prompt_names(methods):
             known = ", ".join([*prompt_names(methods), _STRATEGIES])
             raise PromptError(f"The file {str(file)!r} replaces no prompt; rename it to one of: {known}.")
@@ -189,24 +181,21 @@ def _read(name: str, source: str, folder: Path | None) -> Prompt:
             raise PromptError(
                 f"The prompt {name!r} has an unknown section {section!r}; choose from: {', '.join(SECTIONS)}."
             )
-    return Prompt(
-        name=name,
-        sections={
-            section: _strategy(name, value, folder)
-            if section == "reasoning_strategy"
-            else _section_text(name, section, value)
-            for section, value in content.items()
-        },
-    )
-
-
-def _strategy(name: str, value: object, folder: Path | None) -> str:
-    if not isinstance(value, str) or len(value.split()) > 1:
-        return _section_text(name, "reasoning_strategy", value)
-    known = _strategies(folder)
-    if value not in known:
-        raise PromptError(f"The prompt {name!r} names an unknown strategy {value!r}; choose from: {', '.join(known)}.")
-    return known[value]
+    sections = {}
+    for section, value in content.items():
+        if isinstance(value, list) and all(isinstance(item, str) for item in value):
+            sections[section] = "\n".join(f"- {item.strip()}" for item in value)
+        elif not isinstance(value, str):
+            raise PromptError(f"The section {section!r} of the prompt {name!r} must be a text or a list of texts.")
+        elif section == "reasoning_strategy" and len(value.split()) < 2:
+            known = _strategies(folder)
+            if value not in known:
+                choices = ", ".join(known)
+                raise PromptError(f"The prompt {name!r} names an unknown strategy {value!r}; choose from: {choices}.")
+            sections[section] = known[value]
+        else:
+            sections[section] = value.strip()
+    return Prompt(name=name, sections=sections)
 
 
 @cache
@@ -221,14 +210,6 @@ def _strategies(folder: Path | None) -> Mapping[str, str]:
     return {**_table(_STRATEGIES), **{key: text.strip() for key, text in rows.items()}}
 
 
-def _section_text(name: str, section: str, value: object) -> str:
-    if isinstance(value, str):
-        return value.strip()
-    if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return "\n".join(f"- {item.strip()}" for item in value)
-    raise PromptError(f"The section {section!r} of the prompt {name!r} must be a text or a list of texts.")
-
-
 @cache
 def _table(name: str) -> Mapping[str, str]:
     tables = [path for folder in _folders() if (path := folder / f"{name}.yaml").is_file()]
@@ -240,8 +221,3 @@ def _table(name: str) -> Mapping[str, str]:
 
 def _folders() -> tuple[Path, ...]:
     return Path(str(files(__package__))), *extensions()
-
-
-def _part(section: str, text: str) -> str:
-    heading = _HEADINGS.get(section)
-    return f"{heading}\n{text.strip()}" if heading else text.strip()

@@ -10,8 +10,3 @@ def estimate_tokens(text: str) -> int:
     average, 0.35 at the 95th percentile, at most 0.40.
     """
     return int(len(text.encode("utf-8")) * _TOKENS_PER_BYTE) + 1
-
-
-def max_bytes(tokens: int) -> int:
-    """The most UTF-8 bytes that a text of `tokens` estimated tokens has."""
-    return int(tokens / _TOKENS_PER_BYTE)

@@ -252,16 +252,10 @@ def _address(server: Server) -> str:
     return f"http://127.0.0.1:{port}/v1"
 
 
-KINDS: Mapping[str, Callable[[float], Behaviour]] = {"disagreeing": disagreeing, "quoting": quoting}
-
-
 @contextmanager
-def model_server(seconds: float, *, kind: str = "disagreeing", hangs: float = 0.0) -> Iterator[str]:
-    """The address of a server in a separate process, for measurements.
-
-    Its model behaves as one of KINDS, takes N seconds per call, and hangs in a share of them.
-    """
-    command = [sys.executable, "-m", "meta_agent_rag.testing.server", str(seconds), kind, str(hangs)]
+def model_server(seconds: float) -> Iterator[str]:
+    """The address of a `disagreeing` server in a separate process, which takes N seconds per call; for measurements."""
+    command = [sys.executable, "-m", "meta_agent_rag.testing.server", str(seconds)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         try:
             assert child.stdout is not None
@@ -270,14 +264,8 @@ def model_server(seconds: float, *, kind: str = "disagreeing", hangs: float = 0.
             child.kill()
 
 
-def main(seconds: float, kind: str, hangs: float) -> None:
-    """Serve until standard input closes, printing the address first."""
-    behaviour = KINDS[kind](seconds)
-    with loopback_server(hanging(behaviour, hangs) if hangs else behaviour) as server:
-        sys.stdout.write(server.base_url + "\n")
-        sys.stdout.flush()
-        sys.stdin.buffer.read()
-
-
 if __name__ == "__main__":
-    main(float(sys.argv[1]), sys.argv[2], float(sys.argv[3]))
+    with loopback_server(disagreeing(float(sys.argv[1]))) as serving:
+        sys.stdout.write(serving.base_url + "\n")
+        sys.stdout.flush()
+        sys.stdin.buffer.read()  # until it is closed

@@ -1,1 +1,0 @@
-"""What the measurements run against: services, loads and databases in their own processes."""
