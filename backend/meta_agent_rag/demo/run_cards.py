@@ -1,4 +1,4 @@
-"""An overview of a run: its description, scores with intervals, tables and plots, as HTML with everything escaped."""
+"""Recorded runs as HTML: an answer with its steps, a run's scores with intervals, tables and plots, and the gain."""
 
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,17 +9,17 @@ from urllib.parse import urlencode
 
 from pydantic import TypeAdapter
 
-from ..agent.state import NO_DEFICIT, Round
-from ..errors import InputError
+from ..agent.engine import Answer
+from ..agent.state import NO_DEFICIT, MethodStop, State
 from ..llm.providers import EMBEDDED
 from ..retrieval.passage import Found
 from ..settings import Settings
 from ..shipped import shipped
-from ..statistics.paired import paired_difference, permutation_p, verdict
-from ..wording import FREE, counted, passage_name
-from .cards import card, of_round, retrieval, round_cards, slider
+from ..wording import FREE, counted
+from .cards import card, cards, cards_with_slider, cell, outcome, quiet
 from .run_files import LOOP, ONE_PASS, RIGHT, Row, Run, Stop, mapping, rounds_of
-from .words import deficit, stop_reason
+from .stepping import LoopView
+from .words import deficit
 
 
 def about(run: Run) -> str:
@@ -114,217 +114,72 @@ def _bar(value: float, interval: Sequence[float]) -> str:
     )
 
 
-def quiet(text: str) -> str:
-    """A less prominent line: a hint, or a placeholder."""
-    return f'<p class="m-note">{escape(text)}</p>'
-
-
 def _words(name: str) -> str:
     return name.replace("_", " ").replace("-", " ")
 
 
-_TOKENS = {"prompt", "completion"}
-_OF_THE_MONITOR = {"monitor_policy": str, "monitor_similarity_threshold": float}
+def settings_of(run: Run, settings: Settings) -> Settings:
+    """These settings with the run's own monitor and provider, if recorded."""
+    recorded = {"monitor_policy": str, "monitor_similarity_threshold": float}
+    own = {name: value for name, kind in recorded.items() if isinstance(value := run.setting(name), kind)}
+    return settings.model_copy(update={**own, "llm_provider": run.provider})
 
 
-def cards(row: Row, one_pass: Row | None, texts: Mapping[str, Found], settings: Settings) -> tuple[str, ...]:
+def replayed(row: Row, one_pass: Row | None, texts: Mapping[str, Found], settings: Settings) -> tuple[str, ...]:
     """All steps of an answer; the last one is its outcome, next to that of a single pass if available.
 
     A run references passages by id: `texts` are the known ones. `settings` are those of the run.
     Raises `InputError` for a damaged row.
     """
-    found: list[str] = []
-    before: Round | None = None
-    known: tuple[str, ...] = ()
-    for round_ in rounds_of(row):
-        here = {id_: texts[id_] for id_ in dict.fromkeys((*known, *round_.evidence_ids)) if id_ in texts}
-        if before is None and round_.evidence_ids:
-            found.append(_evidence(round_.evidence_ids, here))
-        found += of_round(round_.index, round_cards(round_, before, here, settings, known=known))
-        before, known = round_, round_.evidence_ids
-    return (*found, _outcome(row, one_pass, free=settings.llm_provider == EMBEDDED))
+    rounds, stop = rounds_of(row), str(row.get("stop_reason"))
+    found = tuple(
+        texts[id_] for id_ in dict.fromkeys(id_ for one in rounds for id_ in one.evidence_ids) if id_ in texts
+    )
+    question, state = str(row.get("question")), State(evidence=found, rounds=rounds)
+    steps = cards(LoopView(question=question, state=state, status="done"), settings)
+    if row.get("error"):
+        return (*steps, card("doubted", "Answer", "None", f"<p>{escape(str(row['error']))}</p>"))
+    answer = Answer(
+        question=question,
+        text=str(row.get("answer") or ""),
+        short_answer=str(row.get("prediction") or ""),
+        stop_reason=MethodStop(stop),
+        chosen=row.get("chosen") or 0,
+        rounds=rounds,
+        evidence=found,
+        dropped=(),
+        calls=(),
+    )
+    others = {}
+    if one_pass is not None and one_pass is not row:
+        others[f"One pass ({one_pass['method']})"] = str(one_pass.get("prediction") or "")
+    golds = [str(gold) for gold in (row.get("gold"), *(row.get("aliases") or ())) if gold]
+    return (*steps, outcome(answer, golds, others=others, spent=_spent(row, free=settings.llm_provider == EMBEDDED)))
 
 
-def settings_of(run: Run, settings: Settings) -> Settings:
-    """These settings with the run's own monitor and provider, if recorded."""
-    recorded = {name: run.setting(name) for name in _OF_THE_MONITOR}
-    own = {name: value for name, value in recorded.items() if isinstance(value, _OF_THE_MONITOR[name])}
-    return settings.model_copy(update={**own, "llm_provider": run.provider})
-
-
-def link_to(run: str, row: Row) -> str:
-    """The address of an answer, within the app."""
-    return f"?{urlencode({'run': run, 'question': row['id'], 'method': row['method']})}"
-
-
-def shown(row: Row, taken: Sequence[str], of: int, link: str) -> str:
-    """The question and the steps taken so far; `of` is their total number."""
-    about = f"Method {row['method']}, step {len(taken)} of {of}."
+def shown(row: Row, taken: Sequence[str], of: int, place: Mapping[str, str]) -> str:
+    """The question and the steps taken so far of all; `place` is the address of the answer within the app."""
     steps = "".join(taken)
     rounds = sum(f'data-round="{index}"' in steps for index in range(len(row.get("rounds") or ())))
-    linked = f'<a href="{escape(link)}">Link to this answer</a>' if link else ""
+    address = f"?{escape(urlencode(place))}" if place else ""
+    linked = f'<a href="{address}">Link to this answer</a>' if place else ""
     return (
-        f'<section aria-label="Replay"><h3 class="m-side-head" title="{escape(str(row["id"]))}">'
+        f'<section aria-label="Replay" data-place="{address}"><h3 class="m-side-head" title="{escape(str(row["id"]))}">'
         f"{escape(str(row.get('question', '')))}</h3>"
-        f'<p class="m-note">{escape(about)} {linked}</p>'
-        f'<div class="m-stages">{slider(rounds)}{steps}</div></section>'
-    )
-
-
-def _evidence(ids: Sequence[str], known: Mapping[str, Found]) -> str:
-    if all(id_ in known for id_ in ids):
-        return retrieval([known[id_] for id_ in ids])
-    names = "".join(f"<li>{escape(passage_name(id_))}</li>" for id_ in ids)
-    body = f'<ul class="m-queries">{names}</ul><p class="m-note">The run contains their names, not their texts.</p>'
-    return card("retrieval", "Retrieval", f"{counted(len(ids), 'initial passage')}", body)
-
-
-def _outcome(row: Row, one_pass: Row | None, *, free: bool) -> str:
-    if row.get("error"):
-        return card("doubted", "Answer", "None", f"<p>{escape(str(row['error']))}</p>")
-    rounds: Sequence[Mapping[str, Any]] = row.get("rounds") or []
-    repaired = len(rounds) > 1
-    parts = []
-    if one_pass is not None and one_pass is not row:
-        parts.append(_scored(f"One pass ({one_pass['method']})", str(one_pass.get("prediction") or ""), one_pass))
-    if repaired:
-        first = rounds[0].get("draft") or {}
-        parts.append(_scored("First draft of the loop", str(first.get("short_answer", "")), rounds[0]))
-    parts.append(_scored("Returned answer", str(row.get("prediction") or ""), row))
-    reason, p_correct = row.get("stop_reason"), _p_correct(row, rounds)
-    notes = [
-        f"Gold answer: {row.get('gold')}.",
-        stop_reason(reason, p_correct) if isinstance(reason, str) else "",
-        "" if p_correct is None else f"Estimated probability of being correct: {p_correct:.0%}.",
-        _spent(row, free=free),
-    ]
-    doubted = any(round_.get("signals") for round_ in rounds)
-    title = "The first draft was kept" if doubted else "The first draft, unchanged"
-    if repaired:
-        title = f"Best supported of {len(rounds)} drafts: {_draft_name(row.get('chosen'))}"
-    remarks = "".join(f'<p class="m-note">{escape(note)}</p>' for note in notes if note)
-    return card("outcome", "Answer", title, f'<div class="m-gain">{"".join(parts)}</div>{remarks}')
-
-
-def _draft_name(chosen: object) -> str:
-    return f"the one after repair {chosen}" if chosen else "the first one"
-
-
-def _p_correct(row: Row, rounds: Sequence[Mapping[str, Any]]) -> float | None:
-    chosen = row.get("chosen")
-    p_correct = rounds[chosen].get("p_correct") if isinstance(chosen, int) and chosen < len(rounds) else None
-    return p_correct if isinstance(p_correct, float) else None
-
-
-def _scored(name: str, answer: str, scored: Mapping[str, Any]) -> str:
-    figures = [f"{label} {100 * scored[key]:.0f}" for label, key in (("EM", "em"), ("F1", "f1")) if key in scored]
-    kind = "m-right" if scored.get("em") else "m-wrong"
-    return (
-        f'<div class="{kind}"><span>{name}</span><strong>{escape(answer)}</strong>'
-        f"<small>{escape(' · '.join(figures))}</small></div>"
+        f'<p class="m-note">Method {escape(row["method"])}, step {len(taken)} of {of}. {linked}</p>'
+        f"{cards_with_slider(taken, rounds)}</section>"
     )
 
 
 def _spent(row: Row, *, free: bool) -> str:
-    tokens = row.get("tokens") or {}
-    cost = row.get("cost_usd")
+    tokens, cost = row.get("tokens") or {}, row.get("cost_usd")
     parts = [
         counted(row["llm_calls"], "call") if "llm_calls" in row else "",
-        f"{tokens['prompt']:,} tokens read, {tokens['completion']:,} written" if set(tokens) >= _TOKENS else "",
+        f"{tokens['prompt']:,} tokens read, {tokens['completion']:,} written" if "prompt" in tokens else "",
         f"{row['latency_s']:.1f} s" if "latency_s" in row and row.get("timed", True) else "",
         f"${float(cost):.5f}" if cost is not None else FREE if free else "price unknown",
     ]
     return " · ".join(part for part in parts if part)
-
-
-SHOWN = 200
-"""The number of questions listed at once; the difference covers all."""
-
-Pair = tuple[Row, Row]
-
-
-def pairs(one: Run, method: str, other: Run, other_method: str) -> tuple[Pair, ...]:
-    """The answers to their common questions; those that differ most in F1 first, then those with other wording.
-
-    Raises `InputError` if they have no question in common, or if an id names different questions.
-    """
-    ours, theirs = _answers(one, method), _answers(other, other_method)
-    shared = [(row, theirs[id_]) for id_, row in ours.items() if id_ in theirs]
-    if not shared:
-        raise InputError(
-            f"{method!r} of {one.name!r} and {other_method!r} of {other.name!r} have no question in common; "
-            "choose two runs over the same questions."
-        )
-    for ours_, theirs_ in shared:
-        if ours_["question"] != theirs_["question"]:
-            raise InputError(f"The id {ours_['id']!r} names different questions; choose two runs over the same data.")
-    return tuple(sorted(shared, key=lambda pair: (-abs(_f1(pair[1]) - _f1(pair[0])), _said(pair[0]) == _said(pair[1]))))
-
-
-def beside(found: Sequence[Pair], free: tuple[bool, bool] = (False, False)) -> str:
-    """The difference in a sentence, and a table with a row per question; a failed answer scores 0.
-
-    `free` tells for both sides whether a missing cost means that the model runs on this machine.
-    """
-    ours, theirs = ([_percent(row) for row in side] for side in zip(*found, strict=True))
-    difference = paired_difference(ours, theirs)
-    p = permutation_p(ours, theirs)
-    known = verdict(difference, p) != "unknown"
-    sentence = (
-        f"Over {counted(len(found), 'question')}: F1 {_mean(ours):.1f} (A) and {_mean(theirs):.1f} (B). B minus A is "
-        f"{difference.mean:+.1f} points, 95 % interval {difference.low:+.1f} to {difference.high:+.1f}, p = {p:.3f}: "
-        f"{'a significant difference' if known else 'not statistically significant'}."
-    )
-    head = "".join(
-        f'<th scope="col">{name}</th>'
-        for name in ("question", "answer A", "answer B", "F1 A", "F1 B", "calls A", "calls B", "cost A", "cost B")
-    )
-    lines = "".join(_line(pair, free) for pair in found[:SHOWN])
-    hidden = quiet(f"The first {SHOWN} of {len(found)} are shown.") if len(found) > SHOWN else ""
-    shown = scrolling(f"<thead><tr>{head}</tr></thead><tbody>{lines}</tbody>", "Answers side by side")
-    return f'<p class="m-verdict">{escape(sentence)}</p>{hidden}<div class="m-beside">{shown}</div>'
-
-
-def _line(pair: Pair, free: tuple[bool, bool]) -> str:
-    values = [text(row) for text in (_said, _score, _calls) for row in pair]
-    values += [_cost(row, free=here) for row, here in zip(pair, free, strict=True)]
-    cells = "".join(f"<td>{escape(value)}</td>" for value in values)
-    differs = ' class="m-differs"' if _f1(pair[0]) != _f1(pair[1]) else ""
-    return f'<tr{differs}><th scope="row">{escape(str(pair[0]["question"]))}</th>{cells}</tr>'
-
-
-def _answers(run: Run, method: str) -> Mapping[str, Row]:
-    return {row["id"]: row for row in run.rows if row["method"] == method}
-
-
-def _f1(row: Row) -> float:
-    return 0.0 if row.get("error") else float(row.get("f1") or 0.0)
-
-
-def _percent(row: Row) -> float:
-    return 100.0 * _f1(row)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
-def _said(row: Row) -> str:
-    return "failed" if row.get("error") else str(row.get("prediction") or "")
-
-
-def _score(row: Row) -> str:
-    return f"{_percent(row):.0f}"
-
-
-def _calls(row: Row) -> str:
-    calls = row.get("llm_calls")
-    return "unknown" if calls is None else str(calls)
-
-
-def _cost(row: Row, *, free: bool) -> str:
-    cost = row.get("cost_usd")
-    return f"${float(cost):.5f}" if cost is not None else "free" if free else "unknown"
 
 
 _TERMS = (
@@ -372,12 +227,14 @@ def opening(stop: Stop) -> str:
     row = stop.row
     first = row["rounds"][0]
     diagnosis = first.get("diagnosis") or {}
-    named = escape(deficit(str(diagnosis.get("deficit") or NO_DEFICIT)))
-    found = f"<span>What the monitor found</span><strong>{named}</strong>"
+    named, why = deficit(str(diagnosis.get("deficit") or NO_DEFICIT)), str(diagnosis.get("rationale") or "")
+    before, after = (
+        ("right", "m-right") if float(one["f1"]) >= RIGHT else ("wrong", "m-wrong") for one in (first, row)
+    )
     steps = (
-        _side("First draft", str(first["draft"]["short_answer"]), float(first["f1"])),
-        f"<div>{found}<small>{escape(str(diagnosis.get('rationale') or ''))}</small></div>",
-        _side("Returned answer", str(row["prediction"]), float(row["f1"])),
+        cell("First draft", str(first["draft"]["short_answer"]), *before),
+        cell("What the monitor found", named, why),
+        cell("Returned answer", str(row["prediction"]), *after),
     )
     results = TypeAdapter(tuple[HeldOut, ...]).validate_json(shipped("held_out.json").read_bytes())
     sizes = ", ".join(f"{one.dataset} {one.n}" for one in results)
@@ -388,12 +245,6 @@ def opening(stop: Stop) -> str:
         f'<p class="m-note">Paired differences with 95 % intervals on held-out questions ({escape(sizes)}).</p>'
         "</div></section>"
     )
-
-
-def _side(name: str, answer: str, f1: float) -> str:
-    verdict, kind = ("right", "m-right") if f1 >= RIGHT else ("wrong", "m-wrong")
-    said = escape(answer or "nothing")
-    return f'<div class="{kind}"><span>{name}</span><strong>{said}</strong><small>{verdict}</small></div>'
 
 
 def _chart(results: Sequence[HeldOut]) -> str:

@@ -9,20 +9,20 @@ from decimal import Decimal
 from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import SecretStr
 
 from ..agent.engine import Engine, open_engine
 from ..chat.phrases import check_files
-from ..datasets import Dataset, HubAccess, LoadedQuestions, Question, discover, load_file, load_questions
-from ..errors import SettingsError, UnknownNameError
+from ..datasets import Dataset, HubAccess, Question, discover, load_file, load_questions
+from ..errors import MetaRagError, SettingsError, UnknownNameError
 from ..llm.budget import Budget
 from ..llm.client import LanguageModel, utc_now
 from ..llm.ledger import LedgerRow
 from ..llm.opening import Given, described, open_language_model
 from ..llm.pricing import unpriced_models
-from ..llm.providers import Choice, choose_provider, providers
+from ..llm.providers import EMBEDDED, Choice, choose_provider, providers
 from ..llm.stages import CHAT, runs_here
 from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder
@@ -31,9 +31,7 @@ from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.hybrid import Retriever
 from ..retrieval.opening import open_encoder, open_retriever
 from ..settings import ModelRoles, Settings
-
-if TYPE_CHECKING:
-    import gradio as gr
+from ..shipped import shipped
 
 MOST_FETCHED = 1000
 """The number of questions kept from a data set on the hub."""
@@ -41,43 +39,53 @@ MOST_FETCHED = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionSet:
-    """The questions of one source, in their original order."""
+    """The questions of one source, in their original order, and under which licence they are packaged."""
 
     name: str
     questions: tuple[Question, ...]
+    licence: str = ""
 
     def get(self, id_: str) -> Question | None:
         """The question with an id, or `None`."""
         return next((question for question in self.questions if question.id == id_), None)
 
 
+_LICENCES = {
+    "2WikiMultiHopQA": "From 2WikiMultiHopQA (Ho et al., 2020; Apache-2.0); paragraphs from Wikipedia (CC BY-SA 3.0).",
+    "HotpotQA": "From HotpotQA (Yang et al., 2018; CC BY-SA 4.0); paragraphs from Wikipedia (CC BY-SA 3.0).",
+}
+"""The packaged real questions, by the name of their data set."""
+
+
 def sample_questions() -> QuestionSet:
-    """The questions of the packaged sample."""
-    return _named(SAMPLE, load_questions(SAMPLE))
+    """The invented questions of the packaged sample."""
+    return QuestionSet(name=SAMPLE, questions=load_questions(SAMPLE).questions)
+
+
+def packaged_questions() -> tuple[QuestionSet, ...]:
+    """A few questions of real data sets, and those of the sample."""
+    real = (
+        QuestionSet(name=name, questions=load_file(shipped(f"{name.lower()}.json")).questions, licence=licence)
+        for name, licence in _LICENCES.items()
+    )
+    return (*real, sample_questions())
 
 
 def read_questions(path: Path, known: Mapping[str, Dataset] | None = None) -> QuestionSet:
     """The questions of an official file of any known data set. Raises `DataFileError`."""
-    return _named(path.stem, load_file(path, registry=known))
+    return QuestionSet(name=path.stem, questions=load_file(path, registry=known).questions)
 
 
 def hub_questions(name: str, token: SecretStr | None = None, known: Mapping[str, Dataset] | None = None) -> QuestionSet:
     """The first questions of a data set on the Hugging Face hub. Raises `DataFileError` if they are unavailable."""
     access = HubAccess(token=token)
-    return _named(name, load_questions(name, registry=known, most=MOST_FETCHED, access=access))
-
-
-def _named(name: str, loaded: LoadedQuestions) -> QuestionSet:
+    loaded = load_questions(name, registry=known, most=MOST_FETCHED, access=access)
     return QuestionSet(name=name, questions=loaded.questions)
 
 
+_FOR_THE_PACKAGED_MODEL = "sample-020"
 Opened = TypeVar("Opened")
 _RECENT_CALLS = 100
-
-
-def visitor_of(request: "gr.Request") -> str:
-    """The visitor: one open page of the app, with its own state and budget."""
-    return request.session_hash or "unknown"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +156,16 @@ class Workbench:
             return here
         fetched: QuestionSet = await self.once(("questions", name), partial(self._fetched, name))
         return fetched
+
+    def first_question(self) -> tuple[QuestionSet, Question]:
+        """The question shown first, with its set; for the packaged model, one that it answers after repairs."""
+        first, embedded = self.question_sets[0], providers()[EMBEDDED]
+        try:
+            small = self.choice.provider.name == EMBEDDED and self.choice.models["flash"] == embedded.flash
+        except MetaRagError:  # no model: the first run reports it
+            small = False
+        found = ((one, one.get(_FOR_THE_PACKAGED_MODEL)) for one in self.question_sets if small)
+        return next(((one, question) for one, question in found if question), (first, first.questions[0]))
 
     def question(self, id_: str) -> Question | None:
         """The question with an id, from any available set."""
@@ -287,7 +305,7 @@ async def open_workbench(
     for name in datasets:
         if name not in on_hub:
             raise UnknownNameError("data set", name, on_hub)
-    sets = (sample_questions(), *(read_questions(path, known) for path in data_files))
+    sets = (*packaged_questions(), *(read_questions(path, known) for path in data_files))
     workbench = Workbench(settings=settings, corpus=corpus, question_sets=sets, datasets=tuple(datasets), **parts)
     try:
         yield workbench
