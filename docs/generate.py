@@ -286,7 +286,7 @@ def _joined(text: str | None) -> str:
 
 
 def python_page() -> str:
-    """Every public name of the package, with its signature and docstring."""
+    """Every public name of the package, with its signature and docstring, and the methods of `Engine`."""
     import meta_agent_rag
 
     parts = [part for name in meta_agent_rag.__all__ for part in _public(name, getattr(meta_agent_rag, name))]
@@ -298,8 +298,7 @@ def _public(name: str, value: Any) -> Iterator[str]:
     yield from (f"## {name}", "")
     yield from ([f"`{name}{signature}`", ""] if signature else [])
     yield from (_plain(inspect.getdoc(value) or "").split("\n\n>>>")[0], "")
-    members = vars(value).items() if inspect.isclass(value) and not issubclass(value, Settings) else ()
-    for own, member in members:
+    for own, member in vars(value).items() if name == "Engine" else ():
         if not own.startswith("_") and inspect.isfunction(member) and own not in getattr(value, "__annotations__", ()):
             yield from (
                 f"### {name}.{own}",

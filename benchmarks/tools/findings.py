@@ -246,9 +246,9 @@ def _scores(recorded: Iterable[Recorded], method: str) -> list[Row]:
 
 
 def types(recorded: Sequence[Recorded]) -> Table:
-    """F1 by the data set's own question types."""
+    """F1 by the question types of the pooled data sets."""
     rows: list[Cells] = []
-    for one in recorded:
+    for one in (one for one in recorded if one.dataset in POOLED):
         kinds = {row["id"]: row["type"] or "" for row in one.rows[LOOP]}
         scores = {method: {row["id"]: 100.0 * (row["f1"] or 0.0) for row in one.rows[method]} for method in _BOTH}
         for kind in sorted(set(kinds.values()) - {""}):
