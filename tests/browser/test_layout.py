@@ -146,7 +146,6 @@ ACTS: "dict[str, list[Callable[[Page], None]]]" = {
     "loop": [lambda page: None, loop, compared],
     "runs": [
         runs,
-        part_of_runs("Scores", "#runs-scores table"),
         part_of_runs("Tables", "#runs-table table"),
         part_of_runs("Plots", "#runs-plots img >> nth=0"),
     ],

@@ -64,7 +64,6 @@ def test_a_link_opens_an_answer_and_tables_fit_a_phone_screen(visit: OpenPage) -
     assert page.locator("#runs-answers input:checked").count() == 1
     assert page.get_by_label("Method", exact=True).input_value() == "standard_rag"
     for tab, shown in (
-        ("Scores", "#runs-scores"),
         ("Tables", "#runs-table"),
         ("Plots", "#runs-plots"),
     ):

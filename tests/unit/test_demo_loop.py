@@ -144,8 +144,9 @@ class TestRun:
         model.script = {**STORY, "write": RefusedError("The server refused <it>; try again.")}
         run = begin(engine)
         await run.advance(ignore, steps=False)
-        assert run.view.status == "failed"
-        assert line(run.view) == "The server refused <it>; try again."
+        failed = run.view
+        assert failed.status == "failed"
+        assert line(failed) == "The server refused <it>; try again."
         model.script = STORY
         await run.advance(ignore, steps=False)
         assert run.view.status == "done"
@@ -268,7 +269,8 @@ def test_quotes_and_differences_are_marked() -> None:
 def test_a_configuration_lists_its_differences(tmp_path: Path) -> None:
     settings = settings_in(tmp_path)
     start = WhatIf.of(settings, "deepseek")
-    other = replace(start, rounds=0, links=False, policy="paper")
+    _, threshold, _, *middle, _ = start.values
+    other = replace(start, values=("paper", threshold, 0, *middle, False))
     assert other.differences(start) == ("monitor policy: paper", "maximum repairs: 0", "links: off")
     assert start.differences(start) == ()
 

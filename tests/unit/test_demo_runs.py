@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-from meta_agent_rag.demo.run_cards import about, plots, quality, replayed, settings_of, shown, table
+from meta_agent_rag.demo.run_cards import about, plots, replayed, settings_of, shown, table
 from meta_agent_rag.demo.run_files import (
     RECORDED,
     Filter,
     Run,
     answer_to,
     choices,
-    counted,
     listed,
     methods,
     open_run,
@@ -45,6 +44,10 @@ def repaired(recorded: Run) -> dict[str, Any]:
     return dict(row)
 
 
+def counting(run: Run, wanted: Filter) -> int:
+    return len(listed(run, wanted))
+
+
 def scored(em: float, *drafts: float, error: str | None = None) -> dict[str, Any]:
     return {"id": "q", "method": "m", "em": em, "rounds": [{"em": draft} for draft in drafts], "error": error}
 
@@ -63,19 +66,18 @@ def test_a_recorded_run_opens_with_everything_the_view_shows(recorded: Run) -> N
     assert recorded.plots["quality"].startswith(b"\x89PNG")
     assert "24 questions" in about(recorded)
     assert "qwen2.5-coder-1.5b-instruct" in about(recorded)
-    assert quality(recorded).count("<tr>") == 3
     assert plots(recorded).count("<img ") == len(recorded.plots) == 5
 
 
 def test_answer_filters_match_counts_by_hand(recorded: Run) -> None:
     # 15 of metarag's 24 first drafts were repaired, 12 of them successfully
     assert methods(recorded) == ("metarag", "standard_rag")
-    assert counted(recorded, Filter(method="metarag")) == 24
-    assert counted(recorded, Filter(method="metarag", deficit="external_only")) == 1
-    assert counted(recorded, Filter(method="metarag", deficit="insufficient_knowledge")) == 3
-    assert counted(recorded, Filter(method="metarag", hops="4")) == 8
-    assert (counted(recorded, Filter(outcome="fixed")), counted(recorded, Filter(outcome="error"))) == (12, 0)
-    assert counted(recorded, Filter()) == 48
+    assert counting(recorded, Filter(method="metarag")) == 24
+    assert counting(recorded, Filter(method="metarag", deficit="external_only")) == 1
+    assert counting(recorded, Filter(method="metarag", deficit="insufficient_knowledge")) == 3
+    assert counting(recorded, Filter(method="metarag", hops="4")) == 8
+    assert (counting(recorded, Filter(outcome="fixed")), counting(recorded, Filter(outcome="error"))) == (12, 0)
+    assert counting(recorded, Filter()) == 48
     first = listed(recorded, Filter(method="metarag"))[0]
     assert first[0] == "What is the date of birth of Stephanie Von Hohenlohe's husband? — fixed · 3 rounds · F1 100"
     assert recorded.rows[int(first[1])]["id"] == "15decb900bda11eba7f7acde48001122"
@@ -152,7 +154,7 @@ def test_text_from_a_run_never_becomes_markup(tmp_path: Path, repaired: dict[str
             round_["diagnosis"]["source"] = "heuristic"
     run = open_zip(_zipped(tmp_path, row))
     page = shown(row, replayed(row, row, {}, Settings.load()), 1, {"run": HOSTILE})
-    for html in (page, table([[HOSTILE], [HOSTILE]], HOSTILE), about(run), quality(run)):
+    for html in (page, table([[HOSTILE], [HOSTILE]], HOSTILE), about(run)):
         assert "<img src" not in html
     failed = {"id": HOSTILE, "method": HOSTILE, "rounds": [], "error": HOSTILE}
     assert "<img src" not in "".join(replayed(failed, None, {}, Settings.load()))
@@ -173,7 +175,6 @@ def test_the_runs_in_a_folder_are_listed_and_an_unfinished_one_opens(tmp_path: P
     assert run_names(tmp_path) == (*RECORDED, "2026-b", "2026-a")
     run = open_run("2026-b", tmp_path)
     assert [row["method"] for row in run.rows] == ["m", "n"]
-    assert "no summary yet" in quality(run)
     assert "no plots" in plots(run)
     for elsewhere in ("../2026-a", str(tmp_path / "2026-a"), "notes", ""):
         with pytest.raises(InputError, match="There is no run"):

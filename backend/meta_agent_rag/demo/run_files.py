@@ -98,23 +98,16 @@ def open_run(name: str, results: Path) -> Run:
         return _recorded(name)
     if name not in run_names(results):
         raise InputError(f"There is no run {name!r} in {str(results)!r}; choose one from the list.")
-    samples = results / name / "samples.jsonl"
-    return _kept(results / name, samples.stat().st_mtime_ns)
+    return open_folder(results / name)
 
 
 def open_folder(folder: Path) -> Run:
     """A run in any folder. Raises `InputError` if there is none, or if it cannot be read."""
     try:
         return _kept(folder, (folder / "samples.jsonl").stat().st_mtime_ns)
-    except FileNotFoundError:
-        raise InputError(
-            f"There is no run {str(folder)!r}; give a folder with samples.jsonl, or a zip of one."
-        ) from None
-    except OSError as error:
-        reason = error.strerror or error
-        raise InputError(
-            f"{str(folder)!r} is not a run ({reason}); give a folder with samples.jsonl, or a zip of one."
-        ) from None
+    except OSError:
+        words = f"There is no run {str(folder)!r}; give a folder with samples.jsonl, or a zip of one."
+        raise InputError(words) from None
 
 
 def calls_of(folder: Path, row: Row) -> tuple[Mapping[str, Any], ...]:
@@ -309,18 +302,13 @@ def choices(run: Run) -> Mapping[str, Sequence[tuple[str, str]]]:
 
 
 def listed(run: Run, wanted: Filter) -> list[tuple[str, str]]:
-    """The answers that match a filter as (label, index in the run), at most `SHOWN`.
+    """The answers that match a filter as (label, index in the run).
 
     Those that a repair fixed come first, then those with the most repairs.
     """
     found = [(place, row) for place, row in enumerate(run.rows) if wanted.takes(row)]
     found.sort(key=lambda pair: (outcome(pair[1]) != "fixed", -len(pair[1].get("rounds") or [])))
-    return [(_label(row, wanted), str(place)) for place, row in found[:SHOWN]]
-
-
-def counted(run: Run, wanted: Filter) -> int:
-    """The number of answers that match a filter."""
-    return sum(wanted.takes(row) for row in run.rows)
+    return [(_label(row, wanted), str(place)) for place, row in found]
 
 
 def _label(row: Row, wanted: Filter) -> str:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..agent.context import Context, Task
@@ -26,63 +26,47 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 
+_SWITCHES = {
+    "monitor_policy": "monitor policy",
+    "monitor_similarity_threshold": "cosine threshold",
+    "max_metacognitive_rounds": "maximum repairs",
+    "convergence_threshold": "convergence",
+    "retrieval_top_k": "passages per search",
+    "fusion": "fusion",
+    "links": "links",
+}
+"""The settings that a visitor may change, in the order of the controls, which end with the provider."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class WhatIf:
-    """The settings of a run that a visitor may change; the fields are in the order of the switches."""
+    """The configuration of a run: the values of the settings in `_SWITCHES`, and the provider."""
 
-    policy: str
-    threshold: float
-    rounds: int
-    convergence: float
-    top_k: int
-    fusion: Literal["rrf", "blend"]
-    links: bool
+    values: tuple[Any, ...]
     provider: str
 
     @classmethod
     def of(cls, settings: Settings, provider: str) -> "WhatIf":
         """The switches set as in the settings."""
-        return cls(**{name: getattr(settings, setting) for name, setting in _SETTINGS.items()}, provider=provider)
+        return cls(values=tuple(getattr(settings, name) for name in _SWITCHES), provider=provider)
 
     def engine(self, engine: Engine) -> Engine:
         """The engine with this configuration."""
-        changed = {setting: getattr(self, name) for name, setting in _SETTINGS.items()}
+        changed = dict(zip(_SWITCHES, self.values, strict=True))
         return replace(engine, settings=engine.settings.model_copy(update=changed))
 
     def retriever(self, retriever: Retriever) -> Retriever:
         """The retriever with this configuration; one that is not hybrid has no such switches."""
-        if not isinstance(retriever, HybridRetriever):
-            return retriever
-        return replace(retriever, fusion=self.fusion, links=self.links)
+        *_, fusion, links = self.values
+        return replace(retriever, fusion=fusion, links=links) if isinstance(retriever, HybridRetriever) else retriever
 
     def differences(self, other: "WhatIf") -> tuple[str, ...]:
         """The differences from another one in words; empty if they are the same."""
-        return tuple(
-            f"{_NAMES.get(one.name, one.name)}: {_shown(getattr(self, one.name))}"
-            for one in fields(self)
-            if getattr(self, one.name) != getattr(other, one.name)
-        )
-
-
-_SETTINGS = {
-    "policy": "monitor_policy",
-    "threshold": "monitor_similarity_threshold",
-    "rounds": "max_metacognitive_rounds",
-    "convergence": "convergence_threshold",
-    "top_k": "retrieval_top_k",
-    "fusion": "fusion",
-    "links": "links",
-}
-_NAMES = {
-    "policy": "monitor policy",
-    "threshold": "cosine threshold",
-    "rounds": "maximum repairs",
-    "top_k": "passages per search",
-}
-
-
-def _shown(value: object) -> str:
-    return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
+        names = (*_SWITCHES.values(), "provider")
+        ours, theirs = ((*one.values, one.provider) for one in (self, other))
+        pairs = [(name, value) for name, value, known in zip(names, ours, theirs, strict=True) if value != known]
+        said = {True: "on", False: "off"}
+        return tuple(f"{name}: {said[value] if isinstance(value, bool) else value}" for name, value in pairs)
 
 
 _POLICY_NAMES = {
@@ -93,43 +77,31 @@ _POLICY_NAMES = {
 
 
 def switches(workbench: Workbench, start: WhatIf, *, name: str) -> list[Any]:
-    """Controls in the order of the fields of `WhatIf`; `name` is the prefix of their ids, which must be unique."""
+    """The controls of a configuration; `name` is the prefix of their ids, which must be unique."""
     import gradio as gr
 
-    def slider(field_: str, low: float, high: float, label: str, info: str | None = None) -> gr.Slider:
-        id_, step = f"{name}-{field_.replace('_', '-')}", 1 if high > 1 else 0.05
-        return gr.Slider(low, high, value=getattr(start, field_), step=step, label=label, info=info, elem_id=id_)
-
+    policy, threshold, rounds, convergence, top_k, fusion, links = start.values
     policies = [known for known in POLICIES if known != "calibrated" or workbench.settings.monitor_calibration]
+    corpus, cosine = "With a corpus.", "Applies to the policy “paper”."
+    similar = "Similarity of two drafts at which repairing stops."
+    fusions = [("reciprocal ranks", "rrf"), ("weighted blend", "blend")]
+    named = [(f"{known}: {_POLICY_NAMES.get(known, known)}", known) for known in sorted(policies)]
     return [
-        gr.Dropdown(
-            [(f"{known}: {_POLICY_NAMES.get(known, known)}", known) for known in sorted(policies)],
-            value=start.policy,
-            label="The monitor is satisfied if",
-            elem_id=f"{name}-policy",
-        ),
-        slider("threshold", -1.0, 1.0, "Cosine threshold", "Applies to the policy “paper”."),
-        slider("rounds", 0, 10, "Maximum repairs", "0: the first draft is final."),
-        slider("convergence", 0.0, 1.0, "Converged at", "Similarity of two drafts at which repairing stops."),
-        slider("top_k", 1, 20, "Passages per search"),
-        gr.Radio(
-            [("reciprocal ranks", "rrf"), ("weighted blend", "blend")],
-            value=start.fusion,
-            label="Fusion of the two searches",
-            info="With a corpus.",
-            elem_id=f"{name}-fusion",
-        ),
-        gr.Checkbox(
-            value=start.links, label="Follow links across hops", info="With a corpus.", elem_id=f"{name}-links"
-        ),
+        gr.Dropdown(named, value=policy, label="The monitor is satisfied if", elem_id=f"{name}-policy"),
+        gr.Slider(-1.0, 1.0, value=threshold, step=0.05, label="Cosine threshold", info=cosine),
+        gr.Slider(0, 10, value=rounds, step=1, label="Maximum repairs", precision=0, elem_id=f"{name}-rounds"),
+        gr.Slider(0.0, 1.0, value=convergence, step=0.05, label="Converged at", info=similar),
+        gr.Slider(1, 20, value=top_k, step=1, label="Passages per search", precision=0),
+        gr.Radio(fusions, value=fusion, label="Fusion of the two searches", info=corpus),
+        gr.Checkbox(value=links, label="Follow links across hops", info=corpus),
         gr.Dropdown(workbench.provider_names(), value=start.provider, label="Model", elem_id=f"{name}-provider"),
     ]
 
 
-def what_if(values: Sequence[Any]) -> WhatIf:
+def what_if(controls: Sequence[Any]) -> WhatIf:
     """The configuration set by the controls."""
-    named = dict(zip((one.name for one in fields(WhatIf)), values, strict=True))
-    return WhatIf(**{**named, "rounds": int(named["rounds"]), "top_k": int(named["top_k"])})
+    *values, provider = controls
+    return WhatIf(values=tuple(values), provider=provider)
 
 
 Status = Literal["ready", "working", "paused", "stopped", "failed", "done"]

@@ -1,7 +1,6 @@
 """The resources shared by all visitors of the demo: opened once, on first use, and closed at the end."""
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -11,15 +10,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from pydantic import SecretStr
-
 from ..agent.engine import Engine, open_engine
 from ..chat.phrases import check_files
 from ..datasets import Dataset, HubAccess, Question, discover, load_file, load_questions
 from ..errors import MetaRagError, SettingsError, UnknownNameError
 from ..llm.budget import Budget
 from ..llm.client import LanguageModel, utc_now
-from ..llm.ledger import LedgerRow
 from ..llm.opening import Given, described, open_language_model
 from ..llm.pricing import unpriced_models
 from ..llm.providers import EMBEDDED, Choice, choose_provider, providers
@@ -76,16 +72,8 @@ def read_questions(path: Path, known: Mapping[str, Dataset] | None = None) -> Qu
     return QuestionSet(name=path.stem, questions=load_file(path, registry=known).questions)
 
 
-def hub_questions(name: str, token: SecretStr | None = None, known: Mapping[str, Dataset] | None = None) -> QuestionSet:
-    """The first questions of a data set on the Hugging Face hub. Raises `DataFileError` if they are unavailable."""
-    access = HubAccess(token=token)
-    loaded = load_questions(name, registry=known, most=MOST_FETCHED, access=access)
-    return QuestionSet(name=name, questions=loaded.questions)
-
-
 _FOR_THE_PACKAGED_MODEL = "sample-020"
 Opened = TypeVar("Opened")
-_RECENT_CALLS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +82,8 @@ class Workbench:
 
     `corpus` is used if a visitor names none. `datasets` are those that the operator lets visitors
     `fetch` from the hub, which is not contacted before one of them is selected. `model` and `monitor_encoder`
-    replace what the settings describe, as in `open_engine`; `retrievers` are corpora that are already open.
+    replace what the settings describe, as in `open_engine`; `retrievers` are corpora that are already open, `uploads`
+    is the folder of the visitors' files.
     """
 
     settings: Settings
@@ -103,6 +92,7 @@ class Workbench:
     datasets: tuple[str, ...] = ()
     fetch: Callable[[str], QuestionSet] | None = None
     runs_dir: Path = Path("RESULTS")
+    uploads: Path = Path()
     model: Given = field(default=None, repr=False)
     monitor_encoder: AsyncEncoder | None = None
     retrievers: dict[str, Retriever] = field(default_factory=dict)
@@ -110,7 +100,6 @@ class Workbench:
     _open: dict[Hashable, Any] = field(default_factory=dict, repr=False)
     _opening: dict[Hashable, asyncio.Lock] = field(default_factory=dict, repr=False)
     _budgets: dict[str, Budget] = field(default_factory=dict, repr=False)
-    _seconds: dict[str, deque[float]] = field(default_factory=dict, repr=False)
 
     @property
     def choice(self) -> Choice:
@@ -177,7 +166,9 @@ class Workbench:
         Raises a `MetaRagError` that says why the model cannot be opened.
         """
         name = provider or self.choice.provider.name
-        model: LanguageModel = await self.once(("model", name), lambda: self._language_model(name))
+        model: LanguageModel = await self.once(
+            ("model", name), lambda: open_language_model(self._settings_for(name), model=self.model)
+        )
         engine: Engine = await self.once(
             ("engine", name),
             lambda: open_engine(model.settings, model=model, monitor_encoder=self.monitor_encoder),
@@ -200,22 +191,12 @@ class Workbench:
         opened: AsyncEncoder = await self.once("encoder", self._encoder)
         return opened
 
-    async def folder(self) -> Path:
-        """A folder for visitors' uploads, deleted with the workbench."""
-        opened: Path = await self.once("folder", self._folder)
-        return opened
-
     def is_capped(self, provider: str | None = None) -> bool:
         """Can a visitor's cap be enforced: do calls to this provider's model have a known price above zero?"""
         settings = self._settings_for(provider or self.choice.provider.name)
         if runs_here(settings, CHAT):
             return False
         return not unpriced_models(settings, at=utc_now())
-
-    def seconds_a_call(self, provider: str) -> float | None:
-        """The average duration of the latest calls to this provider, `None` before the first."""
-        recent = self._seconds.get(provider)
-        return sum(recent) / len(recent) if recent else None
 
     def forget(self, visitor: str) -> None:
         """Discard the state of a visitor who has left."""
@@ -247,29 +228,17 @@ class Workbench:
         return self.settings.model_copy(update=other)
 
     @asynccontextmanager
-    async def _language_model(self, provider: str) -> AsyncIterator[LanguageModel]:
-        async with open_language_model(self._settings_for(provider), model=self.model) as model:
-            model.ledger.listeners.append(partial(self._timed, provider))
-            yield model
-
-    def _timed(self, provider: str, call: LedgerRow) -> None:
-        if not (call.cached or call.error):
-            self._seconds.setdefault(provider, deque(maxlen=_RECENT_CALLS)).append(call.latency_s)
-
-    @asynccontextmanager
     async def _encoder(self) -> AsyncIterator[AsyncEncoder]:
         yield await asyncio.to_thread(open_encoder, self.settings)
 
     @asynccontextmanager
     async def _fetched(self, name: str) -> AsyncIterator[QuestionSet]:
-        known = discover(self.settings.datasets_dir)
-        from_hub = partial(hub_questions, token=self.settings.hf_token, known=known)
-        yield await asyncio.to_thread(self.fetch or from_hub, name)
+        yield await asyncio.to_thread(self.fetch or self._from_hub, name)
 
-    @asynccontextmanager
-    async def _folder(self) -> AsyncIterator[Path]:
-        with TemporaryDirectory(prefix="marag-demo-") as name:
-            yield Path(name)
+    def _from_hub(self, name: str) -> QuestionSet:
+        known, access = discover(self.settings.datasets_dir), HubAccess(token=self.settings.hf_token)
+        loaded = load_questions(name, registry=known, most=MOST_FETCHED, access=access)
+        return QuestionSet(name=name, questions=loaded.questions)
 
     async def once(self, key: Hashable, opening: Callable[[], AbstractAsyncContextManager[Opened]]) -> Opened:
         """The result of `opening`, opened by the first request for this key, and closed with the workbench."""
@@ -306,11 +275,13 @@ async def open_workbench(
         if name not in on_hub:
             raise UnknownNameError("data set", name, on_hub)
     sets = (*packaged_questions(), *(read_questions(path, known) for path in data_files))
-    workbench = Workbench(settings=settings, corpus=corpus, question_sets=sets, datasets=tuple(datasets), **parts)
-    try:
-        yield workbench
-    finally:
-        await workbench.aclose()
+    with TemporaryDirectory(prefix="marag-demo-") as uploads:
+        own: Any = {"question_sets": sets, "datasets": tuple(datasets), "uploads": Path(uploads)}
+        workbench = Workbench(settings=settings, corpus=corpus, **own, **parts)
+        try:
+            yield workbench
+        finally:
+            await workbench.aclose()
 
 
 @dataclass(kw_only=True)

@@ -304,7 +304,7 @@ class Loop(Tab):
         return graph(self.repairs), "", INTRODUCTION, ""
 
     def _wait(self, provider: str) -> str:
-        words = (expected_wait(self.workbench, provider), spending_cap(self.workbench, provider))
+        words = (expected_wait(provider), spending_cap(self.workbench, provider))
         return quiet(" ".join(one for one in words if one))
 
 
@@ -388,21 +388,12 @@ def line(view: LoopView) -> str:
     return words[view.status]
 
 
-_EMBEDDED_SECONDS_A_CALL = 10.0
-"""Of SmolLM2-135M on 2 cores, used until something is measured here: the README's recorded run, 32 s for 3.1 calls."""
-_CALLS_OF_A_DRAFT = 2
-_CALLS_OF_A_REPAIR = 3
-
-
-def expected_wait(workbench: Workbench, provider: str) -> str:
+def expected_wait(provider: str) -> str:
     """The expected wait in a sentence; empty for a provider that answers within seconds."""
     if provider != EMBEDDED:
         return ""
-    a_call = workbench.seconds_a_call(provider) or _EMBEDDED_SECONDS_A_CALL
-    return (
-        f"The model on this machine takes about {a_call:.0f} s per call: expect {_CALLS_OF_A_DRAFT * a_call:.0f} s "
-        f"if the first draft is kept, and {_CALLS_OF_A_REPAIR * a_call:.0f} s for every repair."
-    )
+    # of SmolLM2-135M on 2 cores, with 2 calls for a draft that is kept and 3 for a repair
+    return "The model on this machine takes about 20 s if the first draft is kept, and 30 s for every repair."
 
 
 def spending_cap(workbench: Workbench, provider: str) -> str:

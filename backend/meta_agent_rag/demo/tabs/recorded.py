@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import MetaRagError
 from ...retrieval.passage import Found, passages_of
 from ..cards import problem, quiet
-from ..run_cards import about, opening, plots, primer, quality, replayed, settings_of, shown, table
+from ..run_cards import about, opening, plain, plots, primer, replayed, settings_of, shown, table
 from ..run_files import (
     ONE_PASS,
     RECORDED,
@@ -19,12 +19,10 @@ from ..run_files import (
     Stop,
     answer_to,
     choices,
-    counted,
     listed,
     methods,
     open_run,
     open_zip,
-    recorded_runs,
     run_names,
     tour,
 )
@@ -122,7 +120,7 @@ class Tour(Replay):
         import gradio as gr
 
         gains = opening(self.stops[0])
-        gr.HTML(f'{gains}<p class="m-note">{_WHAT}</p>{primer(recorded_runs())}', elem_id="tour-primer")
+        gr.HTML(f'{gains}<p class="m-note">{_WHAT}</p>{primer()}', elem_id="tour-primer")
         with gr.Row(elem_classes="m-loop"):
             with gr.Column(scale=2, min_width=300, elem_classes="m-controls"):
                 labels = [(f"{one.shows}. {one.row['question']}", str(place)) for place, one in enumerate(self.stops)]
@@ -183,8 +181,6 @@ class Runs(Replay):
                         parts["answers"] = gr.Radio([], label="Answers", elem_id="runs-answers")
                     with gr.Column(scale=3, min_width=320):
                         self.lay_out_replay("Choose an answer to replay its rounds; no model is called.")
-            with gr.Tab("Scores"):
-                parts["scores"] = gr.HTML(elem_id="runs-scores")
             with gr.Tab("Tables"):
                 parts["table"] = gr.Dropdown([], label="Table of the report")
                 parts["cells"] = gr.HTML(elem_id="runs-table")
@@ -242,9 +238,8 @@ class Runs(Replay):
             "about": about(run),
             **filters,
             **self._listing(run, wanted, found),
-            "table": gr.update(choices=[(one.replace("-", " "), one) for one in names], value=name),
+            "table": gr.update(choices=[(plain(one), one) for one in names], value=name),
             **self._tabled(run, name),
-            "scores": quality(run),
             "plots": plots(run),
         }
 
@@ -258,18 +253,19 @@ class Runs(Replay):
     def _listing(self, run: Run, wanted: Filter, found: Row | None = None) -> Updates:
         import gradio as gr
 
-        labelled, many = listed(run, wanted), counted(run, wanted)
+        labelled = listed(run, wanted)
+        many = len(labelled)
         place = str(run.rows.index(found)) if found is not None else labelled[0][1] if labelled else None
         count = f"{many} of {len(run.rows)} answers{f', the first {SHOWN} shown' if many > SHOWN else ''}."
         return {
             "count": quiet(count if many else 'No answer matches; set a part of the filter to "any".'),
-            "answers": gr.update(choices=labelled, value=place),
+            "answers": gr.update(choices=labelled[:SHOWN], value=place),
             **self.replay(_EVERY_STEP, run, place),
         }
 
     def _tabled(self, run: Run | None, name: str | None) -> Updates:
         rows = run.tables.get(name or "", ()) if run is not None else ()
-        return {"cells": table(rows, (name or "").replace("-", " "))}
+        return {"cells": table(rows, plain(name or ""))}
 
     def replay(self, step: int, *chosen: Any) -> Updates:
         """See `Replay`."""

@@ -15,7 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import uuid4
 
-from ...agent.engine import Engine, Step
+from ...agent.engine import Step
 from ...agent.grounded import Checks
 from ...agent.state import Round
 from ...chat.coach.coach import Coach, CoachReply, Outcome
@@ -266,16 +266,15 @@ class Conversation(Tab):
 
     async def session(self, place: Place, history: History, on_step: Callable[[Step], None]) -> ChatSession:
         """The visitor's conversation in its current state. Raises a `MetaRagError`."""
-        engine = await self.workbench.engine(place.visitor)
-        answerer = self.answerer(engine, await self.retriever(place), place, on_step)
-        return ChatSession(model=engine.model, answerer=answerer, history=history)
-
-    def answerer(
-        self, engine: Engine, retriever: Retriever, place: Place, on_step: Callable[[Step], None]
-    ) -> GroundedAnswerer:
-        """What answers from the documents."""
+        engine, retriever = await self.workbench.engine(place.visitor), await self.retriever(place)
         checks = Checks.of(engine.settings, place.corpus)
-        return GroundedAnswerer(engine=engine, retriever=retriever, checks=checks, on_step=on_step)
+        answerer = GroundedAnswerer(engine=engine, retriever=retriever, checks=checks, on_step=on_step)
+        lesson = await self.lesson(answerer, place)
+        return ChatSession(model=engine.model, answerer=answerer, history=history, **lesson)
+
+    async def lesson(self, answerer: GroundedAnswerer, place: Place) -> dict[str, Any]:
+        """What else the session needs."""
+        return {}
 
     async def retriever(self, place: Place) -> Retriever:
         """The documents that are asked."""
@@ -304,18 +303,10 @@ class Chat(Conversation):
                 hint = "Ask the documents. An answer appears once it has been checked against them."
                 self.lay_out_talk("Conversation", hint, "Ask", _ASKED)
             with gr.Column(scale=2, min_width=300):
-                parts["corpus"] = gr.Dropdown(
-                    corpora(self.workbench),
-                    value=self.workbench.corpus,
-                    label="Documents to ask",
-                    elem_id="chat-corpus",
-                )
-                parts["upload"] = gr.File(
-                    label="Your own: PDF, Word, HTML, Markdown",
-                    file_count="multiple",
-                    elem_id="chat-upload",
-                    height=170,
-                )
+                known, first = corpora(self.workbench), self.workbench.corpus
+                parts["corpus"] = gr.Dropdown(known, value=first, label="Documents to ask", elem_id="chat-corpus")
+                label = "Your own: PDF, Word, HTML, Markdown"
+                parts["upload"] = gr.File(label=label, file_count="multiple", elem_id="chat-upload", height=170)
                 parts["files"] = gr.HTML(quiet(_PRIVATE), elem_id="chat-files")
                 parts["discard"] = gr.Dropdown(
                     [], label="Remove one of your files", visible=False, elem_id="chat-discard"
@@ -349,7 +340,7 @@ class Chat(Conversation):
         tell({**self.emptied(), **_switches(idle=False), "files": quiet("Opening the files."), "upload": upload})
         try:
             paths, bench = uploaded_files(uploads), self.workbench
-            own = own or PrivateCorpus.below(await bench.folder(), bench.settings, await bench.encoder())
+            own = own or PrivateCorpus.below(bench.uploads, bench.settings, await bench.encoder())
             tell({"private": own})
             report = await own.add(paths, lambda progress: tell({"files": reading(progress)}), take=True)
             tell({**await self.idle(own, chosen=True), "files": taken(report)})
@@ -366,7 +357,9 @@ class Chat(Conversation):
         import gradio as gr
 
         files = [] if own is None else await own.files()
-        selected = {"value": CORPUS} if files and chosen else {} if files else {"value": self.workbench.corpus}
+        selected: dict[str, Any] = {} if files else {"value": self.workbench.corpus}
+        if files and chosen:
+            selected = {"value": CORPUS}
         return {
             **await super().idle(own),
             "upload": gr.update(value=None, interactive=True),
@@ -401,14 +394,8 @@ class Teaching(Conversation):
                 )
                 modes = [("Coach: asks", "coach"), ("Teacher: explains", "teacher")]
                 parts["mode"] = gr.Radio(modes, value="coach", label="Mode")
-                parts["level"] = gr.Slider(
-                    min(levels()),
-                    max(levels()),
-                    value=1,
-                    step=1,
-                    label="Level: how little the coach reveals",
-                    elem_id="coach-level",
-                )
+                low, high, label = min(levels()), max(levels()), "Level: how little the coach reveals"
+                parts["level"] = gr.Slider(low, high, value=1, step=1, label=label, elem_id="coach-level")
                 parts["rules"] = gr.HTML(rules(Socratic(mode="coach")), elem_id="coach-rules")
                 parts["aside"] = gr.HTML(beside(None, 1), elem_id="coach-beside")
 
@@ -441,19 +428,14 @@ class Teaching(Conversation):
         """The length of the reply and how it came about; confetti if the learner is right."""
         return {"aside": beside(turn, int(held[1]), notes), "confetti": celebration(turn)}
 
-    async def session(self, place: Place, history: History, on_step: Callable[[Step], None]) -> ChatSession:
-        """See `Conversation`."""
-        engine = await self.workbench.engine(place.visitor)
-        retriever = await self.retriever(place)
-        answerer, (mode, level) = self.answerer(engine, retriever, place, on_step), place.held
-        return ChatSession(
-            model=engine.model,
-            answerer=answerer,
-            history=history,
-            socratic=Socratic(mode=mode, level=int(level)),
-            teacher=answerer.as_teacher(),
-            coach=Coach(model=engine.model, retriever=retriever, scope=await self._scope(retriever, place)),
-        )
+    async def lesson(self, answerer: GroundedAnswerer, place: Place) -> dict[str, Any]:
+        """The mode and the level, and who teaches in each."""
+        (mode, level), model, retriever = place.held, answerer.engine.model, answerer.retriever
+        return {
+            "socratic": Socratic(mode=mode, level=int(level)),
+            "teacher": answerer.as_teacher(),
+            "coach": Coach(model=model, retriever=retriever, scope=await self._scope(retriever, place)),
+        }
 
     async def retriever(self, place: Place) -> Retriever:
         """The course, or other documents."""
@@ -465,7 +447,7 @@ class Teaching(Conversation):
     @asynccontextmanager
     async def _course(self) -> AsyncIterator[PrivateCorpus]:
         bench = self.workbench
-        course = PrivateCorpus.below(await bench.folder(), bench.settings, await bench.encoder())
+        course = PrivateCorpus.below(bench.uploads, bench.settings, await bench.encoder())
         await course.add(sorted(shipped("course").glob("*.md")))
         yield course
 
