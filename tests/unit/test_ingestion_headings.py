@@ -2,8 +2,8 @@
 
 import pytest
 
-from meta_agent_rag.ingestion.lines import Letters, Line, line_of, texts_of
 from meta_agent_rag.ingestion.parsers import File, read_document
+from meta_agent_rag.ingestion.parsers.pdf import Letters, Line, line_of, texts_of
 from tests.files import pdf
 
 SPRINGS = ["Passive compliance uses springs that give way under load.", "They need no power at all to hold a part."]
