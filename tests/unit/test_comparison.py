@@ -122,8 +122,6 @@ def test_protocol_differences_are_listed(tmp_path: Path) -> None:
     assert "- mode: A gold; B open_domain" in markdown(found)
 
 
-
-
 def test_incomparable_sides_are_rejected(tmp_path: Path) -> None:
     a = side(tmp_path, "one", rows_a())
     with pytest.raises(InputError, match="data set 'sample' and B from 'musique'"):

@@ -80,7 +80,8 @@ async def test_a_question_whose_plan_is_rejected_is_resolved(tmp_path: Path) -> 
     assert not describes(question)
     run = await resolved(tmp_path, steps, question=question)
     derivation = run.answer.rounds[0].derivation
-    assert derivation is not None and derivation.resolved
+    assert derivation is not None
+    assert derivation.resolved
     assert derivation.answer == "Timmy Sanders"
 
 
