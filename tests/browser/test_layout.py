@@ -79,6 +79,7 @@ def look(page: "Page", folder: Path, name: str) -> list[str]:
     page.add_style_tag(content="*, *::before, *::after { transition: none !important; }")  # measure final colours
     for width, height in WIDTHS.items():
         page.set_viewport_size({"width": width, "height": height})
+        page.evaluate("scrollTo(0, 0)")  # what sticks to the top covers what was scrolled under it
         for theme in ("light", "dark"):
             page.evaluate("dark => document.body.classList.toggle('dark', dark)", theme == "dark")
             page.wait_for_timeout(SETTLED)

@@ -132,21 +132,12 @@ class TestEveryMethod:
 
 
 @each_baseline
-@pytest.mark.parametrize("fault", [CostLimitError("no"), ContextWindowError("no")])
-async def test_later_failures_are_raised(name: str, fault: MetaRagError, tmp_path: Path) -> None:
-    calls = len(
-        (
-            await answered(tmp_path, name, at_every_stage(endless), retriever=ListRetriever(numbered_passages(40)))
-        ).answer.calls
-    )
-    for made in range(calls):
-        with pytest.raises(type(fault)):
-            await answered(
-                tmp_path,
-                name,
-                at_every_stage(failing_after(made, fault)),
-                retriever=ListRetriever(numbered_passages(40)),
-            )
+async def test_later_failures_are_raised(name: str, tmp_path: Path) -> None:
+    whole = await answered(tmp_path, name, at_every_stage(endless), retriever=ListRetriever(numbered_passages(40)))
+    for made in range(len(whole.answer.calls)):
+        script = at_every_stage(failing_after(made, CostLimitError("no")))
+        with pytest.raises(CostLimitError):
+            await answered(tmp_path, name, script, retriever=ListRetriever(numbered_passages(40)))
 
 
 @each_baseline
@@ -164,15 +155,12 @@ async def test_it_terminates_with_a_never_ending_model(name: str, tmp_path: Path
     [
         "I would rather not.",
         "",
-        "\n\n",
         "{}",
-        "[]",
         universal_reply(thought="", action="", argument="", needed=True, follow_up=" ", correct=False),
         universal_reply(action="search", argument="Oslo", needed=True, follow_up="Oslo?", correct=False),
-        universal_reply(action="lookup", argument="Oslo", needed=True, follow_up="?", correct=False),
         universal_reply(action="finish", argument="  ", needed=True, follow_up="none", correct=False),
     ],
-    ids=["prose", "nothing", "white space", "no keys", "a list", "blank", "repeated", "looking", "unfinished"],
+    ids=["prose", "nothing", "no keys", "blank", "repeated", "unfinished"],
 )
 async def test_malformed_intermediate_replies_still_lead_to_an_answer(name: str, step: Any, tmp_path: Path) -> None:
     for retriever in (None, ListRetriever(())):

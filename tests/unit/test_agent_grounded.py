@@ -11,7 +11,7 @@ from meta_agent_rag.agent.engine import Step, open_engine
 from meta_agent_rag.agent.grounded import Checks, GroundedAnswer
 from meta_agent_rag.agent.prompting import without_marks
 from meta_agent_rag.chat.session import GroundedAnswerer
-from meta_agent_rag.errors import CostLimitError, DataFileError, RefusedError
+from meta_agent_rag.errors import CostLimitError, RefusedError
 from meta_agent_rag.grounding.abstention import refusal
 from meta_agent_rag.grounding.confidence import is_covered
 from meta_agent_rag.retrieval.batching import AsyncEncoder
@@ -150,26 +150,6 @@ async def test_an_abstention_is_recognised_in_any_wording(
     assert len(model.asked("write")) == 1, "an abstention is not retried"
 
 
-@pytest.mark.parametrize(
-    "said", ["NOT FOUND", "Not found.", '{"answer": "NOT FOUND"}', '{"quotes": null, "answer": null}']
-)
-async def test_an_abstention_without_the_requested_json_is_one(tmp_path: Path, said: str) -> None:
-    model = ScriptedModel({"write": said, "second_answer": second_answer("NOT FOUND")})
-    assert_refused(await grounded(tmp_path, {}, model=model), "not_found")
-    assert len(model.asked("write")) == 1
-
-
-async def test_a_single_quote_may_be_a_text(tmp_path: Path) -> None:
-    written = {"quotes": BIRTH_SENTENCE, "answer": SAID, "short_answer": "Oslo"}
-    reply = await grounded(tmp_path, {"write": written, "second_answer": second_answer("Oslo")})
-    assert (reply.refused, reply.quotes) == (None, (BIRTH_SENTENCE,))
-
-
-async def test_an_answer_without_a_short_answer_is_used_whole(tmp_path: Path) -> None:
-    reply = await grounded(tmp_path, answering(short=""))
-    assert (reply.refused, reply.short_answer) == (None, "Mira Holt was born in Oslo.")
-
-
 @pytest.mark.parametrize("quotes", [(), ("Mira Holt was born in Bergen.",), ("",), ('"."',)])
 async def test_an_answer_with_invented_quotes_is_refused(tmp_path: Path, quotes: tuple[str, ...]) -> None:
     assert_refused(await grounded(tmp_path, answering(quotes=quotes)), "invented_quotes")
@@ -248,19 +228,6 @@ async def test_a_citation_of_an_unknown_passage_is_removed_and_counted(tmp_path:
     # two passages are shown, so there is no third
     few = await grounded(tmp_path, answering("Mira Holt was born in Oslo [2][3]."), "RETRIEVAL_TOP_K=2")
     assert (few.removed, few.text) == (1, "Mira Holt was born in Oslo [Mira Holt, p.7-8].")
-
-
-async def test_an_uncited_claim_is_given_the_citation_of_the_quoted_passage(tmp_path: Path) -> None:
-    said = "The Salt Road is a film that Mira Holt directed. Mira Holt was born in Oslo."
-    both = answering(said, quotes=(FILM_SENTENCE, BIRTH_SENTENCE))
-    reply = await grounded(tmp_path, both, "CITATION_STYLE=title")
-    assert reply.text == (
-        "The Salt Road is a film that Mira Holt directed. [The Salt Road] Mira Holt was born in Oslo. [Mira Holt]"
-    )
-    assert [citation.passage_id for citation in reply.citations] == ["film", "birth"]
-    assert reply.removed == 0
-    one = await grounded(tmp_path, answering(said), "CITATION_STYLE=title")
-    assert [citation.passage_id for citation in one.citations] == ["birth"]
 
 
 def test_only_the_packaged_model_is_not_asked_as_critic(tmp_path: Path) -> None:
@@ -428,14 +395,6 @@ async def test_a_corpus_can_add_its_own_phrases(tmp_path: Path) -> None:
     assert (await grounded(tmp_path, general, setting)).leaks[0] == "based on my knowledge"
     other = answering("Mira was born in Oslo [2].", quotes=("She left the city",))
     assert (await grounded(tmp_path, other, setting, corpus="other")).refused is None
-
-
-async def test_a_malformed_list_of_phrases_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "films.yaml").write_text("born: in Oslo\n", encoding="utf-8")
-    with pytest.raises(DataFileError, match=r"films\.yaml"):
-        Checks.of(settings_in(tmp_path, f"LEAKAGE_DIR={tmp_path}"), "films")
-    with pytest.raises(DataFileError, match=r"LEAKAGE_DIR '.*nowhere' is not a folder"):
-        Checks.of(settings_in(tmp_path, f"LEAKAGE_DIR={tmp_path / 'nowhere'}"), "films")
 
 
 # -- the prompt and progress reports
