@@ -70,14 +70,6 @@ def test_a_deficit_of_your_own_has_a_stop(monkeypatch: pytest.MonkeyPatch) -> No
     assert shown == ["Reasoning error: repaired", "Unit slip: repaired", "A right draft that stays"]
 
 
-def test_the_title_says_if_one_pass_was_right_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = (row("a", 0.0, 1.0, deficit="external_only"), row("a", 1.0, method="standard_rag"))
-    monkeypatch.setattr(stops, "recorded_runs", lambda: (Run(name="recorded: X", rows=rows),))
-    (found,) = stops.tour()
-    assert (found.gain, found.advantage) == (1.0, 0.0)
-    assert found.shows == "External only: repaired; one pass was right too"
-
-
 def test_the_command_shows_all_stops_or_one() -> None:
     whole = CliRunner().invoke(app, ["tour"])
     assert whole.exit_code == 0, whole.output
