@@ -85,14 +85,6 @@ def test_corpora_are_listed_and_shown(docs: Path) -> None:
     assert "'nope'" in unknown.stderr
 
 
-def test_drop_leaves_foreign_folders_alone(tmp_path: Path) -> None:
-    foreign = tmp_path / "data" / "corpora" / "mine"
-    foreign.mkdir(parents=True)
-    (foreign / "thesis.txt").write_text("years of work")
-    assert marag("corpora", "drop", "mine", "--yes").exit_code == 2
-    assert (foreign / "thesis.txt").exists()
-
-
 def test_dropping_a_corpus_requires_confirmation(docs: Path) -> None:
     marag("ingest", str(docs), "--corpus", "notes")
     refused = marag("corpora", "drop", "notes")

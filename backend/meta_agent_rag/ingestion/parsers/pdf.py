@@ -40,7 +40,6 @@ _MOST_TABLE_PAGES = 200
 """The most pages passed to pdfplumber, which takes ten times as long as pypdf."""
 _LEAST_LINES = 3
 """The number of lines in each cell of a row from which it is taken for as many rows without rules between them."""
-_DEEPEST_OUTLINE = 8
 _EDGE, _NEIGHBOURS = 2, 4
 """The lines at the top and bottom of a page that may be running heads, and the pages compared on either side."""
 _LARGER, _LONGEST_HEADING, _MOST_HEADINGS = 1.15, 120, 0.3
@@ -325,12 +324,9 @@ def _outline(reader: "PdfReader") -> Mapping[int, Sequence[str]]:
     return entries
 
 
-def _outline_entries(outline: list[Any], depth: int = 0) -> Iterator[Any]:
+def _outline_entries(outline: list[Any]) -> Iterator[Any]:
     for entry in outline:
-        if not isinstance(entry, list):
-            yield entry
-        elif depth < _DEEPEST_OUTLINE:
-            yield from _outline_entries(entry, depth + 1)
+        yield from _outline_entries(entry) if isinstance(entry, list) else (entry,)
 
 
 def _title(reader: "PdfReader", blocks: Sequence[Block], file: File) -> str:
