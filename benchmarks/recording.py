@@ -47,9 +47,8 @@ from meta_agent_rag.testing import ScriptedModel
 
 from .analyses.economy import newest_tariffs
 from .methods import Method, MethodTask
-from .metrics import SCORES
+from .metrics import SCORES, Scorer, scorer_named
 from .rows.samples import QUESTION_FIELDS, asked, fault, supported
-from .rows.scorers import Scorer, scorer_named
 from .run.arms import Arm
 
 FORMAT = 2

@@ -12,7 +12,6 @@ from meta_agent_rag.retrieval.supplied import SuppliedRetriever
 
 from ..methods import MethodTask, named
 from ..metrics import score_answer
-from ..rows.decomposition import fact_oracle, gold_chains, gold_plan
 
 _CLOSED_BOOK = "closed_book"
 
@@ -22,9 +21,8 @@ def oracles_for(stages: Sequence[str], engine: Engine, question: Question, *, na
 
     The oracle monitor accepts a draft that matches a gold answer exactly. The oracle diagnosis finds nothing wrong
     with such a draft; otherwise it checks whether the model answers correctly without evidence, and whether all
-    supporting paragraphs are in the prompt. The oracles `plan` and `facts` use the data set's decomposition.
+    supporting paragraphs are in the prompt.
     """
-    chains = gold_chains(question.facts)
 
     def is_right(draft: Draft) -> bool:
         return score_answer(draft.short_answer, question.golds).em == 1.0
@@ -32,14 +30,22 @@ def oracles_for(stages: Sequence[str], engine: Engine, question: Question, *, na
     async def deficit_of(round_: Round) -> str:
         if is_right(round_.draft):
             return NO_DEFICIT
-        knows = await _knows(engine, question, name)
-        return matching(engine.deficits, knows=knows, complete=_is_complete(question, round_), round_=round_)
+        (closed_book,) = named(_CLOSED_BOOK)
+        task = MethodTask(
+            id=question.id,
+            question=question.text,
+            method=f"{name} (closed book)",
+            search=SuppliedRetriever(passages=(), encoder=engine.monitor_encoder),
+            evidence=(),
+        )
+        memory = await closed_book.answer(engine, task)
+        knows = score_answer(memory.short_answer, question.golds).em == 1.0
+        wanted = {passage.id for passage in passages_of(one for one in question.paragraphs if one.is_supporting)}
+        complete = wanted <= set(round_.packing.packed_ids) - set(round_.packing.shortened_ids)
+        return matching(engine.deficits, knows=knows, complete=complete, round_=round_)
 
     return Oracles(
-        monitor=is_right if "monitor" in stages else None,
-        diagnosis=deficit_of if "diagnosis" in stages else None,
-        plan=gold_plan(question.text, question.answer, chains, engine.operators) if "plan" in stages else None,
-        fact=fact_oracle(chains) if "facts" in stages else None,
+        monitor=is_right if "monitor" in stages else None, diagnosis=deficit_of if "diagnosis" in stages else None
     )
 
 
@@ -49,22 +55,3 @@ def matching(deficits: DeficitRegistry, *, knows: bool, complete: bool, round_: 
         if deficit.quadrant == (knows, complete):
             return deficit.name
     return deficits.guess(round_.signals).name
-
-
-async def _knows(engine: Engine, question: Question, name: str) -> bool:
-    """Does the model answer correctly without any evidence?"""
-    (closed_book,) = named(_CLOSED_BOOK)
-    task = MethodTask(
-        id=question.id,
-        question=question.text,
-        method=f"{name} (closed book)",
-        search=SuppliedRetriever(passages=(), encoder=engine.monitor_encoder),
-        evidence=(),
-    )
-    answer = await closed_book.answer(engine, task)
-    return score_answer(answer.short_answer, question.golds).em == 1.0
-
-
-def _is_complete(question: Question, round_: Round) -> bool:
-    wanted = {passage.id for passage in passages_of(one for one in question.paragraphs if one.is_supporting)}
-    return wanted <= set(round_.packing.packed_ids) - set(round_.packing.shortened_ids)

@@ -46,7 +46,19 @@ def run_config(
     `served` is what `serving.served_by` returns about endpoints, and `sample` states the whole that a shard is part of.
     """
     choice = choose_provider(config.settings)
+    own = [arm_settings(arm, config.settings) for arm in config.arms]
     known = config.recorded  # a replay may run where neither the model nor its encoder is installed
+    if known is None:
+        embedded = embedded_model_file(config.settings).name if choice.provider.name == EMBEDDED else None
+        named = [*(one.monitor_encoder for one in own), *([config.settings.encoder] * (config.mode == "open_domain"))]
+        # by their names in the settings: one that is unavailable is replaced
+        encoders = {name: load_encoder(config.settings, name).encoder.name for name in dict.fromkeys(named)}
+        folders = dict.fromkeys(one.deficits_dir for one in own)
+        deficits = {deficit.name for folder in folders for deficit in discover_deficits(folder)}
+    else:
+        embedded, encoders = known["provider"]["embedded_model"], known["encoders"]
+        deficits = set(known["quadrants"])
+    lock = _ROOT / "uv.lock"
     return {
         "experiment": config.experiment,
         "concurrency": config.concurrency,
@@ -58,38 +70,18 @@ def run_config(
             "name": choice.provider.name,
             "base_url": choice.base_url,
             "models": dict(choice.models),
-            "embedded_model": _embedded_model(config, choice.provider.name)
-            if known is None
-            else known["provider"]["embedded_model"],
+            "embedded_model": embedded,
         },
         "endpoints": {role: dict(one) for role, one in served.items()},
-        "encoders": _encoders(config) if known is None else known["encoders"],
-        "deficits": _deficits(config) if known is None else sorted(known["quadrants"]),
+        "encoders": encoders,
+        "deficits": sorted(deficits),
         "own_files": own_files(config.settings),
         "settings": config.settings.model_dump(mode="json"),
         "commit": commit(),
-        "lock": _lock(),
+        "lock": hashlib.sha256(lock.read_bytes()).hexdigest()[:12] if lock.is_file() else None,
         "version": version("meta-agent-rag"),
         "python": sys.version.split()[0],
     }
-
-
-def _embedded_model(config: RunConfig, provider: str) -> str | None:
-    return embedded_model_file(config.settings).name if provider == EMBEDDED else None
-
-
-def _encoders(config: RunConfig) -> dict[str, str]:
-    """The encoders in use, by their names in the settings: one that is unavailable is replaced."""
-    names = dict.fromkeys(arm_settings(arm, config.settings).monitor_encoder for arm in config.arms)
-    if config.mode == "open_domain":
-        names[config.settings.encoder] = None
-    return {name: load_encoder(config.settings, name).encoder.name for name in names}
-
-
-def _deficits(config: RunConfig) -> list[str]:
-    """The names of the deficits of all rows."""
-    folders = dict.fromkeys(arm_settings(arm, config.settings).deficits_dir for arm in config.arms)
-    return sorted({deficit.name for folder in folders for deficit in discover_deficits(folder)})
 
 
 def own_files(settings: Settings) -> str | None:
@@ -217,12 +209,6 @@ def commit() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return f"{head}-changed-{hashlib.sha256(edits.encode()).hexdigest()[:8]}" if changed else head
-
-
-def _lock() -> str | None:
-    """First 12 hex digits of the SHA-256 of `uv.lock`, which names the version of every library; `None` without one."""
-    file = _ROOT / "uv.lock"
-    return hashlib.sha256(file.read_bytes()).hexdigest()[:12] if file.is_file() else None
 
 
 def _git(*words: str) -> str:

@@ -66,7 +66,8 @@ async def test_after_a_step_that_leads_nowhere_the_question_is_planned(tmp_path:
 
     run = await resolved(tmp_path, steps)
     derivation = run.answer.rounds[0].derivation
-    assert derivation is not None and not derivation.resolved
+    assert derivation is not None
+    assert not derivation.resolved
     assert [fact.asked for fact in derivation.facts] == ["Which role has the actor in Granite Flats?"]
 
 
@@ -80,7 +81,8 @@ async def test_a_question_whose_plan_is_rejected_is_resolved(tmp_path: Path) -> 
     assert not describes(question)
     run = await resolved(tmp_path, steps, question=question)
     derivation = run.answer.rounds[0].derivation
-    assert derivation is not None and derivation.resolved
+    assert derivation is not None
+    assert derivation.resolved
     assert derivation.answer == "Timmy Sanders"
 
 

@@ -5,18 +5,16 @@ import math
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.metrics import (
     AnswerScore,
     SupportScore,
     joint,
-    normalize_answer,
     score_answer,
     score_supporting_facts,
 )
-from meta_agent_rag.errors import InputError
 
 CASES = Path(__file__).resolve().parents[3] / "shared" / "data" / "metric_cases.jsonl"
 WORDS = st.lists(
@@ -33,23 +31,6 @@ def test_every_recorded_case_matches_the_official_script() -> None:
     for case in cases:
         expected = AnswerScore(**{name: case[name] for name in ("em", "f1", "precision", "recall")})
         assert score_answer(case["prediction"], [case["gold"]]) == expected, case
-
-
-@pytest.mark.parametrize(
-    ("text", "normal"),
-    [
-        ("The  Beatles!", "beatles"),
-        ("an a the", ""),
-        ("A-Team", "ateam"),
-        ("U.S.", "us"),
-        ("theory of a thing", "theory of thing"),
-        ("Ä the Ö", "ä ö"),
-        ("«Carmen»", "«carmen»"),
-        ("tab\tand\nnewline", "tab and newline"),
-    ],
-)
-def test_normalisation_by_hand(text: str, normal: str) -> None:
-    assert normalize_answer(text) == normal
 
 
 @pytest.mark.parametrize(
@@ -81,16 +62,6 @@ def test_all_four_figures_refer_to_the_same_gold_answer() -> None:
     assert score == AnswerScore(em=0.0, f1=2 / 3, precision=1.0, recall=0.5)
 
 
-def test_an_exactly_matching_alias_wins_over_the_first_gold_answer() -> None:
-    assert score_answer("USA", ["United States", "U.S.A."]) == AnswerScore(em=1.0, f1=1.0, precision=1.0, recall=1.0)
-
-
-@pytest.mark.parametrize("golds", [[], (), "yes"])
-def test_an_empty_or_non_list_gold_is_rejected(golds: list[str]) -> None:
-    with pytest.raises(InputError, match="list of at least one gold"):
-        score_answer("yes", golds)
-
-
 @given(TEXTS, TEXTS)
 def test_scores_are_bounded_and_symmetric(one: str, other: str) -> None:
     score, mirrored = score_answer(one, [other]), score_answer(other, [one])
@@ -102,24 +73,11 @@ def test_scores_are_bounded_and_symmetric(one: str, other: str) -> None:
     assert math.isclose(score.f1, mirrored.f1)
 
 
-@given(TEXTS)
-def test_a_non_empty_exact_match_scores_one_in_every_metric(text: str) -> None:
-    assume(normalize_answer(text))
-    assert score_answer(f" The {text} ", [text]) == AnswerScore(em=1.0, f1=1.0, precision=1.0, recall=1.0)
-
-
 @given(TEXTS, st.lists(TEXTS, min_size=1, max_size=4), TEXTS)
 def test_an_additional_gold_answer_never_lowers_em_or_f1(prediction: str, golds: list[str], further: str) -> None:
     before, after = score_answer(prediction, golds), score_answer(prediction, [*golds, further])
     assert after.em >= before.em
     assert after.f1 >= before.f1
-
-
-@given(TEXTS)
-def test_normalised_text_has_single_spaces_and_no_articles(text: str) -> None:
-    once = normalize_answer(text)
-    assert once == " ".join(once.split())
-    assert not {"a", "an", "the"} & set(once.split())
 
 
 def test_supporting_fact_scores_by_hand() -> None:

@@ -21,8 +21,6 @@ async def make_plan(context: Context, question: str, *, round_: int) -> Planned:
     """The plan of a question, made without evidence. Raises only errors that must stop the run."""
     if "derivation" in context.settings.loop_without:
         return Planned(plan=None, fault=LEFT_OUT)
-    if context.oracles.plan is not None:
-        return Planned(plan=context.oracles.plan)
     if context.settings.plans == "resolution" and describes(question):
         return Planned(plan=None, fault=RESOLVED)
     return await plan_for(context.model, context.settings, question, context.operators, round_=round_)
