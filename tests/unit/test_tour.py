@@ -18,7 +18,7 @@ def test_the_tour_shows_each_repaired_deficit_a_failure_and_a_right_draft() -> N
     found = stops.tour()
     assert len({stop.row["id"] for stop in found}) == len(found) == 7
     for name in ("reasoning_error", "external_only", "insufficient_knowledge"):
-        (stop,) = [one for one in found[:3] if stops.named(one.row) == name]
+        (stop,) = [one for one in found[:3] if one.diagnosed[0] == name]
         assert stop.gain > 0
         assert (stop.advantage > 0) is ("one pass was right too" not in stop.shows)
     remembered, failed, kept, other = found[3:]
