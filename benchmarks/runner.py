@@ -202,8 +202,8 @@ def main(
     from .run.folder import RunFolder
     from .run.on_ray import spread
     from .run.plan import planned, replayed, resumed
+    from .run.provenance import one_model
     from .run.rescoring import rescore as rescored
-    from .run.serving import one_model
 
     assignments = [
         *(set_ or ()),

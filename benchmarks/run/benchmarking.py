@@ -28,9 +28,8 @@ from .evidence import open_domain
 from .execution import RunOutcome, TooManyFailuresError, execute
 from .folder import REPORT, SAMPLES, SUMMARY, RunFolder
 from .plan import RunPlan, check_recordable
-from .provenance import differing, recorded_run, run_config
+from .provenance import differing, recorded_run, run_config, served_by
 from .sampling import shard_numbers
-from .serving import served_by
 
 
 class NoAnswerError(MetaRagError):

@@ -35,10 +35,9 @@ from ..rows.samples import failed_row, sample_row
 from .arms import Arm, arm_settings, reference
 from .config import RunConfig, RunOptions
 from .display import Silent
-from .evidence import open_domain, supplied, tuned
+from .evidence import open_domain, oracles_for, supplied, tuned
 from .folder import RunFolder
-from .oracles import oracles_for
-from .serving import RecordedConnections
+from .provenance import RecordedConnections
 
 _LOG = logging.getLogger("meta_agent_rag.benchmarks")
 _AT_ONCE = 8

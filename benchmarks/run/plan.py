@@ -21,9 +21,8 @@ from . import DEFAULT_N
 from .arms import arm_settings, check_arms
 from .config import RunConfig
 from .folder import RunFolder
-from .provenance import OWN_FILES, carried_settings, differing, recorded_settings
+from .provenance import OWN_FILES, carried_settings, differing, paying, recorded_settings, uses
 from .sampling import by_id, by_position, draw, sample_digest, sharded
-from .serving import paying, uses
 
 
 @dataclass(frozen=True, kw_only=True)

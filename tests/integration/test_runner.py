@@ -263,28 +263,6 @@ def test_some_failures_are_counted_and_listed(tmp_path: Path) -> None:
     assert f"{figures['errors']} of 20 answers failed" in done.stderr
 
 
-def test_a_custom_deficit_file_reaches_the_report(tmp_path: Path) -> None:
-    folder = tmp_path / "deficits"
-    folder.mkdir()
-    (folder / "unit_slip.py").write_text(
-        "from meta_agent_rag import Deficit\n"
-        "DEFICIT = Deficit(name='unit_slip', when='the number is right and its unit wrong',\n"
-        "    directive='Give the number in the unit asked for.', answer_mode='evidence', retrieves=False)\n"
-    )
-
-    def names_it(body: dict[str, Any]) -> ServerReply:
-        reply = disagreeing()(body)
-        return ServerReply(text=reply.text.replace("reasoning_error", "unit_slip"))
-
-    with loopback_server(names_it) as server:
-        env = environment(server.base_url, tmp_path / "data")
-        done = run(command("--n", "2", "--set", f"DEFICITS_DIR={folder}"), env, tmp_path)
-    assert done.returncode == 0, done.stderr
-    run_folder = only_run(tmp_path)
-    assert json.loads((run_folder / "summary.json").read_text())["methods"]["metarag"]["deficits"]["unit_slip"] == 2
-    assert "unit_slip" in (run_folder / "report.md").read_text()
-
-
 def test_json_display_prints_only_json(server: LoopbackServer, tmp_path: Path) -> None:
     words = command("--n", "2")
     words[words.index("none")] = "json"

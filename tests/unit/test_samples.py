@@ -98,7 +98,7 @@ def test_a_truncated_passage_counts_only_for_the_sentences_in_the_prompt() -> No
     assert last["retrieved"] == 1.0
 
 
-@pytest.mark.parametrize("budget", range(60, 400, 17))
+@pytest.mark.parametrize("budget", range(60, 400, 85))
 def test_the_prompt_is_reconstructed_from_its_record(budget: int) -> None:
     texts = ["".join(LONG[:7]), "Whales breathe air. They sing.", "".join(LONG)]
     passages = [Passage(id=f"p{n}", doc_id="d", title=f"T{n}", text=text) for n, text in enumerate(texts)]
