@@ -66,16 +66,3 @@ def test_a_broken_folder_is_reported_in_one_sentence(folder: Path, file: str, co
     assert result.exit_code == 2
     assert words in result.output
     assert "Traceback" not in result.output
-
-
-def test_missing_files_and_wrong_rows_are_reported(folder: Path) -> None:
-    assert "A-B, from 1 to 1" in measure(folder, "--rows", "1-9").output
-    (folder / "qrels.tsv").unlink()
-    assert "lacks qrels.tsv" in measure(folder).output
-
-
-def test_missing_judged_passages_are_counted(folder: Path) -> None:
-    (folder / "qrels.tsv").write_text(QRELS + "q1\tnowhere\t1\n")
-    figures = json.loads(measure(folder, "--json").stdout)
-    assert figures["relevant_not_in_corpus"] == 1
-    assert figures["recall@20"] == pytest.approx(66.67)

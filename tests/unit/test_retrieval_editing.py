@@ -120,14 +120,6 @@ async def test_an_interrupted_edit_resumes_without_encoding_twice(tmp_path: Path
     assert list_corpora(tmp_path)[0].passages == 1500
 
 
-async def test_staged_passages_not_requested_again_are_discarded(tmp_path: Path) -> None:
-    with pytest.raises(KeyError):
-        await put(tmp_path, HashEncoder(), "gone", pages("gone", "one"), fails=True)
-    async with edit_corpus(at(tmp_path), "c", AsyncEncoder(HashEncoder()), chunker="x") as editor:
-        await editor.put(document("b"), pages("gone", "one"))
-    assert [one.id for one in read_documents(tmp_path, "c")] == ["b"]
-
-
 async def test_a_different_encoder_or_chunker_requires_a_rebuild(tmp_path: Path) -> None:
     async with edit_corpus(at(tmp_path), "c", AsyncEncoder(HashEncoder()), chunker="x") as editor:
         await editor.put(document("a"), pages("a", "one"))
