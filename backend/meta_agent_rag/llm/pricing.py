@@ -38,10 +38,11 @@ class Peak(BaseModel, frozen=True, extra="forbid"):
         """Is `at` within a peak window of a working day?"""
         moment = at.astimezone(UTC)
         in_window = any(start <= moment.time() < end for start, end in self.windows_utc)
-        return in_window and moment.weekday() in self.weekdays and moment.date() not in self._holidays(moment.year)
-
-    def _holidays(self, year: int) -> frozenset[date]:
-        return _holidays(self.except_holidays_of, year)
+        return (
+            in_window
+            and moment.weekday() in self.weekdays
+            and moment.date() not in _holidays(self.except_holidays_of, moment.year)
+        )
 
 
 class Tariff(BaseModel, frozen=True, extra="forbid"):

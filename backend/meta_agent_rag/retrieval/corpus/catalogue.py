@@ -94,12 +94,14 @@ class Catalogue:
         self._file = file
         self._dimension = dimension
         self._mentioned: tuple[int, dict[str, tuple[str, ...]]] = (-1, {})
-        with self._translated():
+        try:
             self._connection = sqlite3.connect(file, timeout=30.0, isolation_level=None, check_same_thread=False)
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = NORMAL")
             if not self._connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
                 self._connection.executescript(_SCHEMA)
+        except sqlite3.DatabaseError as error:
+            raise self._unusable(error) from error
 
     def close(self) -> None:
         """Close the file; its write-ahead log is merged into it."""
@@ -113,7 +115,13 @@ class Catalogue:
             "SELECT d.id, d.source, d.title, d.kind, d.content_hash, d.pages, d.aliases, COUNT(p.id) FROM documents d "
             "LEFT JOIN passages p ON p.document = d.id GROUP BY d.id ORDER BY d.source, d.id"
         )
-        return tuple(_document(row) for row in rows)
+        return tuple(
+            DocumentRecord(
+                id=id_, source=source, title=title, kind=kind, content_hash=content_hash, pages=pages,
+                aliases=tuple(json.loads(aliases)), passages=passages,
+            )
+            for id_, source, title, kind, content_hash, pages, aliases, passages in rows
+        )  # fmt: skip
 
     def titles(self) -> tuple[str, ...]:
         """The subjects of the passages, without duplicates: their document's title, or their own."""
@@ -271,24 +279,26 @@ class Catalogue:
             for id_ in (*removed, *(document.id for document, _ in documents)):
                 self._remove(id_)
             for document, passages in documents:
-                self._execute("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)", _fields(document))
+                plain = (document.id, document.source, document.title, document.kind, document.content_hash)
+                values = (*plain, document.pages, json.dumps(document.aliases))
+                self._rows("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)", values)
                 named: dict[str, int] = {}
                 for part in in_parts(passages, AT_ONCE):
                     self._insert(document, part, named)
-            self._execute(f"PRAGMA user_version = {self.edits() + 1}")
+            self._rows(f"PRAGMA user_version = {self.edits() + 1}")
 
     def forget_unused(self) -> None:
         """Delete the vectors of texts that no passage has."""
         with self._transaction():
-            self._execute("DELETE FROM vectors WHERE digest NOT IN (SELECT digest FROM passages)")
+            self._rows("DELETE FROM vectors WHERE digest NOT IN (SELECT digest FROM passages)")
 
     def _remove(self, document: str) -> None:
         for table in ("names", "mentions"):
-            self._execute(
+            self._rows(
                 f"DELETE FROM {table} WHERE passage IN (SELECT id FROM passages WHERE document = ?)", (document,)
             )
-        self._execute("DELETE FROM passages WHERE document = ?", (document,))
-        self._execute("DELETE FROM documents WHERE id = ?", (document,))
+        self._rows("DELETE FROM passages WHERE document = ?", (document,))
+        self._rows("DELETE FROM documents WHERE id = ?", (document,))
 
     def _insert(self, document: DocumentRecord, passages: Sequence[Passage], named: dict[str, int]) -> None:
         """Insert passages; `named` counts those of each document whose names were inserted."""
@@ -303,7 +313,7 @@ class Catalogue:
                     names.extend((key.key, one.id, one.doc_id, key.whole) for key in name_keys(name))
         columns = "id, document, record, digest, first_page, last_page, section"
         try:
-            self._connection.executemany(f"INSERT INTO passages ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+            self._many(f"INSERT INTO passages ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         except sqlite3.IntegrityError:
             raise InputError(self._duplicate(document, passages)) from None
         self._many("INSERT OR IGNORE INTO names VALUES (?, ?, ?, ?)", names)
@@ -333,36 +343,34 @@ class Catalogue:
         return found
 
     def _rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        with self._translated():
+        try:
             return self._connection.execute(statement, values).fetchall()
-
-    def _execute(self, statement: str, values: Sequence[object] = ()) -> None:
-        with self._translated():
-            self._connection.execute(statement, values)
+        except sqlite3.DatabaseError as error:
+            raise self._unusable(error) from error
 
     def _many(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
-        with self._translated():
+        try:
             self._connection.executemany(statement, rows)
+        except sqlite3.IntegrityError:  # of an id, which the caller explains
+            raise
+        except sqlite3.DatabaseError as error:
+            raise self._unusable(error) from error
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._execute("BEGIN IMMEDIATE")
+        self._rows("BEGIN IMMEDIATE")
         try:
             yield
-            self._execute("COMMIT")  # this is what fails on a full disk
+            self._rows("COMMIT")  # this is what fails on a full disk
         except BaseException:
             self._connection.rollback()
             raise
 
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.DatabaseError as error:
-            raise CorpusError(
-                f"The catalogue {str(self._file)!r} cannot be used ({error}); free disk space or fix its permissions, "
-                "or drop the corpus and ingest it again."
-            ) from error
+    def _unusable(self, error: sqlite3.DatabaseError) -> CorpusError:
+        return CorpusError(
+            f"The catalogue {str(self._file)!r} cannot be used ({error}); free disk space or fix its permissions, "
+            "or drop the corpus and ingest it again."
+        )
 
 
 def in_parts(values: Iterable[T], size: int) -> Iterator[list[T]]:
@@ -374,16 +382,3 @@ def in_parts(values: Iterable[T], size: int) -> Iterator[list[T]]:
 
 def _digest(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
-def _fields(document: DocumentRecord) -> tuple[object, ...]:
-    plain = (document.id, document.source, document.title, document.kind, document.content_hash, document.pages)
-    return (*plain, json.dumps(document.aliases))
-
-
-def _document(row: tuple[Any, ...]) -> DocumentRecord:
-    id_, source, title, kind, content_hash, pages, aliases, passages = row
-    return DocumentRecord(
-        id=id_, source=source, title=title, kind=kind, content_hash=content_hash, pages=pages,
-        aliases=tuple(json.loads(aliases)), passages=passages,
-    )  # fmt: skip
