@@ -13,8 +13,8 @@ from meta_agent_rag.retrieval.corpus.editing import edit_corpus, ensure_corpus
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.fusion import blended_score
 from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retriever, confidence
-from meta_agent_rag.retrieval.limited import limited
 from meta_agent_rag.retrieval.passage import Passage
+from meta_agent_rag.retrieval.retriever import limited
 from meta_agent_rag.settings import Settings
 
 TEXTS = {

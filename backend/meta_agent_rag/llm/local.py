@@ -184,7 +184,12 @@ def _fetch(model: LocalModel, path: Path, token: str | None) -> None:
         )
     part = path.with_name(f"{path.name}.{model.sha256[:12]}.part")
     there = part.stat().st_size if part.is_file() else 0
-    _require_room(model, path.parent, model.bytes - there)
+    free, wanted = shutil.disk_usage(path.parent).free, model.bytes - there + _SPARE_BYTES
+    if free < wanted:
+        raise StorageError(
+            f"{str(path.parent)!r} has {free / 1e9:.1f} GB free, but {model.name!r} needs another "
+            f"{wanted / 1e9:.1f} GB; free disk space, or set MARAG_DATA_DIR to another disk."
+        )
     if there < model.bytes:
         with part.open("ab") as file, _hub_errors(model):
             http_get(
@@ -203,15 +208,6 @@ def _fetch(model: LocalModel, path: Path, token: str | None) -> None:
             f"`marag models get {model.name}` again."
         )
     part.replace(path)
-
-
-def _require_room(model: LocalModel, folder: Path, missing: int) -> None:
-    free = shutil.disk_usage(folder).free
-    if free < missing + _SPARE_BYTES:
-        raise StorageError(
-            f"{str(folder)!r} has {free / 1e9:.1f} GB free, but {model.name!r} needs another "
-            f"{(missing + _SPARE_BYTES) / 1e9:.1f} GB; free disk space, or set MARAG_DATA_DIR to another disk."
-        )
 
 
 @contextmanager
