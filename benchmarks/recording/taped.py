@@ -7,7 +7,7 @@ import numpy as np
 
 from meta_agent_rag.errors import MetaRagError
 from meta_agent_rag.llm.messages import Reply, Request
-from meta_agent_rag.retrieval.encoders.encoder import Encoder
+from meta_agent_rag.retrieval.encoders import Encoder
 from meta_agent_rag.retrieval.hybrid import Retrieval, Retriever
 from meta_agent_rag.retrieval.vectors import FloatMatrix
 from meta_agent_rag.testing import ScriptedModel

@@ -16,7 +16,7 @@ _OPTIONAL = ("draw", "logprobs", "stop")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kept:
+class CachedReply:
     """A stored reply and the time of the call, which determines its price. `at` is `None` in old caches."""
 
     reply: Reply
@@ -53,7 +53,7 @@ class ResponseCache:
         except (OSError, sqlite3.DatabaseError) as error:
             raise _unusable(path, error) from None
 
-    def get(self, key: str) -> Kept | None:
+    def get(self, key: str) -> CachedReply | None:
         """The stored reply to a request, or `None`."""
         row = self._execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
         if row is None:
@@ -61,7 +61,7 @@ class ResponseCache:
         try:
             kept = json.loads(row[0])
             at = kept.pop("at", None)
-            return Kept(reply=reply_from(kept), at=datetime.fromisoformat(at) if at else None)
+            return CachedReply(reply=reply_from(kept), at=datetime.fromisoformat(at) if at else None)
         except (AttributeError, KeyError, TypeError, ValueError):
             return None  # damaged, or of another version: the call is repeated and the entry replaced
 

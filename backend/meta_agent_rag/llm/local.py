@@ -93,7 +93,7 @@ def listed_model(settings: Settings) -> LocalModel | None:
 
 
 def fits(model: LocalModel, settings: Settings) -> bool:
-    """Does this machine have the memory for it? Assumed if the system does not report its memory."""
+    """Whether this machine has the memory for it; assumed if the system does not report its memory."""
     memory = machine_memory()
     return memory is None or model.memory(settings) <= memory
 
@@ -107,18 +107,6 @@ def own_model_file(settings: Settings) -> Path | None:
         return settings.embedded_model_path
     model = listed_model(settings)
     return None if model is None else model.path(settings)
-
-
-def require_file(settings: Settings, file: Path) -> None:
-    """Raise `SettingsError` with the remedy if the file of `own_model_file` does not exist."""
-    if file.is_file():
-        return
-    if settings.embedded_model_path is not None:
-        raise SettingsError(f"EMBEDDED_MODEL_PATH {str(file)!r} is not a file; give a GGUF file.")
-    name = settings.embedded_model
-    raise SettingsError(
-        f"EMBEDDED_MODEL {name!r} is not downloaded; run `marag models get {name}`, or set EMBEDDED_MODEL=auto."
-    )
 
 
 def decided(settings: Settings) -> Settings:

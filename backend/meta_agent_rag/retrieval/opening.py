@@ -13,7 +13,7 @@ from .batching import AsyncEncoder
 from .corpus.corpus import open_corpus, require_corpus
 from .corpus.editing import Progress, ensure_corpus
 from .corpus.sample import SAMPLE, sample_passages
-from .encoders.encoder import Encoder
+from .encoders import Encoder
 from .encoders.loading import as_encoder, load_encoder
 from .hybrid import HybridRetriever
 from .reranker import load_reranker

@@ -21,6 +21,7 @@ import numpy as np
 from ...errors import CorpusError, InputError
 from ...text.names import mentioned, name_keys, proper_names
 from ..passage import Passage, from_record, to_record
+from ..stores.store import Added
 from ..vectors import FloatMatrix, Rows
 
 FILE_NAME = "catalogue.sqlite"
@@ -72,19 +73,11 @@ class DocumentRecord:
     passages: int = 0
 
 
-class Named(NamedTuple):
+class NamedPassage(NamedTuple):
     """A passage that a name may refer to, or whose text contains it, and its document."""
 
     passage_id: str
     doc_id: str
-
-
-class Part(NamedTuple):
-    """Some passages with their rows and vectors."""
-
-    rows: Rows
-    passages: list[Passage]
-    vectors: FloatMatrix
 
 
 class Catalogue:
@@ -198,14 +191,14 @@ class Catalogue:
         """All passages with their vectors, `size` at a time, in order."""
         return ((part.passages, part.vectors) for part in self.parts(self.rows(), size))
 
-    def parts(self, rows: Rows, size: int = AT_ONCE) -> Iterator[Part]:
+    def parts(self, rows: Rows, size: int = AT_ONCE) -> Iterator[Added]:
         """The passages in these rows with their vectors, some at a time, in order."""
         statement = (
             "SELECT p.row, p.record, v.vector FROM passages p JOIN vectors v ON v.digest = p.digest WHERE p.row IN ({})"
         )
         for start in range(0, len(rows), size):
             found = sorted(self._among(statement, rows[start : start + size].tolist()))
-            yield Part(
+            yield Added(
                 np.array([row for row, _, _ in found], dtype=np.int64),
                 [from_record(record) for _, record, _ in found],
                 np.frombuffer(b"".join(vector for *_, vector in found), dtype=np.float32).reshape(-1, self._dimension),
@@ -213,7 +206,7 @@ class Catalogue:
 
     # -- names, which links follow
 
-    def named(self, keys: Sequence[str]) -> dict[str, list[Named]]:
+    def named(self, keys: Sequence[str]) -> dict[str, list[NamedPassage]]:
         """The passages with each of these names, in the order of their documents; unknown names are left out.
 
         If a title equals the name, titles that equal it only without their qualifier do not count.
@@ -222,23 +215,23 @@ class Catalogue:
             "SELECT n.key, n.passage, n.doc, n.whole FROM names n JOIN passages p ON p.id = n.passage "
             "WHERE n.key IN ({}) ORDER BY p.row"
         )
-        found: dict[str, list[Named]] = {}
+        found: dict[str, list[NamedPassage]] = {}
         whole = set()
         for key, passage, doc, is_whole in self._among(statement, keys):
             if is_whole and key not in whole:
                 whole.add(key)
                 found[key] = []
             if is_whole or key not in whole:
-                found.setdefault(key, []).append(Named(passage, doc))
+                found.setdefault(key, []).append(NamedPassage(passage, doc))
         return found
 
-    def mentioning(self, keys: Sequence[str], *, most: int) -> dict[str, list[Named]]:
+    def mentioning(self, keys: Sequence[str], *, most: int) -> dict[str, list[NamedPassage]]:
         """The passages that contain each of these names (`proper_names`) in text or title.
 
         Names that occur in no passage, or in more than `most`, are left out.
         """
         statement = "SELECT passage, doc FROM mentions WHERE key = ? ORDER BY passage LIMIT ?"
-        found = {key: [Named(*row) for row in self._rows(statement, (key, most + 1))] for key in keys}
+        found = {key: [NamedPassage(*row) for row in self._rows(statement, (key, most + 1))] for key in keys}
         return {key: ones for key, ones in found.items() if 0 < len(ones) <= most}
 
     def mentioned(self, texts: Sequence[str]) -> list[tuple[str, ...]]:

@@ -31,7 +31,7 @@ from ...errors import CorpusError, DamagedIndexError, InputError, SettingsError,
 from ...settings import Settings
 from ..passage import Found, Passage
 from ..stores import discover_stores
-from ..stores.store import CREATED_BY, Added, Changes, DenseStore, Hit, LexicalStore, StoreBackend, StorePlace
+from ..stores.store import CREATED_BY, Changes, DenseStore, Hit, LexicalStore, StoreBackend, StorePlace
 from ..vectors import FloatVector, Rows
 from .catalogue import FILE_NAME, Catalogue, DocumentRecord
 from .sample import SAMPLE
@@ -274,7 +274,7 @@ async def publish(
     last = int(rows[-1]) if len(rows) else manifest.last_row
     now = manifest.model_copy(update={"documents": documents, "passages": passages, "edits": edits, "last_row": last})
     target, stores = folder.index(now), stores_of(settings, folder, now, before)
-    changes = Changes(removed=removed, added=added, parts=lambda: (Added(*part) for part in catalogue.parts(added)))
+    changes = Changes(removed=removed, added=added, parts=lambda: catalogue.parts(added))
     try:
         if target.exists():  # of a killed writer, or damaged
             await asyncio.to_thread(shutil.rmtree, target)

@@ -12,7 +12,7 @@ from ...errors import MetaRagError, SettingsError
 from ...extras import require
 from ...settings import Settings
 from ..vectors import FloatMatrix
-from .encoder import Encoder
+from . import Encoder
 from .loading import load_encoder
 
 _FEWEST = 16
