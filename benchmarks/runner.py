@@ -307,7 +307,7 @@ _OF_THE_EXPERIMENT = {
 """Flags, and their names in a run's `config.json`."""
 _EXCLUDE: dict[str, tuple[str, ...]] = {
     "replay": (
-        *("resume", "dry_run", "set_", "cost_limit", "convergence_threshold"),
+        *("record", "resume", "dry_run", "set_", "cost_limit", "convergence_threshold"),
         *("data_file", "aliases", "revision"),
     ),
     "data_file": ("revision",),

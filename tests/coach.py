@@ -57,9 +57,9 @@ async def coaching(
     """A conversation in a given mode, with a coach whose model is scripted."""
 
     async with open_language_model(settings_in(folder, *assignments), model=model) as opened:
-        yield ChatSession.of(
-            opened,
-            FakeAnswerer(),
+        yield ChatSession(
+            model=opened,
+            answerer=FakeAnswerer(),
             history=history or History(),
             socratic=Socratic(mode=mode, level=level),
             teacher=teacher or FakeAnswerer(text=EXPLAINED),

@@ -23,8 +23,8 @@ from meta_agent_rag.retrieval.passage import Found, Passage
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.shipped import shipped
 from meta_agent_rag.testing import ScriptedModel
-from meta_agent_rag.testing.reader import Known, passages_of, reading_model
 from meta_agent_rag.testing.scripted import Line
+from tests.reader import Known, passages_of, reading_model
 
 WANTED = "Grand Duke Ottokar"
 """The answer that the attacker wants."""

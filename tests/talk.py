@@ -61,7 +61,7 @@ async def conversation(
 ) -> AsyncIterator[ChatSession]:
     """A conversation that is not stored."""
     async with open_language_model(settings_in(folder, *assignments), model=model) as opened:
-        yield ChatSession.of(opened, answerer or FakeAnswerer(), history=history or History())
+        yield ChatSession(model=opened, answerer=answerer or FakeAnswerer(), history=history or History())
 
 
 async def say(talk: ChatSession, message: str) -> Turn:

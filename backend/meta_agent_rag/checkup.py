@@ -196,7 +196,6 @@ async def _deficits(settings: Settings) -> CheckResult:
 
 async def _documents(settings: Settings) -> CheckResult:
     """The components for reading, chunking, citing and remembering: names that are resolved only on use."""
-    from .chat.memory import memory_named
     from .chat.phrases import check_files
     from .grounding.citations import chosen
     from .ingestion.chunkers import prepared
@@ -208,7 +207,6 @@ async def _documents(settings: Settings) -> CheckResult:
     check_prompts(settings.prompts_dir, methods=settings.methods_dir)
     check_files(settings.coach_dir)
     chosen(settings.citation_style)
-    memory_named(settings.memory)
     encoder = (await asyncio.to_thread(load_encoder, settings, settings.encoder)).encoder.name
     prepared(await asyncio.to_thread(chunking_options, settings, encoder))
     reranker = await asyncio.to_thread(load_reranker, settings)

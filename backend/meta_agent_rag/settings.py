@@ -385,7 +385,11 @@ class Settings(ProviderKeys):
     )
 
     # -- the conversation
-    memory: str = Field("summary_buffer", description="What a conversation remembers.")
+    memory: Literal["summary_buffer", "buffer", "none"] = Field(
+        "summary_buffer",
+        description="What a conversation remembers: the latest exchanges and a summary of older ones "
+        "(`summary_buffer`), the latest alone (`buffer`), or `none`.",
+    )
     memory_tokens: Annotated[int, Field(ge=200)] = Field(
         3000,
         description="Maximum tokens of exchanges kept verbatim and shown in a prompt; beyond it, older ones "

@@ -6,7 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic import BaseModel, Field, FiniteFloat, ValidationError
 
 from meta_agent_rag.agent.engine import Answer
 from meta_agent_rag.agent.state import Round
@@ -177,89 +177,36 @@ def _usage(call: LedgerRow) -> dict[str, Any]:
     }
 
 
-class _RowPart(BaseModel):
-    model_config = ConfigDict(strict=True, frozen=True)
-
-
-class _Scores(_RowPart):
-    em: UnitFloat
-    f1: UnitFloat
-    precision: UnitFloat
-    recall: UnitFloat
-
-
-class _Draft(_RowPart):
-    short_answer: str
-    abstained: bool
-
-
-class _RowPacking(_RowPart):
-    packed_ids: list[str]
-    shortened_ids: list[str]
-    left_out_ids: list[str]
-
-
-class _Deficit(_RowPart):
-    deficit: str
-
-
-class _RowRound(_RowPart):
-    index: int
-    em: UnitFloat
-    draft: _Draft
-    packing: _RowPacking
-    plan: _Deficit | None
-    diagnosis: _Deficit | None
-    signals: dict[str, float | bool | None] | None
-    satisfied: bool
-    evidence_recall: dict[str, float] | None = None
-    answer_recall: dict[str, float] | None = None
-
-
-class _Tokens(_RowPart):
+class _Tokens(BaseModel, strict=True):
     prompt: int
     cache_hit: int
     completion: int
-    reasoning: int = 0
 
 
-class _Call(_RowPart):
-    stage: str
-    tier: str
-    round: int
-    prompt: int | None
-    cache_hit: int | None
-    completion: int | None
-    model: str | None = None
-
-
-class _FailedRow(_RowPart):
+class _FailedRow(BaseModel, strict=True):
     """The fields that every row must have, so that a run cannot fail on an old row after everything was paid."""
 
     question: str
     gold: str
     latency_s: FiniteFloat
-    timed: bool = True
     llm_calls: int
     cached_calls: int
     tokens: _Tokens
     cost_usd: Annotated[Decimal | None, Field(strict=False)]
-    rounds: list[_RowRound]
-    notes: list[str] = []
-    supporting_facts_gold: list[Any] = []
-    support: _Scores | None = None
-    joint: _Scores | None = None
+    rounds: list[dict[str, Any]]
     error: str | None
 
 
-class _AnsweredRow(_FailedRow, _Scores):
+class _AnsweredRow(_FailedRow):
     prediction: str
+    em: UnitFloat
+    f1: UnitFloat
+    precision: UnitFloat
+    recall: UnitFloat
     stop_reason: str
     fired: bool
     chosen: int
     suspect: list[str]
-    usage: list[_Call] = []
-    judge: UnitFloat | None = None
 
 
 def require_whole(rows: Iterable[Mapping[str, Any]], file: Path) -> None:

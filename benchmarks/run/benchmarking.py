@@ -49,7 +49,7 @@ def benchmark(
 ) -> Path:
     """Run or continue a benchmark; returns its folder. Raises what stopped it, after saving everything."""
     config, recording = plan.config, options.recording
-    if options.recorder is not None and recording is None:
+    if options.recorder is not None:
         check_recordable(config)
     served = run(served_by(config)) if recording is None else recording.run.get("endpoints", {})
     about = run_config(config, plan.loaded, served, plan.sample)
@@ -64,8 +64,10 @@ def benchmark(
         if mixed := folder.note_code(about):
             complain(mixed)
         require_whole(folder.rows().values(), folder.path / SAMPLES)
-    if options.recorder is not None and recording is None:
-        options.recorder.begin({**recorded_run(about), **_table(config, options)}, plan.questions)
+    if options.recorder is not None:
+        table = _table(config)
+        rows = table_content(config.arms, quadrants=table["quadrants"], analyses=table["analyses"])
+        options.recorder.begin({**recorded_run(about), **rows, "conventions": CONVENTIONS}, plan.questions)
     try:
         outcome = _outcome(plan, options, folder, display(display_name, free=runs_here(config.settings)))
         summary = write_results(
@@ -78,7 +80,8 @@ def benchmark(
             pooled=plan.sample["pooled"],
         )
         say_results(config, folder, summary, display_name, pooled=plan.sample["pooled"])
-        _close_record(plan, options, folder, outcome, display_name)
+        if outcome.stopped_by is None:
+            _close_record(options, folder, visible=display_name not in ("json", "none"))
         _end(plan, folder, outcome, summary)
     finally:
         if options.recorder is not None:
@@ -104,7 +107,6 @@ def write_results(
 ) -> dict[str, Any]:
     """Write the results so far of `n` questions, drawn from `pooled`; returns the summary."""
     names = [arm.name for arm in config.arms]
-    as_recorded = None if options.recorder is not None else options.recording
     summary = summarise(
         rows,
         dataset=config.dataset,
@@ -114,10 +116,7 @@ def write_results(
         seed=config.seed,
         deficits=deficits,
         arms=config.arms,
-        quadrants=_quadrants(config, options),
-        analyses=_analyses(options),
-        tariffs=None if as_recorded is None else as_recorded.tariffs,
-        conventions=CONVENTIONS if as_recorded is None else as_recorded.run.get("conventions", 1),
+        **_table(config, options.recording),
     )
     folder.write_json(SUMMARY, summary)
     for number, name in enumerate(names):
@@ -174,9 +173,18 @@ def _interrupt(*_: object) -> None:
 
 
 def _outcome(plan: RunPlan, options: RunOptions, folder: RunFolder, shown: Silent) -> RunOutcome:
-    """Answer the questions; on Ctrl+C and SIGTERM, stop and say how to continue."""
-    if options.recording is not None and not options.strict:
-        return _from_record(options.recording, folder, shown)
+    """Answer the questions, or take the answers of a record; on Ctrl+C and SIGTERM, stop and say how to continue."""
+    recording = options.recording
+    if recording is not None and not options.strict:
+        rows = tuple(recording.rows())
+        shown.start(len(rows), ())
+        for row in rows:
+            folder.add(row)
+            shown.row(row)
+        shown.stop()
+        folder.close()
+        folder.write_calls(recording.calls())
+        return RunOutcome(rows=rows, deficits=tuple(sorted(recording.quadrants)))
     signal.signal(signal.SIGTERM, _interrupt)
     work = execute(plan.config, options, plan.loaded, questions=plan.questions, folder=folder, display=shown)
     try:
@@ -187,17 +195,23 @@ def _outcome(plan: RunPlan, options: RunOptions, folder: RunFolder, shown: Silen
         raise typer.Exit(130) from None
 
 
-def _from_record(recording: Recording, folder: RunFolder, shown: Silent) -> RunOutcome:
-    """The answers of a record, scored now: no call, search or derivation is made."""
-    rows = tuple(recording.rows())
-    shown.start(len(rows), ())
-    for row in rows:
-        folder.add(row)
-        shown.row(row)
-    shown.stop()
-    folder.close()
-    folder.write_calls(recording.calls())
-    return RunOutcome(rows=rows, deficits=tuple(sorted(recording.quadrants)))
+def _close_record(options: RunOptions, folder: RunFolder, *, visible: bool) -> None:
+    """Write the record of a complete run; compare a replay with the recorded summary."""
+    sha256 = hashlib.sha256((folder.path / SUMMARY).read_bytes()).hexdigest()
+    if options.recorder is not None:
+        options.recorder.finish(sha256)
+        said = f"Record: {options.recorder.path}"
+    elif options.recording is not None:
+        if sha256 != options.recording.summary_sha256:
+            raise OtherBytesError(
+                f"The replay's {SUMMARY} differs from the recorded one: the code that computes it has changed since "
+                f"{options.recording.path.name} was made, or that file was altered; compare the two."
+            )
+        said = f"Replayed without a call: {SUMMARY} equals the recorded one, byte for byte."
+    else:
+        return
+    if visible:
+        say(said)
 
 
 def _end(plan: RunPlan, folder: RunFolder, outcome: RunOutcome, summary: Mapping[str, Any]) -> None:
@@ -226,54 +240,26 @@ def require_answers(summary: Mapping[str, Any], failed: Sequence[Mapping[str, An
         raise NoAnswerError(f"{' and '.join(empty)} answered no question; the first failed with {first['error']}")
 
 
-def _close_record(
-    plan: RunPlan, options: RunOptions, folder: RunFolder, outcome: RunOutcome, display_name: DisplayName
-) -> None:
-    """Write the record of a complete run; compare a replay with the recorded summary.
+def _table(config: RunConfig, recording: Recording | None = None) -> dict[str, Any]:
+    """The deficits' quadrants, analyses, prices and conventions by which a run is summed up: a record keeps its own.
 
-    A replay that is recorded again keeps the old calls beside the current summary.
+    A record has its own rows too, so that replaying them needs no deficit of today.
     """
-    if outcome.stopped_by is not None:
-        return
-    sha256 = hashlib.sha256((folder.path / SUMMARY).read_bytes()).hexdigest()
-    recorder, recording = options.recorder, options.recording
-    if recorder is not None and recording is not None:
-        recorder.sign(recording, {**recording.run, **_table(plan.config, options)}, outcome.rows, sha256)
-    elif recorder is not None:
-        recorder.finish(sha256)
-    elif recording is not None and sha256 != recording.summary_sha256:
-        raise OtherBytesError(
-            f"The replay's {SUMMARY} differs from the recorded one: the code that computes it has changed since "
-            f"{recording.path.name} was made, or that file was altered; compare the two, then keep the new one with "
-            "--replay ... --record FILE."
-        )
-    if display_name in ("json", "none"):
-        return
-    if recorder is not None:
-        say(f"Record: {recorder.path}")
-    elif recording is not None:
-        say(f"Replayed without a call: {SUMMARY} equals the recorded one, byte for byte.")
-
-
-def _table(config: RunConfig, options: RunOptions) -> dict[str, Any]:
-    """What a record says of the run's table."""
-    content = table_content(config.arms, quadrants=_quadrants(config, options), analyses=_analyses(options))
-    return {**content, "conventions": CONVENTIONS}
-
-
-def _analyses(options: RunOptions) -> tuple[str, ...]:
-    """The analyses that a record names, so that its summary has the same figures; otherwise all."""
-    if options.recording is None or options.recorder is not None:
-        return tuple(analysis.name for analysis in discover_analyses())
-    return tuple(options.recording.run["analyses"])
-
-
-def _quadrants(config: RunConfig, options: RunOptions) -> Mapping[str, tuple[bool, bool] | None]:
-    """The quadrants of the deficits of all rows."""
-    if options.recording is not None and not options.strict:
-        return options.recording.quadrants
+    if recording is not None:
+        return {
+            "quadrants": recording.quadrants,
+            "analyses": recording.run["analyses"],
+            "tariffs": recording.tariffs,
+            "conventions": recording.run.get("conventions", 1),
+        }
     folders = dict.fromkeys(arm_settings(arm, config.settings).deficits_dir for arm in config.arms)
-    return {deficit.name: deficit.quadrant for folder in folders for deficit in discover_deficits(folder)}
+    quadrants = {deficit.name: deficit.quadrant for folder in folders for deficit in discover_deficits(folder)}
+    return {
+        "quadrants": quadrants,
+        "analyses": [analysis.name for analysis in discover_analyses()],
+        "tariffs": None,
+        "conventions": CONVENTIONS,
+    }
 
 
 def _file_name(name: str, number: int) -> str:

@@ -6,8 +6,8 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -23,15 +23,13 @@ from meta_agent_rag.llm.providers import EMBEDDED, choose_provider
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.loading import load_encoder
 from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retriever
-from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.retrieval.supplied import SuppliedRetriever
 from meta_agent_rag.wording import counted
 
 from ..judge import Judge
 from ..methods import MethodTask
 from ..methods.method import TOKENS, RunBudget, dollars
-from ..recording import TapedEncoder, TapedRetriever
-from ..recording.taped import NoModel, NoSearch
+from ..recording import NoModel, NoSearch, TapedEncoder, TapedRetriever
 from ..rows.samples import failed_row, sample_row
 from ..rows.scorers import scorer_named
 from .arms import Arm, arm_settings, reference
@@ -125,9 +123,16 @@ class _Run:
         if self.options.recorder is not None:
             self.options.recorder.answered(row)
         self.display.row(row)
-        self._forget_unusable(question, arm)
+        model = self.engines[arm].model
+        if model.cache is not None and model.unusable is not None:  # a resumed run will not need malformed replies
+            model.cache.drop(*model.unusable.pop((question.id, arm.name), ()))
         if row["error"] is not None:
-            self._count_failure(arm, row["error"])
+            self.failures[arm.name] += 1
+            if self.failures[arm.name] > self.most_failures:
+                raise TooManyFailuresError(
+                    f"{counted(self.failures[arm.name], 'answer')} of {arm.name!r} failed, more than --fail-on-error "
+                    f"{self.options.fail_on_error:g} allows; the last with {row['error']}"
+                )
 
     async def _row(self, question: Question, arm: Arm) -> dict[str, Any]:
         calls = self.calls[question.id, arm.name] = []
@@ -135,7 +140,11 @@ class _Run:
         try:
             task = await self._task(question, arm)
             started = time.perf_counter()  # neither indexing nor waiting for another row's spending is this row's time
-            answer = await self._answered(arm, task)
+            with calling("method", arm.method.name, arm.method.answer):
+                answer = await arm.method.answer(self.engines[arm], task)
+                require_result(answer, Answer)
+            if answer.stop_reason == CostLimitError.stop_reason:  # with a higher limit it would have continued
+                raise CostLimitError("The cost limit leaves no room for the next call; raise it to continue.")
         except MetaRagError as error:
             if error.stops_run:
                 self.spending.end(question.id, arm.name, error)
@@ -156,25 +165,22 @@ class _Run:
         )
         return row if self.judge is None else {**row, "judge": await self.judge.verdict(question, answer.short_answer)}
 
-    async def _answered(self, arm: Arm, task: MethodTask) -> Answer:
-        with calling("method", arm.method.name, arm.method.answer):
-            answer = await arm.method.answer(self.engines[arm], task)
-            require_result(answer, Answer)
-        if answer.stop_reason == CostLimitError.stop_reason:
-            # with a higher limit it would have continued: the question is not finished and will be retried
-            raise CostLimitError("The cost limit leaves no room for the next call; raise it to continue.")
-        return answer
-
     async def _task(self, question: Question, arm: Arm) -> MethodTask:
         """The task, with its evidence indexed, and its budget if it may spend as much as another row of the table."""
         engine = self.engines[arm]
         evidence = supplied(question, "supporting" if "retrieval" in arm.oracles else self.config.mode)
-        if evidence is None and self.retriever is not None:
-            retriever = search = self._taped(tuned(self.retriever, engine.settings), question, arm)
+        search: Retriever
+        if searched := evidence is None and self.retriever is not None:
+            search = tuned(self.retriever, engine.settings)
         else:
-            retriever, search = None, self._taped(await self._indexed(evidence or (), engine), question, arm)
+            search = SuppliedRetriever(passages=tuple(evidence or ()), encoder=engine.monitor_encoder)
+            if self.options.recording is None:
+                await search.index()
+        tape = self.options.recording or self.options.recorder
+        if tape is not None:
+            search = TapedRetriever(inner=search, tape=tape, question_id=question.id, method=arm.name)
         if evidence is not None and engine.narrows(evidence):
-            retriever, evidence = search, None
+            searched, evidence = True, None
         loop = reference(arm, self.config.arms) if arm.equal else None
         return MethodTask(
             id=question.id,
@@ -182,43 +188,16 @@ class _Run:
             method=arm.name,
             search=search,
             evidence=evidence,
-            retriever=retriever,
+            retriever=search if searched else None,
             oracles=oracles_for(arm.oracles, engine, question, name=arm.name),
             budget=None if loop is None else await self.spending.budget(question.id, loop.name, arm.equal),
         )
-
-    async def _indexed(self, evidence: Sequence[Passage], engine: Engine) -> SuppliedRetriever:
-        """A retriever over a question's evidence, which is encoded before any row's clock starts."""
-        found = SuppliedRetriever(passages=tuple(evidence), encoder=engine.monitor_encoder)
-        if self.options.recording is None:
-            await found.index()
-        return found
-
-    def _taped(self, retriever: Retriever, question: Question, arm: Arm) -> Retriever:
-        tape = self.options.recording or self.options.recorder
-        if tape is None:
-            return retriever
-        return TapedRetriever(inner=retriever, tape=tape, question_id=question.id, method=arm.name)
 
     def _times(self, question: Question, arm: Arm, started: float, calls: Sequence[LedgerRow]) -> dict[str, float]:
         if self.options.recording is not None:
             return self.options.recording.times(question.id, arm.name)
         seconds = time.perf_counter() - started
         return {"latency_s": seconds, "waited_s": min(waited_s(calls), seconds)}  # the clock of calls may jump
-
-    def _forget_unusable(self, question: Question, arm: Arm) -> None:
-        """Drop malformed replies from the cache, now that a resumed run will not need them any more."""
-        model = self.engines[arm].model
-        if model.cache is not None and model.unusable is not None:
-            model.cache.drop(*model.unusable.pop((question.id, arm.name), ()))
-
-    def _count_failure(self, arm: Arm, error: str) -> None:
-        self.failures[arm.name] += 1
-        if self.failures[arm.name] > self.most_failures:
-            raise TooManyFailuresError(
-                f"{counted(self.failures[arm.name], 'answer')} of {arm.name!r} failed, more than --fail-on-error "
-                f"{self.options.fail_on_error:g} allows; the last with {error}"
-            )
 
 
 def waited_s(calls: Sequence[LedgerRow]) -> float:
@@ -234,13 +213,13 @@ def waited_s(calls: Sequence[LedgerRow]) -> float:
         waits.append((first - made[0].queued_s, last))
         (serves if made[-1].error is None else waits).append((last, last + made[-1].latency_s))
     edges = sorted({edge for span in (*waits, *serves) for edge in span})
+
+    def inside(spans: Sequence[tuple[float, float]], start: float, end: float) -> bool:
+        return any(first <= start and end <= last for first, last in spans)
+
     return sum(
-        end - start for start, end in pairwise(edges) if _inside(waits, start, end) and not _inside(serves, start, end)
+        end - start for start, end in pairwise(edges) if inside(waits, start, end) and not inside(serves, start, end)
     )
-
-
-def _inside(spans: Sequence[tuple[float, float]], start: float, end: float) -> bool:
-    return any(first <= start and end <= last for first, last in spans)
 
 
 async def execute(
@@ -253,6 +232,7 @@ async def execute(
     display: Silent,
 ) -> RunOutcome:
     """Answer the questions that are still open; finished questions of a resumed run are not run again."""
+    recording = options.recording
     async with AsyncExitStack() as stack:
         stack.enter_context(folder.locked())
         stack.callback(folder.close)
@@ -263,9 +243,15 @@ async def execute(
         open_.sort(key=lambda task: bool(task[1].equal))  # after the rows whose spending they match
         model = await stack.enter_async_context(_model(config, options, folder))
         engines = await _engines(config, options, model, stack, warm=bool(open_))
-        retriever = await stack.enter_async_context(_retriever(config, options, loaded, display))
-        if open_ and options.recording is None:
-            await _warmed(model, retriever)
+        retriever: HybridRetriever | NoSearch | None
+        if recording is not None:  # a replay needs no corpus
+            retriever = NoSearch() if config.mode == "open_domain" else None
+        else:
+            retriever = await stack.enter_async_context(open_domain(config, loaded, display.corpus))
+            if open_:  # load what the first question would wait for, so that its latency is like the others'
+                if retriever is not None:
+                    await retriever.encoder.queries([_ANY_TEXT])
+                await model.warm()
         run = _Run(
             config=config,
             options=options,
@@ -274,7 +260,7 @@ async def execute(
             engines=engines,
             retriever=retriever,
             judge=Judge(model=replace(model, unusable=None)) if config.judge else None,
-            most_failures=math.inf if options.recording else options.fail_on_error * len(questions),
+            most_failures=math.inf if recording else options.fail_on_error * len(questions),
             failures=Counter(row["method"] for row in finished.values() if row["error"] is not None),
         )
         model.ledger.listeners.append(run.hear)
@@ -283,8 +269,11 @@ async def execute(
         display.start(len(wanted), finished.values())
         del before, finished  # rows are on disk, so a run can have any number of them
         stack.callback(display.stop)
-        stack.enter_context(_uncollected())
-        stopped_by = await _all(run, open_, _at_once(config, model))
+        gc.collect()
+        gc.freeze()  # what exists before the run is never collected: a twentieth of a call's CPU time
+        stack.callback(gc.unfreeze)
+        at_once = _AT_ONCE_EMBEDDED if model.choice.provider.name == EMBEDDED else _AT_ONCE
+        stopped_by = await _all(run, open_, config.concurrency or at_once)
         folder.close()
         folder.compact()
         rows = folder.rows()
@@ -294,19 +283,8 @@ async def execute(
 
 
 def _failed(row: Mapping[str, Any]) -> bool:
-    """Would the answer be different if nothing had failed?"""
+    """Whether the answer would be different if nothing had failed."""
     return row["error"] is not None or row.get("stop_reason") == "search_failed" or bool(row.get("lost_calls"))
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Exempt what exists before the run from garbage collection: a twentieth of a call's CPU time."""
-    gc.collect()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 @asynccontextmanager
@@ -338,25 +316,13 @@ async def _engines(
     encoders: dict[str, AsyncEncoder] = {}
     for arm in config.arms:
         settings = arm_settings(arm, config.settings)
-        if settings.monitor_encoder not in encoders:
-            encoders[settings.monitor_encoder] = await _encoder(settings.monitor_encoder, config, options, warm=warm)
+        name = settings.monitor_encoder
+        if name not in encoders:
+            encoders[name] = await _encoder(name, config, options, warm=warm)
         own = replace(model, settings=settings, choice=choose_provider(settings), draw=arm.repeat - 1)
-        engines[arm] = await stack.enter_async_context(
-            open_engine(
-                settings,
-                model=own,
-                monitor_encoder=encoders[settings.monitor_encoder],
-                without_deficits=arm.without_deficits,
-            )
-        )
+        engine = open_engine(settings, model=own, monitor_encoder=encoders[name], without_deficits=arm.without_deficits)
+        engines[arm] = await stack.enter_async_context(engine)
     return engines
-
-
-async def _warmed(model: LanguageModel, retriever: HybridRetriever | NoSearch | None) -> None:
-    """Load what the first question would wait for, so that its latency is like the others'. Makes no call."""
-    if isinstance(retriever, HybridRetriever):
-        await retriever.encoder.queries([_ANY_TEXT])
-    await model.warm()
 
 
 async def _encoder(name: str, config: RunConfig, options: RunOptions, *, warm: bool) -> AsyncEncoder:
@@ -371,24 +337,6 @@ async def _encoder(name: str, config: RunConfig, options: RunOptions, *, warm: b
     if options.recorder is None:
         return AsyncEncoder(encoder)
     return AsyncEncoder(TapedEncoder(name=name, tape=options.recorder, inner=encoder))
-
-
-@asynccontextmanager
-async def _retriever(
-    config: RunConfig, options: RunOptions, loaded: LoadedQuestions, display: Silent
-) -> AsyncIterator[HybridRetriever | NoSearch | None]:
-    """The retriever of an `open_domain` run; a replay needs no corpus."""
-    if options.recording is not None:
-        yield NoSearch() if config.mode == "open_domain" else None
-        return
-    async with open_domain(config, loaded, display.corpus) as retriever:
-        yield retriever
-
-
-def _at_once(config: RunConfig, model: LanguageModel) -> int:
-    if config.concurrency is not None:
-        return config.concurrency
-    return _AT_ONCE_EMBEDDED if model.choice.provider.name == EMBEDDED else _AT_ONCE
 
 
 async def _all(run: _Run, tasks: Sequence[tuple[Question, Arm]], at_once: int) -> MetaRagError | None:

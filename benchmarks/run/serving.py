@@ -11,7 +11,7 @@ from meta_agent_rag.llm.providers import Endpoint
 from meta_agent_rag.llm.stages import ANSWER, Use, endpoints_in_use
 from meta_agent_rag.settings import Settings
 
-from ..recording.taped import NoModel
+from ..recording import NoModel
 from .arms import arm_settings
 from .config import RunConfig
 

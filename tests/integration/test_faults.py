@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from benchmarks.speed.orchestration import answered, fresh_questions
-from meta_agent_rag.testing.faults import FAULTS, Misbehaving, request_hash
 from meta_agent_rag.testing.scripted import universal_reply
 from meta_agent_rag.testing.server import Behaviour, ServerReply, always, loopback_server
+from tests.faulty import FAULTS, Misbehaving, request_hash
 
 _NUMBER = re.compile(r"\((\d+)\)")
 

@@ -23,9 +23,9 @@ from meta_agent_rag.retrieval.opening import open_retriever
 from meta_agent_rag.retrieval.vectors import FloatMatrix
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
-from meta_agent_rag.testing.reader import NOT_FOUND, passages_of, question_of
 from meta_agent_rag.text.sentences import sentences
 from tests.loop import settings_in
+from tests.reader import NOT_FOUND, passages_of, question_of
 
 ROOT = Path(__file__).parents[2]
 UNANSWERABLE: list[tuple[str, str, str]] = [

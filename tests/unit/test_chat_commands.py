@@ -2,8 +2,9 @@
 
 import asyncio
 import io
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,19 +16,23 @@ from meta_agent_rag.agent.engine import Step
 from meta_agent_rag.agent.grounded import GroundedAnswer
 from meta_agent_rag.chat.session import open_chat
 from meta_agent_rag.chat.store import Said
-from meta_agent_rag.chat.transcript import as_markdown, source_lines
+from meta_agent_rag.chat.transcript import as_markdown, in_short, source_lines
 from meta_agent_rag.cli.shared.display import Screen
 from meta_agent_rag.cli.shell.commands import Leave, Reopen, Shell, completions, provider_changes, run_command
 from meta_agent_rag.cli.shell.lines import Interrupts, Stopped
 from meta_agent_rag.cli.shell.loop import converse
 from meta_agent_rag.errors import InputError, MetaRagError, SettingsError
+from meta_agent_rag.grounding.citations import Citation, Scores
 from meta_agent_rag.retrieval.screening import Dropped
 from meta_agent_rag.settings import ModelRoles, Settings
 from meta_agent_rag.testing import ScriptedModel
 from tests.talk import history_of
 
 FIXED = ("LLM_PROVIDER=deepseek", "DEEPSEEK_API_KEY=none", "ENCODER=hash-64", "MONITOR_ENCODER=hash-64")
-PLACE = {"title": "Tides", "doc_id": "tides", "section": "Spring", "page": 3, "last_page": 4, "span": [10, 42]}
+PLACE = Citation(
+    doc_id="tides", passage_id="t", title="Tides", page=3, last_page=4, section="Spring", span=(10, 42), snippet="",
+    scores=Scores(score=0.5),
+)  # fmt: skip
 
 
 @asynccontextmanager
@@ -170,16 +175,16 @@ async def test_switching_the_provider_resets_address_and_models(tmp_path: Path) 
     ("source", "line"),
     [
         (PLACE, "Tides, pages 3-4, section Spring, characters 10-42"),
-        ({**PLACE, "last_page": None, "section": "Tides", "span": None}, "Tides, page 3"),
-        ({"title": "", "doc_id": "tides"}, "tides"),
+        (replace(PLACE, last_page=None, section="Tides", span=None), "Tides, page 3"),
+        (replace(PLACE, title="", page=None, section=None, span=None), "tides"),
     ],
 )
-def test_a_source_names_its_location(source: Mapping[str, object], line: str) -> None:
+def test_a_source_names_its_location(source: Citation, line: str) -> None:
     assert source_lines(source)[0] == line
 
 
 def test_control_characters_are_neither_saved_nor_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    sources = [{**PLACE, "title": "Ti\x1b[2Jdes", "snippet": "high\x07 water"}]
+    sources = [replace(PLACE, title="Ti\x1b[2Jdes", snippet="high\x07 water")]
     text = as_markdown("evening", "sea", [Said(question="Red?", answer="It is \x1b[31mred[/].")], sources)
     assert "\x1b" not in text
     assert "\x07" not in text
@@ -206,3 +211,8 @@ async def test_ctrl_c_stops_only_the_current_task() -> None:
     outer.cancel()
     with pytest.raises(asyncio.CancelledError):
         await outer
+
+
+def test_short_sources_name_each_document_once() -> None:
+    winds = replace(PLACE, title="Winds", page=None)
+    assert in_short([PLACE, winds, replace(PLACE, page=9, last_page=None), PLACE]) == "Tides, p. 3-4, 9; Winds"

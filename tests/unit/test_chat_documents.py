@@ -12,7 +12,6 @@ from meta_agent_rag.asking import answer, grounded_answer
 from meta_agent_rag.chat.history import History
 from meta_agent_rag.chat.session import ChatSession, GroundedReply, Turn, open_chat
 from meta_agent_rag.chat.store import open_sessions
-from meta_agent_rag.chat.transcript import in_short
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.cli.shared.display import Screen
 from meta_agent_rag.cli.shell.commands import Shell, run_command
@@ -117,17 +116,6 @@ def test_a_word_with_a_sign_that_names_no_document_is_a_word() -> None:
 def test_a_lone_sign_is_not_a_question() -> None:
     with pytest.raises(InputError, match="a document's name after @"):
         addressed(" @ ", DOCUMENTS)
-
-
-def test_short_sources_name_each_document_once() -> None:
-    sources: list[dict[str, object]] = [
-        {"title": "Tides", "page": 3, "last_page": 4},
-        {"title": "Winds", "doc_id": "w"},
-        {"title": "Tides", "page": 9},
-        {"title": "Tides", "page": 9},
-    ]
-    assert in_short(sources) == "Tides, p. 3-4, 9; Winds"
-    assert in_short([]) == ""
 
 
 @pytest.fixture(scope="module")

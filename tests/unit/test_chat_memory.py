@@ -6,21 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.chat.history import LONGEST_SUMMARY, Exchange, History
-from meta_agent_rag.chat.memory import MEMORIES, Limits, Memory, compacted, memory_named
+from meta_agent_rag.chat.history import FOLD_AT, LONGEST_SUMMARY, MOST, History, kept
 from meta_agent_rag.chat.store import Stored
 from meta_agent_rag.errors import (
     CostLimitError,
     DeadlineError,
     MetaRagError,
     RefusedError,
-    UnknownNameError,
 )
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import user_text
 from tests.talk import SCRIPT, FakeAnswerer, conversation, history_of, say
-
-LIMITS = Limits()
 
 
 async def talked(
@@ -34,7 +30,7 @@ async def talked(
             before = len(model.asked("summarize"))
             await say(talk, f"Who designed the Pennant Bridge number {turn}?")
             folded += [turn] * (len(model.asked("summarize")) - before)
-            assert len(talk.history.exchanges) <= talk.limits.most
+            assert len(talk.history.exchanges) <= MOST
     return talk.history, model, folded
 
 
@@ -84,40 +80,24 @@ async def test_long_exchanges_are_folded_earlier(tmp_path: Path) -> None:
         assert [exchange.turn for exchange in talk.history.exchanges] == [3, 4]
 
 
-async def test_one_long_exchange_is_kept() -> None:
-    assert memory_named("summary_buffer").kept(history_of("word " * 3000).exchanges, LIMITS) == 1
-
-
-@pytest.mark.parametrize("fault", [RefusedError("no"), DeadlineError("late"), CostLimitError("dear"), None])
-async def test_a_failed_fold_loses_nothing_and_is_retried(fault: MetaRagError | None) -> None:
+@pytest.mark.parametrize("fault", [RefusedError("no"), DeadlineError("late"), CostLimitError("dear")])
+async def test_a_failed_fold_loses_nothing_and_is_retried(tmp_path: Path, fault: MetaRagError) -> None:
     history = history_of(*"abcdefgh", summary="Before.")
-    memory = memory_named("summary_buffer")
-
-    async def fails(summary: str, exchanges: object) -> str:
-        if fault is not None:
-            raise fault
-        return "  \n"
-
-    failed = await compacted(history, memory, LIMITS, fails)
-    assert failed.history == history
-    (note,) = failed.notes
-    assert (str(fault) if fault else "no text") in note
-
-    async def works(summary: str, exchanges: tuple[Exchange, ...]) -> str:
-        return f"{summary} Then {len(exchanges)}."
-
-    longer = failed.history.with_exchange(question="q", answer="i", standalone="q")
-    done = await compacted(longer, memory, LIMITS, works)  # type: ignore[arg-type]
-    assert done.notes == ()
-    assert done.history.summary == "Before. Then 5."
-    assert [exchange.turn for exchange in done.history.exchanges] == [6, 7, 8, 9]
+    model = ScriptedModel({**SCRIPT, "summarize": [fault, "Then more."]})
+    async with conversation(tmp_path, model, history=history) as talk:
+        (note,) = await talk.settle()
+        assert str(fault) in note
+        assert talk.history == history
+        assert await talk.settle() == ()
+        assert talk.history.summary == "Then more."
+        assert [exchange.turn for exchange in talk.history.exchanges] == [5, 6, 7, 8]
 
 
 async def test_if_folding_always_fails_the_oldest_are_dropped_at_the_hard_limit(tmp_path: Path) -> None:
     model = ScriptedModel({**SCRIPT, "summarize": RefusedError("no")})
     async with conversation(tmp_path, model) as talk:
         notes = [(await say(talk, f"Who designed the Pennant Bridge number {turn}?")).notes for turn in range(40)]
-    assert len(talk.history.exchanges) == talk.limits.most == 32
+    assert len(talk.history.exchanges) == MOST == 32
     assert (talk.history.turns, talk.history.dropped) == (40, 8)
     assert talk.history.exchanges[-1].turn == 40
     assert not any("forgotten" in note for note in sum(notes[:32], ()))
@@ -125,27 +105,14 @@ async def test_if_folding_always_fails_the_oldest_are_dropped_at_the_hard_limit(
     assert len(user_text(model.asked("summarize")[-1])) < 3000 / 0.35 + 2000
 
 
-ANY_LIMITS = st.builds(
-    lambda keep, more, tokens: Limits(exchanges=keep, fold_at=keep + more, tokens=tokens),
-    st.integers(0, 8),
-    st.integers(1, 8),
-    st.integers(10, 400),
-)
-
-
-@pytest.mark.parametrize("memory", MEMORIES.values(), ids=lambda memory: memory.name)
-@given(answers=st.lists(st.text(max_size=300), max_size=30), limits=ANY_LIMITS)
+@pytest.mark.parametrize("memory", ["summary_buffer", "buffer", "none"])
+@given(answers=st.lists(st.text(max_size=300), max_size=30), tokens=st.integers(10, 400))
 def test_what_is_kept_is_bounded_and_stays_until_new_exchanges_arrive(
-    memory: Memory, answers: list[str], limits: Limits
+    memory: str, answers: list[str], tokens: int
 ) -> None:
     exchanges = history_of(*answers).exchanges
-    kept = memory.kept(exchanges, limits)
-    assert 0 <= kept <= min(limits.fold_at, len(exchanges))
+    number = kept(exchanges, memory, tokens)
+    assert min(len(exchanges), memory != "none") <= number <= min(FOLD_AT, len(exchanges))
     # folding the exchanges just kept would cost a call every turn
-    again = memory.kept(exchanges[len(exchanges) - kept :], limits)
-    assert again == kept or kept >= limits.fold_at
-
-
-def test_an_unknown_memory_is_rejected() -> None:
-    with pytest.raises(UnknownNameError, match=r"no memory 'elephant'; choose from: buffer, none, summary_buffer"):
-        memory_named("elephant")
+    again = kept(exchanges[len(exchanges) - number :], memory, tokens)
+    assert again == number or number >= FOLD_AT

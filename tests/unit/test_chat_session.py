@@ -9,7 +9,7 @@ import pytest
 from meta_agent_rag.chat.history import History, TurnReply
 from meta_agent_rag.chat.session import METHOD
 from meta_agent_rag.chat.store import Stored
-from meta_agent_rag.errors import AuthenticationError, InputError, RefusedError, UnknownNameError
+from meta_agent_rag.errors import AuthenticationError, InputError, RefusedError, SettingsError
 from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.prompts.tokens import estimate_tokens
 from meta_agent_rag.testing import ScriptedModel
@@ -150,7 +150,7 @@ async def test_an_empty_or_invalid_message_is_rejected(tmp_path: Path, message: 
 
 
 async def test_invalid_settings_are_rejected(tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError, match="no memory 'elephant'"):
+    with pytest.raises(SettingsError, match="elephant"):
         async with conversation(tmp_path, ScriptedModel(), "MEMORY=elephant"):
             pass
 

@@ -30,7 +30,7 @@ from meta_agent_rag.demo.talk import (
     taken,
 )
 from meta_agent_rag.errors import InputError, UnreachableError
-from meta_agent_rag.ingestion.report import IngestProgress
+from meta_agent_rag.ingestion.sources import IngestProgress
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.testing import ScriptedModel

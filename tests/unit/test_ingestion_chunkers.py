@@ -15,8 +15,8 @@ from meta_agent_rag.errors import DuplicateNameError, SettingsError, UnknownName
 from meta_agent_rag.ingestion.chunkers import ChunkingOptions, discover_chunkers, prepared
 from meta_agent_rag.ingestion.chunkers.characters import cut as cut_characters
 from meta_agent_rag.ingestion.chunkers.sentence import cut as cut_sentences
+from meta_agent_rag.ingestion.chunkers.sentence import encoder_limit, token_counter
 from meta_agent_rag.ingestion.document import Block, Document
-from meta_agent_rag.ingestion.token_counting import encoder_limit, passage_prefix, token_counter
 from meta_agent_rag.retrieval.encoders.packaged import PackagedEncoder
 from meta_agent_rag.retrieval.passage import Passage
 from tests.chunked import DOCUMENTS, PROSE, document, require_whole
@@ -146,7 +146,7 @@ def test_an_overlong_sentence_is_cut_between_words() -> None:
 
 def test_sentence_chunks_fill_the_input_of_the_packaged_encoder() -> None:
     count = token_counter(MINILM)
-    assert encoder_limit(MINILM) == 256
+    assert encoder_limit(MINILM) == 248
     assert count("a river " * 300) == 602, "neither truncated nor padded"
     text = document((PROSE * 60, None), title="The rivers of the north")
     passages = list(cut_sentences(text, "d", count=count, limit=256))
@@ -164,10 +164,7 @@ def test_without_a_tokenizer_words_are_counted(tmp_path: Path) -> None:
     assert encoder_limit(tmp_path) == 512
     (tmp_path / "tokenizer_config.json").write_text('{"model_max_length": 1e30}')
     (tmp_path / "config.json").write_text('{"max_position_embeddings": 384}')
-    (tmp_path / "config_sentence_transformers.json").write_text('{"prompts": {"query": "q: ", "passage": "p: "}}')
-    assert encoder_limit(tmp_path) == 384
-    assert passage_prefix(tmp_path, "any") == "p: "
-    assert passage_prefix(None, "any") == ""
+    assert encoder_limit(tmp_path) == 376
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,14 @@
 
 import asyncio
 import hashlib
+import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -20,7 +22,7 @@ from meta_agent_rag.ingestion.isolation import IsolatedReader
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux alone")
 JOB = Job(seconds=60, memory_mb=1024, file_mb=8, chunking=ChunkingOptions())
-HANDSHAKE = "import sys; print('{\"ready\": true}', flush=True); line = sys.stdin.readline(); "
+HANDSHAKE = "import pickle, sys; print('ready', flush=True); pickle.load(sys.stdin.buffer); "
 
 
 @asynccontextmanager
@@ -109,11 +111,7 @@ async def test_an_unsatisfiable_memory_limit_is_a_settings_error(written: Callab
     [
         ("import os; os.abort()", "unreadable"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "limit"),
-        ("print('rubbish', flush=True); sys.stdin.read()", "unreadable"),
-        ("print('[1]', flush=True); sys.stdin.read()", "unreadable"),
-        ("print('{\"document\": {}}', flush=True); sys.stdin.read()", "unreadable"),
-        ('print(\'{"document": {"notes": 1}, "passages": 1}\', flush=True); sys.stdin.read()', "unreadable"),
-        ('print(\'{"refused": {"kind": "odd", "reason": ""}}\', flush=True); sys.stdin.read()', "unreadable"),
+        ("sys.stdout.buffer.write(pickle.dumps([1])); sys.stdout.flush(); sys.stdin.read()", "unreadable"),
         ("[sys.stdout.write('x' * 100000) for _ in iter(int, 1)]", "unreadable"),
         ("", "unreadable"),
     ],
@@ -160,11 +158,11 @@ def test_the_child_imports_no_slow_library() -> None:
 
 def test_the_child_exits_with_its_parent(written: Callable[[bytes], Path]) -> None:
     """A parent that is killed closes the pipe, which ends the child."""
-    command = [sys.executable, "-P", "-m", "meta_agent_rag.ingestion.child", JOB.to_json()]
+    command = [sys.executable, "-P", "-m", "meta_agent_rag.ingestion.child", json.dumps(asdict(JOB))]
     child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=dict(os.environ))
     assert child.stdin is not None
     assert child.stdout is not None
     child.stdin.close()
     assert child.wait(timeout=60) == 0
-    assert child.stdout.read() == b'{"ready": true}\n'
+    assert child.stdout.read() == b"ready\n"
     child.stdout.close()

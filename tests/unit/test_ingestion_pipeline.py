@@ -10,7 +10,7 @@ import pytest
 
 from meta_agent_rag.errors import CorpusError, InputError, SettingsError
 from meta_agent_rag.ingestion.pipeline import ingest
-from meta_agent_rag.ingestion.report import FileOutcome, IngestProgress, IngestReport
+from meta_agent_rag.ingestion.sources import FileOutcome, IngestProgress, IngestReport
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.corpus import Manifest, list_corpora, open_corpus, read_documents
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from meta_agent_rag.ingestion.plan import IngestPlan, plan_for
-from meta_agent_rag.ingestion.sources import FoundFile, SourceFiles
+from meta_agent_rag.ingestion.sources import FoundFile, IngestPlan, SourceFiles, plan_for
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from meta_agent_rag.ingestion.document import ReadFile, Refused
 from meta_agent_rag.ingestion.pipeline import ingest
-from meta_agent_rag.ingestion.report import FileOutcome
 from meta_agent_rag.ingestion.rows import is_rows, read_rows
+from meta_agent_rag.ingestion.sources import FileOutcome
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.corpus import open_corpus, read_documents
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder

@@ -105,8 +105,8 @@ def test_absurd_spans_are_limited() -> None:
     cell = '<td colspan="99999" rowspan="99999">x</td>'
     (text,) = texts("a.html", f"<table>{f'<tr>{cell * 3}</tr>' * 300}</table>".encode())[:1]
     assert text.startswith("x | x | x")
-    rows = grid_rows([[Cell("x", 10**9, 10**9)] for _ in range(9_000)])
-    assert sum(map(len, rows)) < 9_000 * 300
+    rows = grid_rows([[Cell("x", 10**9, 10**9)] for _ in range(900)])
+    assert sum(map(len, rows)) < 900 * 2_000
     assert grid_rows([[Cell("a", 10**9, 10**9)], [Cell("b")]]) == ["a", "a | b"]
 
 

@@ -1,4 +1,4 @@
-"""The remembered part of a conversation: immutable, bounded, and stored as plain JSON."""
+"""What a conversation remembers: its latest exchanges verbatim, and a summary of older ones; immutable and bounded."""
 
 import re
 from collections.abc import Sequence
@@ -6,18 +6,25 @@ from dataclasses import dataclass, replace
 
 from pydantic import NonNegativeInt
 
+from ..errors import BudgetError, ModelError
+from ..llm.client import ModelSession
+from ..llm.messages import Message
+from ..prompts import phrase, prompt
 from ..prompts.fencing import fenced
 from ..prompts.tokens import estimate_tokens
 from ..text.normalise import encodable
+from .phrases import reply_phrase
 
 LONGEST_TEXT = 4000
 """The most characters kept of a question, its standalone form or an answer; longer texts are cut."""
-
 LONGEST_SUMMARY = 1500
 """The most characters of the running summary."""
-
 COACH, HINT = "coach", "hint"
 """How the coach's exchanges are marked; `HINT` if it broke a deadlock."""
+FOLD_AT, KEPT = 8, 4
+"""Once so many exchanges have gathered, or they take too many tokens, all but so many are folded into the summary."""
+MOST = 4 * FOLD_AT
+"""The hard bound: if folding keeps failing, the oldest exchanges beyond it are dropped."""
 
 _SHORTEST_SHARE = 32
 _SENTENCE_END = re.compile(r"[.!?](?=\s|$)")
@@ -72,7 +79,7 @@ class History:
     def with_exchange(
         self, *, question: str, answer: str, standalone: str, mode: str = "", short_answer: str = "", topic: str = ""
     ) -> "History":
-        """The history plus one exchange, its texts cut to `LONGEST_TEXT`."""
+        """The history plus one exchange, its texts cut to `LONGEST_TEXT`; the oldest beyond `MOST` are dropped."""
         exchange = Exchange(
             question=clipped(encodable(question), LONGEST_TEXT),
             answer=clipped(encodable(answer), LONGEST_TEXT),
@@ -82,7 +89,12 @@ class History:
             short_answer=clipped(encodable(short_answer), LONGEST_TEXT),
             topic=encodable(topic),
         )
-        return replace(self, exchanges=(*self.exchanges, exchange), turns=exchange.turn)
+        return replace(self, exchanges=(*self.exchanges, exchange), turns=exchange.turn).latest(MOST)
+
+    def latest(self, number: int) -> "History":
+        """The history with at most so many exchanges; the others are dropped."""
+        surplus = max(len(self.exchanges) - number, 0)
+        return replace(self, exchanges=self.exchanges[surplus:], dropped=self.dropped + surplus)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +110,64 @@ class TurnReply:
     kind: str = ""
     remembered: bool = True
     topic: str = ""
+
+
+async def compacted(history: History, memory: str, model: ModelSession) -> tuple[History, str]:
+    """The history without what the memory (MEMORY) releases, and a note if that could not be summarised.
+
+    `summary_buffer` folds it into the summary, in one call; the others forget it. If the call fails, every
+    exchange is kept, and the next turn tries again. The coach's latest exchange is always kept, because the next
+    message answers it.
+    """
+    number = kept(history.exchanges, memory, model.owner.settings.memory_tokens)
+    if not number and history.exchanges and history.exchanges[-1].is_coaching:
+        number = 1
+    released = history.exchanges[: len(history.exchanges) - number]
+    if not released or memory != "summary_buffer":
+        return history.latest(number), ""
+    try:
+        summary = await _summarised(model, history.summary, released)
+    except (ModelError, BudgetError) as error:
+        return history, reply_phrase("not_folded", reason=error)
+    return replace(history, exchanges=history.exchanges[len(released) :], summary=summary), ""
+
+
+def kept(exchanges: Sequence[Exchange], memory: str, tokens: int) -> int:
+    """The number of latest exchanges that a memory keeps verbatim, in about that many tokens.
+
+    A summary buffer keeps all until they overflow; after an overflow by tokens at most half of them, so that the next
+    turn fits. The latest exchange always counts, except with the memory `none`.
+    """
+    if memory == "none":
+        return 0
+    if memory == "buffer":
+        return _that_fit(exchanges[-FOLD_AT:], tokens)
+    if _size(exchanges) > tokens:
+        return _that_fit(exchanges[-KEPT:], tokens // 2)
+    return len(exchanges) if len(exchanges) < FOLD_AT else KEPT
+
+
+def _that_fit(exchanges: Sequence[Exchange], tokens: int) -> int:
+    number = len(exchanges)
+    while number > 1 and _size(exchanges[-number:]) > tokens:
+        number -= 1
+    return number
+
+
+def _size(exchanges: Sequence[Exchange]) -> int:
+    """The estimated number of tokens that the exchanges take in a prompt."""
+    return sum(estimate_tokens(_line(exchange)) for exchange in exchanges)
+
+
+async def _summarised(model: ModelSession, summary: str, exchanges: Sequence[Exchange]) -> str:
+    """The summary extended by the exchanges, which the prompt shows in about MEMORY_TOKENS."""
+    settings = model.owner.settings
+    task = prompt("summarizer", settings.prompts_dir).text(
+        summary=fenced(summary) or phrase("nothing_yet"),
+        conversation=transcript(exchanges, settings.memory_tokens),
+    )
+    said = await model.ainvoke("summarize", [Message(role="user", content=task)])
+    return clipped_at_sentence(" ".join(said.split()), LONGEST_SUMMARY)
 
 
 def clipped(text: str, characters: int) -> str:
@@ -117,15 +187,8 @@ def clipped(text: str, characters: int) -> str:
 def clipped_at_sentence(text: str, characters: int) -> str:
     """Like `clipped`, but cut at the end of the last sentence that fits, if any does."""
     text = text.strip()
-    if len(text) <= characters:
-        return text
     ends = [match.end() for match in _SENTENCE_END.finditer(text[:characters])]
-    return text[: ends[-1]] if ends else clipped(text, characters)
-
-
-def exchange_tokens(exchanges: Sequence[Exchange]) -> int:
-    """The estimated number of tokens that the exchanges take in a prompt."""
-    return sum(estimate_tokens(_line(exchange)) for exchange in exchanges)
+    return text[: ends[-1]] if ends and len(text) > characters else clipped(text, characters)
 
 
 def transcript(exchanges: Sequence[Exchange], tokens: int) -> str:
@@ -135,9 +198,13 @@ def transcript(exchanges: Sequence[Exchange], tokens: int) -> str:
     The prompt's own tags in it are escaped, so that a text cannot close them.
     """
     shown = [_line(exchange) for exchange in exchanges]
-    if shown and sum(estimate_tokens(line) for line in shown) > tokens:
+    if _size(exchanges) > tokens:
         share = max(tokens // len(shown), _SHORTEST_SHARE)
-        shown = [_in_tokens(line, share) for line in shown]
+        sizes = [estimate_tokens(line) for line in shown]
+        shown = [
+            line if size <= share else clipped(line, len(line) * share // size)
+            for line, size in zip(shown, sizes, strict=True)
+        ]
     return fenced("\n".join(shown))
 
 
@@ -156,9 +223,3 @@ def _line(exchange: Exchange) -> str:
     # one line each: an answer with blank lines would look like several turns
     asked, answered = (" ".join(text.split()) for text in (exchange.standalone, exchange.answer))
     return f"User: {asked}\nAssistant: {answered}"
-
-
-def _in_tokens(text: str, tokens: int) -> str:
-    if estimate_tokens(text) <= tokens:
-        return text
-    return clipped(text, len(text) * tokens // estimate_tokens(text))

@@ -1,11 +1,10 @@
 """A chat session: one conversation over one corpus, which answers a message at a time and may be stored by name."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict, dataclass, field, replace
-from functools import partial
-from typing import Any, Protocol, cast
+from dataclasses import dataclass, field, replace
+from typing import Protocol, cast
 
 from ..agent.context import Task
 from ..agent.engine import Engine, OnStep, open_engine
@@ -13,7 +12,7 @@ from ..agent.grounded import Checks, GroundedAnswer, checked
 from ..errors import InputError
 from ..grounding.citations import Citation
 from ..llm.client import LanguageModel, ModelSession
-from ..llm.ledger import LedgerRow, Totals, total
+from ..llm.ledger import LedgerRow
 from ..llm.messages import OnText
 from ..llm.opening import Given
 from ..prompts import check_prompts, prompt
@@ -28,9 +27,8 @@ from ..settings import Settings
 from .coach.coach import Coach, CoachReply
 from .coach.levels import PLAIN, Mode, Socratic, levels
 from .coach.scope import Topic, TopicScope, subject_of, topic_named
-from .history import History, TurnReply, conversation
+from .history import History, TurnReply, compacted, conversation
 from .intent import Interpretation, answer_without_search, interpreted
-from .memory import Limits, Memory, bounded, compacted, memory_named, summarized
 from .phrases import check_files, files_of, reply_phrase
 from .store import Said, Sessions, Stored, open_sessions
 from .summaries import Library
@@ -121,13 +119,11 @@ class ChatSession:
     With `sessions` it is stored under its name after every turn, and continues with what other processes have added.
     `socratic` may be set between any two turns: in the mode `teacher` the `teacher` replaces the `answerer`, in the
     mode `coach` the `coach`; if that one is missing, the answerer answers. `sources` are the citations of the last
-    answer as plain values, `calls` all calls of this process.
+    answer, `calls` all calls of this process.
     """
 
     model: LanguageModel
     answerer: Answerer
-    memory: Memory
-    limits: Limits
     name: str = ""
     corpus: str = ""
     history: History = field(default_factory=History)
@@ -136,38 +132,14 @@ class ChatSession:
     coach: Coach | None = None
     catalogue: Library | None = None
     sessions: Sessions | None = None
-    sources: tuple[dict[str, Any], ...] = ()
+    sources: tuple[Citation, ...] = ()
     calls: list[LedgerRow] = field(default_factory=list)
     _busy: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
-
-    @classmethod
-    def of(cls, model: LanguageModel, answerer: Answerer, **fields: Any) -> "ChatSession":
-        """A session with the memory that the model's settings describe. Raises the errors of these settings."""
-        settings = model.settings
-        return cls(
-            model=model,
-            answerer=answerer,
-            memory=memory_named(settings.memory),
-            limits=Limits(tokens=settings.memory_tokens),
-            **fields,
-        )
-
-    @property
-    def totals(self) -> Totals:
-        """Calls, tokens and cost of this process's turns."""
-        return total(self.calls)
 
     @property
     def topics(self) -> tuple[Topic, ...]:
         """The topics that the coach uses."""
         return () if self.coach is None else self.coach.topics
-
-    @property
-    def library(self) -> Library:
-        """The source of whole documents. Raises `InputError` if there is none."""
-        if self.catalogue is None:
-            raise InputError("This conversation has no list of documents; open it over a corpus.")
-        return self.catalogue
 
     async def documents(self) -> tuple[DocumentRecord, ...]:
         """The documents of the corpus."""
@@ -189,7 +161,8 @@ class ChatSession:
         text = checked_message(message)
         async with self._busy:
             with files_of(self.model.settings.coach_dir):
-                await self._reread()
+                if self.sessions is not None:  # other processes may have added turns
+                    self.history = self._stored(await self.sessions.load(self.name)).history
                 known = await self.documents() if "@" in text else ()
                 asked, named = addressed(text, known) if known else (text, frozenset[str]())
                 session = self._session(deadline)
@@ -207,13 +180,18 @@ class ChatSession:
         async with self._busy:
             session = self._session(None)
             with files_of(self.model.settings.coach_dir):
-                done = await compacted(self.history, self.memory, self.limits, partial(summarized, session))
+                history, note = await compacted(self.history, self.model.settings.memory, session)
             self.calls.extend(session.rows)
-            before, self.history = self.history, done.history
-            if done.history != before and self.sessions is not None:
-                stored = await self.sessions.change(self.name, partial(self._folded, before))
-                self.history = stored.history
-        return done.notes
+            before, self.history = self.history, history
+
+            def folded(stored: Stored | None) -> Stored:
+                now = self._stored(stored)
+                # otherwise another process has continued the conversation since
+                return replace(now, history=history) if now.history == before else now
+
+            if history != before and self.sessions is not None:
+                self.history = (await self.sessions.change(self.name, folded)).history
+        return (note,) if note else ()
 
     async def hold(self, *, mode: str | None = None, level: int | None = None, topic: str | None = None) -> str:
         """Change mode, level or topic from the next turn on, and store them; `None` keeps a value.
@@ -243,7 +221,9 @@ class ChatSession:
         self.history, self.sources = History(), ()
         if self.sessions is not None:
             await self.sessions.forget(self.name)
-            await self.sessions.change(self.name, self._emptied)
+            await self.sessions.change(
+                self.name, lambda stored: replace(self._stored(stored), history=History(), sources=())
+            )
 
     async def _answered(
         self, text: str, session: ModelSession, deadline: float | None, documents: frozenset[str]
@@ -261,7 +241,7 @@ class ChatSession:
             text = answer_without_search(reading, self.history, known)
             return Turn(reply=TurnReply(text=text, remembered=False), reading=reading, mode=socratic.mode)
         answerer = self.teacher if socratic.mode == "teacher" and self.teacher else self.answerer
-        before = conversation(self.history, self.limits.tokens) if reading.refers_back else ""
+        before = conversation(self.history, self.model.settings.memory_tokens) if reading.refers_back else ""
         reply = await answerer(text, reading.standalone, before=before, documents=documents)
         left_out = reply.grounded.left_out if isinstance(reply, GroundedReply) else ()
         notes = (*([reply_phrase("not_rewritten", reason=reading.fault)] if reading.fault else []), *left_out)
@@ -269,52 +249,41 @@ class ChatSession:
 
     async def _remembered(self, message: str, asked: str, turn: Turn, session: ModelSession) -> Turn:
         """Store a turn, which is complete from here on."""
-        reply, sources = turn.reply, self.sources
+        reply, sources, own = turn.reply, self.sources, tuple[Citation, ...]()
+        calls = reply.calls if isinstance(reply, CoachReply) else ()
         if isinstance(reply, GroundedReply):
-            sources = tuple(plain_citation(citation) for citation in reply.grounded.citations)
-        own = sources if isinstance(reply, GroundedReply) else ()
-        said = Said(
-            question=message,
-            answer=reply.text,
-            sources=tuple(source_lines(source)[0] for source in own),
-            mode=reply.kind or turn.mode,
-        )
-        add = partial(self._with_exchange, asked, turn) if reply.remembered else lambda history: history
-        notes = bounded(add(self.history), self.limits).notes
+            sources = own = reply.grounded.citations
+            calls = reply.grounded.calls
+        mode = reply.kind or turn.mode
 
         def longer(stored: Stored | None) -> Stored:
             now = self._stored(stored)
-            return replace(now, history=bounded(add(now.history), self.limits).history, sources=sources)
+            if not reply.remembered:
+                return replace(now, sources=sources)
+            history = now.history.with_exchange(
+                question=asked,
+                answer=reply.text.strip() or reply.short_answer,
+                standalone=turn.reading.standalone,
+                mode=mode,
+                short_answer=reply.short_answer,
+                topic=reply.topic,
+            )
+            return replace(now, history=history, sources=sources)
 
+        before = self.history.dropped
         if self.sessions is None:
             self.history = longer(None).history
         else:
-            remembered = reply.remembered
-            stored = await asyncio.shield(self.sessions.change(self.name, longer, said, remembered=remembered))
-            self.history = stored.history
+            cited = tuple(source_lines(citation)[0] for citation in own)
+            said = Said(question=message, answer=reply.text, sources=cited, mode=mode)
+            work = self.sessions.change(self.name, longer, said, remembered=reply.remembered)
+            self.history = (await asyncio.shield(work)).history
         self.sources = sources
-        done = replace(turn, notes=(*turn.notes, *notes), calls=(*session.rows, *_calls_of(reply)))
+        forgotten = self.history.dropped - before
+        notes = (reply_phrase("forgotten", count=forgotten),) if forgotten > 0 else ()
+        done = replace(turn, notes=(*turn.notes, *notes), calls=(*session.rows, *calls))
         self.calls.extend(done.calls)
         return done
-
-    def _with_exchange(self, asked: str, turn: Turn, history: History) -> History:
-        reply = turn.reply
-        return history.with_exchange(
-            question=asked,
-            answer=reply.text.strip() or reply.short_answer,
-            standalone=turn.reading.standalone,
-            mode=reply.kind or turn.mode,
-            short_answer=reply.short_answer,
-            topic=reply.topic,
-        )
-
-    async def _reread(self) -> None:
-        """Continue with the turns that other processes have added."""
-        if self.sessions is not None:
-            stored = await self.sessions.load(self.name)
-            if stored is not None:
-                corpus_of(self.name, self.corpus, stored)
-            self.history = History() if stored is None else stored.history
 
     def _stored(self, stored: Stored | None) -> Stored:
         """What is stored now, else an empty conversation; with this process's mode."""
@@ -323,14 +292,6 @@ class ChatSession:
             return Stored(corpus=self.corpus, history=history, sources=self.sources, socratic=self.socratic)
         corpus_of(self.name, self.corpus, stored)
         return replace(stored, socratic=self.socratic)
-
-    def _emptied(self, stored: Stored | None) -> Stored:
-        return replace(self._stored(stored), history=History(), sources=())
-
-    def _folded(self, before: History, stored: Stored | None) -> Stored:
-        """The folded history, unless another process has continued the conversation since."""
-        now = self._stored(stored)
-        return replace(now, history=self.history) if now.history == before else now
 
     def _session(self, deadline: float | None) -> ModelSession:
         return self.model.session(f"turn {self.history.turns + 1}", method=METHOD, deadline=deadline)
@@ -347,12 +308,6 @@ def answered_before_the_coach(reading: Interpretation, history: History) -> bool
         return False
     asked = bool(history.exchanges) and history.exchanges[-1].is_coaching
     return not asked or reading.kind in {"thanks", "farewell", "greeting"}
-
-
-def _calls_of(reply: TurnReply) -> Sequence[LedgerRow]:
-    if isinstance(reply, GroundedReply):
-        return reply.grounded.calls
-    return reply.calls if isinstance(reply, CoachReply) else ()
 
 
 def checked_message(message: str) -> str:
@@ -380,11 +335,6 @@ def notice(socratic: Socratic) -> str:
 def topic_notice(socratic: Socratic) -> str:
     """The user's notice about the chosen topic."""
     return reply_phrase("topic_chosen", topic=socratic.topic) if socratic.topic else reply_phrase("topic_any")
-
-
-def plain_citation(citation: Citation) -> dict[str, Any]:
-    """A citation as plain values."""
-    return {**asdict(citation), "span": None if citation.span is None else list(citation.span)}
 
 
 def session_name(session: str | None, corpus: str | None) -> str:
@@ -436,9 +386,9 @@ async def open_chat(
         held = PLAIN if stored is None else stored.socratic
         if held.topic not in {topic.name for topic in subject.topics}:
             held = replace(held, topic="")  # the documents have changed since
-        yield ChatSession.of(
-            engine.model,
-            answerer,
+        yield ChatSession(
+            model=engine.model,
+            answerer=answerer,
             name=name,
             corpus=about,
             history=History() if stored is None else stored.history,

@@ -5,15 +5,16 @@ import json
 import re
 import sqlite3
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from ..errors import DataFileError, InputError, StorageError
+from ..grounding.citations import Citation
 from ..text.normalise import encodable
 from ..wording import first_fault
 from .coach.levels import PLAIN, Socratic
@@ -36,11 +37,11 @@ _BUSY_SECONDS = 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """A stored conversation; `sources` are the citations of the last answer as plain values."""
+    """A stored conversation; `sources` are the citations of the last answer."""
 
     corpus: str
     history: History
-    sources: tuple[dict[str, Any], ...] = ()
+    sources: tuple[Citation, ...] = ()
     socratic: Socratic = PLAIN
 
     def as_json(self) -> str:
@@ -122,19 +123,20 @@ class Sessions:
 
         return await self._run(changed)
 
-    async def names(self) -> list[str]:
-        """The names of all conversations, sorted."""
-        return await self._select("SELECT name FROM sessions ORDER BY name")
-
-    async def unused_since(self, moment: datetime) -> list[str]:
-        """The names of conversations last saved before a moment."""
-        return await self._select("SELECT name FROM sessions WHERE saved < ?", moment.astimezone(UTC).isoformat())
+    async def names(self, *, before: datetime | None = None) -> list[str]:
+        """The names of all conversations, sorted; with `before`, of those last saved earlier."""
+        moment = "~" if before is None else before.astimezone(UTC).isoformat()
+        return await self._select("SELECT name FROM sessions WHERE saved < ? ORDER BY name", moment)
 
     async def listed(self) -> list[Listed]:
         """All readable conversations, the latest first."""
         statement = "SELECT name, saved, stored FROM sessions ORDER BY saved DESC"
-        rows = await self._run(lambda connection: connection.execute(statement).fetchall())
-        return [one for row in rows if (one := _listed(*row)) is not None]
+        found = []
+        for name, saved, text in await self._run(lambda connection: connection.execute(statement).fetchall()):
+            with suppress(DataFileError, ValueError):
+                stored, moment = Stored.from_json(text), datetime.fromisoformat(saved)
+                found.append(Listed(name=name, saved=moment, corpus=stored.corpus, turns=stored.history.turns))
+        return found
 
     async def drop(self, name: str) -> None:
         """Delete a conversation with its transcript."""
@@ -170,13 +172,13 @@ class Sessions:
         return await self._run(lambda connection: [row[0] for row in connection.execute(statement, values)])
 
     async def _run(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        return await asyncio.to_thread(self._within, work)
-
-    def _within(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        try:
+        def within() -> Result:
             with closing(sqlite3.connect(self.path, timeout=_BUSY_SECONDS)) as connection, connection:
                 connection.execute("PRAGMA foreign_keys = ON")
                 return work(connection)
+
+        try:
+            return await asyncio.to_thread(within)
         except (sqlite3.Error, OSError) as error:
             raise StorageError(
                 f"The sessions in {str(self.path)!r} cannot be read or written ({error}); free disk space, fix its "
@@ -203,14 +205,6 @@ async def open_sessions(data_dir: Path) -> AsyncIterator[Sessions]:
 def unknown_session(name: str) -> InputError:
     """The error for an unknown session name."""
     return InputError(f"There is no session {name!r}; `marag sessions list` lists them.")
-
-
-def _listed(name: str, saved: str, text: object) -> Listed | None:
-    try:
-        stored = Stored.from_json(text)
-        return Listed(name=name, saved=datetime.fromisoformat(saved), corpus=stored.corpus, turns=stored.history.turns)
-    except (DataFileError, ValueError):
-        return None
 
 
 def _load(connection: sqlite3.Connection, name: str) -> Stored | None:

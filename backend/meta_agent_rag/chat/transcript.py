@@ -1,43 +1,47 @@
 """A conversation and its citations as text, for `/sources` and the file that `/save` writes."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from ..grounding.citations import Citation
 from ..wording import printable
 from .coach.coach import CoachTrace
 from .history import COACH, HINT
 from .store import Said
 
 
-def source_lines(source: Mapping[str, Any]) -> tuple[str, str]:
-    """A stored citation (see `chat.session.plain_citation`): its place in one line, and its snippet."""
-    title = _one_line(source.get("title")) or _one_line(source.get("doc_id")) or "?"
-    parts = [title, _pages(source), _section(source, title), _span(source)]
-    return ", ".join(part for part in parts if part), _one_line(source.get("snippet"))
+def source_lines(citation: Citation) -> tuple[str, str]:
+    """A citation's place in one line, and its snippet."""
+    section, pages = _one_line(citation.section), citation.pages
+    parts = [
+        _one_line(citation.name),
+        pages and f"page{'s' if '-' in pages else ''} {pages}",
+        section != _one_line(citation.name) and section and f"section {section}",
+        citation.span and f"characters {citation.span[0]}-{citation.span[1]}",
+    ]
+    return ", ".join(part for part in parts if part), _one_line(citation.snippet)
 
 
-def in_short(sources: Sequence[Mapping[str, Any]]) -> str:
-    """The places of stored citations in one line: each document once, with its pages."""
-    pages: dict[str, list[str]] = {}
-    for source in sources:
-        title = _one_line(source.get("title")) or _one_line(source.get("doc_id")) or "?"
-        page = _pages(source).partition(" ")[2]
-        pages.setdefault(title, []).extend([page] if page else [])
-    return "; ".join(
-        f"{title}, p. {', '.join(dict.fromkeys(found))}" if found else title for title, found in pages.items()
-    )
+def in_short(citations: Sequence[Citation]) -> str:
+    """The places of citations in one line: each document once, with its pages."""
+    pages: dict[str, dict[str, None]] = {}
+    for citation in citations:
+        pages.setdefault(_one_line(citation.name), {}).update(dict.fromkeys([citation.pages] if citation.pages else []))
+    return "; ".join(f"{title}, p. {', '.join(found)}" if found else title for title, found in pages.items())
 
 
-def as_markdown(name: str, corpus: str, said: Sequence[Said], sources: Sequence[Mapping[str, Any]]) -> str:
+def as_markdown(name: str, corpus: str, said: Sequence[Said], sources: Sequence[Citation]) -> str:
     """The whole conversation, with the places that its answers cite, and the citations of the last one in full.
 
     `said` is its transcript, small talk and notices included.
     """
-    modes = {_mode(one) for one in said}
-    parts = [f"# Conversation {name}", f"Corpus: {corpus}", *(f"Mode: {mode}" for mode in modes if len(modes) == 1)]
-    for number, one in enumerate(said, start=1):
-        mode = f" ({_mode(one)})" if len(modes) > 1 else ""
-        parts += [f"## {number}. {_one_line(one.question)}{mode}", printable(one.answer)]
+    named = [{"": "plain", HINT: COACH}.get(one.mode, one.mode) for one in said]
+    several = len(set(named)) > 1
+    parts = [f"# Conversation {name}", f"Corpus: {corpus}"]
+    if named and not several:
+        parts.append(f"Mode: {named[0]}")
+    for number, (one, mode) in enumerate(zip(said, named, strict=True), start=1):
+        heading = f"## {number}. {_one_line(one.question)}"
+        parts += [f"{heading} ({mode})" if several else heading, printable(one.answer)]
         if one.sources:
             parts.append(f"Sources: {printable('; '.join(one.sources))}")
     if sources:
@@ -47,29 +51,8 @@ def as_markdown(name: str, corpus: str, said: Sequence[Said], sources: Sequence[
     return "\n\n".join(parts) + "\n"
 
 
-def _mode(said: Said) -> str:
-    return {"": "plain", HINT: COACH}.get(said.mode, said.mode)
-
-
-def _pages(source: Mapping[str, Any]) -> str:
-    first, last = source.get("page"), source.get("last_page")
-    if first is None:
-        return ""
-    return f"page {first}" if last in {None, first} else f"pages {first}-{last}"
-
-
-def _section(source: Mapping[str, Any], title: str) -> str:
-    section = _one_line(source.get("section"))
-    return f"section {section}" if section and section != title else ""
-
-
-def _span(source: Mapping[str, Any]) -> str:
-    span = source.get("span")
-    return f"characters {span[0]}-{span[1]}" if span else ""
-
-
-def _one_line(text: object) -> str:
-    return "" if text is None else printable(" ".join(str(text).split()))
+def _one_line(text: str | None) -> str:
+    return printable(" ".join((text or "").split()))
 
 
 def coaching_lines(trace: CoachTrace) -> list[str]:

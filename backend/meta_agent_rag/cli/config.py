@@ -69,7 +69,6 @@ def settings_with_choices() -> list[tuple[str, str, Any]]:
 def choices() -> "Mapping[str, Callable[[], Mapping[str, Named]]]":
     """The registry that a setting chooses from, by the setting's name in the environment."""
     from ..agent.routes.route import discover_routes
-    from ..chat.memory import MEMORIES
     from ..grounding.citations import STYLES
     from ..ingestion.chunkers import discover_chunkers
     from ..retrieval.stores import discover_stores
@@ -77,7 +76,6 @@ def choices() -> "Mapping[str, Callable[[], Mapping[str, Named]]]":
     return {
         "ROUTES": discover_routes,
         "CITATION_STYLE": lambda: STYLES,
-        "MEMORY": lambda: MEMORIES,
         "DENSE_STORE": lambda: discover_stores().dense,
         "LEXICAL_STORE": lambda: discover_stores().lexical,
         "CHUNKER": discover_chunkers,

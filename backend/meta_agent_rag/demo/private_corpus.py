@@ -12,7 +12,7 @@ from uuid import uuid4
 from ..chat.coach.scope import Subject, subject_of
 from ..errors import CorpusError, InputError
 from ..ingestion.pipeline import OnProgress, ingest
-from ..ingestion.report import IngestReport
+from ..ingestion.sources import IngestReport
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.hybrid import HybridRetriever, Retrieval, Retriever

@@ -20,10 +20,10 @@ from ..chat.coach.levels import Socratic, levels
 from ..chat.coach.words import length
 from ..chat.history import HINT, History
 from ..chat.phrases import reply_phrase
-from ..chat.session import ChatSession, GroundedReply, Turn, plain_citation
+from ..chat.session import ChatSession, GroundedReply, Turn
 from ..chat.transcript import source_lines
 from ..errors import MetaRagError
-from ..ingestion.report import FileOutcome, IngestProgress, IngestReport
+from ..ingestion.sources import FileOutcome, IngestProgress, IngestReport
 from ..wording import counted
 from .run_cards import quiet
 from .stepping import unexpected
@@ -226,7 +226,7 @@ def sources(turn: Turn | None, notes: Sequence[str] = ()) -> str:
     answer = turn.reply.grounded
     if answer.refused is not None:
         return f"{quiet('No citations: the documents do not support an answer.')}{notes_html}"
-    items = "".join(_source(*source_lines(plain_citation(citation))) for citation in answer.citations)
+    items = "".join(_source(*source_lines(citation)) for citation in answer.citations)
     sure = ""
     if answer.confidence is not None:
         said = f"Confidence {answer.confidence.level}, {answer.confidence.score:.2f} of 1"

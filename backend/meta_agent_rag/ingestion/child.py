@@ -1,25 +1,27 @@
 """The process that parses and chunks files: `python -m meta_agent_rag.ingestion.child JOB`.
 
-It reads one JSON request per line on stdin and answers each with one JSON line on stdout: the document with its
-passages (`{"document": ..., "passages": [...]}`), or the reason why there is none (`{"refused": ...}`). It imports
-neither torch nor anything else that is slow, and serves file after file until it is killed.
+It reads one pickled request after another (path, name, document id) on stdin and answers each on stdout: with a
+`ReadFile`, with kind and reason of a refusal, or with `OUT_OF_MEMORY`. It imports neither torch nor anything else that
+is slow, and serves file after file until it is killed.
 """
 
 import hashlib
 import json
 import mmap
 import os
+import pickle
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import BinaryIO
 
-from ..retrieval.passage import to_fields
+from ..retrieval.passage import Passage
 from .chunkers import Chunking, ChunkingOptions, prepared
-from .document import Refused
+from .document import ReadFile, Refused
 from .parsers import File, read_document
 
-READY = {"ready": True}
+READY = b"ready\n"
+OUT_OF_MEMORY = "out of memory"
 MOST_PASSAGES = 20_000
 """The most passages of one file; the longest handbooks at hand have 5,000. Passage JSONL may have any number."""
 _MEGABYTE = 1024 * 1024
@@ -36,66 +38,54 @@ class Job:
     file_mb: float
     chunking: ChunkingOptions
 
-    @property
-    def unpacked_bytes(self) -> int:
-        """The most bytes of a file's unpacked content."""
-        return _UNPACKED * int(self.file_mb * _MEGABYTE)
 
-    def to_json(self) -> str:
-        """The job as passed on the command line."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> "Job":
-        """Read the output of `to_json`."""
-        fields = json.loads(text)
-        return cls(**{**fields, "chunking": ChunkingOptions(**fields["chunking"])})
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReadRequest:
-    """One file: its path, its name, and the id for its document."""
-
-    path: str
-    name: str
-    doc_id: str
-
-
-def read_file(request: ReadRequest, job: Job, chunking: Chunking) -> dict[str, Any]:
-    """The answer to a request. Raises `Refused`."""
+def read_file(path: str, name: str, doc_id: str, job: Job, chunking: Chunking) -> ReadFile:
+    """The file at `path` with its passages. Raises `Refused`."""
     most = int(job.file_mb * _MEGABYTE)
     try:
-        with Path(request.path).open("rb") as stream:
+        with Path(path).open("rb") as stream:
             size = os.fstat(stream.fileno()).st_size
             content = stream.read(min(size, most) + 1)  # the requested size is allocated at once
     except OSError as error:
         raise Refused("unreadable", f"it cannot be opened ({error.strerror})") from error
     if len(content) > most:
         raise Refused("limit", f"it is larger than {job.file_mb:g} MB; split it, or raise INGEST_FILE_MB")
-    document = read_document(File(name=request.name, content=content, unpacked_bytes=job.unpacked_bytes))
-    passages: list[dict[str, Any]] = []
-    for passage in chunking.cut(document, request.doc_id):
+    document = read_document(File(name=name, content=content, unpacked_bytes=_UNPACKED * most))
+    passages: list[Passage] = []
+    for passage in chunking.cut(document, doc_id):
         if len(passages) == MOST_PASSAGES:
             raise Refused("limit", f"it has more than {MOST_PASSAGES} passages; split it")
-        passages.append(to_fields(passage))
-    fields = {field: getattr(document, field) for field in ("title", "kind", "pages", "aliases", "notes")}
-    return {"document": {**fields, "content_hash": hashlib.sha256(content).hexdigest()}, "passages": passages}
+        passages.append(passage)
+    return ReadFile(
+        title=document.title,
+        kind=document.kind,
+        pages=document.pages,
+        aliases=document.aliases,
+        notes=document.notes,
+        content_hash=hashlib.sha256(content).hexdigest(),
+        passages=tuple(passages),
+    )
 
 
-def serve(job: Job, answers: TextIO) -> None:
-    """Answer the requests on stdin until it ends."""
+def serve(job: Job, requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answer requests until they end."""
     chunking = prepared(job.chunking)
-    answers.write(json.dumps(READY) + "\n")
+    answers.write(READY)
     answers.flush()
-    for line in sys.stdin:
+    while True:
+        try:
+            request = pickle.load(requests)
+        except EOFError:
+            return
         _limit_cpu(job.seconds)
         try:
-            answer = json.dumps(read_file(ReadRequest(**json.loads(line)), job, chunking))
+            path, name, doc_id = request
+            answer = pickle.dumps(read_file(path, name, doc_id, job, chunking))
         except Refused as refused:
-            answer = json.dumps({"refused": {"kind": refused.kind, "reason": refused.reason}})
+            answer = pickle.dumps((refused.kind, refused.reason))
         except MemoryError:
-            answer = json.dumps({"refused": {"kind": "limit", "reason": "memory"}})
-        answers.write(answer + "\n")
+            answer = pickle.dumps(OUT_OF_MEMORY)
+        answers.write(answer)
         answers.flush()
 
 
@@ -138,11 +128,12 @@ def _limit(kind: int, value: int) -> None:
 
 def main() -> None:
     """Reserve stdout for answers: output of libraries goes to stderr instead."""
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="ascii", buffering=_MEGABYTE)
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=_MEGABYTE)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    job = Job.from_json(sys.argv[1])
+    fields = json.loads(sys.argv[1])
+    job = Job(**{**fields, "chunking": ChunkingOptions(**fields["chunking"])})
     _limit_memory(job.memory_mb)
-    serve(job, answers)
+    serve(job, sys.stdin.buffer, answers)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 """Parses files in a child process, within time and memory limits, so that a bad file cannot harm this process.
 
 One child serves many files. It is killed and replaced if a file takes too long or too much memory, if it
-dies, or if it answers anything that `child` does not define.
+dies, or if it answers anything that `child` does not define. In a cluster, every node has such readers.
 """
 
 import asyncio
 import json
+import pickle
 import signal
 import subprocess
 import sys
@@ -13,37 +14,45 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 from ..errors import SettingsError
-from ..retrieval.passage import from_fields
-from .child import READY, Job, ReadRequest
-from .document import REFUSAL_KINDS, ReadFile, Refused
+from ..retrieval.encoders.cluster import join, result
+from .child import OUT_OF_MEMORY, READY, Job
+from .document import ReadFile, RefusalKind, Refused
 
 _START_SECONDS, _DEATH_SECONDS = 60.0, 0.5
-_MEGABYTE = 1024 * 1024
-_MOST_ANSWERED = 16
-"""The factor by which an answer may exceed the largest file: unpacked text, in JSON, with its overlaps."""
+_TOO_MUCH = {getattr(signal, "SIGXCPU", None), getattr(signal, "SIGKILL", None)}
+"""The signals by which a system ends a process that takes too much time or memory."""
 
 
-class _OutOfMemoryError(Exception):
-    """The child reached its memory limit."""
+class Reader(Protocol):
+    """Reads files, up to `at_once` at a time."""
 
+    at_once: int
 
-class _RubbishError(Exception):
-    """The child gave an invalid answer; it may be dead."""
+    async def read(self, path: Path, doc_id: str) -> ReadFile:
+        """The document in `path`, its passages with `doc_id`.
+
+        Raises `Refused`, and `SettingsError` if no child can be started within the memory limit.
+        """
+        ...
+
+    def close(self) -> None:
+        """End the processes of this reader, even if they are busy."""
 
 
 class IsolatedReader:
-    """Reads files in a child process; one at a time."""
+    """A `Reader` with one child process; a cancellation kills the child."""
 
     at_once = 1
 
     def __init__(self, job: Job, command: Sequence[str] = ("-m", "meta_agent_rag.ingestion.child")) -> None:
         self._job = job
         # -P: a file in the working folder must not shadow a library.
-        self._command = [sys.executable, "-P", *command, job.to_json()]
+        self._command = [sys.executable, "-P", *command, json.dumps(asdict(job))]
         self._process: subprocess.Popen[bytes] | None = None
         self._served = 0
         self._closed = False
@@ -51,12 +60,9 @@ class IsolatedReader:
         self._reading = threading.Lock()
 
     async def read(self, path: Path, doc_id: str) -> ReadFile:
-        """The document in `path`, its passages with `doc_id`; a cancellation kills the child.
-
-        Raises `Refused`, and `SettingsError` if no child can be started within the memory limit.
-        """
+        """See `Reader`."""
         try:
-            return await asyncio.to_thread(self._read, ReadRequest(path=str(path), name=path.name, doc_id=doc_id))
+            return await asyncio.to_thread(self._read, (str(path), path.name, doc_id))
         except asyncio.CancelledError:
             self._kill()
             raise
@@ -73,34 +79,34 @@ class IsolatedReader:
             if self._process is not None:
                 self._process.kill()
 
-    def _read(self, request: ReadRequest) -> ReadFile:
+    def _read(self, request: tuple[str, str, str]) -> ReadFile:
         with self._reading:
-            while True:
-                try:
-                    return self._asked(request)
-                except _OutOfMemoryError:
-                    alone = self._served == 1
-                    self._end()
-                    if alone:  # otherwise earlier files may have used up the memory
-                        reason = f"reading it takes more than {self._job.memory_mb} MB; raise INGEST_MEMORY_MB"
-                        raise Refused("limit", reason) from None
-
-    def _asked(self, request: ReadRequest) -> ReadFile:
-        try:
-            process = self._running()
-        except _RubbishError as error:
+            while (answer := self._asked(request)) == OUT_OF_MEMORY:
+                alone = self._served == 1
+                self._end()
+                if alone:  # otherwise earlier files may have used up the memory
+                    reason = f"reading it takes more than {self._job.memory_mb} MB; raise INGEST_MEMORY_MB"
+                    raise Refused("limit", reason)
+            match answer:
+                case ReadFile():
+                    return answer
+                case str(kind), str(reason):
+                    raise Refused(kind, reason)  # type: ignore[arg-type]  # as the child got it
             self._end()
-            raise SettingsError(
-                f"The process that reads files cannot start with INGEST_MEMORY_MB={self._job.memory_mb}; raise it."
-            ) from error
+            raise Refused("unreadable", "the parser crashed on it")
+
+    def _asked(self, request: tuple[str, str, str]) -> object:
+        """The child's answer. Raises `Refused` if there is none."""
+        process = self._running()
         assert process.stdin is not None
+        assert process.stdout is not None
         self._served += 1
-        with self._watched(process, self._job.seconds) as expired:
+        with _watched(process, self._job.seconds) as expired:
             try:
-                process.stdin.write(json.dumps(asdict(request)).encode() + b"\n")
+                pickle.dump(request, process.stdin)
                 process.stdin.flush()
-                return _read_file(self._answer(process))
-            except (_RubbishError, OSError) as error:
+                return pickle.load(process.stdout)
+            except Exception as error:  # a child that dies or writes nonsense may cause any error
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(timeout=_DEATH_SECONDS)
                 returncode = process.returncode
@@ -108,37 +114,32 @@ class IsolatedReader:
                 if expired.is_set():
                     reason = f"reading it takes more than {self._job.seconds:g} s; raise INGEST_SECONDS"
                     raise Refused("limit", reason) from error
-                raise _death(returncode) from error
-
-    def _answer(self, process: subprocess.Popen[bytes]) -> dict[str, Any]:
-        """The child's next answer. Raises `_RubbishError`."""
-        assert process.stdout is not None
-        most = int(_MOST_ANSWERED * self._job.file_mb * _MEGABYTE) + _MEGABYTE
-        line = process.stdout.readline(most)
-        try:
-            answer = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise _RubbishError from error
-        if not isinstance(answer, dict):
-            raise _RubbishError
-        return answer
+                if returncode is not None and -returncode in _TOO_MUCH:
+                    reason = "the system stopped reading it because it took too much time or memory"
+                    raise Refused("limit", reason) from error
+                raise Refused("unreadable", "the parser crashed on it") from error
 
     def _running(self) -> subprocess.Popen[bytes]:
         """The child process, started if it is not running."""
-        if self._process is None or self._process.poll() is not None:
-            self._end()
-            with self._starting:
-                if self._closed:
-                    raise Refused("unreadable", "reading was interrupted")
-                self._process = subprocess.Popen(
-                    self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                    start_new_session=True,  # Ctrl-C is for the parent, which kills the child itself
-                )  # fmt: skip
-            with self._watched(self._process, _START_SECONDS):
-                if self._answer(self._process) != READY:
-                    raise _RubbishError
-            self._served = 0
-        return self._process
+        if self._process is not None and self._process.poll() is None:
+            return self._process
+        self._end()
+        with self._starting:
+            if self._closed:
+                raise Refused("unreadable", "reading was interrupted")
+            process = self._process = subprocess.Popen(
+                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is for the parent, which kills the child itself
+            )  # fmt: skip
+        assert process.stdout is not None
+        with _watched(process, _START_SECONDS):
+            if process.stdout.read(len(READY)) != READY:
+                self._end()
+                raise SettingsError(
+                    f"The process that reads files cannot start with INGEST_MEMORY_MB={self._job.memory_mb}; raise it."
+                )
+        self._served = 0
+        return process
 
     def _end(self) -> None:
         process, self._process = self._process, None
@@ -151,43 +152,58 @@ class IsolatedReader:
                     stream.close()
         process.wait()
 
-    @contextmanager
-    def _watched(self, process: subprocess.Popen[bytes], seconds: float) -> Iterator[threading.Event]:
-        """Kill the child when the time is up; the event tells whether that happened."""
-        expired = threading.Event()
 
-        def expire() -> None:
-            expired.set()
-            process.kill()
+@contextmanager
+def _watched(process: subprocess.Popen[bytes], seconds: float) -> Iterator[threading.Event]:
+    """Kill a process when the time is up; the event tells whether that happened."""
+    expired = threading.Event()
 
-        timer = threading.Timer(seconds, expire)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield expired
-        finally:
-            timer.cancel()
+    def expire() -> None:
+        expired.set()
+        process.kill()
 
-
-def _read_file(answer: dict[str, Any]) -> ReadFile:
-    """The file that an answer describes. Raises `Refused`, `_OutOfMemoryError` or `_RubbishError`."""
+    timer = threading.Timer(seconds, expire)
+    timer.daemon = True
+    timer.start()
     try:
-        if "refused" in answer:
-            kind, reason = answer["refused"]["kind"], str(answer["refused"]["reason"])
-            if (kind, reason) == ("limit", "memory"):
-                raise _OutOfMemoryError
-            if kind not in REFUSAL_KINDS:
-                raise _RubbishError
-            raise Refused(kind, reason)
-        fields = answer["document"]
-        fields |= {name: tuple(fields[name]) for name in ("aliases", "notes")}
-        return ReadFile(**fields, passages=tuple(map(from_fields, answer["passages"])))
-    except (KeyError, TypeError, ValueError) as error:
-        raise _RubbishError from error
+        yield expired
+    finally:
+        timer.cancel()
 
 
-def _death(returncode: int | None) -> Refused:
-    """The reason for the death of a child that this process did not kill; `None`: it is alive but answers nonsense."""
-    if returncode is not None and -returncode in {getattr(signal, "SIGXCPU", None), getattr(signal, "SIGKILL", None)}:
-        return Refused("limit", "the system stopped reading it because it took too much time or memory")
-    return Refused("unreadable", "the parser crashed on it")
+class ClusterReader:
+    """A `Reader` on the nodes of a Ray cluster; a file whose node is lost is read again on another.
+
+    The files must lie on a disk that all nodes share.
+    """
+
+    def __init__(self, job: Job) -> None:
+        import ray
+
+        self.at_once = join("--engine ray")
+        self._job = job
+        self._remote = ray.remote(num_cpus=1, max_retries=-1, scheduling_strategy="SPREAD")(read_on_node)
+
+    async def read(self, path: Path, doc_id: str) -> ReadFile:
+        """See `Reader`."""
+        shared = await asyncio.to_thread(path.resolve)
+        found: ReadFile | tuple[RefusalKind, str] = await result(self._remote.remote(self._job, shared, doc_id))
+        if isinstance(found, ReadFile):
+            return found
+        raise Refused(*found)
+
+    def close(self) -> None:
+        """Nothing to end: the processes that read end with those of Ray."""
+
+
+def read_on_node(job: Job, path: Path, doc_id: str) -> ReadFile | tuple[RefusalKind, str]:
+    """On a node: the document, or kind and reason of the refusal."""
+    try:
+        return asyncio.run(_reader_on_node(job).read(path, doc_id))
+    except Refused as refused:
+        return refused.kind, refused.reason
+
+
+@cache
+def _reader_on_node(job: Job) -> IsolatedReader:
+    return IsolatedReader(job)

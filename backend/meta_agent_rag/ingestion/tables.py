@@ -10,11 +10,11 @@ SHORT_TABLE = 400
 _MOST_TITLES = 2
 _LONGEST_TITLE = 100
 _MOST_SPANNED = 100
-"""The most columns or rows over which the text of a merged cell is repeated; HTML allows 65,534."""
+"""The most columns over which the text of a merged cell is repeated; HTML allows 65,534."""
+_MOST_REACHING = 200
+"""The number of columns in which a cell may reach into the rows below."""
 _MOST_REPEATED = 200
 """The number of characters up to which a text is repeated in the further places of its cell."""
-_MOST_PLACES = 200_000
-"""The most further places of merged cells in one table that are filled."""
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 
 
@@ -53,10 +53,15 @@ def grid_rows(rows: Iterable[Sequence[Cell]]) -> list[str]:
     placed = list(_placed(rows))
     kept = [
         row
-        for row, above in zip(placed, [[], *placed], strict=False)
+        for row, above in zip(placed, map(set, [[], *placed]), strict=False)
         if any(cell.text.strip() and cell not in above for cell in row)
     ]
-    begun = {place for row in kept for place, cell in enumerate(row) if cell.text.strip() and cell not in row[:place]}
+    begun = {
+        place
+        for row in kept
+        for place, cell in enumerate(row)
+        if cell.text.strip() and (not place or row[place - 1] is not cell)
+    }
     kept = [[cell for place, cell in enumerate(row) if place in begun] for row in kept]
     first = next((place for place, row in enumerate(kept) if len(set(row)) > 1), 0)
     heads = _heads(kept[first:])
@@ -71,24 +76,21 @@ def grid_rows(rows: Iterable[Sequence[Cell]]) -> list[str]:
 def _placed(rows: Iterable[Sequence[Cell]]) -> Iterator[list[Cell]]:
     """Each row with a cell in every column, those that reach into it from above included."""
     reaching: dict[int, tuple[Cell, int]] = {}
-    left, width = _MOST_PLACES, 0
+    width = 0
     for cells in rows:
         row = {column: cell for column, (cell, _) in reaching.items()}
-        reaching = {column: (cell, more - 1) for column, (cell, more) in reaching.items() if more > 1 and left > 0}
+        reaching = {column: (cell, more - 1) for column, (cell, more) in reaching.items() if more > 1}
         column = 0
         for cell in cells:
             while column in row:
                 column += 1
-            across = min(max(cell.across, 1), _MOST_SPANNED) if left > 0 else 1
-            for place in range(column, column + across):
-                row.setdefault(place, cell)
-                if cell.down > 1 and left > 0:
-                    reaching[place] = (cell, cell.down - 1)
-            left -= across - 1
-            column += across
-        left -= len(reaching)
-        width = max(width, min(max(row, default=-1) + 1, _MOST_SPANNED))
-        yield [row.get(place, _EMPTY) for place in range(max(width, max(row, default=-1) + 1))]
+            for _ in range(min(max(cell.across, 1), _MOST_SPANNED)):
+                row.setdefault(column, cell)
+                if cell.down > 1 and column < _MOST_REACHING:
+                    reaching[column] = (cell, cell.down - 1)
+                column += 1
+        width = max(width, max(row, default=-1) + 1)
+        yield [row.get(place, _EMPTY) for place in range(width)]
 
 
 _EMPTY = Cell("")

@@ -16,7 +16,6 @@ from ..chat.coach.levels import Socratic
 from ..chat.coach.scope import topic_named
 from ..chat.history import HINT, History, conversation
 from ..chat.intent import Interpretation, answer_without_search, interpreted
-from ..chat.memory import bounded
 from ..chat.phrases import files_of
 from ..chat.session import answered_before_the_coach
 from ..errors import DeadlineError, InputError, RequestError, UnknownNameError
@@ -58,7 +57,6 @@ async def ask(
     context.source_mode, context.mode = asked.source_mode, asked.mode
     if asked.source_mode == FULL_CORPUS:
         context.corpus = context.client.corpus(asked.corpus, service.retrievers)
-    before = None if history is None else bounded(history, service.sessions.limits).history
     task = _Question(
         service=service,
         asked=asked,
@@ -66,7 +64,7 @@ async def ask(
         loop_ends=context.deadline - service.budgets.finish,
         on_step=on_step,
     )
-    context.result = result = await in_time(_replied(task, before), context)
+    context.result = result = await in_time(_replied(task, history), context)
     return as_response(context, result, asked)
 
 
@@ -153,7 +151,7 @@ async def _answered(
     evidence = None if retriever is not None else supplied(service, asked)
     checks = _checks(service.checks[context.corpus or CONTEXT], asked.options)
     manner = prompt("teacher", engine.settings.prompts_dir).text() if asked.mode == "teacher" else ""
-    tokens = service.sessions.limits.tokens
+    tokens = service.settings.memory_tokens
     drafted = await engine.run(
         Task(
             question=reading.standalone,

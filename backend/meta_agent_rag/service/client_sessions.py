@@ -11,7 +11,6 @@ from ..agent.engine import Engine
 from ..chat.coach.coach import Coach
 from ..chat.coach.scope import TopicScope, subject_of
 from ..chat.history import History
-from ..chat.memory import Limits, bounded
 from ..chat.store import Sessions, Stored, open_sessions
 from ..retrieval.hybrid import HybridRetriever, Retriever
 from .request_record import RequestRecord
@@ -47,10 +46,9 @@ class Coaches:
 
 @dataclass(frozen=True, kw_only=True)
 class ClientSessions:
-    """Sessions on disk; a client sees only its own. Exchanges beyond `limits.fold_at` are forgotten."""
+    """Sessions on disk; a client sees only its own."""
 
     sessions: Sessions
-    limits: Limits
 
     async def before(self, record: RequestRecord) -> History:
         """The earlier questions about the same corpus; empty if the session was about another one."""
@@ -65,8 +63,7 @@ class ClientSessions:
         corpus = record.corpus or CONTEXT
 
         def longer(stored: Stored | None) -> Stored:
-            history = _about(stored, corpus).with_exchange(**exchange)
-            return Stored(corpus=corpus, history=bounded(history, self.limits).history)
+            return Stored(corpus=corpus, history=_about(stored, corpus).with_exchange(**exchange))
 
         await self.sessions.change(f"{record.client.id}.{record.session}", longer)
 
@@ -76,10 +73,10 @@ def _about(stored: Stored | None, corpus: str) -> History:
 
 
 @asynccontextmanager
-async def open_client_sessions(data_dir: Path, limits: Limits) -> AsyncIterator[ClientSessions]:
+async def open_client_sessions(data_dir: Path) -> AsyncIterator[ClientSessions]:
     """The sessions in a data folder. Raises `StorageError` if they cannot be read."""
     async with open_sessions(data_dir / _SESSIONS) as sessions:
-        yield ClientSessions(sessions=sessions, limits=limits)
+        yield ClientSessions(sessions=sessions)
 
 
 async def forget_sessions(data_dir: Path, client_id: str) -> None:
@@ -93,7 +90,7 @@ async def forget_sessions(data_dir: Path, client_id: str) -> None:
 async def unused_sessions(data_dir: Path, since: datetime, *, drop: bool) -> int:
     """The number of sessions unused since a moment; with `drop` they are deleted. Raises `StorageError`."""
     async with open_sessions(data_dir / _SESSIONS) as sessions:
-        unused = await sessions.unused_since(since)
+        unused = await sessions.names(before=since)
         for name in unused if drop else ():
             await sessions.drop(name)
         return len(unused)

@@ -17,7 +17,6 @@ from ..agent.context import Task
 from ..agent.derivation.values import as_quantity, same_value
 from ..agent.engine import Engine, open_engine
 from ..agent.grounded import Checks
-from ..chat.memory import Limits
 from ..chat.phrases import check_files
 from ..errors import RequestError, StorageError
 from ..llm.ledger import LedgerRow
@@ -218,8 +217,7 @@ async def open_service(
             retrievers = {
                 name: await stack.enter_async_context(open_retriever(settings, name, encoder=encoder)) for name in names
             }
-        kept = Limits(tokens=settings.memory_tokens)
-        sessions = await stack.enter_async_context(open_client_sessions(settings.marag_data_dir, kept))
+        sessions = await stack.enter_async_context(open_client_sessions(settings.marag_data_dir))
         await _warmed(engine)
         uploads = await stack.enter_async_context(open_uploads(settings, database, retrievers, metrics))
         yield Service(

@@ -32,8 +32,7 @@ from ..errors import CorpusError, RequestError
 from ..ingestion.chunkers import ChunkingOptions, prepared
 from ..ingestion.parsers import known_suffixes
 from ..ingestion.pipeline import chunking_options, take_in
-from ..ingestion.report import FileOutcome
-from ..ingestion.sources import FoundFile, file_hash, source_name
+from ..ingestion.sources import FileOutcome, FoundFile, file_hash, source_name
 from ..retrieval.corpus.catalogue import DocumentRecord
 from ..retrieval.corpus.editing import CorpusEditor, edit_corpus
 from ..retrieval.corpus.sample import SAMPLE

@@ -15,7 +15,7 @@ from ..shared.command import Assignments, Debug, Json, complain, console, plain,
 
 if TYPE_CHECKING:
     from ...ingestion.pipeline import OnProgress
-    from ...ingestion.report import IngestProgress, IngestReport, Status
+    from ...ingestion.sources import IngestProgress, IngestReport, Status
     from ...settings import Settings
 
 _SHOWN: "tuple[Status, ...]" = ("added", "replaced", "moved", "unchanged", "skipped", "pruned")

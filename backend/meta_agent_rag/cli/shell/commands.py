@@ -229,7 +229,9 @@ async def _summarise(shell: Shell, argument: str) -> NextAction:
         names = [name.removeprefix("@") for name in shlex.split(argument)]
     except ValueError:
         raise InputError(f'Unclosed quotation mark in {argument!r}; write names as "LONGER NAME".') from None
-    work = await prepared(shell.chat.model, shell.chat.library, names)
+    if shell.chat.catalogue is None:
+        raise InputError("This conversation has no list of documents; open it over a corpus.")
+    work = await prepared(shell.chat.model, shell.chat.catalogue, names)
     shell.screen.note(f"{work.estimate}. Ctrl+C stops it.")
     asks = len(work.documents) > 1 and not work.estimate.free
     if asks and shell.confirmed is not None and not await shell.confirmed("Continue?"):

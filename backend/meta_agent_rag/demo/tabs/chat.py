@@ -187,7 +187,7 @@ class _Talker:
         retriever = own or await self.workbench.retriever(self.corpus)
         checks = Checks.of(engine.settings, self.corpus)
         companion = GroundedAnswerer(engine=engine, retriever=retriever, checks=checks, on_step=tell)
-        return ChatSession.of(engine.model, companion, history=history)
+        return ChatSession(model=engine.model, answerer=companion, history=history)
 
 
 def _forget(private: PrivateCorpus | None) -> None:

@@ -151,8 +151,13 @@ class _Talker:
             retriever=retriever,
             scope=await self._scope(retriever),
         )
-        return ChatSession.of(
-            engine.model, companion, history=history, socratic=self.held, teacher=companion.as_teacher(), coach=coach
+        return ChatSession(
+            model=engine.model,
+            answerer=companion,
+            history=history,
+            socratic=self.held,
+            teacher=companion.as_teacher(),
+            coach=coach,
         )
 
     async def _retriever(self) -> Retriever:

@@ -13,8 +13,7 @@ from ...errors import SettingsError
 from ...retrieval.passage import Passage
 from ..document import Document
 from ..tables import is_table
-from . import Chunker, Chunking, ChunkingOptions
-from .layout import Layout, runs
+from . import Chunker, Chunking, ChunkingOptions, Layout, runs
 
 _SHORTEST_SECTION = 20
 """The minimum number of characters: retrieval drops shorter passages as no evidence."""

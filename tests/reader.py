@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..llm.messages import Request
-from .scripted import ScriptedModel
+from meta_agent_rag.llm.messages import Request
+from meta_agent_rag.testing.scripted import ScriptedModel
 
 NOT_FOUND: Mapping[str, Any] = {
     "steps": [],

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .server import Behaviour, ServerReply
+from meta_agent_rag.testing.server import Behaviour, ServerReply
 
 Fault = Callable[[ServerReply, dict[str, Any]], ServerReply]
 _HANG_SECONDS = 3600.0
