@@ -187,7 +187,7 @@ class Catalogue:
         statement = "SELECT p.id, v.vector FROM passages p JOIN vectors v ON v.digest = p.digest WHERE p.id IN ({})"
         return {row[0]: np.frombuffer(row[1], dtype=np.float32) for row in self._among(statement, ids)}
 
-    def everything(self, size: int) -> Iterator[tuple[list[Passage], FloatMatrix]]:
+    def everything(self, size: int) -> Iterator[tuple[Sequence[Passage], FloatMatrix]]:
         """All passages with their vectors, `size` at a time, in order."""
         return ((part.passages, part.vectors) for part in self.parts(self.rows(), size))
 
