@@ -187,9 +187,9 @@ class Catalogue:
         statement = "SELECT p.id, v.vector FROM passages p JOIN vectors v ON v.digest = p.digest WHERE p.id IN ({})"
         return {row[0]: np.frombuffer(row[1], dtype=np.float32) for row in self._among(statement, ids)}
 
-    def everything(self, size: int) -> Iterator[tuple[Sequence[Passage], FloatMatrix]]:
+    def everything(self, size: int) -> Iterator[tuple[list[Passage], FloatMatrix]]:
         """All passages with their vectors, `size` at a time, in order."""
-        return ((part.passages, part.vectors) for part in self.parts(self.rows(), size))
+        return ((list(part.passages), part.vectors) for part in self.parts(self.rows(), size))
 
     def parts(self, rows: Rows, size: int = AT_ONCE) -> Iterator[Added]:
         """The passages in these rows with their vectors, some at a time, in order."""
