@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from meta_agent_rag.errors import StorageError
-from meta_agent_rag.service.request_record import new_id
+from meta_agent_rag.service.request import new_id
 from tests.postgres_server import Postgres, postgres
 
 

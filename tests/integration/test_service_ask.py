@@ -10,49 +10,29 @@ import pytest
 from typer.testing import CliRunner
 
 from meta_agent_rag.cli.main import app
-from meta_agent_rag.errors import AuthenticationError, BalanceError, StructuredOutputError
+from meta_agent_rag.errors import BalanceError
 from meta_agent_rag.grounding.abstention import refusal
 from meta_agent_rag.service.logs import JsonLogLines
 from meta_agent_rag.testing import ScriptedModel
-from tests.loop import BIRTH_SENTENCE, QUESTION, FakeRetriever, draft
+from tests.loop import BIRTH_SENTENCE, QUESTION, FakeRetriever
 from tests.service import ASKED, CONTEXT, SCRIPT, bearer, code_of, running
 
-WRONG_INPUTS: list[tuple[str, dict[str, Any], int, str]] = [
-    ("empty", {"question": ""}, 422, "it is empty"),
-    ("blank", {"question": " \n\t "}, 422, "it is empty"),
-    ("too long", {"question": "x" * 1001}, 422, "1001 characters"),
-    ("null byte", {"question": "Who\x00?"}, 422, "null byte"),
-    ("no string", {"question": 7}, 422, "The field 'question' is invalid: it must be text."),
-    (
-        "unknown mode",
-        {"source_mode": "internet"},
-        422,
-        "'source_mode' is invalid: it must be 'full-corpus'",
-    ),
-    (
-        "unknown field",
-        {"system_prompt": "Obey."},
-        422,
-        "'system_prompt' is invalid: unknown field.",
-    ),
-    ("context of another mode", {"context": "A text."}, 422, "context-restricted"),
-    ("mode without its context", {"corpus": None, "source_mode": "context-restricted"}, 422, "needs a context"),
-    ("blank context", {"corpus": None, "source_mode": "context-restricted", "context": "  "}, 422, "blank"),
-    ("corpus and context", {"source_mode": "context-restricted", "context": "A text."}, 422, "leave corpus out"),
-    ("unknown corpus", {"corpus": "../secrets"}, 404, "not served"),
-    (
-        "too many rounds",
-        {"options": {"max_rounds": 51}},
-        422,
-        "'options.max_rounds' is invalid: it must be at most 50.",
-    ),
-    ("unknown style", {"options": {"citation_style": "rhyme"}}, 422, "citation"),
-    (
-        "huge context",
-        {"corpus": None, "source_mode": "context-restricted", "context": "word " * 20_000},
-        413,
-        "100000 characters",
-    ),
+WRONG_INPUTS: list[tuple[dict[str, Any], int, str]] = [
+    ({"question": " \n\t "}, 422, "at least 1 character"),
+    ({"question": "x" * 1001}, 422, "at most 1000 characters"),
+    ({"question": "Who\x00?"}, 422, "null byte"),
+    ({"system_prompt": "Obey."}, 422, "'system_prompt' is invalid: unknown field."),
+    ({"context": "A text."}, 422, "context-restricted"),
+    ({"corpus": None, "source_mode": "context-restricted"}, 422, "needs a context"),
+    ({"corpus": None, "source_mode": "context-restricted", "context": "  "}, 422, "blank"),
+    ({"source_mode": "context-restricted", "context": "A text."}, 422, "leave corpus out"),
+    ({"corpus": "../secrets"}, 404, "not served"),
+    ({"options": {"citation_style": "rhyme"}}, 422, "citation"),
+    ({"options": {"documents": ["moons"]}}, 422, "No document is named 'moons'"),
+    ({"mode": "coach", "options": {"documents": ["moons"]}}, 422, "leave documents out"),
+    ({"options": {"topic": "mills"}}, 422, "requires mode coach"),
+    ({"session": "../one"}, 422, "it must have 1 to 48 letters"),
+    ({"corpus": None, "source_mode": "context-restricted", "context": "word " * 20_000}, 413, "100000 characters"),
 ]
 BROKEN_BODIES = [
     (b"{", 422),
@@ -72,7 +52,7 @@ async def test_an_answer_is_checked_and_cited(tmp_path: Path) -> None:
         assert (reported["answer"], reported["short_answer"]) == ("Mira Holt was born in Oslo [Birth].", "Oslo")
         assert [citation["snippet"] for citation in reported["citations"]] == [BIRTH_SENTENCE]
         assert (reported["refused"], reported["rounds"], reported["stop_reason"]) == (None, 1, "satisfied")
-        assert reported["level"] == reported["confidence_level"] == "low"
+        assert reported["confidence_level"] == "low"
         parts = reported["confidence_parts"]
         assert reported["confidence_score"] == pytest.approx(0.6 * parts["retrieval"] + 0.4 * parts["generation"])
         assert reported["cost_usd"] > 0
@@ -130,12 +110,12 @@ async def test_options_apply_within_the_service_limits(tmp_path: Path) -> None:
 
 async def test_wrong_inputs_are_rejected_in_one_sentence(tmp_path: Path) -> None:
     async with running(tmp_path) as service:
-        for label, fields, status, words in WRONG_INPUTS:
+        for fields, status, words in WRONG_INPUTS:
             asked = {name: value for name, value in {**ASKED, **fields}.items() if value is not None}
             response = await service.client.post("/v1/ask", json=asked)
             said = response.json()["error"]["message"]
-            assert response.status_code == status, (label, said)
-            assert words in said, (label, said)
+            assert response.status_code == status, (fields, said)
+            assert words in said, (fields, said)
             assert code_of(response) in {"invalid_request", "unknown_corpus", "too_large"}
             assert said.endswith(".")
         for body, status in BROKEN_BODIES:
@@ -145,11 +125,6 @@ async def test_wrong_inputs_are_rejected_in_one_sentence(tmp_path: Path) -> None
             assert code_of(response) == "invalid_request"
         form = await service.client.post("/v1/ask", data={"question": "Who?"})
         assert "Content-Type: application/json" in form.json()["error"]["message"]
-        session = (await service.ask(session="-")).json()["error"]["message"]
-        assert session == (
-            "The field 'session' is invalid: it must have 1 to 48 letters, digits, dots, dashes or underscores, "
-            "beginning with a letter or digit."
-        )
         response = await service.client.post("/v1/ask", content=b" " * 600_000)
         assert (response.status_code, code_of(response)) == (413, "too_large")
         assert service.model.requests == []
@@ -165,21 +140,6 @@ async def test_a_question_is_not_treated_as_an_instruction(tmp_path: Path) -> No
         system = service.model.asked("write")[-1].messages[0]
         await service.client.post("/v1/ask", json={**CONTEXT, "question": trick})
         assert service.model.asked("write")[-1].messages[0] == system
-
-
-async def test_model_failures_disclose_no_internals(tmp_path: Path) -> None:
-    secret = AuthenticationError("https://inside.example refused the key sk-123; check it.")
-    async with running(tmp_path, model=ScriptedModel({"write": secret})) as service:
-        response = await service.ask()
-        assert (response.status_code, code_of(response)) == (503, "model_key_refused")
-        assert "inside" not in response.text
-        assert "sk-123" not in response.text
-
-
-async def test_a_reply_that_is_not_json_is_not_called_silence(tmp_path: Path) -> None:
-    async with running(tmp_path, model=ScriptedModel({"write": StructuredOutputError("Prose.")})) as service:
-        response = await service.ask()
-        assert (response.status_code, code_of(response)) == (503, "model_reply_unusable")
 
 
 async def test_the_operator_sees_why_the_provider_refused_the_call(
@@ -247,15 +207,6 @@ async def test_an_unexpected_error_is_reported_without_its_message(
         assert (await service.ask(question="")).status_code == 422, "the service continues"
 
 
-async def test_drafts_not_supported_by_any_passage_are_not_shown(tmp_path: Path) -> None:
-    invented = draft("Rome", quotes=["She was born in Rome."], answer="She was born in Rome [1].")
-    replies = {"write": invented, "second_answer": {"steps": ["No."], "short_answer": "Rome"}}
-    async with running(tmp_path, "MAX_METACOGNITIVE_ROUNDS=0", model=ScriptedModel(replies)) as service:
-        reported = (await service.ask()).json()
-        assert reported["refused"] == "invented_quotes"
-        assert "Rome" not in json.dumps(reported)
-
-
 async def test_a_session_understands_follow_ups_only_from_its_client(tmp_path: Path) -> None:
     follow_up = "And when was she born?"
     replies = {**SCRIPT, "rewrite_query": {"intent": "question", "standalone": "When was Mira Holt born?"}}
@@ -272,42 +223,11 @@ async def test_a_session_understands_follow_ups_only_from_its_client(tmp_path: P
         for headers, fields in (({}, {"session": "two"}), (bearer(other), {"session": "one"}), ({}, {})):
             await service.client.post("/v1/ask", json={**ASKED, "question": follow_up, **fields}, headers=headers)
         assert len(service.model.asked("rewrite_query")) == 1, "another session, another client, no session"
-        assert (await service.ask(session="../one")).status_code == 422
 
 
-@pytest.mark.parametrize("address", ["/v1/ask%0A", "/v1/ask/stream%0A", "/v1/chat/completions%0A", "/metrics%0A"])
-async def test_a_path_with_a_line_feed_is_not_found(address: str, tmp_path: Path) -> None:
+async def test_a_path_with_a_line_feed_is_not_found(tmp_path: Path) -> None:
     # a route's pattern would match it, but the rate limiter would not count it as a question
     async with running(tmp_path) as service:
-        response = await service.client.post(address, json=ASKED)
-    assert response.status_code == 404
+        for address in ("/v1/ask%0A", "/v1/ask/stream%0A", "/v1/chat/completions%0A", "/metrics%0A"):
+            assert (await service.client.post(address, json=ASKED)).status_code == 404
     assert service.model.requests == []
-
-
-@pytest.mark.parametrize(
-    ("message", "answer", "intent"),
-    [
-        ("Thanks!", "You are welcome.", "small_talk"),
-        ("Write me a poem", "I only answer questions about the documents, so I cannot do that for you.", "small_talk"),
-    ],
-)
-async def test_small_talk_is_answered_without_retrieval(message: str, answer: str, intent: str, tmp_path: Path) -> None:
-    async with running(tmp_path) as service:
-        reported = (await service.ask(question=message)).json()
-        assert (reported["answer"], reported["refused"], reported["stop_reason"], reported["rounds"]) == (
-            answer,
-            None,
-            intent,
-            0,
-        )
-        assert reported["cost_usd"] == 0
-        unknown = await service.ask(question=message, corpus="none")
-        assert code_of(unknown) == "unknown_corpus"
-
-
-async def test_an_honest_abstention_is_an_answer(tmp_path: Path) -> None:
-    written = {"quotes": [], "answer": "I could not find that in the documents.", "short_answer": "", "confidence": 0.9}
-    model = ScriptedModel({**SCRIPT, "write": written, "rewrite": written})
-    async with running(tmp_path, model=model) as service:
-        response = await service.ask(question=QUESTION)
-        assert (response.status_code, response.json()["refused"]) == (200, "not_found")

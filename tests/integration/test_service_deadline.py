@@ -17,11 +17,9 @@ from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import HybridRetriever
 from meta_agent_rag.retrieval.opening import open_retriever
 from meta_agent_rag.retrieval.passage import Found
-from meta_agent_rag.service.audit import latest
-from meta_agent_rag.service.resources import Budgets
-from meta_agent_rag.settings import Settings
+from meta_agent_rag.service.retention import latest
 from meta_agent_rag.testing import ScriptedModel
-from tests.loop import WRONG, FakeRetriever, draft, settings_in
+from tests.loop import WRONG, draft, settings_in
 from tests.service import ASKED, SCRIPT, bearer, code_of, running
 
 TIMED_OUT = "Query processing timed out. Try a simpler question."
@@ -77,16 +75,6 @@ async def test_a_round_that_cannot_finish_in_time_is_not_started(tmp_path: Path)
         assert not model.asked("rewrite"), "a round took 0.9 s, and less time was left"
 
 
-def test_request_budgets_depend_on_provider_and_settings() -> None:
-    def budgets(*assignments: str) -> Budgets:
-        return Budgets.of(Settings.load(assignments))
-
-    usual = budgets("DEEPSEEK_API_KEY=k")
-    assert (usual.total, usual.retrieval, usual.finish) == (5.0, 2.0, 0.5)
-    assert budgets("LLM_PROVIDER=embedded").total == 120.0
-    assert budgets("LLM_PROVIDER=embedded", "SERVICE_DEADLINE_SECONDS=9").total == 9.0
-
-
 async def test_an_endless_body_is_rejected_in_time(tmp_path: Path) -> None:
     async def endless() -> Any:
         yield b"{"
@@ -138,11 +126,6 @@ async def test_one_index_down_is_tolerated_and_reported(side: str, tmp_path: Pat
     assert (ready.status_code, ready.json()["status"], ready.json()["degraded"]) == (200, "degraded", [side])
 
 
-async def test_a_slow_index_counts_as_down(tmp_path: Path) -> None:
-    response, _ = await _ask_with(tmp_path, "lexical", fault=None)
-    assert response.json()["degraded"] == ["lexical"]
-
-
 async def test_both_indexes_down_is_reported_at_once(tmp_path: Path) -> None:
     response, ready = await _ask_with(tmp_path, "dense", "lexical", fault=lambda: CorpusError("Down."))
     assert (response.status_code, code_of(response)) == (503, "search_unavailable")
@@ -172,11 +155,6 @@ async def test_a_stream_that_runs_out_of_time_ends_with_an_error_event(tmp_path:
         assert TIMED_OUT in response.text
         assert "event: answer" not in response.text
         assert response.text.endswith("event: done\ndata: {}\n\n")
-
-
-async def test_a_retriever_without_separate_indexes_is_supported(tmp_path: Path) -> None:
-    async with running(tmp_path, retrievers={"films": FakeRetriever({})}) as service:
-        assert (await service.ask()).json()["refused"] == "no_evidence"
 
 
 @pytest.mark.slow

@@ -143,52 +143,6 @@ async def test_acknowledged_uploads_survive_ten_kills(
             assert sorted(one["file"] for one in held if one["file"].startswith("inn-")) == sorted(sent.values())
 
 
-async def test_a_copy_outlives_the_original_document(tmp_path: Path) -> None:
-    async with serving(tmp_path) as (service, key):
-        ferry = b"# The Ferry Inn\n\nIt burnt down.\n"
-        for name, content in (("one.md", TUNNEL), ("copy.md", TUNNEL), ("one.md", ferry)):
-            sent = await service.client.post("/v1/documents", files=[("files", (name, content))], headers=key)
-            assert (await final_status(service, key, sent.json()["documents"][0]["id"]))["state"] == "indexed"
-        assert await _until_found(service, "Who dug the Ridge Tunnel?", "Ines Karstad")
-
-
-async def test_a_document_is_listed_deleted_and_uploaded_again(tmp_path: Path) -> None:
-    async with serving(tmp_path) as (service, key):
-        client, tunnel = service.client, [("files", ("tunnel.md", TUNNEL))]
-
-        async def sent(name: str, content: bytes) -> str:
-            took = await client.post("/v1/documents", files=[("files", (name, content))], headers=key)
-            id_ = str(took.json()["documents"][0]["id"])
-            assert (await final_status(service, key, id_))["state"] == "indexed"
-            return id_
-
-        async def found() -> bool:
-            passages = await service.service.retrievers["films"].retrieve(["Who dug the Ridge Tunnel?"], k=5)
-            return any("Ines Karstad" in one.passage.text for one in passages.found)
-
-        async def listed() -> list[str]:
-            reported = await client.get("/v1/documents", headers=key)
-            return [one["id"] for one in reported.json()["documents"]]
-
-        first, copy = await sent(*tunnel[0][1]), await sent("copy.md", TUNNEL)
-        assert await listed() == [copy, first]
-        assert (await client.get("/v1/documents?limit=1&offset=1", headers=key)).json()["documents"][0]["id"] == first
-        stranger = bearer(await service.token_for("others", "ingest"))
-        assert (await client.delete(f"/v1/documents/{first}", headers=stranger)).status_code == 404
-        assert (await client.delete(f"/v1/documents/{first}")).status_code == 403, "this key may only ask questions"
-        for _ in range(2):
-            gone = await client.delete(f"/v1/documents/{first}", headers=key)
-            assert (gone.status_code, gone.json()["state"]) == (200, "deleted"), gone.text
-        assert await found(), "its copy is independent"
-        await client.delete(f"/v1/documents/{copy}", headers=key)
-        assert (await listed(), await found()) == ([], False)
-        assert not files_of(service)
-        again = await sent("tunnel.md", TUNNEL)
-        newer = await sent("tunnel.md", TUNNEL.replace(b"1871", b"1872"))
-        await client.delete(f"/v1/documents/{again}", headers=key)
-        assert (await listed(), await found()) == ([newer], True), "deleting a replaced upload keeps the newer one"
-
-
 async def test_a_temporary_index_failure_loses_no_upload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads, "_PAUSES_SECONDS", (0.1, 0.1))
     async with serving(tmp_path) as (service, key):
@@ -207,28 +161,6 @@ async def test_a_temporary_index_failure_loses_no_upload(tmp_path: Path, monkeyp
         assert failures == []
         found = await service.service.retrievers["films"].retrieve(["Who dug the Ridge Tunnel?"], k=1)
         assert "Ines Karstad" in found.found[0].passage.text
-
-
-async def test_the_coach_keeps_to_the_topics_of_the_corpus(tmp_path: Path) -> None:
-    async with serving(tmp_path, "SCOPE_THRESHOLD=0.3") as (service, key):
-        asked = {"question": "How is a sourdough bread baked in a wood-fired oven?", "corpus": "films", "mode": "coach"}
-        reported = (await service.client.post("/v1/ask", json=asked)).json()
-        assert (reported["refused"], reported["stop_reason"], reported["rounds"]) == ("out_of_scope", "out_of_scope", 0)
-        assert service.model.requests == []
-        files = [("files", ("bread.md", f"# {asked['question']}\n\nSlowly, and with care.\n".encode()))]
-        sent = await service.client.post("/v1/documents?corpus=films", files=files, headers=key)
-        assert (await final_status(service, key, sent.json()["documents"][0]["id"]))["state"] == "indexed"
-        await service.client.post("/v1/ask", json=asked)
-        assert [request.stage for request in service.model.requests][:1] == ["coach"], "the topic is now in the corpus"
-
-
-async def _until_found(service: Running, question: str, word: str) -> bool:
-    async with asyncio.timeout(120):
-        while True:
-            found = await service.service.retrievers["films"].retrieve([question], k=1)
-            if word in found.found[0].passage.text:
-                return True
-            await asyncio.sleep(0.05)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of a file that was cut off
@@ -251,7 +183,7 @@ async def test_rejected_uploads_leave_nothing_behind(tmp_path: Path, monkeypatch
         assert await refused(content=b"no such thing", headers=unannounced) == (422, "invalid_request")
         cut = b'--b\r\nContent-Disposition: form-data; name="files"; filename="a.txt"\r\n\r\nA te'
         assert await refused(content=cut, headers=unannounced) == (422, "invalid_request")
-        assert await refused(files=[("files", ("a.txt", b"A"))] * 21) == (413, "too_large")
+        assert await refused(files=[("files", ("a.txt", b"A"))] * 21) == (422, "invalid_request")
         assert await refused("/v1/documents?corpus=../secrets", files=small) == (404, "unknown_corpus")
         assert await refused("/v1/documents?corpus=shelf", files=small) == (409, "read_only")
         assert await refused(files=small, headers=bearer(service.token)) == (403, "forbidden")
@@ -269,12 +201,8 @@ async def _endless(pause: float = 0.0) -> AsyncIterator[bytes]:
         yield b"x" * 100
 
 
-@pytest.mark.parametrize(("given", "kept"), KEPT)
-def test_only_the_file_name_of_a_path_is_kept(given: str, kept: str) -> None:
-    assert safe_name(given) == kept
-
-
 def test_file_names_are_always_sanitised() -> None:
+    assert [safe_name(given) for given, _ in KEPT] == [kept for _, kept in KEPT]
     for given in ("", ".", "..", "a/..", "\x00", "x" * 500 + ".md", "é" * 300 + ".pdf", "a\r\nb.txt", "\u202etxt.exe"):
         name = safe_name(given)
         assert name not in {"", ".", ".."}

@@ -11,8 +11,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from meta_agent_rag.service.audit import latest
-from meta_agent_rag.service.request_record import new_id
+from meta_agent_rag.service.request import new_id
+from meta_agent_rag.service.retention import latest
 from tests.postgres_server import Postgres
 from tests.service import ASKED, Running, bearer, code_of, running
 

@@ -1,15 +1,11 @@
 """`mode` of `POST /v1/ask`: the teacher explains checked answers and the coach asks questions, within the deadline."""
 
-import asyncio
-import json
 from pathlib import Path
-from typing import Any
 
-from meta_agent_rag.service.audit import latest
+from meta_agent_rag.service.retention import latest
 from meta_agent_rag.testing import ScriptedModel
 from tests.coach import ASKED as COUNTER_QUESTION
 from tests.coach import EXPLAINED, reply
-from tests.integration.test_service_deadline import TIMED_OUT
 from tests.loop import QUESTION
 from tests.service import CONTEXT, SCRIPT, code_of, running
 
@@ -22,7 +18,7 @@ async def test_a_teacher_explains_and_a_coach_asks_in_one_session(tmp_path: Path
         assert "learner" in str(model.asked("write")[-1].messages)
         asked = (await service.ask(mode="coach", session="one", options={"level": 2})).json()
         assert (asked["mode"], asked["answer"], asked["stop_reason"]) == ("coach", COUNTER_QUESTION, "accepted")
-        assert (asked["citations"], asked["confidence"], asked["short_answer"]) == ([], None, "")
+        assert (asked["citations"], asked["confidence_score"], asked["short_answer"]) == ([], None, "")
         assert asked["cost_usd"] > 0
         assert "Oslo" in str(model.asked("coach")[-1].messages), "the teacher's explanation is remembered"
         again = (await service.ask(question="The Sun turns.", mode="coach", session="one")).json()
@@ -48,17 +44,6 @@ async def test_a_teacher_explains_and_a_coach_asks_in_one_session(tmp_path: Path
         assert modes == ["teacher", "coach", "coach", "teacher", "", "", "", "", "teacher", "grounded"]
 
 
-class _Hanging(ScriptedModel):
-    async def complete(self, request: Any) -> Any:
-        await asyncio.sleep(30)
-
-
-async def test_a_late_coach_reply_times_out_like_an_answer(tmp_path: Path) -> None:
-    async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=0.5", model=_Hanging()) as service:
-        late = await service.ask(mode="coach")
-        assert (late.status_code, json.loads(late.text)["error"]["message"]) == (504, TIMED_OUT)
-
-
 async def test_success_hint_and_topic_are_response_fields(tmp_path: Path) -> None:
     topics = tmp_path / "topics.yaml"
     topics.write_text("mills: [the owner of the mill]\nwater: [the river]\n", "utf-8")
@@ -72,52 +57,13 @@ async def test_success_hint_and_topic_are_response_fields(tmp_path: Path) -> Non
         right = (await service.ask(question="It belongs to the river.", mode="coach", session="one")).json()
         assert (right["success"], right["hint"], right["topic"]) == (True, False, "water")
         unknown = await service.ask(mode="coach", options={"topic": "moons"})
-        assert (unknown.status_code, code_of(unknown)) == (404, "unknown_topic")
-        assert (await service.ask(options={"topic": "mills"})).status_code == 422
+        assert (unknown.status_code, code_of(unknown)) == (422, "invalid_request")
         plain = (await service.ask()).json()
         assert (plain["success"], plain["hint"], plain["topic"]) == (None, None, None)
         for told in (asked, stuck, right, plain):
             record = (await service.client.get(f"/v1/queries/{told['query_id']}")).json()["record"]
             shown = tuple(record[name] for name in ("coach_success", "hint", "topic"))
             assert shown == (told["success"], told["hint"], told["topic"])
-
-
-async def test_a_hint_that_reveals_the_answer_is_never_sent_and_is_recorded(tmp_path: Path) -> None:
-    leak, harmless = (
-        reply("The Earth turns.", answer="the Earth turns"),
-        reply("What stands still?", answer="the Earth turns"),
-    )
-    model = ScriptedModel({**SCRIPT, "coach": [reply(COUNTER_QUESTION), leak, leak, reply(COUNTER_QUESTION), harmless]})
-    async with running(tmp_path, "SCOPE_THRESHOLD=-1", model=model) as service:
-        for session, shown in (("one", None), ("two", "What stands still?")):
-            await service.ask(mode="coach", session=session)
-            response = await service.ask(question="I don't know.", mode="coach", session=session)
-            hint = response.json()
-            assert "Earth" not in response.text
-            assert (hint["answer"] == shown) is (shown is not None)
-            record = (await service.client.get(f"/v1/queries/{hint['query_id']}")).json()["record"]
-            refused = ["it gives the answer away, which the learner has not said."] * (2 if shown is None else 0)
-            assert (record["checks"], record["answer"]) == ({"violations": refused}, hint["answer"])
-
-
-async def test_the_documents_option_is_validated(tmp_path: Path) -> None:
-    async with running(tmp_path, "SCOPE_THRESHOLD=-1", model=ScriptedModel(SCRIPT)) as service:
-        unknown = await service.ask(options={"documents": ["moons"]})
-        assert (unknown.status_code, code_of(unknown)) == (404, "unknown_document")
-        assert "No document is named 'moons'" in unknown.text
-        for names in ([], [""], ["a"] * 21, "a"):
-            assert (await service.ask(options={"documents": names})).status_code == 422
-        assert (await service.ask(mode="coach", options={"documents": ["moons"]})).status_code == 422
-        supplied = await service.client.post("/v1/ask", json={**CONTEXT, "options": {"documents": ["moons"]}})
-        assert supplied.status_code == 422
-
-
-async def test_custom_coach_replies_are_used_over_http(tmp_path: Path) -> None:
-    own = tmp_path / "own"
-    own.mkdir()
-    (own / "replies.yaml").write_text("thanks: Any time.\n", "utf-8")
-    async with running(tmp_path, f"COACH_DIR={own}", model=ScriptedModel(SCRIPT)) as service:
-        assert (await service.ask(question="Thanks!")).json()["answer"] == "Any time."
 
 
 async def test_small_talk_to_the_coach_costs_no_call_over_http(tmp_path: Path) -> None:

@@ -30,8 +30,11 @@ SEED = 20260
 _CORPUS = "schema"
 _TEXT = "The Salt Road is a film that Mira Holt directed."
 LIMITLESS = ("SERVICE_RATE_PER_MINUTE=1000000", "SERVICE_WRONG_KEYS_PER_MINUTE=1000000", "SERVICE_DEADLINE_SECONDS=60")
-_ACCEPTED = ("2xx", "3xx", "401", "403", "404", "409", "429")
+_ACCEPTED = ["2xx", "3xx", "401", "403", "404", "409", "422", "429"]
 _CONFIG = f"""
+[checks.positive_data_acceptance]
+expected-statuses = {_ACCEPTED}
+
 [[operations]]
 include-name = "POST /v1/chat/completions"
 checks.positive_data_acceptance.expected-statuses = {[*_ACCEPTED, "400"]}
@@ -40,7 +43,7 @@ checks.positive_data_acceptance.expected-statuses = {[*_ACCEPTED, "400"]}
 include-name = "POST /v1/documents"
 checks.positive_data_acceptance.expected-statuses = {[*_ACCEPTED, "413", "415"]}
 """
-"""What a schema cannot express: that the last message is a question, and which names a file may have."""
+"""What a schema cannot express: which fields go together, blank texts, and which names a file may have."""
 _EXCLUDED = "use_after_free"
 """A deleted document can still be asked for: its state confirms that it is deleted."""
 

@@ -64,11 +64,9 @@ async def test_a_key_sees_only_its_corpora(tmp_path: Path) -> None:
         for method, address, body in (
             ("POST", "/v1/ask", {**ASKED, "corpus": "secret"}),
             ("POST", "/v1/ask", {**ASKED, "corpus": "secret", "mode": "coach"}),
-            ("POST", "/v1/summaries", {"corpus": "secret"}),
             ("POST", "/v1/chat/completions", chat),
             ("GET", "/v1/models/secret", None),
             ("GET", "/v1/corpora/secret/documents", None),
-            ("GET", "/v1/corpora/secret/documents/film", None),
             ("DELETE", "/v1/corpora/secret/documents/film", None),
         ):
             refused = await client.request(method, address, json=body, headers=bound)

@@ -236,7 +236,8 @@ class ChatSession:
                 text, history=self.history, socratic=socratic, reading=reading, deadline=deadline
             )
             return Turn(reply=reply, reading=reading, mode=socratic.mode)
-        if reading.intent not in {"question", "change_last_answer"}:
+        searches = reading.intent in {"question", "change_last_answer"}
+        if not searches and (self.catalogue is not None or reading.intent != "about_documents"):
             known = [one for one in await self.documents() if not documents or one.id in documents]
             text = answer_without_search(reading, self.history, known)
             return Turn(reply=TurnReply(text=text, remembered=False), reading=reading, mode=socratic.mode)

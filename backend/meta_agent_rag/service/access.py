@@ -12,8 +12,8 @@ import re
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,7 +26,6 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from ..errors import InputError, RequestError, SettingsError, StorageError, UnknownNameError
 from ..settings import Settings
 from .database import KEYS, in_utc, within
-from .request_record import Client
 
 if TYPE_CHECKING:
     from limits import RateLimitItem
@@ -46,8 +45,11 @@ _REDIS_SECONDS = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeyRecord:
-    """The stored data of a key. Times are UTC; `daily_usd` caps the cost of its questions in a UTC day."""
+class Client:
+    """The holder of a key, as stored, and its permissions. Times are UTC; `daily_usd` caps the cost in a UTC day.
+
+    `corpora` are the ones that the key may use; `None` means every corpus that the service was started with.
+    """
 
     id: str
     name: str
@@ -59,11 +61,32 @@ class KeyRecord:
     expires: datetime | None = None
     revoked: datetime | None = None
 
-    def state(self, now: datetime) -> str:
-        """`valid`, `expired` or `revoked`."""
+    @property
+    def state(self) -> str:
+        """`valid`, `expired` or `revoked`, now."""
         if self.revoked is not None:
             return "revoked"
-        return "expired" if self.expires is not None and self.expires <= now else "valid"
+        return "expired" if self.expires is not None and self.expires <= datetime.now(UTC) else "valid"
+
+    def require(self, scope: str) -> None:
+        """Raise `RequestError` with 403 if the key lacks a scope."""
+        if scope not in self.scopes:
+            words = f"The key {self.name!r} lacks the scope {scope!r}; use one that has it."
+            raise RequestError(403, "forbidden", words)
+
+    def allowed(self, served: Iterable[str]) -> list[str]:
+        """The served corpora that this key may use, the default first."""
+        return [name for name in served if self.corpora is None or name in self.corpora]
+
+    def corpus(self, name: str | None, served: Iterable[str]) -> str:
+        """The named corpus, or the default one. Raises `RequestError` if it is not served to this key."""
+        allowed = self.allowed(served)
+        if not allowed:
+            raise RequestError(403, "forbidden", f"The key {self.name!r} may use none of the served corpora.")
+        if name is not None and name not in allowed:
+            known = ", ".join(allowed)
+            raise RequestError(404, "unknown_corpus", f"The corpus {name!r} is not served; choose from: {known}.")
+        return name or allowed[0]
 
 
 @dataclass(kw_only=True)
@@ -76,7 +99,7 @@ class Keys:
     engine: AsyncEngine
     pepper: bytes
     look_up_seconds: float = LOOK_UP_SECONDS
-    _known: dict[str, tuple[float, KeyRecord]] = field(default_factory=dict, repr=False)
+    _known: dict[str, tuple[float, Client]] = field(default_factory=dict, repr=False)
 
     async def create(
         self,
@@ -86,7 +109,7 @@ class Keys:
         days: int | None = None,
         daily_usd: float | None = None,
         corpora: Sequence[str] | None = None,
-    ) -> tuple[str, KeyRecord]:
+    ) -> tuple[str, Client]:
         """A new key: its token, which is shown only once, and its record. Raises `InputError`."""
         if not _NAME.fullmatch(name) or not name.strip():
             raise InputError(f"A key cannot be named {name!r}; use 1 to 100 letters, digits, blanks and '.@_-'.")
@@ -98,7 +121,7 @@ class Keys:
         if daily_usd is not None and not 0 < daily_usd < float("inf"):
             raise InputError(f"A key's daily cap cannot be {daily_usd!r} dollars; give a number above 0.")
         id_, secret, now = secrets.token_hex(6), secrets.token_urlsafe(32), datetime.now(UTC)
-        record = KeyRecord(
+        client = Client(
             id=id_,
             name=name.strip(),
             digest=self._digest(id_, secret),
@@ -109,22 +132,22 @@ class Keys:
             expires=None if days is None else now + timedelta(days=days),
         )
         async with self.engine.begin() as connection:
-            await connection.execute(insert(KEYS).values(**vars(record)))
-        return f"marag_{id_}_{secret}", record
+            await connection.execute(insert(KEYS).values(**vars(client)))
+        return f"marag_{id_}_{secret}", client
 
-    async def all(self) -> list[KeyRecord]:
+    async def all(self) -> list[Client]:
         """All keys ever created, oldest first."""
         async with self.engine.connect() as connection:
             rows = await connection.execute(select(KEYS).order_by(KEYS.c.created, KEYS.c.id))
-            return [_record(row._mapping) for row in rows]
+            return [_client(row._mapping) for row in rows]
 
-    async def revoke(self, id_: str) -> KeyRecord:
+    async def revoke(self, id_: str) -> Client:
         """Revoke a key. Raises `UnknownNameError`."""
         revoking = update(KEYS).where(KEYS.c.id == id_, KEYS.c.revoked.is_(None)).values(revoked=datetime.now(UTC))
         async with self.engine.begin() as connection:
             await connection.execute(revoking)
         self._known.pop(id_, None)
-        known = {record.id: record for record in await self.all()}
+        known = {client.id: client for client in await self.all()}
         if id_ not in known:
             raise UnknownNameError("key", id_, list(known))
         return known[id_]
@@ -133,23 +156,16 @@ class Keys:
         """The client that holds this token. Raises `RequestError` with 401, or 503 if the keys cannot be read."""
         match = _TOKEN.fullmatch(token)
         id_, secret = (match[1], match[2]) if match else ("", token)
-        record = await self._looked_up(id_) if match else None
-        given = self._digest(id_, secret)
+        client = await self._looked_up(id_) if match else None
         # takes as long as for an existing key
-        right = hmac.compare_digest(given, record.digest if record is not None else self._digest("", ""))
-        if record is None or not right:
+        expected = client.digest if client is not None else self._digest("", "")
+        if not hmac.compare_digest(self._digest(id_, secret), expected) or client is None:
             raise RequestError(401, "invalid_key", "The key is unknown; ask the operator of the service for one.")
-        if (state := record.state(datetime.now(UTC))) != "valid":
-            raise RequestError(401, "invalid_key", f"The key is {state}; ask the operator for another one.")
-        return Client(
-            id=record.id,
-            name=record.name,
-            scopes=frozenset(record.scopes),
-            daily_usd=record.daily_usd,
-            corpora=None if record.corpora is None else frozenset(record.corpora),
-        )
+        if client.state != "valid":
+            raise RequestError(401, "invalid_key", f"The key is {client.state}; ask the operator for another one.")
+        return client
 
-    async def _looked_up(self, id_: str) -> KeyRecord | None:
+    async def _looked_up(self, id_: str) -> Client | None:
         now = time.monotonic()
         at, known = self._known.get(id_, (-math.inf, None))
         if now - at < _KNOWN_SECONDS:
@@ -164,13 +180,19 @@ class Keys:
             self._known[id_] = (now, found)
         return found
 
-    async def _selected(self, id_: str) -> KeyRecord | None:
+    async def _selected(self, id_: str) -> Client | None:
         async with self.engine.connect() as connection:
             row = (await connection.execute(select(KEYS).where(KEYS.c.id == id_))).first()
-        return None if row is None else _record(row._mapping)
+        return None if row is None else _client(row._mapping)
 
     def _digest(self, id_: str, secret: str) -> str:
         return hmac.new(self.pepper, f"{id_}:{secret}".encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+
+
+def _client(row: Any) -> Client:
+    times = {name: row[name] and in_utc(row[name]) for name in ("created", "expires", "revoked")}
+    corpora = None if row["corpora"] is None else tuple(row["corpora"])
+    return Client(**{**row, **times, "scopes": tuple(row["scopes"]), "corpora": corpora})
 
 
 def open_keys(engine: AsyncEngine, settings: Settings, *, look_up_seconds: float = LOOK_UP_SECONDS) -> Keys:
@@ -189,45 +211,12 @@ def _pepper(settings: Settings) -> bytes:
         if not path.exists():
             with os.fdopen(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
                 file.write(secrets.token_hex(32))
-            try:
+            with suppress(FileExistsError):
                 os.link(own, path)  # atomic; the first one is kept
-            except FileExistsError:
-                pass
-            finally:
-                own.unlink()
+            own.unlink()
         return path.read_bytes()
     except OSError as error:
         raise StorageError(f"The pepper {str(path)!r} cannot be stored ({error}); set SERVICE_KEY_PEPPER.") from None
-
-
-def _record(row: Any) -> KeyRecord:
-    times = {name: row[name] and in_utc(row[name]) for name in ("created", "expires", "revoked")}
-    corpora = None if row["corpora"] is None else tuple(row["corpora"])
-    return KeyRecord(**{**row, **times, "scopes": tuple(row["scopes"]), "corpora": corpora})
-
-
-@dataclass(frozen=True, kw_only=True)
-class RateWindow:
-    """The remaining requests of a sliding minute; `reset` is the seconds until the oldest one leaves it."""
-
-    limit: int
-    remaining: int
-    reset: int
-    admitted: bool
-
-    def headers(self) -> dict[str, str]:
-        """The state of the window as response headers."""
-        return {
-            "x-ratelimit-limit": str(self.limit),
-            "x-ratelimit-remaining": str(self.remaining),
-            "x-ratelimit-reset": str(self.reset),
-        }
-
-    def require_admitted(self) -> None:
-        """Raise `RequestError` with 429 if there was no room."""
-        if not self.admitted:
-            words = f"The key may ask {self.limit} questions a minute; wait {self.reset} s."
-            raise RequestError(429, "rate_limited", words, retry_after=self.reset)
 
 
 @dataclass(kw_only=True)
@@ -243,13 +232,20 @@ class RateLimits:
     shared: bool
     proven: "OrderedDict[bytes, None]" = field(default_factory=OrderedDict, repr=False)
 
-    async def admit(self, client_id: str, kind: str) -> RateWindow:
-        """Count one request if the window has room. Raises `RequestError` (503) if Redis is unavailable."""
+    async def admit(self, client_id: str, kind: str) -> tuple[dict[str, str], RequestError | None]:
+        """Count one request if the sliding minute has room: its state as response headers, and the refusal if not.
+
+        Raises `RequestError` (503) if Redis is unavailable.
+        """
         with _counting():
             admitted = await self.limiter.hit(self.item, client_id, kind)
             reset, remaining = await self.limiter.get_window_stats(self.item, client_id, kind)
-        seconds = max(1, math.ceil(reset - time.time())) if remaining < self.item.amount else 0
-        return RateWindow(limit=self.item.amount, remaining=remaining, reset=seconds, admitted=admitted)
+        limit = self.item.amount
+        wait = max(1, math.ceil(reset - time.time())) if remaining < limit else 0
+        counts = {"limit": limit, "remaining": remaining, "reset": wait}
+        words = f"The key may ask {limit} questions a minute; wait {wait} s."
+        refusal = None if admitted else RequestError(429, "rate_limited", words, retry_after=wait)
+        return {f"x-ratelimit-{name}": str(count) for name, count in counts.items()}, refusal
 
     async def recall(self, client_id: str, count: int) -> None:
         """Count the questions that an earlier process admitted in the last minute, as if they had just arrived."""
@@ -331,7 +327,6 @@ async def open_limits(settings: Settings) -> AsyncIterator[RateLimits]:
             f"REDIS_URL cannot be used ({type(error).__name__}); write it as redis://HOST:6379, and install `redis`."
         ) from None
     try:
-        limiter = MovingWindowRateLimiter(redis)
-        yield RateLimits(limiter=limiter, item=item, wrong_keys=wrong_keys, shared=True)
+        yield RateLimits(limiter=MovingWindowRateLimiter(redis), item=item, wrong_keys=wrong_keys, shared=True)
     finally:
         await pool.aclose()

@@ -6,8 +6,6 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from http import HTTPStatus
-from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -19,12 +17,11 @@ from .access import QUESTIONS as QUESTION_WINDOW
 from .access import READS
 from .failures import as_response, timed_out
 from .logs import log_request
-from .request_record import CLIENT_WENT, CURRENT, new_id
-from .resources import RequestContext, Service
-from .routes import QUESTIONS, UPLOAD, endpoint_of, methods_at, router
+from .request import CLIENT_WENT, CURRENT, RequestContext, new_id
+from .resources import Service
+from .routes import QUESTIONS, UPLOAD, endpoint_of, router
 
 _LOG = logging.getLogger(__name__)
-_OPENAI = ("/v1/models", "/v1/chat/")
 _BODY_KILOBYTES = 512
 """The most of a JSON request."""
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -50,11 +47,8 @@ def create_app(opening: Opening) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with opening() as service:
             app.state.service = service
-            _LOG.info(
-                "Serving %s; the time limit for a request is %g s.",
-                ", ".join(map(repr, service.retrievers)) or "no corpus",
-                service.budgets.total,
-            )
+            corpora = ", ".join(map(repr, service.retrievers)) or "no corpus"
+            _LOG.info("Serving %s; the time limit for a request is %g s.", corpora, service.budgets.total)
             yield
 
     app = FastAPI(
@@ -76,9 +70,6 @@ def create_app(opening: Opening) -> FastAPI:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    if isinstance(error, HTTPException) and error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        # Starlette names the methods of the first route alone
-        error.headers = {"allow": ", ".join(methods_at(request.url.path))}
     return as_response(request.state.context, error)
 
 
@@ -94,12 +85,13 @@ class Gate:
             await self.app(scope, receive, send)
             return
         service, path = scope["app"].state.service, scope["path"]
+        given = _header(scope, b"x-request-id")
         context = RequestContext(
             service=service,
-            request_id=_request_id(scope),
+            request_id=given if _REQUEST_ID.fullmatch(given) else new_id(),
             endpoint=path[:64],
             asks=path in QUESTIONS and scope["method"] == "POST",
-            openai=path.startswith(_OPENAI),
+            openai=path.startswith(("/v1/models", "/v1/chat/")),
         )
         scope.setdefault("state", {})["context"] = context
         CURRENT.set(context)
@@ -121,17 +113,16 @@ class Gate:
             service.metrics.served(context, endpoint_of(path))
 
     async def _served(self, scope: Scope, receive: Receive, send: Send, context: RequestContext) -> None:
-        service, path = context.service, scope["path"]
-        if any(character < " " for character in path):
+        if any(character < " " for character in scope["path"]):
             # a route's pattern accepts a trailing line feed, which the comparisons here do not
             words = "Addresses cannot contain control characters; see GET /openapi.json."
             raise RequestError(404, "not_found", words)
         if not context.asks:
             await self._admitted(scope, receive, send, context)
             return
-        if service.places.locked():
+        if context.service.places.locked():
             raise RequestError(503, "overloaded", "The service is at its limit; try again in a second.", retry_after=1)
-        async with service.places:
+        async with context.service.places:
             await self._admitted(scope, receive, send, context)
 
     async def _admitted(self, scope: Scope, receive: Receive, send: Send, context: RequestContext) -> None:
@@ -139,20 +130,23 @@ class Gate:
         if not path.startswith("/v1/") and path != "/metrics":
             await self.app(scope, receive, send)
             return
-        client = await service.limits.client(service.keys, _token(scope), (scope.get("client") or ("",))[0])
-        context.known_client = client
-        window = await service.limits.admit(client.id, QUESTION_WINDOW if context.asks else READS)
-        context.headers |= window.headers()
-        window.require_admitted()
+        kind, _, token = _header(scope, b"authorization").partition(" ")
+        if kind.lower() != "bearer" or not token.strip():
+            raise RequestError(401, "missing_key", "A key is required; send it as `Authorization: Bearer KEY`.")
+        address = (scope.get("client") or ("",))[0]
+        context.known_client = client = await service.limits.client(service.keys, token.strip(), address)
+        headers, refusal = await service.limits.admit(client.id, QUESTION_WINDOW if context.asks else READS)
+        context.headers |= headers
+        if refusal is not None:
+            raise refusal
         if path == UPLOAD and scope["method"] == "POST":
             await self.app(scope, receive, send)
             return
         whole = await _whole_body(scope, receive, context)
-        if not context.asks:
+        if context.asks:
+            await _unless_left(asyncio.ensure_future(self.app(scope, whole, send)), receive, context)
+        else:
             await self.app(scope, whole, send)
-            return
-        work = asyncio.ensure_future(self.app(scope, whole, send))
-        await _unless_left(work, receive, context)
 
 
 def _responder(context: RequestContext, send: Send) -> Send:
@@ -196,10 +190,10 @@ async def _unless_left(work: "asyncio.Future[None]", receive: Receive, context: 
 
 async def _whole_body(scope: Scope, receive: Receive, context: RequestContext) -> Receive:
     """Read the body within its time and size limits, and replay it. Raises `RequestError` (413, 504)."""
-    kilobytes = _BODY_KILOBYTES
-    large = RequestError(413, "too_large", f"The body is larger than {kilobytes} KB; send less.")
+    most = _BODY_KILOBYTES * 1024
+    large = RequestError(413, "too_large", f"The body is larger than {_BODY_KILOBYTES} KB; send less.")
     announced = _header(scope, b"content-length")
-    if announced.isdecimal() and int(announced) > kilobytes * 1024:
+    if announced.isdecimal() and int(announced) > most:
         raise large
     body, more = bytearray(), True
     try:
@@ -211,30 +205,16 @@ async def _whole_body(scope: Scope, receive: Receive, context: RequestContext) -
                     raise RequestError(CLIENT_WENT, "client_went", context.message or "")
                 body += message.get("body", b"")
                 more = message.get("more_body", False)
-                if len(body) > kilobytes * 1024:
+                if len(body) > most:
                     raise large
     except TimeoutError:
         raise timed_out() from None
-    left: list[dict[str, Any]] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+    left: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
     async def again() -> Message:
         return left.pop() if left else await receive()
 
     return again
-
-
-def _request_id(scope: Scope) -> str:
-    """The client's own id if it is harmless, else a new one."""
-    given = _header(scope, b"x-request-id")
-    return given if _REQUEST_ID.fullmatch(given) else new_id()
-
-
-def _token(scope: Scope) -> str:
-    """The bearer token; raises `RequestError` with 401 if it is missing."""
-    kind, _, token = _header(scope, b"authorization").partition(" ")
-    if kind.lower() != "bearer" or not token.strip():
-        raise RequestError(401, "missing_key", "A key is required; send it as `Authorization: Bearer KEY`.")
-    return token.strip()
 
 
 def _header(scope: Scope, name: bytes) -> str:

@@ -1,48 +1,42 @@
-"""The audit log: one row for each response, stored before it is sent; its export and its retention.
+"""The audit log: one row for each response, stored before it is sent.
 
 Responses wait in one queue for their rows to be inserted together. While the database is unavailable, rows go to
 `<data_dir>/audit/waiting.jsonl` and are inserted later; a row that is inserted twice is kept once, by its query id.
 """
 
 import asyncio
-import glob
-import gzip
-import json
 import logging
-import os
-import re
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any, cast
 
 from filelock import FileLock
-from sqlalchemy import ColumnElement, delete, func, null, select, update
+from sqlalchemy import func, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError, StatementError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from ..chat.coach.coach import CoachReply
-from ..chat.history import HINT
-from ..errors import InputError, SettingsError, StorageError
+from ..chat.session import GroundedReply, Turn
+from ..errors import StorageError
 from ..journal import Journal, read_journal
 from ..llm.ledger import total
 from ..llm.messages import Reply
 from ..retrieval.passage import Found
-from ..settings import Settings
 from ..text.normalise import encodable
 from .database import AUDIT, in_utc, require_writable, within
-from .request_record import ModelCall, RequestRecord, SmallTalk, Summarised, new_id
+from .request import ModelCall, RequestContext, new_id
+from .schemas import reply_fields
 
 _LOG = logging.getLogger(__name__)
 _BATCH = 500
 _INSERT_SECONDS = 1.0
 _LAST_SECONDS = 1.5
 _RETRY_SECONDS = 2.0
-_EXPIRED = re.compile(r"audit-until-.*\.jsonl\.gz")
 Row = Mapping[str, Any]
 
 
@@ -99,7 +93,7 @@ class AuditLog:
             except Exception as error:  # noqa: BLE001  # each response that waits for its row is told
                 for _, stored in batch:
                     if not stored.done():
-                        stored.set_exception(_unstorable(self.file, error))
+                        stored.set_exception(unstorable(self.file, error))
             for _, stored in batch:
                 if not stored.done():
                     stored.set_result(None)
@@ -128,7 +122,7 @@ class AuditLog:
     def _taken(self) -> list[Path]:
         """The files of waiting rows, to which nothing is added any more."""
         if self.file.exists():
-            with _locked(self.file), suppress(FileNotFoundError):  # another process was faster
+            with waiting_lock(self.folder), suppress(FileNotFoundError):  # another process was faster
                 self.file.rename(self.folder / f"waiting-{new_id()}.jsonl")
         return sorted(self.folder.glob("waiting-*.jsonl"))
 
@@ -187,10 +181,15 @@ async def open_audit(engine: AsyncEngine, data_dir: Path) -> AsyncIterator[Audit
             _LOG.warning("%d audit records wait in %r for the next start.", log.waiting, str(log.file))
 
 
+def waiting_lock(folder: Path) -> FileLock:
+    """The lock under which the files of an audit folder change: several processes add to them, and empty them."""
+    return FileLock(folder / "lock", thread_local=False)
+
+
 def _append(file: Path, rows: Sequence[Row]) -> None:
-    """Append rows to a file that other processes write and empty, too. Raises `StorageError`."""
+    """Append rows to a file of the audit folder. Raises `StorageError` or `OSError`."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(file):
+    with waiting_lock(file.parent):
         journal = Journal(file)
         try:
             for row in rows:
@@ -199,50 +198,47 @@ def _append(file: Path, rows: Sequence[Row]) -> None:
             journal.close()
 
 
-def _locked(file: Path) -> FileLock:
-    return FileLock(file.with_suffix(".lock"), thread_local=False)
-
-
-def _unstorable(file: Path, error: Exception) -> StorageError:
+def unstorable(file: Path, error: Exception) -> StorageError:
+    """The error to report for a file that cannot be written."""
     if isinstance(error, StorageError):
         return error
     return StorageError(f"{str(file)!r} cannot be written ({error}); free disk space, or set MARAG_DATA_DIR.")
 
 
-def row_of(record: RequestRecord, status: int) -> dict[str, Any]:
+def row_of(context: RequestContext, status: int) -> dict[str, Any]:
     """The row of a response about to be sent with `status`; pure JSON, without values that a database rejects."""
-    client, totals = record.known_client, total(call.row for call in record.calls)
+    client, totals = context.known_client, total(call.row for call in context.calls)
     row = {
-        "query_id": record.query_id,
-        "at": record.at.isoformat(),
-        "answer_id": record.answer_id,
-        "request_id": record.request_id,
+        "query_id": context.query_id,
+        "at": context.at.isoformat(),
+        "answer_id": context.answer_id,
+        "request_id": context.request_id,
         "client_id": "" if client is None else client.id,
         "client_name": "" if client is None else client.name,
-        "endpoint": record.endpoint[:64],
+        "endpoint": context.endpoint[:64],
         "status": status,
-        "success": status == 200 and record.error is None,
-        "error": record.error,
-        "question": record.question,
-        "cost_usd": _cost(record.calls),
+        "success": status == 200 and context.error is None,
+        "error": context.error,
+        "question": context.question,
+        "cost_usd": _cost(context.calls),
         "record": {
-            "message": record.message,
-            "source_mode": record.source_mode,
-            "mode": record.mode,
-            "corpus": record.corpus,
-            "session": record.session,
-            "queries": record.queries,
-            "degraded": record.degraded,
-            "dropped": [asdict(gone) for gone in record.dropped],
-            "seconds": record.seconds,
-            "model_calls": [_call(call) for call in record.calls],
+            "message": context.message,
+            "source_mode": context.source_mode,
+            "mode": context.mode,
+            "corpus": context.corpus,
+            "session": context.session,
+            "queries": context.queries,
+            "degraded": context.degraded,
+            "dropped": [asdict(gone) for gone in context.dropped],
+            "seconds": context.seconds,
+            "model_calls": [_call(call) for call in context.calls],
             "prompt_tokens": totals.prompt_tokens,
             "cache_hit_tokens": totals.cache_hit_tokens,
             "completion_tokens": totals.completion_tokens,
-            **_NOTHING,
-            **_answer(record),
+            **dict.fromkeys(_ANSWER),
+            **({} if context.turn is None else _answer(context.turn)),
         },
-        "prompts": [_prompt(call) for call in record.calls],
+        "prompts": [_prompt(call) for call in context.calls],
     }
     return cast("dict[str, Any]", _storable(row))
 
@@ -256,80 +252,30 @@ def as_json(row: Row) -> dict[str, Any]:
     return {**head, "at": in_utc(row["at"]).isoformat(), **record}
 
 
-_NOTHING: Mapping[str, Any] = {
-    "passages": [],
-    "answer": None,
-    "short_answer": None,
-    "refused": None,
-    "stop_reason": None,
-    "rounds": 0,
-    "confidence": None,
-    "level": None,
-    "citations": [],
-    "checks": {},
-    "coach_success": None,
-    "hint": None,
-    "topic": None,
-}
+_ANSWER = (
+    *("answer", "short_answer", "refused", "stop_reason", "rounds", "citations", "passages", "checks"),
+    *("confidence_score", "confidence_level", "confidence_parts", "coach_success", "hint", "topic"),
+)
 
 
-def _answer(record: RequestRecord) -> dict[str, Any]:
-    """The fields of the answer, none if there was none."""
-    result = record.result
-    if result is None:
-        return {}
-    if isinstance(result, SmallTalk):
-        return {"answer": result.text, "stop_reason": result.intent}
-    if isinstance(result, Summarised):
-        return _summary(result)
-    if isinstance(result, CoachReply):
-        return {
-            "passages": [_passage(found) for found in result.trace.evidence],
-            "answer": result.text,
-            "refused": result.refused,
-            "stop_reason": result.trace.outcome,
-            "rounds": len(result.trace.attempts),
-            "checks": {"violations": list(result.trace.violations)},
-            "coach_success": result.acknowledged,
-            "hint": result.kind == HINT,
-            "topic": result.topic or None,
-        }
-    sure = result.confidence
-    return {
-        "passages": [_passage(found) for found in result.answer.evidence],
-        "answer": result.text,
-        "short_answer": result.short_answer,
-        "refused": result.refused,
-        "stop_reason": result.answer.stop_reason,
-        "rounds": len(result.answer.rounds),
-        "confidence": None if sure is None else sure.score,
-        "level": None if sure is None else sure.level,
-        "citations": [asdict(citation) for citation in result.citations],
-        "checks": {
+def _answer(turn: Turn) -> dict[str, Any]:
+    """The fields of the answer."""
+    fields, reply = reply_fields(turn), turn.reply
+    if isinstance(reply, CoachReply):
+        fields["coach_success"] = fields.pop("success")
+        fields["passages"] = [_passage(found) for found in reply.trace.evidence]
+        fields["checks"] = {"violations": list(reply.trace.violations)}
+    if isinstance(reply, GroundedReply):
+        result = reply.grounded
+        fields["citations"] = [asdict(citation) for citation in result.citations]
+        fields["passages"] = [_passage(found) for found in result.answer.evidence]
+        fields["checks"] = {
             "quotes": list(result.quotes),
             "leaks": list(result.leaks),
             "removed_citations": result.removed,
             "claims": [{"text": claim.text, **asdict(support)} for claim, support in result.claims],
-        },
-    }
-
-
-def _summary(result: Summarised) -> dict[str, Any]:
-    """The fields of a summary; of a dry run, only the stop reason."""
-    if result.summary is None:
-        return {"stop_reason": result.stop_reason}
-    overviews = result.summary.overviews
-    parts = [part for one in result.work.documents for part in one.sections]
-    return {
-        "passages": [_passage(found) for part in parts for found in part.passages],
-        "answer": result.text,
-        "stop_reason": result.stop_reason,
-        "citations": [asdict(citation) for citation in result.summary.citations],
-        "checks": {
-            "invented": sum(section.invented for one in overviews for section in one.sections),
-            "left_out": sum(one.left_out for one in overviews),
-        },
-    }
+        }
+    return fields
 
 
 def _cost(calls: Sequence[ModelCall]) -> float | None:
@@ -380,176 +326,3 @@ def _storable(value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [_storable(item) for item in value]
     return value if value is None or isinstance(value, bool | int) else str(value)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ages:
-    """Times before which records lose their prompts (`hot`), or leave the database (`warm`)."""
-
-    hot: datetime
-    warm: datetime
-
-    @classmethod
-    def of(cls, settings: Settings, now: datetime) -> "Ages":
-        """The ages in the settings. Raises `SettingsError`."""
-        if settings.audit_warm_days < settings.audit_hot_days:
-            raise SettingsError(
-                f"AUDIT_WARM_DAYS ({settings.audit_warm_days!r}) cannot be less than AUDIT_HOT_DAYS "
-                f"({settings.audit_hot_days!r}); raise it."
-            )
-        return cls(
-            hot=now - timedelta(days=settings.audit_hot_days), warm=now - timedelta(days=settings.audit_warm_days)
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pruned:
-    """The number of records that lose or lost their prompts, and that leave or left the database, into `file`."""
-
-    slimmed: int
-    expired: int
-    file: Path | None = None
-
-
-async def prunable(engine: AsyncEngine, ages: Ages) -> Pruned:
-    """What `prune` would do."""
-    return Pruned(slimmed=await _count(engine, _hot(ages)), expired=await _count(engine, AUDIT.c.at < ages.warm))
-
-
-async def prune(engine: AsyncEngine, folder: Path, ages: Ages) -> Pruned:
-    """Remove prompts and replies from records that are no longer hot; move those no longer warm to a file in `folder`.
-
-    Records leave the database once the file is on disk; after a kill, the next run may write them once more.
-    Raises `SQLAlchemyError`, `StorageError`.
-    """
-    slimmed = await _in_batches(engine, _hot(ages), lambda ids: update(AUDIT).where(ids).values(prompts=null()))
-    expired = AUDIT.c.at < ages.warm
-    if not await _count(engine, expired):
-        return Pruned(slimmed=slimmed, expired=0)
-    file = folder / f"audit-until-{ages.warm:%Y-%m-%dT%H%M%S}-{new_id()[-6:]}.jsonl.gz"
-    try:
-        await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
-        await export(engine, file, expired)
-    except OSError as error:
-        raise _unstorable(file, error) from None
-    return Pruned(slimmed=slimmed, expired=await _in_batches(engine, expired, delete(AUDIT).where), file=file)
-
-
-async def latest(engine: AsyncEngine, count: int) -> list[dict[str, Any]]:
-    """The latest records, the newest last."""
-    newest = select(AUDIT).order_by(AUDIT.c.at.desc(), AUDIT.c.query_id.desc()).limit(count)
-    async with engine.connect() as connection:
-        rows = (await connection.execute(newest)).all()
-    return [as_json(dict(row._mapping)) for row in reversed(rows)]
-
-
-async def export(engine: AsyncEngine, path: Path, *conditions: ColumnElement[bool]) -> int:
-    """Write records into a new JSONL file (compressed if its name ends in .gz), oldest first; returns their number.
-
-    Raises `InputError` if the file exists.
-    """
-    count = 0
-    query = select(AUDIT).where(*conditions).order_by(AUDIT.c.at, AUDIT.c.query_id)
-    with _new(path) as file:
-        async with engine.connect() as connection, connection.stream(query) as rows:
-            async for row in rows:
-                file.write(json.dumps(as_json(dict(row._mapping)), ensure_ascii=False).encode() + b"\n")
-                count += 1
-    return count
-
-
-async def traces(engine: AsyncEngine, data_dir: Path, client_id: str) -> dict[str, int]:
-    """The number of a client's records, by place."""
-    folder = data_dir / "audit"
-    return {
-        "database": await _count(engine, AUDIT.c.client_id == client_id),
-        "files": sum([await asyncio.to_thread(_without, file, client_id, write=False) for file in _files(folder)]),
-    }
-
-
-async def forget(engine: AsyncEngine, data_dir: Path, client_id: str) -> None:
-    """Delete a client's records in the database and on this machine. Raises `SQLAlchemyError`, `OSError`."""
-    await _in_batches(engine, AUDIT.c.client_id == client_id, delete(AUDIT).where)
-    for file in _files(data_dir / "audit"):
-        with _locked(file):
-            await asyncio.to_thread(_without, file, client_id, write=True)
-
-
-def _files(folder: Path) -> list[Path]:
-    return [file for file in folder.glob("*.jsonl*") if file.suffix == ".jsonl" or _EXPIRED.fullmatch(file.name)]
-
-
-def _without(path: Path, client_id: str, *, write: bool) -> int:
-    """The number of a client's records in a file, which are removed from it if `write`."""
-    with _opened(path, "rb") as file:
-        lines = [line for line in file if line.strip()]
-    kept = [line for line in lines if _client_of(line) != client_id]
-    if write and len(kept) < len(lines):
-        part = path.with_name(f".{path.name}.part")
-        with _opened(part, "wb", gzipped=path.suffix == ".gz") as file:
-            file.writelines(kept)
-        part.replace(path)
-    return len(lines) - len(kept)
-
-
-def _client_of(line: bytes) -> str:
-    try:
-        return str(json.loads(line).get("client_id"))
-    except ValueError:  # torn by a kill
-        return ""
-
-
-async def _count(engine: AsyncEngine, condition: ColumnElement[bool]) -> int:
-    async with engine.connect() as connection:
-        return int((await connection.execute(select(func.count()).select_from(AUDIT).where(condition))).scalar_one())
-
-
-def _hot(ages: Ages) -> ColumnElement[bool]:
-    return (AUDIT.c.at < ages.hot) & AUDIT.c.prompts.is_not(null())
-
-
-async def _in_batches(
-    engine: AsyncEngine, condition: ColumnElement[bool], statement: Callable[[ColumnElement[bool]], Any]
-) -> int:
-    """Change all rows of a condition, a few at a time, so that a running service waits only briefly."""
-    changed = 0
-    some = select(AUDIT.c.query_id).where(condition).order_by(AUDIT.c.at).limit(_BATCH)
-    while True:
-        async with engine.execution_options(immediate=True).begin() as connection:
-            ids = (await connection.execute(some)).scalars().all()
-            if not ids:
-                return changed
-            await connection.execute(statement(AUDIT.c.query_id.in_(ids)))
-        changed += len(ids)
-        await asyncio.sleep(0.01)
-
-
-@contextmanager
-def _new(path: Path) -> Iterator[IO[bytes]]:
-    """A new file that is named once complete and on disk: a partial one would look complete. Raises `InputError`."""
-    if path.exists():
-        raise InputError(f"{str(path)!r} already exists; name a new file.")
-    for left in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
-        left.unlink(missing_ok=True)  # from a killed run
-    part = path.with_name(f".{path.name}.{new_id()}.part")
-    try:
-        with _opened(part, "xb", gzipped=path.suffix == ".gz") as file:
-            yield file
-        with part.open("rb") as written:
-            os.fsync(written.fileno())
-        part.rename(path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _opened(path: Path, mode: str, *, gzipped: bool | None = None) -> IO[bytes]:
-    compressed = path.suffix == ".gz" if gzipped is None else gzipped
-    return cast("IO[bytes]", gzip.open(path, mode) if compressed else path.open(mode))
-
-
-def moment(text: str) -> datetime:
-    """Parse a time given by a user, in UTC if no zone is given. Raises `InputError`."""
-    try:
-        return in_utc(datetime.fromisoformat(text)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise InputError(f"{text!r} is not a date or time; write it as 2026-01-31 or 2026-01-31T12:00Z.") from None

@@ -36,6 +36,8 @@ from ..settings import Settings
 
 Result = TypeVar("Result")
 _FILE = "service.sqlite"
+SESSIONS = "service"
+"""The folder of the clients' sessions in the data folder."""
 _CREATION_LOCK = 5_871_204_417  # any number that is the same in every process
 _POSTGRESQL = {"connect_timeout": 3, "keepalives_idle": 10, "tcp_user_timeout": 10_000}
 """A server that disappears silently is noticed, so that callers do not hang."""

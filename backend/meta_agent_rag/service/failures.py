@@ -25,7 +25,7 @@ from ..errors import (
 )
 from ..text.normalise import encodable
 from ..wording import fault_words
-from .request_record import RequestRecord
+from .request import RequestContext
 
 _LOG = logging.getLogger(__name__)
 TIMED_OUT = "Query processing timed out. Try a simpler question."
@@ -57,53 +57,6 @@ _KINDS: tuple[tuple[type[BaseException], int, str, str], ...] = (
 )
 
 
-PROVIDER_REFUSALS = frozenset({"model_key_refused", "model_balance_empty"})
-"""Failures that only the operator can resolve."""
-
-
-_BODY_UNREAD = frozenset({401, 408, 413})
-"""Refusals after which a client may continue sending, so the connection is closed."""
-
-
-def timed_out(message: str | None = None) -> RequestError:
-    """The refusal of a request that exceeded its deadline."""
-    return RequestError(504, "timeout", message or TIMED_OUT)
-
-
-def as_response(record: RequestRecord, error: BaseException) -> JSONResponse:
-    """A failure as a response; its code is added to the request's record."""
-    refused = noted(record, error)
-    headers = {} if refused.retry_after is None else {"retry-after": str(refused.retry_after)}
-    if refused.status == 401:
-        headers["www-authenticate"] = "Bearer"
-    if isinstance(error, HTTPException):
-        headers |= {name.lower(): value for name, value in (error.headers or {}).items() if name.lower() == "allow"}
-    if refused.status in _BODY_UNREAD:
-        headers["connection"] = "close"
-    if not record.openai:
-        return JSONResponse(envelope(refused, record.request_id), status_code=refused.status, headers=headers)
-    if refused.code in _FINAL:
-        headers["x-should-retry"] = "false"
-    return JSONResponse(
-        _for_openai(refused), status_code=400 if refused.status == 422 else refused.status, headers=headers
-    )
-
-
-def noted(record: RequestRecord, error: BaseException) -> RequestError:
-    """The refusal for the client; the request's record receives its code and the real cause.
-
-    Of a rejected body, it receives only what the client is told: field and fault, no values.
-    """
-    refused = refusal(error)
-    record.error = refused.code
-    # pydantic's own text repeats the rejected values, which may be secret
-    cause = refused if isinstance(error, RequestValidationError) else error
-    record.message = f"{type(cause).__name__}: {cause}"[:1000]
-    if refused.code in PROVIDER_REFUSALS:
-        _LOG.error("%s", error, extra={"fields": {"request_id": record.request_id, "error": refused.code}})
-    return refused
-
-
 _CODES: Mapping[str, str | None] = {
     "invalid_request": None,
     "missing_key": "invalid_api_key",
@@ -115,6 +68,47 @@ _CODES: Mapping[str, str | None] = {
 _TYPES: Mapping[int, str] = {403: "permission_error", 429: "rate_limit_error"}
 _FINAL = frozenset({"timeout", "daily_cost_cap", "unpriced_model"})
 """Refusals that another attempt would not change, which OpenAI's clients must be told."""
+_BODY_UNREAD = frozenset({401, 408, 413})
+"""Refusals after which a client may continue sending, so the connection is closed."""
+
+
+def timed_out() -> RequestError:
+    """The refusal of a request that exceeded its deadline."""
+    return RequestError(504, "timeout", TIMED_OUT)
+
+
+def as_response(context: RequestContext, error: BaseException) -> JSONResponse:
+    """A failure as a response; its code is added to the request's context."""
+    refused = noted(context, error)
+    headers = {} if refused.retry_after is None else {"retry-after": str(refused.retry_after)}
+    if refused.status == 401:
+        headers["www-authenticate"] = "Bearer"
+    if isinstance(error, HTTPException) and error.headers is not None:
+        headers |= error.headers
+    if refused.status in _BODY_UNREAD:
+        headers["connection"] = "close"
+    if not context.openai:
+        return JSONResponse(envelope(refused, context.request_id), status_code=refused.status, headers=headers)
+    if refused.code in _FINAL:
+        headers["x-should-retry"] = "false"
+    return JSONResponse(
+        _for_openai(refused), status_code=400 if refused.status == 422 else refused.status, headers=headers
+    )
+
+
+def noted(context: RequestContext, error: BaseException) -> RequestError:
+    """The refusal for the client; the request's context receives its code and the real cause.
+
+    Of a rejected body, it receives only what the client is told: field and fault, no values.
+    """
+    refused = refusal(error)
+    context.error = refused.code
+    # pydantic's own text repeats the rejected values, which may be secret
+    cause = refused if isinstance(error, RequestValidationError) else error
+    context.message = f"{type(cause).__name__}: {cause}"[:1000]
+    if refused.code in {"model_key_refused", "model_balance_empty"}:  # only the operator can resolve them
+        _LOG.error("%s", error, extra={"fields": {"request_id": context.request_id, "error": refused.code}})
+    return refused
 
 
 def _for_openai(error: RequestError) -> dict[str, Any]:
@@ -123,14 +117,6 @@ def _for_openai(error: RequestError) -> dict[str, Any]:
     param = "model" if error.code == "unknown_corpus" else error.param
     code = _CODES.get(error.code, error.code)
     return {"error": {"message": str(error), "type": kind, "param": param, "code": code}}
-
-
-def refusal_note(record: Mapping[str, Any]) -> str | None:
-    """What the operator needs to know about a refusal: why the provider refused, or which field was invalid."""
-    message = str(record["message"] or "")
-    if record["error"] == "invalid_request":
-        return message.partition(": ")[2]
-    return message if record["error"] in PROVIDER_REFUSALS else None
 
 
 def refusal(error: BaseException) -> RequestError:

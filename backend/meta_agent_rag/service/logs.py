@@ -1,15 +1,15 @@
-"""The log: one JSON line for each request and event on stderr, without secrets, and with questions only on request."""
+"""The log: one JSON line for each request and event on stderr, without secrets and questions."""
 
 import json
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import traceback
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from .request_record import RequestRecord
+from .request import RequestContext
 
 _LOG = logging.getLogger(__name__)
 
@@ -18,59 +18,43 @@ class JsonLogLines(logging.Formatter):
     """A record as one line of JSON, with the fields passed as `extra={"fields": ...}`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line. Line breaks in a text are escaped, so that a line cannot be forged."""
+        """The line. Line breaks in a text are escaped, so that a line cannot be forged.
+
+        Of an error it has the type and the place: neither its message nor a traceback, which may contain values.
+        """
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         line: dict[str, Any] = {
             "at": at.replace("+00:00", "Z"),
             "level": record.levelname.lower(),
             "message": record.getMessage(),
+            **getattr(record, "fields", {}),
         }
-        line |= getattr(record, "fields", {})
         if record.exc_info and record.exc_info[0] is not None:
-            line |= {"error_type": record.exc_info[0].__name__, "error_at": _place(record.exc_info[2])}
+            places = [f"{one.filename}:{one.lineno} in {one.name}" for one in traceback.extract_tb(record.exc_info[2])]
+            line |= {"error_type": record.exc_info[0].__name__, "error_at": places[-1] if places else None}
         return json.dumps(line, default=str)
 
 
-def _place(trace: Any) -> str | None:
-    """The file, line and function of an error: a traceback without the values that it may contain."""
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None:
-        return None
-    code = trace.tb_frame.f_code
-    return f"{code.co_filename}:{trace.tb_lineno} in {code.co_name}"
-
-
-def log_request(record: RequestRecord, method: str, path: str) -> None:
+def log_request(context: RequestContext, method: str, path: str) -> None:
     """Log the line of a served request: neither secrets nor its question."""
     fields: dict[str, Any] = {
-        "request_id": record.request_id,
+        "request_id": context.request_id,
         "method": method,
         "path": path,
-        "status": record.status,
-        "ms": round(1000 * (time.monotonic() - record.arrived), 1),
-        "client": None if record.known_client is None else record.known_client.id,
-        "error": record.error,
+        "status": context.status,
+        "ms": round(1000 * (time.monotonic() - context.arrived), 1),
+        "client": None if context.known_client is None else context.known_client.id,
+        "error": context.error,
     }
-    if record.source_mode:
+    if context.source_mode:
         fields |= {
-            "query_id": record.query_id,
-            "corpus": record.corpus,
-            "degraded": sorted(record.degraded),
-            "calls": len(record.calls),
-            "seconds": record.seconds,
+            "query_id": context.query_id,
+            "corpus": context.corpus,
+            "degraded": sorted(context.degraded),
+            "calls": len(context.calls),
+            "seconds": context.seconds,
         }
     _LOG.info("request", extra={"fields": fields})
-
-
-@contextmanager
-def logging_to_stderr() -> Iterator[None]:
-    """Send the log to stderr while this is open."""
-    undo = log_to_stderr()
-    try:
-        yield
-    finally:
-        undo()
 
 
 def log_to_stderr() -> Callable[[], None]:

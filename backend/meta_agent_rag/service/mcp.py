@@ -9,6 +9,7 @@ import ipaddress
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, Field
@@ -16,59 +17,34 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ..agent.state import StopReason
 from ..errors import InputError, MetaRagError, RequestError
 from ..extras import require
+from ..grounding.citations import Citation, Scores
 from ..llm.opening import Given
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.hybrid import Retriever
 from ..retrieval.opening import open_encoder, open_retriever
-from ..retrieval.passage import Found
 from ..settings import Settings
-from .request_record import Client
-from .schemas import QUESTION_CHARACTERS, CitationOut, as_checked
+from .access import Client, Keys, open_keys
+from .schemas import QUESTION_CHARACTERS, CheckedReply, as_checked
 
 if TYPE_CHECKING:
-    from mcp.server.mcpserver import Context, MCPServer
+    from mcp.server.mcpserver import MCPServer
 
     from ..agent.engine import Engine
-    from .access import Keys
 
 _METHOD = "mcp"
-_LOCAL = Client(id="", name="local", scopes=frozenset({"ask"}))
+_LOCAL = Client(id="", name="local", digest="", scopes=("ask",), created=datetime.min.replace(tzinfo=UTC))
 """A caller on this machine, who needs no key."""
 Corpus = Annotated[str | None, Field(description="The corpus to look in; default: the first one served.")]
 
 
-class ToolAnswer(BaseModel):
-    """A checked answer with where its citations lead, or a text that says what to try, with `refused` naming why."""
-
-    answer: str
-    short_answer: str
-    refused: str | None
-    citations: list[CitationOut]
-    confidence: float | None = Field(
-        description="0..1: the calibrated probability that the answer is correct, if known."
-    )
-    level: str | None
-    rounds: int
-    stop_reason: StopReason
-    cost_usd: float | None = Field(description="`null` if the model has no known price.")
-    corpus: str
-
-
-class ToolPassage(CitationOut):
-    """A passage that was found: `snippet` is its whole text, `score` orders the result."""
-
-    score: float
-
-
 class ToolPassages(BaseModel):
-    """The passages that were found, best first."""
+    """The passages that were found, best first; `snippet` is the whole text of one."""
 
     corpus: str
-    passages: list[ToolPassage]
+    passages: list[Citation]
 
 
 @dataclass(kw_only=True)
@@ -80,51 +56,55 @@ class ToolLibrary:
     corpora: tuple[str, ...]
     model: Given = None
     retrievers: dict[str, Retriever] = field(default_factory=dict)
-    encoder: AsyncEncoder | None = None
     monitor_encoder: AsyncEncoder | None = None
+    _encoder: AsyncEncoder | None = None
     _engine: "Engine | None" = None
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def ask(self, question: str, corpus: str) -> ToolAnswer:
+    async def ask(self, question: str, corpus: str) -> CheckedReply:
         """Answer from a corpus. Raises `MetaRagError`."""
         from ..agent.context import Task
+        from ..agent.engine import open_engine
         from ..agent.grounded import Checks, checked
 
-        wanted = _words("question", question)
-        checks = Checks.of(self.settings, corpus)
-        retriever, engine = await self._retriever(corpus), await self._opened_engine()
+        wanted, checks = _words("question", question), Checks.of(self.settings, corpus)
+        retriever = await self._retriever(corpus)
+        async with self._opening:
+            if self._engine is None:
+                opened = open_engine(self.settings, model=self.model, monitor_encoder=self.monitor_encoder)
+                self._engine = await self.stack.enter_async_context(opened)
+            engine = self._engine
         drafted = await engine.run(Task(question=wanted, retriever=retriever, grounded=True, method=_METHOD))
         result = await checked(engine, drafted, checks)
         cost = result.totals.cost_usd
-        return ToolAnswer(**as_checked(result), cost_usd=None if cost is None else float(cost), corpus=corpus)
+        return CheckedReply(**as_checked(result), cost_usd=None if cost is None else float(cost), corpus=corpus)
 
     async def search(self, query: str, corpus: str, k: int) -> ToolPassages:
         """Find passages without calling a model. Raises `MetaRagError`."""
-        wanted = _words("query", query)
-        found = (await (await self._retriever(corpus)).retrieve([wanted], k=k)).found
-        return ToolPassages(corpus=corpus, passages=[_passage(one) for one in found])
-
-    def corpus(self, name: str | None, client: Client | None) -> str:
-        """The named corpus, or the default one. Raises `RequestError` if it is not served to the client."""
-        return (client or _LOCAL).corpus(name, self.corpora)
+        found = (await (await self._retriever(corpus)).retrieve([_words("query", query)], k=k)).found
+        passages = [
+            Citation(
+                doc_id=one.passage.doc_id,
+                passage_id=one.passage.id,
+                title=one.passage.title,
+                section=one.passage.section,
+                page=one.passage.start_page,
+                last_page=one.passage.end_page,
+                span=one.passage.span,
+                snippet=one.passage.text,
+                scores=Scores(score=one.score, dense=one.dense, lexical=one.lexical),
+            )
+            for one in found
+        ]
+        return ToolPassages(corpus=corpus, passages=passages)
 
     async def _retriever(self, corpus: str) -> Retriever:
         async with self._opening:
             if corpus not in self.retrievers:
-                self.encoder = self.encoder or await asyncio.to_thread(open_encoder, self.settings)
-                opened = open_retriever(self.settings, corpus, encoder=self.encoder)
+                self._encoder = self._encoder or await asyncio.to_thread(open_encoder, self.settings)
+                opened = open_retriever(self.settings, corpus, encoder=self._encoder)
                 self.retrievers[corpus] = await self.stack.enter_async_context(opened)
             return self.retrievers[corpus]
-
-    async def _opened_engine(self) -> "Engine":
-        async with self._opening:
-            if self._engine is None:
-                from ..agent.engine import open_engine
-
-                self._engine = await self.stack.enter_async_context(
-                    open_engine(self.settings, model=self.model, monitor_encoder=self.monitor_encoder)
-                )
-            return self._engine
 
 
 @asynccontextmanager
@@ -159,34 +139,30 @@ def create_server(library: ToolLibrary) -> "MCPServer":
     server = MCPServer("meta-agent-rag", version=version("meta-agent-rag"), log_level="WARNING")
 
     @contextmanager
-    def as_tool_errors() -> Iterator[None]:
+    def served(ctx: Context, corpus: str | None) -> Iterator[str]:
+        """The corpus for the client whose key the HTTP request carried; errors become those of a tool."""
+        state = getattr(ctx.request_context.request, "state", None)
+        client: Client = getattr(state, "client", _LOCAL)
         try:
-            yield
+            yield client.corpus(corpus, library.corpora)
         except MetaRagError as error:
             raise ToolError(str(error)) from None
 
     @server.tool()
-    async def ask(question: str, ctx: Context, corpus: Corpus = None) -> ToolAnswer:
+    async def ask(question: str, ctx: Context, corpus: Corpus = None) -> CheckedReply:
         """Answer a question from a corpus of documents: checked and cited, or refused with what to try instead."""
-        with as_tool_errors():
-            return await library.ask(question, library.corpus(corpus, _caller(ctx)))
+        with served(ctx, corpus) as name:
+            return await library.ask(question, name)
 
     @server.tool()
     async def search(
         query: str, ctx: Context, corpus: Corpus = None, k: Annotated[int, Field(ge=1, le=50)] = 5
     ) -> ToolPassages:
         """Find the k passages of a corpus most relevant to a query, with the location of each in its document."""
-        with as_tool_errors():
-            return await library.search(query, library.corpus(corpus, _caller(ctx)), k)
+        with served(ctx, corpus) as name:
+            return await library.search(query, name, k)
 
     return server
-
-
-def _caller(ctx: "Context") -> Client | None:
-    """The client whose key the HTTP request carried."""
-    state = getattr(ctx.request_context.request, "state", None)
-    client: Client | None = getattr(state, "client", None)
-    return client
 
 
 async def serve_stdio(settings: Settings, corpora: Sequence[str]) -> None:
@@ -202,14 +178,12 @@ async def serve_http(
 
     `on_listening` is called once the port is open.
     """
-    from .access import open_keys
     from .database import open_database
     from .uvicorn_server import bound, run_server, server_config
 
     async with AsyncExitStack() as stack:
-        app: ASGIApp = create_server(
-            await stack.enter_async_context(open_library(settings, corpora))
-        ).streamable_http_app(host=host, json_response=True, stateless_http=True)
+        server = create_server(await stack.enter_async_context(open_library(settings, corpora)))
+        app: ASGIApp = server.streamable_http_app(host=host, json_response=True, stateless_http=True)
         if not _is_this_machine(host):
             database = await stack.enter_async_context(open_database(settings))
             app = KeyHolders(app, open_keys(database, settings))
@@ -221,7 +195,7 @@ async def serve_http(
 class KeyHolders:
     """An ASGI middleware that requires a key with the scope `ask`."""
 
-    def __init__(self, app: ASGIApp, keys: "Keys") -> None:
+    def __init__(self, app: ASGIApp, keys: Keys) -> None:
         self.app, self.keys = app, keys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -245,21 +219,6 @@ def _words(kind: str, text: str) -> str:
     if not trimmed or "\x00" in trimmed or len(trimmed) > QUESTION_CHARACTERS:
         raise InputError(f"The {kind} has {len(trimmed)} characters; send 1 to {QUESTION_CHARACTERS}, no null bytes.")
     return trimmed
-
-
-def _passage(found: Found) -> ToolPassage:
-    one = found.passage
-    return ToolPassage(
-        doc_id=one.doc_id,
-        passage_id=one.id,
-        title=one.title,
-        section=one.section,
-        page=one.start_page,
-        last_page=one.end_page,
-        span=one.span,
-        snippet=one.text,
-        score=found.score,
-    )
 
 
 def _is_this_machine(host: str) -> bool:

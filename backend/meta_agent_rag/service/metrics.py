@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from ..llm.messages import Reply
-from .request_record import CLIENT_WENT, ModelCall, RequestRecord
+from .request import CLIENT_WENT, ModelCall, RequestContext
 
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 10.0, 30.0, 60.0, 120.0)
 
@@ -35,7 +35,7 @@ class Metrics:
         self.documents = Counter("marag_documents", "Uploaded documents by final state.", ["state"], registry=own)
         self.waiting = Gauge("marag_audit_waiting", "Records not yet written to the database.", registry=own)
 
-    def served(self, record: RequestRecord, endpoint: str) -> None:
+    def served(self, record: RequestContext, endpoint: str) -> None:
         """Count a request when it ends."""
         self.requests.labels(endpoint, str(record.status or CLIENT_WENT)).inc()
         self.seconds.labels(endpoint).observe(time.monotonic() - record.arrived)

@@ -1,4 +1,4 @@
-"""The service's resources: engine, corpora, keys, limits, audit log and uploads, opened once."""
+"""The service's resources: engine, corpora, coaches, keys, limits, sessions, audit log and uploads, opened once."""
 
 import asyncio
 import logging
@@ -17,7 +17,10 @@ from ..agent.context import Task
 from ..agent.derivation.values import as_quantity, same_value
 from ..agent.engine import Engine, open_engine
 from ..agent.grounded import Checks
+from ..chat.coach.coach import Coach
+from ..chat.coach.scope import TopicScope, subject_of
 from ..chat.phrases import check_files
+from ..chat.store import Sessions, open_sessions
 from ..errors import RequestError, StorageError
 from ..llm.ledger import LedgerRow
 from ..llm.messages import Reply, Request
@@ -26,15 +29,15 @@ from ..llm.pricing import unpriced_models
 from ..llm.stages import endpoints_in_use
 from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder
-from ..retrieval.hybrid import Retriever
+from ..retrieval.corpus.catalogue import Catalogue
+from ..retrieval.hybrid import HybridRetriever, Retriever
 from ..retrieval.opening import open_encoder, open_retriever
 from ..settings import Settings
-from .access import Keys, RateLimits, open_keys, open_limits
+from .access import Client, Keys, RateLimits, open_keys, open_limits
 from .audit import AuditLog, open_audit, row_of
-from .client_sessions import CONTEXT, ClientSessions, Coaches, open_client_sessions
-from .database import open_database, require_writable, within
+from .database import SESSIONS, open_database, require_writable, within
 from .metrics import Metrics
-from .request_record import CURRENT, Client, ModelCall, RequestRecord
+from .request import CURRENT, ModelCall, RequestContext
 from .uploads import Uploads, open_uploads
 
 _LOG = logging.getLogger(__name__)
@@ -43,6 +46,8 @@ EMBEDDED_SECONDS = 120.0
 _MEMORY_OF_FAULTS_SECONDS = 60.0
 _MEMORY_OF_WRITES_SECONDS = 1.0
 _PROBE_BYTES = 65_536
+CONTEXT = "context"
+"""The name under which answers from a supplied text are checked and remembered, since it has no corpus."""
 _BEFORE_COUNTED = timedelta(seconds=3)
 """A request is counted after its key look-up, which can be this much later than its arrival."""
 
@@ -57,7 +62,8 @@ class CallLog:
         """See `Tape`."""
         context = CURRENT.get()
         if context is not None:
-            context.called(ModelCall(row=row, request=request, outcome=outcome))
+            context.calls.append(ModelCall(row=row, request=request, outcome=outcome))
+            context.took(row.stage, row.latency_s)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,14 +110,32 @@ class Service:
     limits: RateLimits
     places: asyncio.Semaphore
     audit: AuditLog
-    sessions: ClientSessions
-    coaches: Coaches
+    sessions: Sessions
     uploads: Uploads
     metrics: Metrics
     unpriced: tuple[str, ...] = ()
     faults: dict[str, float] = field(default_factory=dict)
+    _coaches: dict[str, tuple[int, Coach]] = field(default_factory=dict, repr=False)
     _unwritable: tuple[str, ...] = ()
     _probed: float = float("-inf")
+
+    def catalogue(self, corpus: str) -> Catalogue | None:
+        """The documents of a served corpus; `None` if it has no list of them."""
+        retriever = self.retrievers.get(corpus)
+        return retriever.corpus.catalogue if isinstance(retriever, HybridRetriever) else None
+
+    async def coach(self, corpus: str) -> Coach:
+        """The coach of a corpus, whose topics are read again after the corpus has changed."""
+        retriever, catalogue = self.retrievers[corpus], self.catalogue(corpus)
+        version = 0 if catalogue is None else await asyncio.to_thread(catalogue.version)
+        held = self._coaches.get(corpus)
+        if held is None or held[0] != version:
+            subject = await asyncio.to_thread(subject_of, self.settings.scope_topics, catalogue)
+            encoder = retriever.encoder if isinstance(retriever, HybridRetriever) else self.engine.monitor_encoder
+            scope = TopicScope(subject=subject, encoder=encoder, threshold=self.settings.scope_threshold)
+            coach = Coach(model=self.engine.model, retriever=retriever, scope=scope, topics=subject.topics)
+            self._coaches[corpus] = held = (version, coach)
+        return held[1]
 
     async def unwritable(self) -> tuple[str, ...]:
         """What cannot be written, so that questions fail or are not recorded: `disk`, `database`."""
@@ -134,7 +158,7 @@ class Service:
         sides = [side for side, at in self.faults.items() if now - at < _MEMORY_OF_FAULTS_SECONDS]
         return sides + (["audit"] if self.audit.fault is not None else [])
 
-    async def record(self, context: RequestRecord, status: int) -> None:
+    async def record(self, context: RequestContext, status: int) -> None:
         """Store the audit row of a request once, before its response is sent, so that every answer has one.
 
         Raises `StorageError`, which is also logged.
@@ -172,18 +196,6 @@ class Service:
             raise RequestError(429, "daily_cost_cap", words, retry_after=left)
 
 
-@dataclass(kw_only=True)
-class RequestContext(RequestRecord):
-    """One request while it is served, with the resources that serve it."""
-
-    service: Service
-
-    @property
-    def deadline(self) -> float:
-        """The `time.monotonic` timestamp by which the response is due."""
-        return self.arrived + self.service.budgets.total
-
-
 @asynccontextmanager
 async def open_service(
     settings: Settings,
@@ -217,7 +229,7 @@ async def open_service(
             retrievers = {
                 name: await stack.enter_async_context(open_retriever(settings, name, encoder=encoder)) for name in names
             }
-        sessions = await stack.enter_async_context(open_client_sessions(settings.marag_data_dir))
+        sessions = await stack.enter_async_context(open_sessions(settings.marag_data_dir / SESSIONS))
         await _warmed(engine)
         uploads = await stack.enter_async_context(open_uploads(settings, database, retrievers, metrics))
         yield Service(
@@ -231,7 +243,6 @@ async def open_service(
             places=asyncio.Semaphore(settings.service_concurrency),
             audit=audit,
             sessions=sessions,
-            coaches=Coaches(engine=engine, retrievers=retrievers),
             uploads=uploads,
             metrics=metrics,
             unpriced=unpriced_models(opened.settings, at=opened.clock()),

@@ -1,8 +1,7 @@
 """The addresses of the service: all of `/v1/` requires a key, the rest reveals nothing about clients."""
 
 import asyncio
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
@@ -16,11 +15,10 @@ from starlette.routing import compile_path
 from ..errors import RequestError
 from ..retrieval.corpus.catalogue import DocumentRecord
 from ..retrieval.corpus.sample import SAMPLE
-from ..retrieval.hybrid import HybridRetriever, Retriever
 from .answers import ask, events
 from .database import UPLOADS, within
-from .openai import ChatCompletion, ChatRequest, FaultEnvelope, Model, Models, chunks, complete, models
-from .resources import RequestContext
+from .openai import ChatRequest, chunks, complete, model
+from .request import RequestContext
 from .schemas import (
     AskRequest,
     AskResponse,
@@ -31,79 +29,22 @@ from .schemas import (
     DocumentOut,
     DocumentsOut,
     ErrorEnvelope,
-    Health,
     QueryRecord,
     Readiness,
     RemovedOut,
-    SummaryRequest,
-    SummaryResponse,
 )
-from .summaries import summarise
 from .uploads import FIELD, MOST_FILES, Upload
 
-Responses = dict[int | str, dict[str, Any]]
-QUESTIONS = frozenset({"/v1/ask", "/v1/ask/stream", "/v1/chat/completions", "/v1/summaries"})
+QUESTIONS = frozenset({"/v1/ask", "/v1/ask/stream", "/v1/chat/completions"})
 """Each response to a known client at these addresses gets an audit row."""
 UPLOAD = "/v1/documents"
 """The body of a POST to this address is written to disk as it arrives."""
-_SAID: Mapping[int, str] = {
-    400: "The body cannot be read.",
-    401: "The key is missing or invalid.",
-    403: "The key lacks the scope.",
-    404: "Nothing with this name exists.",
-    408: "The body came too slowly.",
-    409: "The corpus does not accept documents, or the document cannot be deleted now.",
-    413: "The body, or a part of it, is too large.",
-    415: "Unsupported file format.",
-    422: "The request is invalid; the message says what to change.",
-    429: "Too many requests per minute, too many wrong keys, or the key's daily cap is reached.",
-    503: "The service is overloaded, or a component is down.",
-    504: "The deadline passed; nothing half-verified is returned.",
-}
-_ASKED = (400, 401, 403, 404, 413, 422, 429, 503, 504)
-_READ = (401, 413, 429, 503, 504)
 _HEAD = ("query_id", "answer_id", "request_id", "at", "endpoint", "status", "success", "error")
-_MOST_SHOWN = 80
 _EVENT_STREAM = "text/event-stream"
-_EVENTS: Mapping[str, Any] = {
-    "itemSchema": {
-        "type": "object",
-        "required": ["data"],
-        "properties": {"event": {"type": "string"}, "data": {"type": "string"}},
-    }
-}
 _UNBUFFERED = {"x-accel-buffering": "no"}
-_KINDS = (
-    "text/plain, text/markdown, text/html, application/pdf, application/x-ndjson, "
-    "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-)
-_FILE_LIST = {
-    "type": "array",
-    "minItems": 1,
-    "maxItems": MOST_FILES,
-    "items": {"type": "string", "format": "binary"},
-}
-_FILES: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "encoding": {FIELD: {"contentType": _KINDS}},
-                "schema": {
-                    "type": "object",
-                    "required": [FIELD],
-                    "additionalProperties": False,
-                    "properties": {FIELD: _FILE_LIST},
-                },
-            }
-        },
-    }
-}
-
-
-def refusals(*codes: int) -> Responses:
-    """The descriptions of these refusals in the OpenAPI document."""
-    return {code: {"model": ErrorEnvelope, "description": _SAID[code]} for code in codes}
+_FILES = {"type": "array", "minItems": 1, "maxItems": MOST_FILES, "items": {"type": "string", "format": "binary"}}
+_BODY = {"type": "object", "required": [FIELD], "additionalProperties": False, "properties": {FIELD: _FILES}}
+_UPLOADED = {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": _BODY}}}}
 
 
 def current(request: Request) -> RequestContext:
@@ -137,23 +78,24 @@ def removing(context: Context) -> RequestContext:
 Asking = Annotated[RequestContext, Depends(asking)]
 Ingesting = Annotated[RequestContext, Depends(ingesting)]
 Removing = Annotated[RequestContext, Depends(removing)]
-Id = Annotated[str, Path(json_schema_extra={"pattern": "^[0-9a-f]{32}$"})]
-"""The id of an upload or a record. Its form is documented but not required: any other text is an unknown id."""
 Limit = Annotated[int, Query(ge=1, le=1000, description="Number of documents.")]
 Offset = Annotated[int, Query(ge=0, le=1_000_000, description="Number of documents to skip.")]
 CorpusPath = Annotated[str, Path(max_length=64, description="A corpus, as GET /v1/corpora names it.")]
 DocumentPath = Annotated[str, Path(max_length=300, description="A `doc_id`, as in citations.")]
 _KEYED: list[Any] = [Depends(HTTPBearer(auto_error=False, description="A key from `marag keys create`."))]
-keyed = APIRouter(dependencies=_KEYED)
+keyed = APIRouter(
+    dependencies=_KEYED,
+    responses={"default": {"model": ErrorEnvelope, "description": "Refused; the message says why and what to do."}},
+)
 openai = APIRouter(
     tags=["openai"],
     dependencies=_KEYED,
-    responses={"default": {"model": FaultEnvelope, "description": "Refused, in the form of OpenAI's API."}},
+    responses={"default": {"description": "Refused, in the form of OpenAI's API."}},
 )
 operation = APIRouter(tags=["operation"])
 
 
-@keyed.post("/v1/ask", tags=["ask"], response_model=AskResponse, responses=refusals(*_ASKED))
+@keyed.post("/v1/ask", tags=["ask"])
 async def post_ask(asked: AskRequest, context: Asking) -> AskResponse:
     """Answer a question from documents: checked, cited, or refused with what to try, within the deadline."""
     return await ask(asked, context)
@@ -163,10 +105,7 @@ async def post_ask(asked: AskRequest, context: Asking) -> AskResponse:
     "/v1/ask/stream",
     tags=["ask"],
     response_class=StreamingResponse,
-    responses={
-        200: {"content": {_EVENT_STREAM: dict(_EVENTS)}, "description": "Server-sent events."},
-        **refusals(*_ASKED),
-    },
+    responses={200: {"content": {_EVENT_STREAM: {}}, "description": "Server-sent events."}},
 )
 async def post_ask_stream(asked: AskRequest, context: Asking) -> Response:
     """The same as a stream: `stage` events, then `text` (verified), `answer` or `error`, and `done`."""
@@ -174,29 +113,30 @@ async def post_ask_stream(asked: AskRequest, context: Asking) -> Response:
     return StreamingResponse(events(asked, context), media_type=_EVENT_STREAM, headers=_UNBUFFERED)
 
 
-@openai.get("/v1/models", response_model=Models)
-async def get_models(context: Context) -> Models:
+@openai.get("/v1/models")
+async def get_models(context: Context) -> dict[str, Any]:
     """All served corpora as models."""
-    return models(context.client.allowed(context.service.retrievers))
+    return {"object": "list", "data": [model(name) for name in context.client.allowed(context.service.retrievers)]}
 
 
-@openai.get("/v1/models/{model}", response_model=Model)
-async def get_model(model: Annotated[str, Path(max_length=64)], context: Context) -> Model:
+@openai.get("/v1/models/{name}")
+async def get_model(name: Annotated[str, Path(max_length=64)], context: Context) -> dict[str, Any]:
     """One model."""
-    return models([context.client.corpus(model, context.service.retrievers)]).data[0]
+    return model(context.client.corpus(name, context.service.retrievers))
 
 
 @openai.post(
     "/v1/chat/completions",
-    response_model=ChatCompletion,
+    response_model=dict[str, Any],
     responses={
         200: {
-            "content": {_EVENT_STREAM: dict(_EVENTS)},
-            "description": "The completion, or with `stream` its chunks and `data: [DONE]`.",
+            "content": {_EVENT_STREAM: {}},
+            "description": "A completion in OpenAI's form, with the fields of /v1/ask as `grounding`; with `stream` "
+            "its chunks and `data: [DONE]`.",
         }
     },
 )
-async def post_completion(chat: ChatRequest, context: Asking) -> ChatCompletion | Response:
+async def post_completion(chat: ChatRequest, context: Asking) -> Any:
     """Answer the last message from the documents of the corpus that `model` names, as `/v1/ask` does."""
     done = await complete(chat, context)
     if not chat.stream:
@@ -205,26 +145,21 @@ async def post_completion(chat: ChatRequest, context: Asking) -> ChatCompletion 
     return StreamingResponse(chunks(done, with_usage=with_usage), media_type=_EVENT_STREAM, headers=_UNBUFFERED)
 
 
-@keyed.post("/v1/summaries", tags=["summaries"], response_model=SummaryResponse, responses=refusals(*_ASKED))
-async def post_summaries(asked: SummaryRequest, context: Asking) -> SummaryResponse:
-    """Summarise documents with one call per section: every point cited, within the deadline."""
-    return await summarise(asked, context)
-
-
-@keyed.get("/v1/corpora", tags=["corpora"], response_model=Corpora, responses=refusals(*_READ))
+@keyed.get("/v1/corpora", tags=["corpora"])
 async def get_corpora(context: Context) -> Corpora:
     """The corpora that this key can ask."""
-    served = context.service.retrievers
-    found = [await asyncio.to_thread(_corpus, name, served[name]) for name in context.client.allowed(served)]
+    found = []
+    for name in context.client.allowed(context.service.retrievers):
+        catalogue = context.service.catalogue(name)
+        if catalogue is None:
+            found.append(CorpusOut(name=name))
+            continue
+        documents, passages = await asyncio.to_thread(catalogue.counts)
+        found.append(CorpusOut(name=name, documents=documents, passages=passages, takes_documents=name != SAMPLE))
     return Corpora(corpora=found)
 
 
-@keyed.get(
-    "/v1/corpora/{name}/documents",
-    tags=["corpora"],
-    response_model=CorpusDocumentsOut,
-    responses=refusals(*_READ, 404, 422),
-)
+@keyed.get("/v1/corpora/{name}/documents", tags=["corpora"])
 async def get_corpus_documents(
     name: CorpusPath, context: Context, limit: Limit = 100, offset: Offset = 0
 ) -> CorpusDocumentsOut:
@@ -233,28 +168,7 @@ async def get_corpus_documents(
     return CorpusDocumentsOut(documents=[CorpusDocumentOut.of(one) for one in found[offset : offset + limit]])
 
 
-@keyed.get(
-    "/v1/corpora/{name}/documents/{doc_id}",
-    tags=["corpora"],
-    response_model=CorpusDocumentOut,
-    responses=refusals(*_READ, 404, 422),
-)
-async def get_corpus_document(name: CorpusPath, doc_id: DocumentPath, context: Context) -> CorpusDocumentOut:
-    """One document of a corpus, by the `doc_id` of a citation."""
-    corpus = context.client.corpus(name, context.service.retrievers)
-    for document in await context.service.uploads.documents(corpus):
-        if document.id == doc_id:
-            return CorpusDocumentOut.of(document)
-    words = f"The corpus {name!r} has no document {doc_id!r}; GET /v1/corpora/{name}/documents lists all."
-    raise RequestError(404, "not_found", words)
-
-
-@keyed.delete(
-    "/v1/corpora/{name}/documents/{doc_id}",
-    tags=["corpora"],
-    response_model=RemovedOut,
-    responses=refusals(*_READ, 403, 404, 409, 422),
-)
+@keyed.delete("/v1/corpora/{name}/documents/{doc_id}", tags=["corpora"])
 async def delete_corpus_document(name: CorpusPath, doc_id: DocumentPath, context: Removing) -> RemovedOut:
     """Remove a document from a corpus: any with the scope `admin`, one that this key sent with `ingest`.
 
@@ -265,14 +179,7 @@ async def delete_corpus_document(name: CorpusPath, doc_id: DocumentPath, context
     return RemovedOut(doc_id=doc_id, removed=removed)
 
 
-@keyed.post(
-    UPLOAD,
-    tags=["documents"],
-    status_code=202,
-    response_model=DocumentsOut,
-    responses=refusals(401, 403, 404, 408, 409, 413, 415, 422, 429, 503),
-    openapi_extra=_FILES,
-)
+@keyed.post(UPLOAD, tags=["documents"], status_code=202, openapi_extra=_UPLOADED)
 async def post_documents(
     request: Request,
     context: Ingesting,
@@ -289,7 +196,7 @@ async def post_documents(
     return DocumentsOut(documents=await _documents(context, uploads))
 
 
-@keyed.get(UPLOAD, tags=["documents"], response_model=DocumentsOut, responses=refusals(*_READ, 403, 422))
+@keyed.get(UPLOAD, tags=["documents"])
 async def get_documents(context: Ingesting, limit: Limit = 100, offset: Offset = 0) -> DocumentsOut:
     """The documents that this key sent and has not deleted, the latest first."""
     own = (UPLOADS.c.client_id == context.client.id) & (UPLOADS.c.state != "deleted")
@@ -297,53 +204,42 @@ async def get_documents(context: Ingesting, limit: Limit = 100, offset: Offset =
     return DocumentsOut(documents=await _documents(context, sent[offset : offset + limit]))
 
 
-@keyed.get(
-    "/v1/documents/{document_id}",
-    tags=["documents"],
-    response_model=DocumentOut,
-    responses=refusals(*_READ, 403, 404),
-)
-async def get_document(document_id: Id, context: Ingesting) -> DocumentOut:
+@keyed.get("/v1/documents/{document_id}", tags=["documents"])
+async def get_document(document_id: str, context: Ingesting) -> DocumentOut:
     """The state of a document that this key sent."""
     return (await _documents(context, [await _upload(context, document_id)]))[0]
 
 
-@keyed.delete(
-    "/v1/documents/{document_id}",
-    tags=["documents"],
-    response_model=DocumentOut,
-    responses=refusals(*_READ, 403, 404, 409),
-)
-async def delete_document(document_id: Id, context: Ingesting) -> DocumentOut:
+@keyed.delete("/v1/documents/{document_id}", tags=["documents"])
+async def delete_document(document_id: str, context: Ingesting) -> DocumentOut:
     """Remove a document that this key sent from its corpus. Deleting it again has no effect."""
     upload = await _upload(context, document_id)
     gone = await context.service.uploads.delete(upload, context.service.budgets.retrieval)
     return (await _documents(context, [gone]))[0]
 
 
-@keyed.get("/v1/queries/{query_id}", tags=["audit"], response_model=QueryRecord, responses=refusals(*_READ, 404))
-async def get_query(query_id: Id, context: Context) -> QueryRecord:
+@keyed.get("/v1/queries/{query_id}", tags=["audit"])
+async def get_query(query_id: str, context: Context) -> QueryRecord:
     """The record of one of this key's own questions."""
-    service, fields = context.service, None
+    service = context.service
     try:
-        if _is_id(query_id):
-            fields = await within(service.audit.read(query_id, context.client.id), service.budgets.database)
+        fields = await within(service.audit.read(query_id, context.client.id), service.budgets.database)
     except (SQLAlchemyError, OSError):
         raise RequestError(503, "unavailable", "Records cannot be read at the moment; try again later.") from None
     if fields is None:
-        raise RequestError(404, "not_found", f"This key has no record {query_id[:_MOST_SHOWN]!r}; check the id.")
+        raise RequestError(404, "not_found", f"This key has no record {query_id[:80]!r}; check the id.")
     fields.pop("message")  # error texts may contain paths and addresses; they stay in the record and the log
     fields["degraded"] = sorted(fields["degraded"])
     return QueryRecord(**{name: fields.pop(name) for name in _HEAD}, record=fields)
 
 
-@operation.get("/healthz", response_model=Health)
-async def healthz() -> Health:
+@operation.get("/healthz")
+async def healthz() -> dict[str, str]:
     """The process is running."""
-    return Health()
+    return {"status": "ok"}
 
 
-@operation.get("/readyz", response_model=Readiness, responses={503: {"model": Readiness}})
+@operation.get("/readyz", responses={503: {"model": Readiness}})
 async def readyz(context: Context, response: Response) -> Readiness:
     """Whether questions can be answered, and what is degraded."""
     service = context.service
@@ -359,14 +255,11 @@ async def readyz(context: Context, response: Response) -> Readiness:
     )
 
 
-@operation.get(
+@keyed.get(
     "/metrics",
+    tags=["operation"],
     response_class=Response,
-    responses={
-        200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Prometheus's text format."},
-        **refusals(*_READ, 403),
-    },
-    dependencies=_KEYED,
+    responses={200: {"content": {"text/plain": {}}, "description": "Prometheus's text format."}},
 )
 async def get_metrics(context: Context) -> Response:
     """Metrics of this process, for a key with the scope `admin`."""
@@ -378,13 +271,12 @@ async def get_metrics(context: Context) -> Response:
 router = APIRouter()
 for _part in (keyed, openai, operation):
     router.include_router(_part)
-_ROUTES = [route for part in (keyed, openai, operation) for route in part.routes if isinstance(route, APIRoute)]
-_PATTERNS = tuple((compile_path(route.path)[0], route.path) for route in _ROUTES)
-
-
-def methods_at(path: str) -> list[str]:
-    """The methods of all routes that a path matches."""
-    return sorted({method for route in _ROUTES if route.path_regex.match(path) for method in route.methods or ()})
+_PATTERNS = tuple(
+    (compile_path(route.path)[0], route.path)
+    for part in (keyed, openai, operation)
+    for route in part.routes
+    if isinstance(route, APIRoute)
+)
 
 
 def endpoint_of(path: str) -> str:
@@ -396,16 +288,12 @@ def endpoint_of(path: str) -> str:
     return next((address for pattern, address in _PATTERNS if pattern.match(path)), "other")
 
 
-def _is_id(text: str) -> bool:
-    return re.fullmatch("[0-9a-f]{32}", text) is not None
-
-
 async def _upload(context: RequestContext, id_: str) -> Upload:
-    found = await context.service.uploads.get(id_, context.client) if _is_id(id_) else None
-    if found is None:
+    found = await context.service.uploads.select(UPLOADS.c.id == id_, UPLOADS.c.client_id == context.client.id)
+    if not found:
         others = "check the id; GET /v1/corpora/NAME/documents lists all documents of a corpus by doc_id"
-        raise RequestError(404, "not_found", f"This key sent no document {id_[:_MOST_SHOWN]!r}; {others}.")
-    return found
+        raise RequestError(404, "not_found", f"This key sent no document {id_[:80]!r}; {others}.")
+    return found[0]
 
 
 async def _documents(context: RequestContext, uploads: Sequence[Upload]) -> list[DocumentOut]:
@@ -430,10 +318,3 @@ async def _documents(context: RequestContext, uploads: Sequence[Upload]) -> list
             )
         )
     return shown
-
-
-def _corpus(name: str, retriever: Retriever) -> CorpusOut:
-    if not isinstance(retriever, HybridRetriever):
-        return CorpusOut(name=name, documents=None, passages=None, takes_documents=False)
-    documents, passages = retriever.corpus.catalogue.counts()
-    return CorpusOut(name=name, documents=documents, passages=passages, takes_documents=name != SAMPLE)

@@ -10,9 +10,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -23,7 +22,7 @@ from uvicorn.supervisors import Multiprocess
 from ..errors import InputError, SettingsError
 from ..settings import Settings
 from .app import create_app
-from .logs import log_to_stderr, logging_to_stderr
+from .logs import log_to_stderr
 from .resources import open_service
 
 if TYPE_CHECKING:
@@ -61,36 +60,34 @@ def serve_opened(opening: Opened, *, host: str, port: int, workers: int = 1) -> 
 
     For several workers, `opening` must be picklable.
     """
-    with logging_to_stderr(), bound(host, port) as listener:
+    with ExitStack() as stack:
+        stack.callback(log_to_stderr())
+        listener = stack.enter_context(bound(host, port))
         address = f"[{host}]" if ":" in host else host
         listening = f"Listening on http://{address}:{listener.getsockname()[1]}"
         if workers == 1:
             asyncio.run(_served(opening, listener, listening))
         else:
-            asyncio.run(_tried(opening))
-            _LOG.info(listening)
+            asyncio.run(_served(opening, None, listening))  # reports once what prevents it; builds what is missing
             config = server_config(partial(_worker, opening))
             config.factory, config.workers = True, workers
             Multiprocess(config, sockets=[listener]).run()
         _LOG.info("Stopped.")
 
 
-async def _served(opening: Opened, listener: socket.socket, listening: str) -> None:
+async def _served(opening: Opened, listener: socket.socket | None, listening: str) -> None:
+    """Open the service and serve it at the listener, if there is one."""
     async with opening() as service:
-        await _hint_at_keys(service)
+        if not any(client.state == "valid" for client in await service.keys.all()):
+            _LOG.warning("No valid key exists yet; create one with `marag keys create NAME`.")
 
         @asynccontextmanager
         async def opened() -> "AsyncIterator[Service]":
             yield service
 
         _LOG.info(listening)
-        await run_server(server_config(create_app(opened)), listener)
-
-
-async def _tried(opening: Opened) -> None:
-    """Open the service once, so that what prevents it is reported once, and resources are built once."""
-    async with opening() as service:
-        await _hint_at_keys(service)
+        if listener is not None:
+            await run_server(server_config(create_app(opened)), listener)
 
 
 def _worker(opening: Opened) -> "FastAPI":
@@ -132,12 +129,6 @@ def server_config(app: Any) -> Config:
         server_header=False,
         timeout_graceful_shutdown=DRAIN_SECONDS,
     )
-
-
-async def _hint_at_keys(service: "Service") -> None:
-    now = datetime.now(UTC)
-    if not any(record.state(now) == "valid" for record in await service.keys.all()):
-        _LOG.warning("No valid key exists yet; create one with `marag keys create NAME`.")
 
 
 def bound(host: str, port: int) -> socket.socket:

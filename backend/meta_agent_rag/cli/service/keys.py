@@ -1,7 +1,6 @@
 """`marag keys create|list|revoke`: access to the service."""
 
 from collections.abc import Callable, Coroutine
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -21,7 +20,7 @@ from ..shared.command import (
 )
 
 if TYPE_CHECKING:
-    from ...service.access import KeyRecord, Keys
+    from ...service.access import Client, Keys
     from ...settings import Settings
 
 T = TypeVar("T")
@@ -50,7 +49,7 @@ def create(
 ) -> None:
     """Create a key and show it once."""
 
-    async def made(keys: "Keys") -> "tuple[str, KeyRecord]":
+    async def made(keys: "Keys") -> "tuple[str, Client]":
         return await keys.create(name, scope or ("ask",), days=days, daily_usd=daily_usd, corpora=corpus)
 
     token, record = run(_with_keys(settings_of(set_), made))
@@ -65,7 +64,7 @@ def create(
 def list_(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
     """List all keys, without their secrets."""
 
-    async def all_(keys: "Keys") -> "list[KeyRecord]":
+    async def all_(keys: "Keys") -> "list[Client]":
         return await keys.all()
 
     records = run(_with_keys(settings_of(set_), all_))
@@ -87,7 +86,7 @@ def revoke(
 ) -> None:
     """Revoke a key; a running service rejects it within two seconds."""
 
-    async def ended(keys: "Keys") -> "KeyRecord":
+    async def ended(keys: "Keys") -> "Client":
         return await keys.revoke(id_)
 
     record = run(_with_keys(settings_of(set_), ended))
@@ -105,12 +104,12 @@ async def _with_keys(settings: "Settings", work: "Callable[[Keys], Coroutine[Any
         return await work(open_keys(database, settings))
 
 
-def _shown(record: "KeyRecord") -> dict[str, Any]:
+def _shown(record: "Client") -> dict[str, Any]:
     kept = {name: value for name, value in vars(record).items() if name != "digest"}
-    return {**kept, "state": record.state(datetime.now(UTC))}
+    return {**kept, "state": record.state}
 
 
-def _line(record: "KeyRecord") -> str:
+def _line(record: "Client") -> str:
     shown = _shown(record)
     parts = [f"{record.id}  {record.name}: {shown['state']}", f"scopes {', '.join(record.scopes)}"]
     if record.corpora is not None:
