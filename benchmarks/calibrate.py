@@ -1,15 +1,13 @@
 """Fit the monitor's policy on runs, or evaluate a fitted one on others: `python -m benchmarks.calibrate --help`."""
 
-import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 import yaml
-from pydantic import BaseModel, FiniteFloat, StrictStr, ValidationError
 
 from meta_agent_rag.agent.calibration import (
     Calibration,
@@ -20,9 +18,8 @@ from meta_agent_rag.agent.calibration import (
 )
 from meta_agent_rag.cli.shared.command import Debug, Json, print_json, reporting, say
 from meta_agent_rag.errors import InputError
-from meta_agent_rag.wording import first_fault
 
-from .calibration.fit import FirstDraft, Fit, Quality, cosine_quality, first_drafts, fit, quality
+from .calibration import FirstDraft, Fit, Quality, cosine_quality, first_drafts, fit, quality
 from .rows.past_run import PastRun, past_run
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -56,39 +53,32 @@ def main(  # options of a command
     _require_alike(found)
     drafts = [draft for run in found for draft in first_drafts(run, method)]
     _require_once(drafts)
-    with_ = _monitor(found[0])
-    models = found[0].models
+    encoder, models = str(found[0].setting("monitor_encoder")), found[0].models
+    cosine = cosine_quality(drafts, float(found[0].setting("monitor_similarity_threshold") or 0.0))
+    said = [f"{len(drafts)} first drafts, {sum(draft.right for draft in drafts)} of them correct."]
+    said.append(f"Models: {_named(models)}")
+    reported: dict[str, Any] = {"n": len(drafts), "right": sum(draft.right for draft in drafts), "models": dict(models)}
     if evaluate is not None:
-        calibration, measured = _evaluated(evaluate, drafts, with_.monitor_encoder)
-        monitors = [measured, *cosine_quality(drafts, with_.monitor_similarity_threshold)]
-        _show(drafts, monitors, models, as_json=as_json, fitted_with=calibration.fitted_on.models)
+        calibration = read_calibration(evaluate)
+        monitors = [_evaluated(evaluate, calibration, drafts, encoder), *cosine]
+        fitted_with = calibration.fitted_on.models
+        reported["fitted_with"] = dict(fitted_with)
+        said.append(f"Fitted with: {_named(fitted_with)}")
+    else:
+        assert out is not None
+        names = [run.name for run in found]
+        fitted = fit(drafts, encoder=encoder, runs=names, models=models, method=method, threshold=threshold)
+        _write(out, fitted.calibration)
+        monitors = [fitted.quality, *cosine]
+        reported |= {"out": str(out), "threshold": fitted.calibration.threshold, "repairs": asdict(fitted.repairs)}
+        said.append(_break_even(fitted))
+    if as_json:
+        print_json({**reported, "monitors": [asdict(one) for one in monitors]})
         return
-    assert out is not None
-    fitted = fit(
-        drafts,
-        encoder=with_.monitor_encoder,
-        runs=[run.name for run in found],
-        models=models,
-        method=method,
-        threshold=threshold,
-    )
-    _write(out, fitted.calibration)
-    cosine = cosine_quality(drafts, with_.monitor_similarity_threshold)
-    _show(drafts, [fitted.quality, *cosine], models, as_json=as_json, fitted=fitted, out=out)
-
-
-class _Monitor(BaseModel, frozen=True):
-    monitor_encoder: StrictStr
-    monitor_similarity_threshold: FiniteFloat
-
-
-def _monitor(run: PastRun) -> _Monitor:
-    try:
-        return _Monitor.model_validate(run.config["settings"])
-    except ValidationError as error:
-        raise InputError(
-            f"The settings of the run {run.name!r} are damaged ({first_fault(error)}); run it again."
-        ) from None
+    say("\n".join(said))
+    _table(monitors)
+    if out is not None:
+        say(f"\nWritten: {out}\nUse it with MONITOR_POLICY=calibrated MONITOR_CALIBRATION={out}, on other questions.")
 
 
 def _require_alike(runs: Sequence[PastRun]) -> None:
@@ -124,8 +114,7 @@ _ALIKE: Mapping[str, Callable[[PastRun], str]] = {
 """What runs must have in common for their drafts to be pooled, in words by aspect."""
 
 
-def _evaluated(file: Path, drafts: Sequence[FirstDraft], encoder: str) -> tuple[Calibration, Quality]:
-    calibration = read_calibration(file)
+def _evaluated(file: Path, calibration: Calibration, drafts: Sequence[FirstDraft], encoder: str) -> Quality:
     for dataset in dict.fromkeys(draft.dataset for draft in drafts):
         asked = [(draft.id, draft.question) for draft in drafts if draft.dataset == dataset]
         refuse_fitted_questions(calibration, dataset, asked)
@@ -136,53 +125,22 @@ def _evaluated(file: Path, drafts: Sequence[FirstDraft], encoder: str) -> tuple[
         )
     chances = [probability(draft.signals, calibration) for draft in drafts]
     satisfied = [is_satisfied(draft.signals, calibration) for draft in drafts]
-    return calibration, quality(f"{file.name}, from {calibration.threshold:g}", drafts, chances, chances, satisfied)
+    return quality(f"{file.name}, from {calibration.threshold:g}", drafts, chances, satisfied)
 
 
 def _write(out: Path, calibration: Calibration) -> None:
-    """Write the whole file, or keep the old one."""
     text = yaml.safe_dump(calibration.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
     out.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = out.with_name(f".{out.name}.unfinished")
-    unfinished.write_text(f"# Fitted by `marag bench calibrate`; read by MONITOR_POLICY=calibrated.\n{text}")
-    os.replace(unfinished, out)
+    out.write_text(f"# Fitted by `marag bench calibrate`; read by MONITOR_POLICY=calibrated.\n{text}", encoding="utf-8")
 
 
-def _show(
-    drafts: Sequence[FirstDraft],
-    measured: Sequence[Quality],
-    models: Mapping[str, str],
-    *,
-    as_json: bool,
-    fitted_with: Mapping[str, str] | None = None,
-    fitted: Fit | None = None,
-    out: Path | None = None,
-) -> None:
-    right = sum(draft.right for draft in drafts)
-    if as_json:
-        made = {} if fitted is None else {"out": str(out), "threshold": fitted.calibration.threshold}
-        counted = {} if fitted is None else {"repairs": asdict(fitted.repairs)}
-        origin = {} if fitted_with is None else {"fitted_with": dict(fitted_with)}
-        reported = {"n": len(drafts), "right": right, "models": dict(models), **origin, **made, **counted}
-        print_json({**reported, "monitors": [asdict(one) for one in measured]})
-        return
-    say(f"{len(drafts)} first drafts, {right} of them correct.\nModels: {_named(models)}")
-    if fitted_with is not None:
-        say(f"Fitted with: {_named(fitted_with)}")
-    if fitted is not None:
-        _say_threshold(fitted)
-    _table(measured)
-    if fitted is not None:
-        say(f"\nWritten: {out}\nUse it with MONITOR_POLICY=calibrated MONITOR_CALIBRATION={out}, on other questions.")
-
-
-def _say_threshold(fitted: Fit) -> None:
+def _break_even(fitted: Fit) -> str:
     happened, line = fitted.repairs, fitted.calibration.threshold
-    say(
+    return (
         f"Repairs fixed {happened.fixed} of {happened.wrong} incorrect drafts and broke {happened.broken} of "
-        f"{happened.right} correct ones:"
+        f"{happened.right} correct ones:\n"
+        f"they pay off if p_correct is below {happened.break_even:.3f}. Threshold: {line:g}."
     )
-    say(f"they pay off if p_correct is below {happened.break_even:.3f}. Threshold: {line:g}.")
 
 
 def _table(measured: Sequence[Quality]) -> None:
@@ -192,9 +150,7 @@ def _table(measured: Sequence[Quality]) -> None:
 
     from meta_agent_rag.cli.shared.command import plain
 
-    table = Table(box=SIMPLE_HEAD, padding=(0, 2, 0, 0), show_edge=False)
-    for cell in ("monitor", "AUROC", "ECE", "fires", "on wrong", "on right"):
-        table.add_column(cell)
+    table = Table("monitor", "AUROC", "ECE", "fires", "on wrong", "on right", box=SIMPLE_HEAD, show_edge=False)
     for one in measured:
         area = "-" if one.auroc is None else f"{one.auroc:.3f}"
         shares = ("-" if share is None else f"{share:.0%}" for share in (one.fires, one.catches, one.disturbs))

@@ -20,7 +20,7 @@ from meta_agent_rag.llm.opening import described
 from meta_agent_rag.retrieval.passage import Passage, passages_of
 from meta_agent_rag.settings import Settings
 
-from .calibration.fit import RIGHT
+from .calibration import RIGHT
 from .metrics import score_answer
 from .run.sampling import by_position
 from .statistics import binomial_interval
@@ -58,17 +58,17 @@ class GroundedRow:
 
     @property
     def draft_is_right(self) -> bool:
-        """Is the drafted answer right?"""
+        """Whether the drafted answer is right."""
         return self.draft_f1 >= RIGHT
 
     @property
     def is_shown(self) -> bool:
-        """Was an answer shown?"""
+        """Whether an answer was shown."""
         return self.refused is None
 
     @property
     def shown_is_right(self) -> bool:
-        """Was a right answer shown?"""
+        """Whether a right answer was shown."""
         return self.is_shown and self.shown_f1 >= RIGHT
 
 
@@ -107,9 +107,8 @@ def read_rows(file: Path) -> list[GroundedRow]:
     rows = []
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
         try:
-            content = json.loads(line)
-            rows.append(GroundedRow(**{name: content[name] for name in names if name in content}))
-        except (ValueError, KeyError, TypeError):
+            rows.append(GroundedRow(**{name: value for name, value in json.loads(line).items() if name in names}))
+        except (ValueError, AttributeError, TypeError):
             raise DataFileError(
                 f"{file.name}, line {number}, is not a row of this command; name another file."
             ) from None
@@ -124,35 +123,28 @@ def quality(rows: Sequence[GroundedRow]) -> Table:
     """The shares, with exact 95 % intervals."""
     answerable, others = ([row for row in rows if row.answerable is kind] for kind in (True, False))
     right = [row for row in answerable if row.draft_is_right]
-    shown = [row for row in answerable if row.is_shown]
+    shown, all_shown = [row for row in answerable if row.is_shown], [row for row in rows if row.is_shown]
     cells = [
-        ("answerable questions shown an answer", *_share(len(shown), len(answerable))),
-        ("right drafts withheld", *_share(sum(not row.shown_is_right for row in right), len(right))),
-        ("wrong among shown answers", *_share(sum(not row.shown_is_right for row in shown), len(shown))),
-        ("unanswerable questions refused", *_share(sum(not row.is_shown for row in others), len(others))),
-        ("wrong among shown answers, unanswerable questions included", *_wrong_of_all(rows)),
+        ("answerable questions shown an answer", *_share(shown, answerable)),
+        ("right drafts withheld", *_share([row for row in right if not row.shown_is_right], right)),
+        ("wrong among shown answers", *_share([row for row in shown if not row.shown_is_right], shown)),
+        ("unanswerable questions refused", *_share([row for row in others if not row.is_shown], others)),
+        (
+            "wrong among shown answers, unanswerable questions included",
+            *_share([row for row in all_shown if not (row.answerable and row.shown_is_right)], all_shown),
+        ),
     ]
     return Table(name="grounded", title="Grounded answers", head=("", "n", "of", "% [95 %]"), rows=cells)
 
 
-def _wrong_of_all(rows: Sequence[GroundedRow]) -> tuple[str, str, str]:
-    shown = [row for row in rows if row.is_shown]
-    return _share(sum(not (row.answerable and row.shown_is_right) for row in shown), len(shown))
-
-
 def levels(rows: Sequence[GroundedRow]) -> Table:
     """How often shown answers to answerable questions are right, by level of confidence."""
-    shown = [row for row in rows if row.answerable and row.is_shown]
     cells = []
     for level in ("high", "medium", "low"):
-        own = [row for row in shown if row.level == level]
-        cells.append((level, *_share(sum(row.shown_is_right for row in own), len(own))))
-    return Table(
-        name="grounded-levels",
-        title="Right answers by level of confidence",
-        head=("confidence", "right", "of", "% [95 %]"),
-        rows=cells,
-    )
+        own = [row for row in rows if row.answerable and row.is_shown and row.level == level]
+        cells.append((level, *_share([row for row in own if row.shown_is_right], own)))
+    head = ("confidence", "right", "of", "% [95 %]")
+    return Table(name="grounded-levels", title="Right answers by level of confidence", head=head, rows=cells)
 
 
 def reasons(rows: Sequence[GroundedRow]) -> Table:
@@ -169,12 +161,12 @@ def reasons(rows: Sequence[GroundedRow]) -> Table:
     return Table(name="grounded-reasons", title="Why answers were withheld", head=head, rows=cells)
 
 
-def _share(part: int, whole: int) -> tuple[str, str, str]:
+def _share(part: Sequence[GroundedRow], whole: Sequence[GroundedRow]) -> tuple[str, str, str]:
     """A count, of how many, and the percentage with its exact interval."""
     if not whole:
         return ("0", "0", "-")
-    low, high = binomial_interval(part, whole)
-    return (str(part), str(whole), f"{100 * part / whole:.0f} [{100 * low:.0f}, {100 * high:.0f}]")
+    low, high = binomial_interval(len(part), len(whole))
+    return (str(len(part)), str(len(whole)), f"{100 * len(part) / len(whole):.0f} [{100 * low:.0f}, {100 * high:.0f}]")
 
 
 @app.command()
@@ -199,20 +191,14 @@ def main(
     Reports how many right drafts are withheld, how many shown answers are wrong, how many unanswerable questions are
     refused, and how often shown answers are right at each level of confidence.
     """
-    asked_for = {"--dataset": dataset != "sample", "--data-file": data_file, "--revision": revision}
-    if report and (unused := [name for name, value in asked_for.items() if value]):
-        raise InputError(f"--report reads {out.name} alone; leave {' and '.join(unused)} out.")
     rows = read_rows(out) if out.exists() else []
     if not report:
         settings = Settings.load(set_ or ())
-        access = HubAccess(token=settings.hf_token, revision=revision)
-        loaded = load_questions(
-            dataset, data_file=data_file, registry=discover(settings.datasets_dir), access=access
-        ).questions
-        asked = _asked(loaded, answerable, unanswerable)
+        registry, access = discover(settings.datasets_dir), HubAccess(token=settings.hf_token, revision=revision)
+        loaded = load_questions(dataset, data_file=data_file, registry=registry, access=access).questions
         known = {(one.id, one.answerable) for one in rows}
-        missing = [pair for pair in asked if (pair[0].id, pair[1]) not in known]
-        rows += asyncio.run(_answered(missing, out, settings, concurrency))
+        asked = [pair for pair in _asked(loaded, answerable, unanswerable) if (pair[0].id, pair[1]) not in known]
+        rows += asyncio.run(_answered(asked, out, settings, concurrency))
     if not rows:
         raise InputError("There are no rows yet; give --answerable A-B or --unanswerable A-B.")
     tables = [quality(rows), levels(rows), reasons(rows)]

@@ -4,7 +4,6 @@ Colours: Okabe and Ito, "Color Universal Design", 2008 (https://jfly.uni-koeln.d
 hatches, lines and points by markers, so that nothing is lost in black and white.
 """
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +38,7 @@ class Plot:
 
 
 def save(plot: Plot, folder: Path, ending: str = "png") -> Path:
-    """Draw a plot into `FOLDER/NAME.png` (or `.svg`), completely or not at all; raises whatever the drawing raises."""
+    """Draw a plot into `FOLDER/NAME.png` (or `.svg`), if it can be drawn; raises whatever the drawing raises."""
     require("bench", "A plot")
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -48,11 +47,10 @@ def save(plot: Plot, folder: Path, ending: str = "png") -> Path:
     plot.draw(figure)
     figure.suptitle(plot.title, fontsize="medium")
     folder.mkdir(exist_ok=True)
-    path, unfinished = folder / f"{plot.name}.{ending}", folder / f".{plot.name}.unfinished"
+    path = folder / f"{plot.name}.{ending}"
     # without date, random ids, and the drawing library's name and version, the same figures give the same bytes
     with rc_context({"svg.hashsalt": plot.name}):
-        figure.savefig(unfinished, format=ending, dpi=_DPI, metadata=_NOTHING_ELSE[ending])
-    os.replace(unfinished, path)
+        figure.savefig(path, format=ending, dpi=_DPI, metadata=_NOTHING_ELSE[ending])
     return path
 
 
@@ -61,7 +59,7 @@ def cue(sequence: Sequence[str], index: int) -> str:
     return sequence[index % len(sequence)]
 
 
-def lines(axes: "Axes", curves: Mapping[str, Sequence[Point]], *, steps: bool = False) -> None:
+def lines(axes: "Axes", curves: Mapping[str, Sequence[Point]]) -> None:
     """One line per curve, each with its own colour, dashes and markers; a curve of one point is a marker."""
     for index, (label, points) in enumerate(curves.items()):
         across, up = [point[0] for point in points], [point[1] for point in points]
@@ -74,7 +72,6 @@ def lines(axes: "Axes", curves: Mapping[str, Sequence[Point]], *, steps: bool = 
             marker=cue(MARKERS, index),
             markevery=max(1, len(points) // 8),
             markersize=5,
-            drawstyle="steps-pre" if steps else "default",
         )
 
 

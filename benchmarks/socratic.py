@@ -141,34 +141,28 @@ def violations(replies: Sequence[tuple[int, CoachReply]]) -> dict[str, Any]:
 async def _hook_by_hook(scope: Scope | None) -> dict[str, dict[str, float]]:
     """For each hook, the share of its cases that go wrong without it and with it."""
     hooks = discover_hooks()
-    every = {
-        "scope_guard": _cases("outside") if scope is not None else [],
-        "deadlock_breaker": _cases("stuck", "trying"),
-        "validation": _cases("drafts"),
-        "exit_trigger": _cases("acknowledging", "praising"),
+    cases = {
+        "scope_guard": (data("outside") if scope is not None else (), ()),
+        "deadlock_breaker": (data("stuck"), data("trying")),
+        "validation": (data("drafts"), ()),
+        "exit_trigger": (data("acknowledging"), data("praising")),
     }
     found: dict[str, dict[str, float]] = {}
     both: list[PreHook | PostHook] = [*hooks.before, *hooks.after]
     for hook in both:
+        caught, others = cases.get(hook.name, ((), ()))
         missed = []
-        for text, wanted in every.get(hook.name, []):
+        for text, wanted in [*((text, True) for text in caught), *((text, False) for text in others)]:
             if isinstance(hook, PreHook):
                 ruling = await hook.before(_incoming(text, scope if hook.name == "scope_guard" else None))
-                missed.append(bool(ruling.emergency or ruling.refusal) != wanted)
+                acted = bool(ruling.emergency or ruling.refusal)
             else:
                 finding = hook.after(_draft(text, 1))
-                missed.append(
-                    (finding.acknowledged or (hook.name == "validation" and bool(finding.violation))) != wanted
-                )
+                acted = finding.acknowledged or (hook.name == "validation" and bool(finding.violation))
+            missed.append(acted != wanted)
         if missed:
-            without = _share(wanted for _, wanted in every[hook.name])
-            found[hook.name] = {"before": without, "after": _share(missed)}
+            found[hook.name] = {"before": round(len(caught) / len(missed), 4), "after": _share(missed)}
     return found
-
-
-def _cases(caught: str, others: str = "") -> list[tuple[str, bool]]:
-    """The texts that a hook is to act on, and others."""
-    return [*((text, True) for text in data(caught)), *((text, False) for text in (data(others) if others else ()))]
 
 
 def _incoming(message: str, scope: Scope | None, level: int = 1) -> IncomingMessage:

@@ -32,21 +32,18 @@ class Bin:
 
 
 def binomial_interval(successes: int, n: int) -> tuple[float, float]:
-    """Give the exact 95 % interval of a share (Clopper & Pearson 1934), low and high in 0..1.
+    """The exact 95 % interval of a share (Clopper & Pearson 1934), low and high in 0..1.
 
     Unlike a bootstrap it is informative for a share of 0: with 0 of 100 the upper limit is 3.6 %.
-    Raises `InputError` for more successes than cases, a negative count, or no case.
     """
     from scipy.stats import binomtest
 
-    if n < 1 or not 0 <= successes <= n:
-        raise InputError(f"Give successes among at least one case, not {successes!r} of {n!r}.")
     interval = binomtest(successes, n).proportion_ci(method="exact")
     return float(interval.low), float(interval.high)
 
 
 def percentiles(seconds: Sequence[float]) -> dict[str, float]:
-    """Give p50, p75, p90 and p99 in the unit of `seconds`, interpolated linearly between neighbours.
+    """The p50, p75, p90 and p99 in the unit of `seconds`, interpolated linearly between neighbours.
 
     Raises `InputError` without values and for values that are not finite.
     """
@@ -57,7 +54,7 @@ def percentiles(seconds: Sequence[float]) -> dict[str, float]:
 
 
 def auroc(scores: Sequence[float], labels: Sequence[float]) -> float | None:
-    """Give the probability that a correct answer (label 1) scores above an incorrect one (0); ties count half.
+    """The probability that a correct answer (label 1) scores above an incorrect one (0); ties count half.
 
     `None` if all are right or all wrong. Raises `InputError` for labels other than 0 and 1.
     """
@@ -73,7 +70,7 @@ def auroc(scores: Sequence[float], labels: Sequence[float]) -> float | None:
 
 
 def auroc_interval(scores: Sequence[float], labels: Sequence[float], *, seed: int = 42) -> tuple[float, float] | None:
-    """Give the 95 % percentile bootstrap interval of `auroc` over answers, low and high in 0..1.
+    """The 95 % percentile bootstrap interval of `auroc` over answers, low and high in 0..1.
 
     Resamples without a right or without a wrong answer have no figure and are left out; `None` if all are right
     or all wrong. Independent of the order of answers.
@@ -106,10 +103,8 @@ def calibration_bins(probabilities: Sequence[float], labels: Sequence[float], *,
     """Sort answers into bins of equal width by the probability that they are right; empty bins are left out.
 
     A probability on an edge belongs to the lower bin (Guo et al. 2017). Raises `InputError` for a
-    probability outside 0..1, for labels other than 0 and 1, and for less than one bin.
+    probability outside 0..1 and for labels other than 0 and 1.
     """
-    if bins < 1:
-        raise InputError(f"Give at least one bin, not {bins!r}.")
     known, right = _labelled(probabilities, labels)
     if outside := [value for value in known if not 0.0 <= value <= 1.0]:
         raise InputError(f"Probabilities lie in 0..1, but one is {outside[0]!r}; convert scores to probabilities.")
@@ -131,7 +126,7 @@ def calibration_bins(probabilities: Sequence[float], labels: Sequence[float], *,
 
 
 def expected_calibration_error(probabilities: Sequence[float], labels: Sequence[float]) -> float:
-    """Give the mean distance of confidence and accuracy over bins, weighted by answers, 0..1 (Naeini et al. 2015).
+    """The mean distance of confidence and accuracy over bins, weighted by answers, 0..1 (Naeini et al. 2015).
 
     Raises `InputError` as `calibration_bins` does.
     """
@@ -140,7 +135,7 @@ def expected_calibration_error(probabilities: Sequence[float], labels: Sequence[
 
 
 def risk_coverage(scores: Sequence[float], labels: Sequence[float]) -> list[tuple[float, float]]:
-    """Give (coverage, risk) for each score threshold (El-Yaniv & Wiener 2010).
+    """Coverage and risk for each score threshold (El-Yaniv & Wiener 2010).
 
     Coverage is the share of answers kept, risk the share of wrong ones (label 0) among those; the highest
     scores come first, and equal scores together, because no threshold can separate them.
@@ -155,19 +150,17 @@ def risk_coverage(scores: Sequence[float], labels: Sequence[float]) -> list[tupl
 
 
 def area_under_risk_coverage(points: Sequence[tuple[float, float]]) -> float:
-    """Give the mean risk over all coverages, 0..1, of the curve that `risk_coverage` gives; lower is better.
+    """The mean risk over all coverages, 0..1, of the curve that `risk_coverage` gives; lower is better.
 
     Without ties it is the mean of the risks at 1, 2, ... n answers kept (Geifman et al. 2019); a
     tied group counts with its own risk for all of its width.
     """
-    if not points:
-        raise InputError("The curve is empty; give the points of risk_coverage.")
     before = (0.0, *(coverage for coverage, _ in points))
     return math.fsum((coverage - start) * risk for start, (coverage, risk) in zip(before, points, strict=False))
 
 
 def cohen_kappa(one: Sequence[str], other: Sequence[str]) -> float | None:
-    """Give the agreement of two raters beyond chance, -1..1 (Cohen 1960).
+    """The agreement of two raters beyond chance, -1..1 (Cohen 1960).
 
     `None` if both give every case the same single label: agreement by chance is then certain.
     """

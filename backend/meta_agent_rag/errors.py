@@ -6,7 +6,6 @@ MetaRagError
 |   |-- DataFileError        a data file, with its row and field
 |   |-- UnknownNameError     no such data set, method, deficit, ...
 |   |-- DuplicateNameError   two entries of one registry share a name
-|   |-- TooManyCallsError    it needs more model calls than allowed
 |   `-- PromptError          a prompt file or a value that it needs
 |-- ModelError             a model did not serve a call
 |   |-- AuthenticationError  401, 403: the key was rejected         (stops a run)
@@ -72,10 +71,6 @@ class UnknownNameError(InputError):
 
 class DuplicateNameError(InputError):
     """Two entries of one registry share a name."""
-
-
-class TooManyCallsError(InputError):
-    """What was asked for needs more model calls than allowed."""
 
 
 class PromptError(InputError):

@@ -10,6 +10,8 @@ _CHECKOUT = Path(__file__).parents[2]
 _EXTENSIONS = ("benchmarks/methods", "benchmarks/judge")
 _PLACES = {
     "questions.json": "benchmarks/sample/questions.json",
+    "hotpotqa.json": "benchmarks/sample/hotpotqa.json",
+    "2wikimultihopqa.json": "benchmarks/sample/2wikimultihopqa.json",
     "2wikimultihopqa.zip": "benchmarks/recorded/2wikimultihopqa.zip",
     "hotpotqa.zip": "benchmarks/recorded/hotpotqa.zip",
     "musique.zip": "benchmarks/recorded/musique.zip",

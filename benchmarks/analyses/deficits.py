@@ -1,13 +1,13 @@
 """What each deficit is worth: how often its diagnosis is right, and what its repairs gain."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
 from meta_agent_rag.agent.state import NO_DEFICIT
 
-from ..tables import Table, number
+from ..tables import Table, number, percent
 from .analysis import Analysis, Figures, Material, Row, share
 
 
@@ -51,15 +51,16 @@ def _figures(name: str, diagnosed: Sequence[Row], pairs: Sequence[tuple[Row, Row
 
 def tables(figures: Figures) -> Sequence[Table]:
     """One row for each deficit of each method."""
-    rows = [(method, name, *_cells(found)) for method, deficits in figures.items() for name, found in deficits.items()]
+    rows = [
+        (
+            *(method, name, str(found["diagnosed"]), percent(found["precision"])),
+            *(str(found["repaired"]), number(found["gain"]), str(found["fixed"]), str(found["broken"])),
+        )
+        for method, deficits in figures.items()
+        for name, found in deficits.items()
+    ]
     head = ("method", "deficit", "diagnosed", "draft wrong", "repairs", "F1 gained", "fixed", "broken")
-    return [Table(name="deficit_gains", title="What each deficit is worth", head=head, rows=rows)] if rows else []
-
-
-def _cells(found: Mapping[str, Any]) -> tuple[str, ...]:
-    precision = None if found["precision"] is None else 100.0 * found["precision"]
-    counts = (str(found[name]) for name in ("fixed", "broken"))
-    return str(found["diagnosed"]), number(precision), str(found["repaired"]), number(found["gain"]), *counts
+    return [Table(name="deficit_gains", title="What each deficit is worth", head=head, rows=rows)]
 
 
 ANALYSIS = Analysis(

@@ -6,13 +6,13 @@ from typing import Any
 
 from meta_agent_rag.agent.state import NO_DEFICIT
 
-from ..run.arms import Arm
 from ..statistics import cohen_kappa
-from ..tables import Table, number
+from ..tables import Table, number, percent
 from .analysis import Analysis, Figures, Material, Quadrant, Row, share
 
 MEMORY = "closed_book"
-"""The method whose exact match shows whether the model's memory suffices."""
+"""The method whose exact match shows whether the model's memory suffices: its row with the same settings, else with
+the run's own."""
 
 
 def measure(material: Material) -> dict[str, Figures]:
@@ -23,21 +23,16 @@ def measure(material: Material) -> dict[str, Figures]:
     the draft was right. `unknown` diagnoses lack a closed-book answer or labelled paragraphs.
     """
     measured: dict[str, Figures] = {}
+    asked = {arm.assignments: arm for arm in material.arms if arm.method.name == MEMORY and arm.repeat == 1}
     for arm in material.looping(without_oracle="diagnosis"):
         firsts = [(row["id"], row["rounds"][0]) for row in material.answered(arm)]
         diagnosed = [(id_, first) for id_, first in firsts if first["diagnosis"] is not None]
-        knows = _closed_book(material, arm)
+        memory = asked.get(arm.assignments, asked.get(()))
+        answers = () if memory is None else material.rows[memory.name]
+        knows = {row["id"]: row["em"] >= 1.0 for row in answers if row["error"] is None}
         if diagnosed and knows and any(material.quadrants.values()):
             measured[arm.name] = confusion(diagnosed, knows, material.quadrants)
     return measured
-
-
-def _closed_book(material: Material, of: Arm) -> dict[str, bool]:
-    """Was the closed-book answer right, by question id: under the settings of an arm, else under the run's own?"""
-    asked = {arm.assignments: arm for arm in material.arms if arm.method.name == MEMORY and arm.repeat == 1}
-    found = asked.get(of.assignments, asked.get(()))
-    rows = () if found is None else material.rows[found.name]
-    return {row["id"]: row["em"] >= 1.0 for row in rows if row["error"] is None}
 
 
 def confusion(
@@ -97,40 +92,29 @@ def tables(figures: Figures) -> Sequence[Table]:
         (
             method,
             str(found["compared"]),
-            number(None if found["agreement"] is None else 100.0 * found["agreement"]),
+            percent(found["agreement"]),
             number(found["kappa"], 3),
             number(macro_f1(found["confusion"]), 3),
-            str(found["none_on_right"]),
-            str(found["none_on_wrong"]),
-            str(found["unknown"]),
+            *(str(found[name]) for name in ("none_on_right", "none_on_wrong", "unknown")),
         )
         for method, found in figures.items()
     ]
     head = (
-        "method",
-        "compared",
-        "agreement",
-        "kappa",
-        "macro F1",
-        "none, draft right",
-        "none, draft wrong",
-        "not comparable",
+        *("method", "compared", "agreement", "kappa", "macro F1"),
+        *("none, draft right", "none, draft wrong", "not comparable"),
     )
-    return (
-        Table(name="diagnosis", title="First diagnoses against the oracle's", head=head, rows=agreement),
-        *(_matrix(method, found, place) for place, (method, found) in enumerate(figures.items(), start=1)),
-    )
-
-
-def _matrix(method: str, found: Mapping[str, Any], place: int) -> Table:
-    matrix: Mapping[str, Mapping[str, int]] = found["confusion"]
-    oracle = list(next(iter(matrix.values())))
-    return Table(
-        name=f"diagnosis-confusion-{place}",
-        title=f"Diagnosed (rows) against oracle (columns): {method}",
-        head=("diagnosed", *oracle),
-        rows=[(name, *(str(line[meant]) for meant in oracle)) for name, line in matrix.items()],
-    )
+    shown = [Table(name="diagnosis", title="First diagnoses against the oracle's", head=head, rows=agreement)]
+    for place, (method, found) in enumerate(figures.items(), start=1):
+        oracle = list(next(iter(found["confusion"].values())))
+        shown.append(
+            Table(
+                name=f"diagnosis-confusion-{place}",
+                title=f"Diagnosed (rows) against oracle (columns): {method}",
+                head=("diagnosed", *oracle),
+                rows=[(name, *(str(line[meant]) for meant in oracle)) for name, line in found["confusion"].items()],
+            )
+        )
+    return shown
 
 
 ANALYSIS = Analysis(

@@ -1,7 +1,7 @@
 """Cost per question: calls, prompt tokens, the share served by the prefix cache, and dollars by tariff."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
 
@@ -23,14 +23,14 @@ def measure(material: Material) -> dict[str, Figures]:
     """Means over the answered questions whose calls all have known tokens; methods without any are left out."""
     measured: dict[str, Figures] = {}
     for arm in material.arms:
-        rows = [row for row in material.answered(arm) if row.get("usage") and _reported(row)]
-        if rows:
-            measured[arm.name] = economy(rows, material.tariffs or newest_tariffs())
+        metered = [
+            row
+            for row in material.answered(arm)
+            if row.get("usage") and all(call["prompt"] is not None for call in row["usage"])
+        ]
+        if metered:
+            measured[arm.name] = economy(metered, material.tariffs or newest_tariffs())
     return measured
-
-
-def _reported(row: Row) -> bool:
-    return all(call["prompt"] is not None for call in row["usage"])
 
 
 def economy(rows: Sequence[Row], tariffs: Mapping[str, Tariff]) -> dict[str, Any]:
@@ -48,36 +48,29 @@ def economy(rows: Sequence[Row], tariffs: Mapping[str, Tariff]) -> dict[str, Any
         },
         "prompt_tokens": round(sum(call["prompt"] for call in calls) / len(rows), 2),
         "completion_tokens": round(sum(call["completion"] for call in calls) / len(rows), 2),
-        "recorded": _cached(rows, _recorded, tariffs),
-        "own_cache": _cached(rows, apart, tariffs),
+        "recorded": _cached([(row, row["usage"]) for row in rows], tariffs),
+        "own_cache": _cached([(row, apart(row)) for row in rows], tariffs),
     }
 
 
-def _cached(
-    rows: Sequence[Row], usage: Callable[[Row], Sequence[Call]], tariffs: Mapping[str, Tariff]
-) -> dict[str, Any]:
-    later = [call for row in rows for call in following(row, usage(row))]
-    spent = [dollars(call, tariffs[call["tier"]]) for row in rows for call in usage(row)]
+def _cached(asked: Sequence[tuple[Row, Sequence[Call]]], tariffs: Mapping[str, Tariff]) -> dict[str, Any]:
+    later = [call for row, usage in asked for call in following(row, usage)]
+    spent = [_dollars(call, tariffs[call["tier"]]) for _, usage in asked for call in usage]
     return {
         "prefix_share": share(sum(call["cache_hit"] for call in later), sum(call["prompt"] for call in later)),
-        "usd": round(_QUESTIONS * math.fsum(spent) / len(rows), 4),
+        "usd": round(_QUESTIONS * math.fsum(spent) / len(asked), 4),
     }
 
 
 def following(row: Row, usage: Sequence[Call]) -> list[Call]:
     """The calls of a question after its first one, without closed-book probes, which share no evidence."""
-    return [call for call in usage if not is_probe(row, call)][1:]
+    return [call for call in usage if not _is_probe(row, call)][1:]
 
 
-def is_probe(row: Row, call: Call) -> bool:
-    """Did a call ask the model's memory, without any passage?"""
+def _is_probe(row: Row, call: Call) -> bool:
+    """Whether a call asked the model's memory, without any passage."""
     writes = call["stage"] in _WRITERS and call["round"] < len(row["rounds"])
     return writes and not row["rounds"][call["round"]]["packing"]["packed_ids"]
-
-
-def _recorded(row: Row) -> Sequence[Call]:
-    calls: Sequence[Call] = row["usage"]
-    return calls
 
 
 def apart(row: Row) -> list[Call]:
@@ -89,12 +82,12 @@ def apart(row: Row) -> list[Call]:
     found = []
     for call in row["usage"]:
         found.append(call if call["tier"] in seen else {**call, "cache_hit": 0})
-        if not is_probe(row, call):
+        if not _is_probe(row, call):
             seen.add(call["tier"])
     return found
 
 
-def dollars(call: Call, tariff: Tariff) -> float:
+def _dollars(call: Call, tariff: Tariff) -> float:
     """The price of a call outside peak hours."""
     missed = call["prompt"] - call["cache_hit"]
     usd = call["cache_hit"] * tariff.cache_hit + missed * tariff.cache_miss + call["completion"] * tariff.completion
@@ -131,7 +124,7 @@ def tables(figures: Figures) -> Sequence[Table]:
         *(f"from the prefix cache, %{cache}" for cache in caches),
         *(f"USD per 1,000{cache}" for cache in caches),
     )
-    return [Table(name="economy", title="Calls, tokens and dollars per question", head=head, rows=rows)] if rows else []
+    return [Table(name="economy", title="Calls, tokens and dollars per question", head=head, rows=rows)]
 
 
 ANALYSIS = Analysis(

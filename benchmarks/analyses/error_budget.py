@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ..tables import Table
 from .analysis import Analysis, Figures, Material
-from .paired import against, baseline_of, table
+from .comparison import against, baseline_of, paired_table
 
 
 def measure(material: Material) -> dict[str, Figures]:
@@ -16,7 +16,7 @@ def measure(material: Material) -> dict[str, Figures]:
 
 def tables(figures: Figures) -> Sequence[Table]:
     """One row per oracle."""
-    return table("error-budget", "Points lost to the errors of each stage", figures.items())
+    return paired_table("error-budget", "Points lost to the errors of each stage", figures.items())
 
 
 ANALYSIS = Analysis(

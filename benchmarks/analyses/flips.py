@@ -1,17 +1,18 @@
 """The flip ledger: what each repair did to the answer, and whether firing pays."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 from meta_agent_rag.text.normalise import normalised
 
 from ..plots import Plot, legend, stacked_bars
 from ..statistics import binomial_interval
-from ..tables import Cells, Table, number, with_interval
+from ..tables import Cells, Table, percent, with_interval
 from .analysis import Analysis, Figures, Material, Row, share
 
+T = TypeVar("T")
 KINDS = ("fixed", "broken", "changed", "unchanged")
 _LISTED = 50
 """Maximum number of broken questions listed."""
@@ -43,10 +44,9 @@ def flip(before: Row, after: Row, *, deficit: str) -> Flip:
 
 def steps(row: Row) -> list[Flip]:
     """Every step of a question, from each round to the next, by the deficit of the plan that led to it."""
-    rounds = row["rounds"]
     return [
         flip(before, after, deficit=after["plan"]["deficit"])
-        for before, after in pairwise(rounds)
+        for before, after in pairwise(row["rounds"])
         if after["plan"] is not None
     ]
 
@@ -63,11 +63,7 @@ def counts(flips: Iterable[Flip]) -> dict[str, Any]:
     by_kind = {kind: sum(one.kind == kind for one in found) for kind in KINDS}
     right = sum(one.was_right for one in found)
     wrong = len(found) - right
-    introduced, fixed = (
-        by_kind["broken"] / right if right else None,
-        by_kind["fixed"] / wrong if wrong else None,
-    )
-    moved = None if introduced is None or fixed is None else introduced + fixed
+    introduced, fixed = by_kind["broken"] / max(right, 1), by_kind["fixed"] / max(wrong, 1)
     return {
         "n": len(found),
         **by_kind,
@@ -76,25 +72,24 @@ def counts(flips: Iterable[Flip]) -> dict[str, Any]:
         "error_introduction_rate": share(by_kind["broken"], right),
         "fix_rate": share(by_kind["fixed"], wrong),
         "right_before_rate": share(right, len(found)),
-        "break_even": round(fixed / moved, 4) if moved and fixed is not None else None,
+        "break_even": share(fixed, fixed + introduced) if right and wrong else None,
     }
-
-
-def rate(part: int, whole: int) -> dict[str, Any]:
-    """A share in 0..1 with its 95 % Clopper-Pearson interval; both `None` if the total is 0."""
-    interval = [round(end, 4) for end in binomial_interval(part, whole)] if whole else None
-    return {"n": whole, "count": part, "rate": share(part, whole), "ci95": interval}
 
 
 def kept(rows: Iterable[Row]) -> dict[str, Any]:
     """From first drafts to returned answers, regardless of the rounds between.
 
     `error_introduction` is the share of right first drafts that were lost, `repair` the share of wrong ones that
-    were fixed.
+    were fixed, each in 0..1 with its 95 % Clopper-Pearson interval; `None` without such drafts.
     """
     ends = [(row["rounds"][0]["em"] >= 1.0, row["rounds"][row["chosen"]]["em"] >= 1.0) for row in rows]
-    right, wrong = [end for was, end in ends if was], [end for was, end in ends if not was]
-    return {"error_introduction": rate(right.count(False), len(right)), "repair": rate(wrong.count(True), len(wrong))}
+    found = {}
+    for name, right in (("error_introduction", True), ("repair", False)):
+        turned = [end is not right for was, end in ends if was is right]
+        count, n = sum(turned), len(turned)
+        interval = [round(end, 4) for end in binomial_interval(count, n)] if n else None
+        found[name] = {"n": n, "count": count, "rate": share(count, n), "ci95": interval}
+    return found
 
 
 def broken(row: Row) -> dict[str, Any] | None:
@@ -113,23 +108,11 @@ def broken(row: Row) -> dict[str, Any] | None:
     }
 
 
-def whole_loop(answered: Sequence[Row]) -> dict[str, Any]:
-    """What the loop did to all first drafts, fired or not, and to those that each deficit fired on first."""
-    by_deficit: dict[str, list[Row]] = {}
-    for row in answered:
-        if len(row["rounds"]) > 1 and row["rounds"][1]["plan"] is not None:
-            by_deficit.setdefault(row["rounds"][1]["plan"]["deficit"], []).append(row)
-    return {
-        "all": kept(answered),
-        "by_first_deficit": {name: kept(rows) for name, rows in sorted(by_deficit.items())},
-        "broken": [lost for row in answered if (lost := broken(row)) is not None][:_LISTED],
-    }
-
-
 def measure(material: Material) -> dict[str, Figures]:
     """Flips by round and deficit, by each alone, in total, and from the first draft to the returned answer.
 
-    `loop` is the balance over all first drafts, including those accepted immediately.
+    `loop` is the balance over all first drafts, including those accepted immediately, and by the deficit that was
+    fired on first.
     """
     measured: dict[str, Figures] = {}
     for arm in material.looping():
@@ -138,37 +121,60 @@ def measure(material: Material) -> dict[str, Figures]:
         found = [one for row in fired for one in steps(row)]
         if not found:
             continue
-        deficits = sorted({one.deficit for one in found})
-        rounds = sorted({one.round for one in found})
-        cells = sorted({(one.round, one.deficit) for one in found})
+        by_round, by_deficit, by_both = (
+            _grouped(found, key)
+            for key in (lambda one: one.round, lambda one: one.deficit, lambda one: (one.round, one.deficit))
+        )
+        firsts = _grouped(
+            [row for row in fired if row["rounds"][1]["plan"] is not None],
+            lambda row: row["rounds"][1]["plan"]["deficit"],
+        )
         measured[arm.name] = {
             "by_round_and_deficit": [
-                {"round": index, "deficit": name}
-                | counts(one for one in found if (one.round, one.deficit) == (index, name))
-                for index, name in cells
+                {"round": index, "deficit": name, **counts(own)} for (index, name), own in by_both.items()
             ],
-            "by_round": [{"round": index} | counts(one for one in found if one.round == index) for index in rounds],
-            "by_deficit": {name: counts(one for one in found if one.deficit == name) for name in deficits},
+            "by_round": [{"round": index, **counts(own)} for index, own in by_round.items()],
+            "by_deficit": {name: counts(own) for name, own in by_deficit.items()},
             "all": counts(found),
             "returned": counts(flip(row["rounds"][0], row["rounds"][row["chosen"]], deficit="") for row in fired),
-            "loop": whole_loop(answered),
+            "loop": {
+                "all": kept(answered),
+                "by_first_deficit": {name: kept(rows) for name, rows in firsts.items()},
+                "broken": [lost for row in answered if (lost := broken(row)) is not None][:_LISTED],
+            },
         }
     return measured
 
 
+def _grouped(items: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
+    """The items by key, in the order of keys."""
+    groups: dict[Any, list[T]] = {}
+    for one in items:
+        groups.setdefault(key(one), []).append(one)
+    return dict(sorted(groups.items()))
+
+
 def tables(figures: Figures) -> Sequence[Table]:
     """The ledger by round and deficit, the balance of firing, what the loop lost and fixed, and the broken answers."""
-    ledger = [
-        (method, str(cell["round"]), cell["deficit"], str(cell["n"]), *(str(cell[kind]) for kind in KINDS))
-        for method, found in figures.items()
-        for cell in found["by_round_and_deficit"]
-    ]
-    balance = [
-        _balance(method, step, found[key])
-        for method, found in figures.items()
-        for step, key in (("every repair", "all"), ("first draft to returned answer", "returned"))
-    ]
-    return (
+    ledger: list[Cells] = []
+    balance: list[Cells] = []
+    rates: list[Cells] = []
+    lost: list[Cells] = []
+    for method, found in figures.items():
+        ledger += [
+            (method, str(cell["round"]), cell["deficit"], str(cell["n"]), *(str(cell[kind]) for kind in KINDS))
+            for cell in found["by_round_and_deficit"]
+        ]
+        for step, key in (("every repair", "all"), ("first draft to returned answer", "returned")):
+            one = found[key]
+            shares = (one[name] for name in ("error_introduction_rate", "fix_rate", "right_before_rate", "break_even"))
+            balance.append((method, step, str(one["n"]), *(str(one[kind]) for kind in KINDS), *map(percent, shares)))
+        for fired_on, one in (("all first drafts", found["loop"]["all"]), *found["loop"]["by_first_deficit"].items()):
+            rates.append((method, fired_on, *_rate(one["error_introduction"]), *_rate(one["repair"])))
+        for one in found["loop"]["broken"]:
+            cells = (one[name] for name in ("id", "question", "gold", "first", "returned"))
+            lost.append((method, *cells, ", ".join(one["deficits"])))
+    shown = [
         Table(
             name="flips",
             title="Flips by round and deficit",
@@ -181,49 +187,30 @@ def tables(figures: Figures) -> Sequence[Table]:
             head=("method", "step", "n", *KINDS, "breaks right", "fixes wrong", "right before", "break-even"),
             rows=balance,
         ),
-        *_loop_tables(figures),
-    )
-
-
-def _loop_tables(figures: Figures) -> list[Table]:
-    rates = [
-        (method, fired_on, *_rate(found["error_introduction"]), *_rate(found["repair"]))
-        for method, one in figures.items()
-        for fired_on, found in (("all first drafts", one["loop"]["all"]), *one["loop"]["by_first_deficit"].items())
+        Table(
+            name="flips-loop",
+            title="Right answers lost and wrong ones fixed by the loop, from first drafts to returned answers",
+            head=(
+                *("method", "first fired on", "right first", "lost", "lost, % [95 %]"),
+                *("wrong first", "repaired", "repaired, % [95 %]"),
+            ),
+            rows=rates,
+        ),
+        Table(
+            name="broken",
+            title="Right first drafts that were not returned",
+            head=("method", "id", "question", "gold", "first draft", "returned", "deficits"),
+            rows=lost[:_LISTED],
+            note=f"The first {_LISTED}." if len(lost) >= _LISTED else "",
+        ),
     ]
-    lost = [
-        (method, one["id"], one["question"], one["gold"], one["first"], one["returned"], ", ".join(one["deficits"]))
-        for method, found in figures.items()
-        for one in found["loop"]["broken"]
-    ]
-    head = ("method", "first fired on", "right first", "lost", "lost, % [95 %]")
-    rated = Table(
-        name="flips-loop",
-        title="Right answers lost and wrong ones fixed by the loop, from first drafts to returned answers",
-        head=(*head, "wrong first", "repaired", "repaired, % [95 %]"),
-        rows=rates,
-    )
-    listed = Table(
-        name="broken",
-        title="Right first drafts that were not returned",
-        head=("method", "id", "question", "gold", "first draft", "returned", "deficits"),
-        rows=lost[:_LISTED],
-        note=f"The first {_LISTED}." if len(lost) >= _LISTED else "",
-    )
-    return [rated, listed] if lost else [rated]
+    return shown if lost else shown[:-1]
 
 
 def _rate(found: Mapping[str, Any]) -> Cells:
-    if found["rate"] is None:
-        return (str(found["n"]), str(found["count"]), number(None))
-    percent = with_interval(100.0 * found["rate"], [100.0 * end for end in found["ci95"]])
-    return (str(found["n"]), str(found["count"]), percent)
-
-
-def _balance(method: str, step: str, found: Mapping[str, Any]) -> Cells:
-    rates = ("error_introduction_rate", "fix_rate", "right_before_rate", "break_even")
-    percent = (None if found[rate] is None else 100.0 * found[rate] for rate in rates)
-    return (method, step, str(found["n"]), *(str(found[kind]) for kind in KINDS), *(number(one) for one in percent))
+    value = None if found["rate"] is None else 100.0 * found["rate"]
+    interval = None if found["ci95"] is None else [100.0 * end for end in found["ci95"]]
+    return (str(found["n"]), str(found["count"]), with_interval(value, interval))
 
 
 def plots(figures: Figures) -> Sequence[Plot]:
@@ -237,8 +224,6 @@ def plots(figures: Figures) -> Sequence[Plot]:
         axes.set_ylabel("repairs")
         legend(axes)
 
-    if not bars:
-        return []
     title = "What repairs did to the answer, by round"
     return [Plot(name="flips", title=title, draw=draw, width=min(16.0, max(7.0, 0.45 * len(bars) + 3.0)))]
 

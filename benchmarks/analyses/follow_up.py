@@ -1,16 +1,13 @@
 """Does searching again find the missing paragraphs? Supporting paragraphs among the evidence, round by round."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from meta_agent_rag.statistics.paired import paired_difference
 
-from ..plots import Plot, legend, lines
 from ..tables import Cells, Table, number, signed
 from .analysis import Analysis, Figures, Material, Row
-
-_STAGE = "retrieved"
 
 
 def measure(material: Material) -> dict[str, Figures]:
@@ -21,46 +18,42 @@ def measure(material: Material) -> dict[str, Figures]:
     """
     measured: dict[str, Figures] = {}
     for arm in material.looping():
-        fired = [row for row in material.answered(arm) if len(row["rounds"]) > 1 and _known(row)]
-        if not fired:
-            continue
+        rows = (row for row in material.answered(arm) if len(row["rounds"]) > 1)
+        fired = [row for row in rows if all(one["evidence_recall"] is not None for one in row["rounds"])]
         by_deficit: dict[str, list[Row]] = {}
         for row in fired:
             if (plan := row["rounds"][-1]["plan"]) is not None:
                 by_deficit.setdefault(plan["deficit"], []).append(row)
-        searched = [row for row in fired if searches(row)]
-        measured[arm.name] = {
-            "all": gain(fired, material.seed),
-            "searched": gain(searched, material.seed) if searched else None,
-            "by_last_deficit": {name: gain(rows, material.seed) for name, rows in sorted(by_deficit.items())},
-            "by_round": by_round(fired),
-        }
+        searched = [row for row in fired if _searches(row)]
+        if fired:
+            measured[arm.name] = {
+                "all": _gain(fired, material.seed),
+                "searched": _gain(searched, material.seed) if searched else None,
+                "by_last_deficit": {name: _gain(rows, material.seed) for name, rows in sorted(by_deficit.items())},
+                "by_round": _by_round(fired),
+            }
     return measured
 
 
-def _known(row: Row) -> bool:
-    return all(round_["evidence_recall"] is not None for round_ in row["rounds"])
-
-
-def recalls(row: Row) -> list[float]:
+def _recalls(row: Row) -> list[float]:
     """The share of supporting paragraphs among the evidence of each round, in percent."""
-    return [100.0 * round_["evidence_recall"][_STAGE] for round_ in row["rounds"]]
+    return [100.0 * round_["evidence_recall"]["retrieved"] for round_ in row["rounds"]]
 
 
-def searches(row: Row) -> int:
+def _searches(row: Row) -> int:
     """Rounds that searched again."""
     plans = [round_["plan"] for round_ in row["rounds"]]
     return sum(plan is not None and bool(plan.get("queries")) for plan in plans)
 
 
-def gain(rows: Sequence[Row], seed: int) -> dict[str, Any]:
+def _gain(rows: Sequence[Row], seed: int) -> dict[str, Any]:
     """First and last round, and their difference in points with its 95 % bootstrap interval over questions."""
-    first, last = [recalls(row)[0] for row in rows], [recalls(row)[-1] for row in rows]
+    first, last = [_recalls(row)[0] for row in rows], [_recalls(row)[-1] for row in rows]
     found = paired_difference(first, last, seed=seed)
     return {
         "n": len(rows),
-        "searched": sum(searches(row) > 0 for row in rows),
-        "searches": sum(searches(row) for row in rows),
+        "searched": sum(_searches(row) > 0 for row in rows),
+        "searches": sum(_searches(row) for row in rows),
         "first": _mean(first),
         "last": _mean(last),
         "difference": round(found.mean, 2),
@@ -68,9 +61,9 @@ def gain(rows: Sequence[Row], seed: int) -> dict[str, Any]:
     }
 
 
-def by_round(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def _by_round(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Mean recall over all `rows` after each round; `running` is how many had such a round."""
-    walks = [recalls(row) for row in rows]
+    walks = [_recalls(row) for row in rows]
     return [
         {
             "round": index,
@@ -88,16 +81,13 @@ def _mean(values: Sequence[float]) -> float:
 def tables(figures: Figures) -> Sequence[Table]:
     """First against last round, overall and by deficit; and the recall after each round."""
     gains: list[Cells] = []
+    walked: list[Cells] = []
     for method, found in figures.items():
-        parts = {"all": found["all"], "searched again": found["searched"], **found["by_last_deficit"]}
-        gains += [_gain(method, name, one) for name, one in parts.items() if one is not None]
-    walked = [
-        (method, str(one["round"]), str(one["running"]), number(one["recall"]))
-        for method, found in figures.items()
-        for one in found["by_round"]
-    ]
-    if not gains:
-        return []
+        for name, one in {"all": found["all"], "searched again": found["searched"], **found["by_last_deficit"]}.items():
+            if one is not None:
+                ends = (number(one["first"]), number(one["last"]), signed(one["difference"], one["ci95"]))
+                gains.append((method, name, str(one["n"]), str(one["searched"]), *ends))
+        walked += [(method, str(one["round"]), str(one["running"]), number(one["recall"])) for one in found["by_round"]]
     return [
         Table(
             name="follow-up",
@@ -114,26 +104,6 @@ def tables(figures: Figures) -> Sequence[Table]:
     ]
 
 
-def _gain(method: str, name: str, found: Mapping[str, Any]) -> Cells:
-    ends = (number(found["first"]), number(found["last"]))
-    return (method, name, str(found["n"]), str(found["searched"]), *ends, signed(found["difference"], found["ci95"]))
-
-
-def plots(figures: Figures) -> Sequence[Plot]:
-    """The recall after each round, one line per method."""
-
-    def draw(figure: Any) -> None:
-        axes = figure.add_subplot()
-        lines(axes, {name: [(one["round"], one["recall"]) for one in found["by_round"]] for name, found in curves})
-        axes.set_xticks(range(max(len(found["by_round"]) for _, found in curves)))
-        axes.set(xlabel="round", ylabel="supporting paragraphs in the evidence, %", ylim=(0, 103))
-        legend(axes)
-
-    curves = list(figures.items())
-    title = "What searching again finds, over fired questions"
-    return [Plot(name="follow-up", title=title, draw=draw)] if curves else []
-
-
 ANALYSIS = Analysis(
     name="follow_up",
     title="Follow-up retrieval",
@@ -146,6 +116,5 @@ ANALYSIS = Analysis(
     ),
     measure=measure,
     tables=tables,
-    plots=plots,
     order=25,
 )

@@ -32,10 +32,12 @@ _SECOND = "standard_rag"
 def measure(material: Material) -> dict[str, Figures]:
     """Figures of each signal over the monitored first drafts, for arms without an oracle monitor."""
     plain = next((arm for arm in material.arms if arm.name == _SECOND), None)
-    second = {} if plain is None else {row["id"]: _short(row, row["chosen"]) for row in material.answered(plain)}
+    second: dict[str, str] = (
+        {} if plain is None else {row["id"]: _short(row, row["chosen"]) for row in material.answered(plain)}
+    )
     measured: dict[str, Figures] = {}
     for arm in material.looping(without_oracle="monitor"):
-        drafts = []
+        drafts: list[dict[str, Any]] = []
         for row in material.answered(arm):
             if row["rounds"][0]["signals"] is not None:
                 same = _short(row, 0) == second[row["id"]] if row["id"] in second else None

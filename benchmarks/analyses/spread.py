@@ -7,7 +7,7 @@ from typing import Any
 
 from ..tables import Cells, Table, number
 from .analysis import Analysis, Figures, Material
-from .paired import SCORES
+from .comparison import SCORES
 
 _FIGURES = ("mean", "sd", "lowest", "highest")
 
@@ -43,7 +43,7 @@ def tables(figures: Figures) -> Sequence[Table]:
         for base, found in figures.items()
     ]
     head = ("row", "repeats", *(f"{score.upper()} {name}" for score in SCORES for name in _FIGURES))
-    return [Table(name="spread", title="Spread over repetitions", head=head, rows=rows)] if rows else []
+    return [Table(name="spread", title="Spread over repetitions", head=head, rows=rows)]
 
 
 ANALYSIS = Analysis(

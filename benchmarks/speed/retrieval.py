@@ -12,10 +12,10 @@ import math
 import statistics
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import numpy as np
 import typer
@@ -38,6 +38,7 @@ RECALL_AT = (2, 5, 10, 20)
 ALL_AT = (5, 10)
 NDCG_AT = 10
 
+_Result = TypeVar("_Result")
 _Search: TypeAlias = Callable[[str, FloatVector], Awaitable[list[Found]]]
 
 
@@ -123,21 +124,22 @@ async def _measure(settings: Settings, judged: JudgedQuery, repeats: int) -> dic
     async with open_retriever(settings, name, encoder=encoder) as retriever:
         vectors = await encoder.queries(judged.queries)
         ablation = {label: await _ablated(judged, vectors, one) for label, one in _switches(retriever).items()}
-        encoding = await _encoding(judged, encoder)
+        _, encoding = await _one_by_one(encoder.queries([query]) for query in judged.queries)
     chosen = ablation[_label(settings)]
-    folder = settings.marag_data_dir / "corpora" / name
+    files = [file.stat() for file in (settings.marag_data_dir / "corpora" / name).rglob("*") if file.is_file()]
+    lacking = frozenset[str]().union(*judged.relevant) - {passage.id for passage in judged.passages}
     return {
         "corpus": judged.name,
         "passages": len(judged.passages),
         "queries": len(judged.queries),
-        "relevant_not_in_corpus": len(_lacking(judged)),  # they count as not found
+        "relevant_not_in_corpus": len(lacking),  # they count as not found
         "encoder": encoder.name,
         **chosen,
         "p50_ms_with_encoding": round(chosen["p50_ms"] + encoding["p50_ms"], 3),
         "p95_ms_with_encoding": round(chosen["p95_ms"] + encoding["p95_ms"], 3),
         **speeds,
         "ensure_corpus_s": round(built_s, 2),
-        "bytes_on_disk": sum(_allocated(file) for file in folder.rglob("*") if file.is_file()),
+        "bytes_on_disk": sum(getattr(file, "st_blocks", 0) * 512 or file.st_size for file in files),  # may be sparse
         "ablation": ablation,
     }
 
@@ -168,24 +170,21 @@ def _label(settings: Settings) -> str:
 
 async def _ablated(judged: JudgedQuery, vectors: FloatMatrix, search: _Search) -> dict[str, float]:
     """Quality of a switch, and milliseconds per query, one query at a time, encoding excluded."""
-    rankings: list[list[str]] = []
-    milliseconds: list[float] = []
-    for query, vector in zip(judged.queries, vectors, strict=True):
-        start = time.perf_counter()
-        found = await search(query, vector)
-        milliseconds.append(1000 * (time.perf_counter() - start))
-        rankings.append([one.passage.id for one in found[:_DEEPEST]])
-    return {**ranking_scores(rankings, judged.relevant), **_percentiles(milliseconds)}
+    asked = zip(judged.queries, vectors, strict=True)
+    found, times = await _one_by_one(search(query, vector) for query, vector in asked)
+    rankings = [[one.passage.id for one in ranked[:_DEEPEST]] for ranked in found]
+    return {**ranking_scores(rankings, judged.relevant), **times}
 
 
-async def _encoding(judged: JudgedQuery, encoder: AsyncEncoder) -> dict[str, float]:
-    """Milliseconds for encoding one query."""
-    milliseconds = []
-    for query in judged.queries:
+async def _one_by_one(calls: Iterable[Awaitable[_Result]]) -> tuple[list[_Result], dict[str, float]]:
+    """The results, and the percentiles of the milliseconds that each took."""
+    results, milliseconds = [], []
+    for call in calls:
         start = time.perf_counter()
-        await encoder.queries([query])
+        results.append(await call)
         milliseconds.append(1000 * (time.perf_counter() - start))
-    return _percentiles(milliseconds)
+    p50, p95 = np.percentile(milliseconds, (50, 95))
+    return results, {"p50_ms": round(float(p50), 3), "p95_ms": round(float(p95), 3)}
 
 
 async def _indexing(settings: Settings, judged: JudgedQuery, encoder: AsyncEncoder, repeats: int) -> dict[str, float]:
@@ -211,22 +210,6 @@ async def _indexing(settings: Settings, judged: JudgedQuery, encoder: AsyncEncod
         "index_over_encoder": round(statistics.median(ratios), 3),
         "index_repeats": repeats,
     }
-
-
-def _lacking(judged: JudgedQuery) -> frozenset[str]:
-    """Ids that are judged relevant but missing from the corpus."""
-    return frozenset[str]().union(*judged.relevant) - {passage.id for passage in judged.passages}
-
-
-def _allocated(file: Path) -> int:
-    """Bytes that a file occupies; the dense index keeps large sparse files."""
-    status = file.stat()
-    return getattr(status, "st_blocks", 0) * 512 or status.st_size
-
-
-def _percentiles(milliseconds: Sequence[float]) -> dict[str, float]:
-    p50, p95 = np.percentile(milliseconds, (50, 95))
-    return {"p50_ms": round(float(p50), 3), "p95_ms": round(float(p95), 3)}
 
 
 def _rows(judged: JudgedQuery, rows: str | None) -> JudgedQuery:

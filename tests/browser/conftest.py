@@ -23,7 +23,7 @@ from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import settings_in
-from tests.story import STORY
+from tests.story import QUESTION, QUESTION_ID, STORY
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -134,7 +134,7 @@ def context(browser: "Browser") -> "Iterator[BrowserContext]":
 
 @pytest.fixture
 def visit(context: "BrowserContext", demo: Demo) -> Iterator[OpenPage]:
-    """Open pages as separate visitors; none may contact another server or log a console error."""
+    """Open pages, by default on the scripted question; none may ask another server or log an error."""
     pages: list[Page] = []
     asked: list[str] = []
     complaints: list[str] = []
@@ -149,8 +149,10 @@ def visit(context: "BrowserContext", demo: Demo) -> Iterator[OpenPage]:
         page.on("request", lambda request: asked.append(request.url))
         page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
         page.on("pageerror", lambda fault: complaints.append(str(fault)))
-        page.goto(url + (query or "?tab=loop"))
+        page.goto(url + (query or f"?tab=loop&question={QUESTION_ID}"))
         page.locator("#marag-tabs").wait_for()
+        if not query:
+            page.wait_for_function(f"document.querySelector('#loop-text textarea')?.value === {QUESTION!r}")
         return page
 
     yield open_page

@@ -64,29 +64,12 @@ def test_a_link_opens_an_answer_and_tables_fit_a_phone_screen(visit: OpenPage) -
     assert page.locator("#runs-answers input:checked").count() == 1
     assert page.get_by_label("Method", exact=True).input_value() == "standard_rag"
     for tab, shown in (
-        ("Scores", "#runs-scores"),
         ("Tables", "#runs-table"),
         ("Plots", "#runs-plots"),
-        ("Compare", "#runs-beside"),
     ):
         page.get_by_role("tab", name=tab).click()
-        page.locator(shown).get_by_text(
-            {"Plots": "quality", "Compare": "B minus A"}.get(tab, "metarag")
-        ).first.wait_for()
+        page.locator(shown).get_by_text("quality" if tab == "Plots" else "metarag").first.wait_for()
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, tab
-
-
-def test_two_methods_and_two_runs_are_shown_side_by_side(visit: OpenPage) -> None:
-    page = visit("?tab=runs")
-    shown = page.locator("#runs-beside")
-    page.get_by_role("tab", name="Compare").click()
-    shown.get_by_text("B minus A is +39.6 points").wait_for()
-    assert shown.locator("tbody tr").count() == 24
-    assert shown.locator("tbody tr").first.get_attribute("class") == "m-differs"
-    choose(page, "B: method", "standard_rag")
-    shown.get_by_text("B minus A is +0.0 points").wait_for()
-    choose(page, "B: run", "recorded: HotpotQA")
-    shown.get_by_text("have no question in common").wait_for()
 
 
 def test_a_plot_opens_at_full_width_by_mouse_and_keyboard(visit: OpenPage) -> None:

@@ -1,7 +1,6 @@
 """The contract of every analysis of a benchmark run, whichever file it comes from."""
 
 import json
-from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -139,16 +138,6 @@ def test_tables_and_plots_need_only_the_stored_figures(analysis: Analysis) -> No
     assert bool(required_tables(analysis, figures)) is bool(figures)
     plots = list(analysis.plots(figures)) if figures else []
     assert all(isinstance(plot, Plot) and plot.name and plot.title for plot in plots)
-
-
-@every_analysis
-def test_the_same_rows_give_the_same_figures_and_are_not_changed(analysis: Analysis) -> None:
-    given = run()
-    before = deepcopy(given.rows)
-    first = json.dumps(analysis.measure(given))
-    assert given.rows == before
-    assert json.dumps(analysis.measure(given)) == first
-    assert json.dumps(analysis.measure(run())) == first
 
 
 @every_analysis

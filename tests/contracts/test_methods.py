@@ -37,21 +37,6 @@ STAGES = [
     for folder in ("backend/meta_agent_rag/llm", "benchmarks/methods")
     for stage in yaml.safe_load((ROOT / folder / "stages.yaml").read_text(encoding="utf-8"))
 ]
-NAMES = {
-    "chain_of_thought",
-    "closed_book",
-    "flare",
-    "hipporag",
-    "ircot",
-    "metarag",
-    "metarag_paper",
-    "react",
-    "reflexion",
-    "search_o1",
-    "self_ask",
-    "self_consistency",
-    "standard_rag",
-}
 MAX_CALLS = 16
 """The most calls that any baseline makes per question: FLARE's six sentences, twice, and the answer."""
 each_baseline = pytest.mark.parametrize("name", BASELINES)
@@ -78,12 +63,6 @@ def endless(request: Request) -> Mapping[str, Any] | str:
     )
 
 
-def test_methods_are_discovered() -> None:
-    assert set(METHODS) >= NAMES
-    assert len(METHODS) >= 13
-    assert len({method.citation for method in METHODS.values()}) == len(METHODS)
-
-
 def test_methods_are_selected_by_name() -> None:
     assert [method.name for method in named("flare, react")] == ["flare", "react"]
     assert {method.name for method in named("all")} == set(METHODS)
@@ -91,12 +70,6 @@ def test_methods_are_selected_by_name() -> None:
         named("flair")
     with pytest.raises(InputError, match="repeats a method"):
         named("flare,flare")
-
-
-def test_the_documentation_lists_every_method() -> None:
-    text = (ROOT / "docs" / "benchmarks-reference.md").read_text(encoding="utf-8")
-    section = text.partition("## Methods\n")[2].partition("\n## ")[0]
-    assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == set(METHODS)
 
 
 VENUES = "WWW|NeurIPS|ICLR|ICML|ACL|NAACL|EACL|EMNLP|TACL|COLING|AAAI|IJCAI|SIGIR|CIKM|TMLR"
@@ -159,21 +132,12 @@ class TestEveryMethod:
 
 
 @each_baseline
-@pytest.mark.parametrize("fault", [CostLimitError("no"), ContextWindowError("no")])
-async def test_later_failures_are_raised(name: str, fault: MetaRagError, tmp_path: Path) -> None:
-    calls = len(
-        (
-            await answered(tmp_path, name, at_every_stage(endless), retriever=ListRetriever(numbered_passages(40)))
-        ).answer.calls
-    )
-    for made in range(calls):
-        with pytest.raises(type(fault)):
-            await answered(
-                tmp_path,
-                name,
-                at_every_stage(failing_after(made, fault)),
-                retriever=ListRetriever(numbered_passages(40)),
-            )
+async def test_later_failures_are_raised(name: str, tmp_path: Path) -> None:
+    whole = await answered(tmp_path, name, at_every_stage(endless), retriever=ListRetriever(numbered_passages(40)))
+    for made in range(len(whole.answer.calls)):
+        script = at_every_stage(failing_after(made, CostLimitError("no")))
+        with pytest.raises(CostLimitError):
+            await answered(tmp_path, name, script, retriever=ListRetriever(numbered_passages(40)))
 
 
 @each_baseline
@@ -191,15 +155,12 @@ async def test_it_terminates_with_a_never_ending_model(name: str, tmp_path: Path
     [
         "I would rather not.",
         "",
-        "\n\n",
         "{}",
-        "[]",
         universal_reply(thought="", action="", argument="", needed=True, follow_up=" ", correct=False),
         universal_reply(action="search", argument="Oslo", needed=True, follow_up="Oslo?", correct=False),
-        universal_reply(action="lookup", argument="Oslo", needed=True, follow_up="?", correct=False),
         universal_reply(action="finish", argument="  ", needed=True, follow_up="none", correct=False),
     ],
-    ids=["prose", "nothing", "white space", "no keys", "a list", "blank", "repeated", "looking", "unfinished"],
+    ids=["prose", "nothing", "no keys", "blank", "repeated", "unfinished"],
 )
 async def test_malformed_intermediate_replies_still_lead_to_an_answer(name: str, step: Any, tmp_path: Path) -> None:
     for retriever in (None, ListRetriever(())):

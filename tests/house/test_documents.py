@@ -114,7 +114,7 @@ def section(text: str, heading: str) -> str:
 
 
 def test_module_commands_are_listed() -> None:
-    templates = ROOT / "backend" / "meta_agent_rag" / "cli" / "new" / "templates"
+    templates = ROOT / "backend" / "meta_agent_rag" / "cli" / "templates"
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     listed = re.findall(r"^    uv run marag new (\w+) NAME$", text, re.MULTILINE)
     assert sorted(listed) == sorted(file.stem for file in templates.glob("*.yaml"))

@@ -71,7 +71,6 @@ def test_twenty_turns_with_the_embedded_model(tmp_path: Path) -> None:
         screen.until_prompt(20)
         screen.say("/history", "1. Who designed the Pennant Bridge?", "3. Who built Stag Skerry Light?")
         assert "Little Tolley?" not in screen.text
-        screen.say("/claims", "mark: ")
         screen.say("/cost", "calls, ", "free (runs on this machine)")
         screen.press(b"/quit\r")
         assert screen.until_end() == 0

@@ -50,11 +50,6 @@ def test_help_is_instant_and_imports_nothing_heavy() -> None:
     assert min(seconds) <= 0.5, statistics.median(seconds)
 
 
-def test_help_lists_every_command() -> None:
-    result = marag("--help")
-    assert all(name in result.output for name in EVERY_COMMAND)
-
-
 @pytest.mark.parametrize("command", ["compare", "import", "speed", "speed retrieval"])
 def test_help_of_a_benchmark_shows_the_command_as_typed(command: str) -> None:
     result = marag("bench", *command.split(), "--help")
@@ -62,24 +57,12 @@ def test_help_of_a_benchmark_shows_the_command_as_typed(command: str) -> None:
     assert result.stdout.startswith(f"Usage: marag bench {command} [OPTIONS]")
 
 
-def test_ask_answers_from_the_sample_corpus() -> None:
-    with loopback_server(helpful()) as server:
-        result = marag("ask", "Who designed the bridge?", "--json", **deepseek(server.base_url))
-    assert result.exit_code == 0, result.output
-    answer = json.loads(result.stdout)
-    assert answer["short_answer"] == "yes, scripted, 1 or 2"
-    assert answer["stop_reason"] == "satisfied"
-    assert len(answer["evidence"]) == 5
-    assert float(answer["totals"]["cost_usd"]) > 0
-    assert "sk-planted" not in result.output
-
-
 def test_ask_shows_rounds_and_sources() -> None:
     with loopback_server(helpful()) as server:
         result = marag("ask", "Who", "designed", "the", "bridge?", "--trace", **deepseek(server.base_url))
     assert result.exit_code == 0, result.output
     assert "Round 0 (chosen)" in result.stdout
-    assert "monitor: accepts it because no better answer was found" in result.stdout
+    assert "Monitor. accepts it because no better answer was found" in result.stdout
     assert "[1] " in result.stdout
 
 
@@ -177,14 +160,6 @@ def test_wrong_input_is_rejected_before_models_are_loaded(
     assert result.stderr.count("\n") == 1, result.stderr
 
 
-def test_doctor_reports_choices_and_reasons() -> None:
-    result = marag("doctor")
-    assert result.exit_code == 0, result.output
-    assert "no provider key is set" in result.stdout
-    assert "SmolLM2" in result.stdout
-    assert all(name in result.stdout for name in ("external_only", "insufficient_knowledge"))
-
-
 def test_doctor_fails_with_a_remedy_if_the_server_is_down() -> None:
     result = marag("doctor", "--json", **deepseek("http://127.0.0.1:9/v1"))
     assert result.exit_code == 1
@@ -202,7 +177,6 @@ def test_doctor_fails_with_a_remedy_if_the_server_is_down() -> None:
         ("MONITOR_POLICY", "nope", "monitor"),
         ("CITATION_STYLE", "nope", "documents"),
         ("CHUNKER", "nope", "documents"),
-        ("MEMORY", "nope", "documents"),
         ("PROMPTS_DIR", "nope", "documents"),
         ("RERANKER", "/nope", "documents"),
     ],
@@ -215,28 +189,7 @@ def test_doctor_fails_for_settings_that_commands_would_reject(setting: str, valu
     assert failed["subject"] == subject
 
 
-def test_config_masks_secrets() -> None:
-    result = marag("config", "show", "--json", DEEPSEEK_API_KEY="sk-planted", HF_TOKEN="hf-planted")
-    assert result.exit_code == 0
-    assert "planted" not in result.output
-    assert json.loads(result.stdout)["DEEPSEEK_API_KEY"] == "**********"
-
-
 def test_the_environment_takes_precedence_over_a_dotenv_file() -> None:
     Path(".env").write_text("RRF_K=11\nRETRIEVAL_POOL=33\n")
     shown = json.loads(marag("config", "show", "--json", "--set", "EVIDENCE_TOKENS=99", RETRIEVAL_POOL="44").stdout)
     assert (shown["RRF_K"], shown["RETRIEVAL_POOL"], shown["EVIDENCE_TOKENS"]) == (11, 44, 99)
-
-
-def test_balance_asks_deepseek() -> None:
-    with loopback_server(helpful()) as server:
-        result = marag("balance", **deepseek(server.base_url))
-    assert result.exit_code == 0, result.output
-    assert "7.50 USD left" in result.stdout
-
-
-def test_prices_show_dated_tariffs() -> None:
-    result = marag("prices", "--json", DEEPSEEK_API_KEY="sk-planted")
-    shown = json.loads(result.stdout)
-    assert shown["models"]["pro"]["model"] == "deepseek-v4-pro"
-    assert {tariff["cache_hit"] for tariff in shown["tariffs"]} >= {"0.003", "0.022"}

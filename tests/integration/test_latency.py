@@ -76,17 +76,6 @@ def test_latencies_survive_a_resume(tmp_path: Path) -> None:
     assert "| metarag | cached |" not in report
 
 
-@pytest.mark.slow
-def test_a_fully_cached_run_has_no_latencies(tmp_path: Path) -> None:
-    with loopback_server(disagreeing()) as server:
-        env = environment(server.base_url, tmp_path / "data")
-        assert in_process(["--n", "2", "--output-dir", "one"], env).exit_code == 0
-        assert in_process(["--n", "2", "--output-dir", "two"], env).exit_code == 0
-    (again,) = (tmp_path / "two").iterdir()
-    assert latency(again) == {"p50": None, "p75": None, "p90": None, "p99": None, "cached_calls": 8, "timed": 0}
-    assert "| metarag | cached | cached | cached | cached |" in (again / "report.md").read_text()
-
-
 def test_zero_cost_is_shown_as_free_in_every_table(tmp_path: Path) -> None:
     record = Path(__file__).parents[2] / "benchmarks" / "recorded" / "sample.jsonl.gz"
     done = in_process(["--replay", str(record), "--output-dir", "RESULTS"], {"MARAG_DATA_DIR": str(tmp_path / "d")})

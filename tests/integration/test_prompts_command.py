@@ -26,15 +26,6 @@ def test_all_prompts_are_listed_and_custom_ones_are_marked(tmp_path: Path) -> No
     assert {"rewriter", "summarizer", "grounded", "evaluate"} <= set(rows)
 
 
-def test_a_prompt_is_shown_as_the_model_sees_it(tmp_path: Path) -> None:
-    shown = RUNNER.invoke(app, ["prompts", "show", "answerer"])
-    assert shown.exit_code == 0
-    assert "Rules:\n- $mode" in shown.stdout
-    assert "How to think:" in shown.stdout, "the strategy `grounded` is filled in"
-    mine = own(tmp_path, "answerer", "instruction: Answer in one word.\n")
-    assert RUNNER.invoke(app, ["prompts", "show", "answerer", "--set", mine]).stdout == "Answer in one word.\n"
-
-
 def test_a_faulty_prompt_is_reported_with_its_key(tmp_path: Path) -> None:
     for text, words in (
         ("instruction: Go.\nanswers: x\n", "unknown section 'answers'"),
@@ -48,10 +39,3 @@ def test_a_faulty_prompt_is_reported_with_its_key(tmp_path: Path) -> None:
         assert "'answerer'" in result.stderr
     result = RUNNER.invoke(app, ["prompts", "list", "--set", own(tmp_path, "answers", "instruction: Go.\n")])
     assert "answers.yaml' replaces no prompt" in result.stderr
-
-
-def test_an_unknown_prompt_is_rejected_with_the_known_ones() -> None:
-    result = RUNNER.invoke(app, ["prompts", "show", "writer"])
-    assert result.exit_code == 2
-    assert "no prompt 'writer'" in result.stderr
-    assert "answerer" in result.stderr

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from benchmarks.tools.recorded import records
+from benchmarks.tools.findings import records
 from meta_agent_rag.agent.derivation.derivation import Chain, Fact, Plan
 from meta_agent_rag.agent.derivation.derive import apply_operator
 from meta_agent_rag.agent.derivation.operator import discover_operators

@@ -289,13 +289,13 @@ async def test_the_critic_can_still_be_the_diagnoser(tmp_path: Path) -> None:
 async def test_a_trace_shows_facts_and_votes(tmp_path: Path) -> None:
     from rich.console import Console
 
-    from meta_agent_rag.cli.shared.display import show_round
+    from meta_agent_rag.cli.shared.display import round_steps
 
     looked_up = values({"Ada Roth born": "8 May 1931", "Bo Lind born": "2 May 1952"})
     script = {"write": draft("Bo Lind"), "plan": BIRTHS, "look_up": looked_up}
     run = await vote(tmp_path, script, question=OLDER, evidence=AGES)
     screen = Console(record=True, width=160)
-    show_round(screen, run.answer.rounds[0], chosen=False)
+    screen.print(*round_steps(run.answer.rounds[0]))
     shown = screen.export_text()
     assert "When was Ada Roth born? 8 May 1931 (ada)" in shown
     assert "8 May 1931 is earlier than 2 May 1952: Ada Roth\n" in shown

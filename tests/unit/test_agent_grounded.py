@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
@@ -11,8 +11,8 @@ from meta_agent_rag.agent.engine import Step, open_engine
 from meta_agent_rag.agent.grounded import Checks, GroundedAnswer, checked
 from meta_agent_rag.agent.prompting import without_marks
 from meta_agent_rag.chat.session import GroundedAnswerer
-from meta_agent_rag.errors import CostLimitError, DataFileError, RefusedError, UnknownNameError
-from meta_agent_rag.grounding.abstention import Reason, refusal
+from meta_agent_rag.errors import CostLimitError, RefusedError
+from meta_agent_rag.grounding.abstention import refusal
 from meta_agent_rag.grounding.confidence import is_covered
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
@@ -118,12 +118,6 @@ async def test_a_supported_answer_is_shown_with_its_citation(tmp_path: Path) -> 
 # -- refusals
 
 
-def test_every_refusal_reason_has_a_text_with_a_suggestion() -> None:
-    texts = {reason: refusal(reason) for reason in get_args(Reason)}
-    assert len(set(texts.values())) == 8
-    assert all(any(word in text for word in ("Ask", "Rephrase", "Use the full name")) for text in texts.values())
-
-
 async def test_no_model_is_called_without_passages(tmp_path: Path) -> None:
     model = ScriptedModel(answering())
     reply = await grounded(tmp_path, {}, model=model, retriever=FixedRetriever(passages=()))
@@ -156,26 +150,6 @@ async def test_an_abstention_is_recognised_in_any_wording(
     assert len(model.asked("write")) == 1, "an abstention is not retried"
 
 
-@pytest.mark.parametrize(
-    "said", ["NOT FOUND", "Not found.", '{"answer": "NOT FOUND"}', '{"quotes": null, "answer": null}']
-)
-async def test_an_abstention_without_the_requested_json_is_one(tmp_path: Path, said: str) -> None:
-    model = ScriptedModel({"write": said, "second_answer": second_answer("NOT FOUND")})
-    assert_refused(await grounded(tmp_path, {}, model=model), "not_found")
-    assert len(model.asked("write")) == 1
-
-
-async def test_a_single_quote_may_be_a_text(tmp_path: Path) -> None:
-    written = {"quotes": BIRTH_SENTENCE, "answer": SAID, "short_answer": "Oslo"}
-    reply = await grounded(tmp_path, {"write": written, "second_answer": second_answer("Oslo")})
-    assert (reply.refused, reply.quotes) == (None, (BIRTH_SENTENCE,))
-
-
-async def test_an_answer_without_a_short_answer_is_used_whole(tmp_path: Path) -> None:
-    reply = await grounded(tmp_path, answering(short=""))
-    assert (reply.refused, reply.short_answer) == (None, "Mira Holt was born in Oslo.")
-
-
 @pytest.mark.parametrize("quotes", [(), ("Mira Holt was born in Bergen.",), ("",), ('"."',)])
 async def test_an_answer_with_invented_quotes_is_refused(tmp_path: Path, quotes: tuple[str, ...]) -> None:
     assert_refused(await grounded(tmp_path, answering(quotes=quotes)), "invented_quotes")
@@ -187,16 +161,6 @@ async def test_a_near_verbatim_quote_is_shown_in_the_passages_wording(tmp_path: 
     reply = await grounded(tmp_path, said, question="Who sailed at nineteen?")
     assert reply.quotes == ("She left the city at nineteen and sailed to Bergen with 14 crates of film.",)
     assert_refused(await grounded(tmp_path, answering(quotes=(copied.replace("14", "15"),))), "invented_quotes")
-
-
-async def test_a_claim_is_cited_to_the_passage_of_its_quote(tmp_path: Path) -> None:
-    reply = await grounded(tmp_path, answering("Mira Holt was born in Oslo [1]."))
-    assert [citation.title for citation in reply.citations] == ["Mira Holt"]
-
-
-async def test_quotes_are_compared_ignoring_white_space_and_typography(tmp_path: Path) -> None:
-    reply = await grounded(tmp_path, answering(quotes=("\u201cMira  Holt was\nborn in Oslo\u201d",)))
-    assert reply.refused is None
 
 
 async def test_verbatim_quotes_count_beside_invented_ones(tmp_path: Path) -> None:
@@ -272,42 +236,12 @@ async def test_a_citation_of_an_unknown_passage_is_removed_and_counted(tmp_path:
     assert (few.removed, few.text) == (1, "Mira Holt was born in Oslo [Mira Holt, p.7-8].")
 
 
-async def test_an_uncited_claim_is_given_the_citation_of_the_quoted_passage(tmp_path: Path) -> None:
-    said = "The Salt Road is a film that Mira Holt directed. Mira Holt was born in Oslo."
-    both = answering(said, quotes=(FILM_SENTENCE, BIRTH_SENTENCE))
-    reply = await grounded(tmp_path, both, "CITATION_STYLE=title")
-    assert reply.text == (
-        "The Salt Road is a film that Mira Holt directed. [The Salt Road] Mira Holt was born in Oslo. [Mira Holt]"
-    )
-    assert [citation.passage_id for citation in reply.citations] == ["film", "birth"]
-    assert reply.removed == 0
-    one = await grounded(tmp_path, answering(said), "CITATION_STYLE=title")
-    assert [citation.passage_id for citation in one.citations] == ["birth"]
-
-
-@pytest.mark.parametrize(
-    ("style", "shown"),
-    [
-        ("page", "Mira Holt was born in Oslo [Mira Holt, p.7-8]."),
-        ("title", "Mira Holt was born in Oslo [Mira Holt]."),
-        ("source", f'Mira Holt was born in Oslo [Source: Mira Holt, Early life (Page 7-8) - "{BIRTH_TEXT}"].'),
-    ],
-)
-async def test_citations_are_written_in_every_style(tmp_path: Path, style: str, shown: str) -> None:
-    assert (await grounded(tmp_path, answering(), f"CITATION_STYLE={style}")).text == shown
-
-
 def test_only_the_packaged_model_is_not_asked_as_critic(tmp_path: Path) -> None:
     (own := tmp_path / "own.gguf").write_bytes(b"GGUF")
     usual = [f"MARAG_DATA_DIR={tmp_path}", "LLM_PROVIDER=embedded"]
     assert Checks.of(Settings.load(usual), "").claim_check == "exact"
     assert Checks.of(Settings.load([*usual, f"EMBEDDED_MODEL_PATH={own}"]), "").claim_check == "critic"
     assert Checks.of(Settings.load([*usual, "CLAIM_CHECK=critic"]), "").claim_check == "critic"
-
-
-async def test_an_unknown_style_is_rejected(tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError, match="citation style 'footnote'"):
-        await grounded(tmp_path, answering(), "CITATION_STYLE=footnote")
 
 
 # -- claims
@@ -467,14 +401,6 @@ async def test_a_corpus_can_add_its_own_phrases(tmp_path: Path) -> None:
     assert (await grounded(tmp_path, general, setting)).leaks[0] == "based on my knowledge"
     other = answering("Mira was born in Oslo [2].", quotes=("She left the city",))
     assert (await grounded(tmp_path, other, setting, corpus="other")).refused is None
-
-
-async def test_a_malformed_list_of_phrases_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "films.yaml").write_text("born: in Oslo\n", encoding="utf-8")
-    with pytest.raises(DataFileError, match=r"films\.yaml"):
-        Checks.of(settings_in(tmp_path, f"LEAKAGE_DIR={tmp_path}"), "films")
-    with pytest.raises(DataFileError, match=r"LEAKAGE_DIR '.*nowhere' is not a folder"):
-        Checks.of(settings_in(tmp_path, f"LEAKAGE_DIR={tmp_path / 'nowhere'}"), "films")
 
 
 # -- the prompt and progress reports

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from meta_agent_rag.cli.shared.display import show_derivation
+from meta_agent_rag.cli.shared.display import round_steps
 from meta_agent_rag.demo.cards import chain
 from meta_agent_rag.errors import ModelError
 from meta_agent_rag.testing import Scripted
@@ -36,6 +36,6 @@ async def test_it_is_said_why_there_is_no_derivation(
     assert derivation is not None
     assert derivation.why_none.startswith(said)
     assert not derivation.why_none.endswith(".")
-    show_derivation(Console(width=300, file=(shown := StringIO())), derivation)
-    assert f"derivation: none, {said}" in shown.getvalue()
+    Console(width=300, file=(shown := StringIO())).print(*round_steps(run.answer.rounds[0]))
+    assert f"Derivation. None; {said}" in shown.getvalue()
     assert f"No derivation; {escape(said)}" in chain(derivation, {})

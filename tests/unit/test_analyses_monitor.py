@@ -37,22 +37,10 @@ def test_first_drafts_against_exact_match() -> None:
     assert found["not_abstained"]["auroc"] == pytest.approx((2 + 2 * 2 * 0.5) / 6, abs=1e-4)
 
 
-def test_calibration_clips_a_negative_cosine_to_zero() -> None:
-    found = judged([-1.0, 1.0], [0.0, 1.0], "similarity")
-    assert found["ece"] == 0.0
-    assert [one["confidence"] for one in found["bins"]] == [0.0, 1.0]
-
-
 def test_risk_and_coverage_by_hand() -> None:
     found = judged([0.9, 0.7, 0.6, 0.1], [1.0, 0.0, 1.0, 0.0], "similarity")
     assert found["risk_coverage"] == [[0.25, 0.0], [0.5, 0.5], [0.75, 0.3333], [1.0, 0.5]]
     assert found["aurc"] == pytest.approx((0.0 + 0.5 + 1 / 3 + 0.5) / 4, abs=1e-4)
-
-
-def test_a_long_curve_is_thinned_but_keeps_its_last_point() -> None:
-    found = judged([index / 1000 for index in range(1000)], [float(index % 2) for index in range(1000)], "verbatim")
-    assert len(found["risk_coverage"]) <= 51
-    assert found["risk_coverage"][-1] == [1.0, 0.5]
 
 
 MORE = {"overlap": 0.5, "coverage": None, "quoted": True, "logprob": -0.1, "confidence": 0.8}

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from benchmarks.analyses import comparison, error_budget, spread, variants
-from benchmarks.analyses.paired import baseline_of
+from benchmarks.analyses.comparison import baseline_of
 from benchmarks.methods import named
 from benchmarks.run.arms import Arm, arms
-from tests.benchmark_rows import arm, failed, material, once
+from tests.benchmark_rows import arm, material, once
 
 PLAIN = arm("metarag")
 RAG = arm("standard_rag")
@@ -36,12 +36,6 @@ def test_the_loop_is_the_compared_method_if_the_run_has_it() -> None:
     others = [*results(RAG, 0.0), *results(arm("closed_book"), 0.0)]
     alone = comparison.ANALYSIS.measure(material([RAG, arm("closed_book")], others, n=1))
     assert alone["method"] == "standard_rag"
-
-
-def test_questions_that_one_side_did_not_answer_are_not_compared() -> None:
-    rows = [*results(PLAIN, 1.0, 1.0), once("0", 1.0, method=RAG.name), failed("1", method=RAG.name)]
-    one, other = material([PLAIN, RAG], rows, n=4).pairs(RAG, PLAIN, "em")
-    assert (one, other) == ([100.0], [100.0])
 
 
 def test_an_oracle_is_compared_with_the_same_row_without_it() -> None:

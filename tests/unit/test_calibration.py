@@ -1,20 +1,16 @@
 """The calibrated policy: its file, arithmetic and fit, and the input it rejects."""
 
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from benchmarks.calibration.fit import FirstDraft, Repairs, cosine_quality, first_drafts, fit, folds, repairs
+from benchmarks.calibration import FirstDraft, Repairs, cosine_quality, first_drafts, fit, folds, repairs
 from benchmarks.rows.past_run import past_run
 from meta_agent_rag.agent.calibration import (
-    FEATURES,
     calibration_of_votes,
-    features,
-    is_satisfied,
     probability,
     question_fingerprint,
     read_calibration,
@@ -22,7 +18,6 @@ from meta_agent_rag.agent.calibration import (
     text_fingerprint,
 )
 from meta_agent_rag.agent.engine import open_engine
-from meta_agent_rag.agent.monitor import calibrated_policy, policy
 from meta_agent_rag.agent.state import Signals
 from meta_agent_rag.errors import InputError, SettingsError
 from meta_agent_rag.settings import Settings
@@ -77,41 +72,6 @@ def test_the_probability_is_the_logistic_of_the_weighted_signals(
     assert probability(signals(similarity), calibration) == pytest.approx(1 / (1 + math.exp(-odds)))
 
 
-def test_satisfied_at_or_above_the_threshold_unless_abstained(tmp_path: Path) -> None:
-    calibration = read_calibration(written(tmp_path, file_content()))
-    assert is_satisfied(signals(0.375), calibration)  # log-odds 0: one half
-    assert not is_satisfied(signals(0.37), calibration)
-    assert not is_satisfied(signals(1.0, abstained=True), calibration)
-    assert not is_satisfied(replace(signals(1.0), of_kind=False), calibration)
-
-
-def test_features_include_every_signal_and_a_missing_flag_for_each() -> None:
-    measured = {
-        "similarity": 0.3,
-        "agreement": False,
-        "overlap": 0.2,
-        "verbatim": 0.5,
-        "coverage": 0.6,
-        "quoted": True,
-        "of_kind": False,
-        "confidence": 0.9,
-        "logprob": -0.4,
-        "reference_logprob": -0.2,
-        "share": 0.7,
-        "voters": 3,
-        "derived": True,
-        "in_evidence": True,
-        "open_facts": 1,
-        "taken_over": False,
-    }
-    full = Signals(**measured, abstained=True, evidence_passages=2)  # type: ignore[arg-type]  # mixed types
-    named = {name: float(value) for name, value in measured.items()}
-    assert features(full) == {**named, **{f"{name}_missing": 0.0 for name in measured}, "abstained": 1.0}
-    assert features(signals())["agreement"] is None
-    assert features(signals())["agreement_missing"] == 1.0
-    assert tuple(features(full)) == FEATURES
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -134,17 +94,6 @@ def test_a_malformed_file_is_reported_in_one_sentence(tmp_path: Path, content: o
         read_calibration(written(tmp_path, content))
     assert "\n" not in str(caught.value)
     assert "marag bench calibrate" in str(caught.value)
-
-
-def test_the_policy_is_selected_by_a_setting(tmp_path: Path) -> None:
-    path = written(tmp_path, file_content())
-    chosen = settings_in(tmp_path, "MONITOR_POLICY=calibrated", f"MONITOR_CALIBRATION={path}")
-    assert policy(chosen) is calibrated_policy
-    judged = calibrated_policy(signals(0.5), chosen)
-    assert judged.satisfied
-    assert judged.p_correct == pytest.approx(1 / (1 + math.exp(-1.0)), abs=1e-4)
-    assert not calibrated_policy(signals(0.1), chosen).satisfied
-    assert not calibrated_policy(signals(None), chosen).satisfied
 
 
 async def test_missing_requirements_of_the_policy_are_reported_before_any_call(tmp_path: Path) -> None:
@@ -277,12 +226,6 @@ def test_too_few_drafts_are_rejected(tmp_path: Path, right: bool, word: str) -> 
         fit(drafts_of(tmp_path, rows), encoder="e", runs=["run"], models={"pro": "p"}, method="metarag")
 
 
-def test_signals_that_never_vary_are_rejected(tmp_path: Path) -> None:
-    rows = [monitored(f"q{n}", similarity=0.5, agreement=True, right=n % 2 == 0) for n in range(40)]
-    with pytest.raises(InputError, match="same signals"):
-        fit(drafts_of(tmp_path, rows), encoder="e", runs=["run"], models={"pro": "p"}, method="metarag")
-
-
 def test_a_question_under_several_ids_stays_in_one_fold(tmp_path: Path) -> None:
     rows = telling(40)
     renamed = [{**row, "id": f"again-{row['id']}"} for row in rows]
@@ -306,11 +249,3 @@ def test_rows_that_do_not_reflect_the_runs_monitor_are_rejected(tmp_path: Path, 
     run = past_run(str(write_run(tmp_path / "run", rows)), Path("RESULTS"))
     with pytest.raises(InputError, match=message):
         first_drafts(run, method)
-
-
-def test_a_method_without_a_monitor_is_rejected(tmp_path: Path) -> None:
-    rows = [monitored(f"q{n}", similarity=0.5, agreement=True, right=True) for n in range(3)]
-    for one in rows:
-        one["rounds"][0]["signals"] = None
-    with pytest.raises(InputError, match="No draft of 'metarag'"):
-        drafts_of(tmp_path, rows)

@@ -18,7 +18,7 @@ from meta_agent_rag.chat.session import open_chat
 from meta_agent_rag.chat.store import Said
 from meta_agent_rag.chat.transcript import as_markdown, in_short, source_lines
 from meta_agent_rag.cli.shared.display import Screen
-from meta_agent_rag.cli.shell.commands import Leave, Reopen, Shell, completions, provider_changes, run_command
+from meta_agent_rag.cli.shell.commands import Leave, Shell, completions, provider_changes, run_command
 from meta_agent_rag.cli.shell.lines import Interrupts, Stopped
 from meta_agent_rag.cli.shell.loop import converse
 from meta_agent_rag.errors import InputError, MetaRagError, SettingsError
@@ -63,7 +63,6 @@ async def test_commands_report_what_they_did(tmp_path: Path, capsys: pytest.Capt
             "/cost",
             "/topics",
             "/model",
-            "/claims mark",
             "/mode",
             "/mode teacher",
             "/level 2",
@@ -74,7 +73,6 @@ async def test_commands_report_what_they_did(tmp_path: Path, capsys: pytest.Capt
         ):
             assert await run_command(talk, line) is None
         assert await run_command(talk, " /QUIT ") == Leave()
-        assert isinstance(await run_command(talk, "/claims strict"), Reopen)
         talk.chat.history = history_of("In Oslo.")
         talk.confirmed = declined
         await run_command(talk, "/reset")
@@ -140,7 +138,6 @@ async def test_the_packaged_model_is_announced_before_the_first_question(
         ("/mode loud", "choose from: plain, teacher, coach"),
         ("/level 4", "choose from: 1, 2, 3"),
         ("/topic cookery", "no topic 'cookery'"),
-        ("/claims loud", "choose from: mark, strict"),
         ("/model nobody", "nobody"),
         ("/model groq", "GROQ_API_KEY is not set"),
         ("/save", "write /save FILE"),

@@ -20,10 +20,7 @@ from meta_agent_rag.errors import InputError
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
 from meta_agent_rag.retrieval.corpus.naming import (
     addressed,
-    document_named,
     documents_named,
-    suggestion,
-    without_mentions,
 )
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import settings_in
@@ -65,21 +62,6 @@ def test_an_unknown_or_ambiguous_name_is_reported(name: str, said: str) -> None:
         documents_named(DOCUMENTS, [name])
 
 
-def test_a_full_name_is_required_to_remove_a_document_and_a_similar_one_is_suggested() -> None:
-    assert document_named(DOCUMENTS, "TIDES.MD") is DOCUMENTS[0]
-    assert document_named(DOCUMENTS, "tides of") is None
-    with pytest.raises(InputError, match=r"/notes/north winds\.v2\.pdf \(.*\), /notes/winds_old\.txt .*; give the id"):
-        document_named(DOCUMENTS, "winds")
-    for name in ("tides of", "tydes.md", "elsewhere/tides.md"):
-        assert suggestion(DOCUMENTS, name) == "did you mean 'tides.md'?"
-    assert suggestion(DOCUMENTS, "volcanoes") == suggestion(DOCUMENTS, "_") == ""
-
-
-def test_a_string_instead_of_a_list_is_rejected() -> None:
-    with pytest.raises(InputError, match=r"Give a list of documents, \['tides'\], not a text"):
-        documents_named(DOCUMENTS, "tides")
-
-
 @pytest.mark.parametrize(
     ("message", "text", "found"),
     [
@@ -107,15 +89,6 @@ def test_documents_named_in_a_message_are_recognised(message: str, text: str, fo
 def test_a_misspelt_quoted_or_ambiguous_name_in_a_message_is_an_error(message: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         addressed(message, DOCUMENTS)
-
-
-def test_a_word_with_a_sign_that_names_no_document_is_a_word() -> None:
-    assert without_mentions("Is @Override in @tides?", DOCUMENTS) == "Is @Override in ?"
-
-
-def test_a_lone_sign_is_not_a_question() -> None:
-    with pytest.raises(InputError, match="a document's name after @"):
-        addressed(" @ ", DOCUMENTS)
 
 
 @pytest.fixture(scope="module")

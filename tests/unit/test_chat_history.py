@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.chat.history import LONGEST_TEXT, History, clipped, clipped_at_sentence, transcript
+from meta_agent_rag.chat.history import History, clipped, clipped_at_sentence, transcript
 from meta_agent_rag.chat.store import Stored
 from meta_agent_rag.errors import DataFileError
 from meta_agent_rag.prompts.tokens import estimate_tokens
@@ -49,34 +49,12 @@ def test_a_malformed_field_of_a_history_is_reported(change: dict[str, Any], name
         Stored.from_json(changed(**change))
 
 
-def test_other_json_is_rejected_as_a_history() -> None:
-    for text in ("[]", "{}", "", '{"corpus": "notes", "history": []}'):
-        with pytest.raises(DataFileError, match="damaged"):
-            Stored.from_json(text)
-    assert Stored.from_json(changed(colour="red")).history == history_of("a")
-
-
-def test_an_exchange_is_numbered_and_truncated() -> None:
-    history = history_of("one").with_exchange(question="q" * 9000, answer="word " * 9000, standalone="s")
-    last = history.exchanges[-1]
-    assert (last.turn, history.turns) == (2, 2)
-    assert len(last.question) <= LONGEST_TEXT
-    assert last.answer.endswith("word …")
-    assert len(last.answer) <= LONGEST_TEXT
-
-
 @given(ANY_TEXT, st.integers(1, 50))
 def test_clipping_respects_its_limit(text: str, characters: int) -> None:
     for cut in (clipped(text, characters), clipped_at_sentence(text, characters)):
         assert len(cut) <= characters
         if len(text.strip()) <= characters:
             assert cut == text.strip()
-
-
-def test_a_summary_is_cut_after_a_sentence() -> None:
-    assert clipped_at_sentence("She wrote 3.5 books. Then she left. He stayed.", 40) == (
-        "She wrote 3.5 books. Then she left."
-    )
 
 
 @given(st.lists(st.text(max_size=900), min_size=1, max_size=20), st.integers(200, 3000))

@@ -11,7 +11,6 @@ from meta_agent_rag.chat.session import METHOD
 from meta_agent_rag.chat.store import Stored
 from meta_agent_rag.errors import AuthenticationError, InputError, RefusedError, SettingsError
 from meta_agent_rag.llm.messages import Request
-from meta_agent_rag.prompts.tokens import estimate_tokens
 from meta_agent_rag.testing import ScriptedModel
 from meta_agent_rag.testing.scripted import Line
 from tests.talk import FIRST, SCRIPT, FakeAnswerer, conversation, history_of, means, say
@@ -101,15 +100,6 @@ async def test_an_interrupted_fold_keeps_the_answered_turn(tmp_path: Path) -> No
         assert len(talk.history.exchanges) == 4
 
 
-async def test_concurrent_turns_run_one_after_another(tmp_path: Path) -> None:
-    model = ScriptedModel(SCRIPT, seconds=0.01)
-    async with conversation(tmp_path, model) as talk:
-        await asyncio.gather(*(say(talk, f"Who designed the Pennant Bridge number {n}?") for n in range(9)))
-    assert talk.history.turns == 9
-    assert len(model.asked("summarize")) == 1
-    assert [exchange.turn for exchange in talk.history.exchanges] == [5, 6, 7, 8, 9][-len(talk.history.exchanges) :]
-
-
 async def test_a_failed_fold_adds_a_note_to_the_answer(tmp_path: Path) -> None:
     model = ScriptedModel({**SCRIPT, "summarize": AuthenticationError("the key is wrong")})
     async with conversation(tmp_path, model, history=history_of(*"abcdefg")) as talk:
@@ -168,15 +158,3 @@ async def test_a_restated_answer_uses_the_same_question_and_documents(tmp_path: 
     assert answerer.before[1] == f"User: {FIRST}\nAssistant: She was born in Oslo [1]."
     assert f"User: {request_}\n" in answerer.before[2], "in the user's own words"
     assert model.asked("rewrite_query") == []
-
-
-async def test_the_conversation_in_a_prompt_is_limited_by_the_memorys_tokens(tmp_path: Path) -> None:
-    answerer = FakeAnswerer(text="word " * 3000)
-    async with conversation(tmp_path, ScriptedModel(SCRIPT), "MEMORY_TOKENS=200", answerer=answerer) as talk:
-        await talk.reply(FIRST)
-        await talk.reply("In German please")
-        await talk.reply("Who designed the Pennant Bridge?")
-    reported = answerer.before[1]
-    assert FIRST in reported
-    assert estimate_tokens(reported) <= 210
-    assert answerer.before[2] == "", "a standalone question is answered without the history"

@@ -14,7 +14,7 @@ import pytest
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.grounded import Checks
 from meta_agent_rag.chat.history import History
-from meta_agent_rag.chat.session import LONGEST_MESSAGE, ChatSession, GroundedAnswerer, open_chat, session_name
+from meta_agent_rag.chat.session import ChatSession, GroundedAnswerer, open_chat
 from meta_agent_rag.chat.store import Sessions, Stored, open_sessions
 from meta_agent_rag.chat.transcript import as_markdown
 from meta_agent_rag.errors import DataFileError, InputError, MetaRagError, RefusedError, StorageError
@@ -23,7 +23,6 @@ from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.passage import Found
-from meta_agent_rag.service.schemas import QUESTION_CHARACTERS
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import BIRTH_SENTENCE, EVIDENCE, draft, second_answer, settings_in
 from tests.talk import history_of, means
@@ -39,15 +38,6 @@ FOLDER = "data"
 async def opened(folder: Path) -> AsyncIterator[Sessions]:
     async with open_sessions(folder / FOLDER) as sessions:
         yield sessions
-
-
-def rows(folder: Path, query: str) -> list[Any]:
-    connection = sqlite3.connect(folder / FOLDER / "sessions.sqlite")
-    try:
-        with connection:
-            return connection.execute(query).fetchall()
-    finally:
-        connection.close()
 
 
 async def saved_as(sessions: Sessions, name: str, stored: Stored) -> None:
@@ -95,19 +85,6 @@ async def test_concurrent_saves_keep_one_whole_conversation(tmp_path: Path) -> N
         assert await sessions.load("talk") in stored
 
 
-async def test_names_are_listed_and_deleted(tmp_path: Path) -> None:
-    other = Stored(corpus="sample", history=History())
-    async with opened(tmp_path) as sessions:
-        await saved_as(sessions, "b", STORED)
-        await saved_as(sessions, "a", other)
-        assert await sessions.names() == ["a", "b"]
-        assert await sessions.load("a") == other
-        await sessions.drop("a")
-        assert await sessions.names() == ["b"]
-        assert await sessions.load("a") is None
-        assert await sessions.load("b") == STORED
-
-
 @pytest.mark.parametrize("name", ["", " ", "../talk", "-talk", ".talk", "a/b", "a b", "t\n", "\u00e9t\u00e9", "a" * 73])
 async def test_an_invalid_name_is_rejected(tmp_path: Path, name: str) -> None:
     async with opened(tmp_path) as sessions:
@@ -115,18 +92,6 @@ async def test_an_invalid_name_is_rejected(tmp_path: Path, name: str) -> None:
             with pytest.raises(InputError, match="A session cannot be named"):
                 await work
         assert await sessions.names() == []
-
-
-async def test_a_session_is_stored_in_one_row(tmp_path: Path) -> None:
-    async with opened(tmp_path) as sessions:
-        await saved_as(sessions, "other", STORED)
-        for turn in range(1, 51):
-            await saved_as(sessions, "talk", replace(STORED, history=replace(STORED.history, turns=turn)))
-    assert rows(tmp_path, "SELECT name FROM sessions ORDER BY name") == [("other",), ("talk",)]
-    async with opened(tmp_path) as again:
-        stored = await again.load("talk")
-        assert stored is not None
-        assert stored.history.turns == 50
 
 
 def rewritten(folder: Path, stored: object) -> None:
@@ -186,13 +151,6 @@ async def test_a_file_without_sessions_is_reported_in_one_sentence(tmp_path: Pat
         async with opened(tmp_path) as sessions:
             await sessions.load("talk")
     assert "\n" not in str(raised.value)
-
-
-async def test_a_file_in_place_of_the_data_folder_is_reported_in_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("here first")
-    with pytest.raises(StorageError, match=r"'.*file.*cannot be"):
-        async with open_sessions(tmp_path / "file" / "below"):
-            pass
 
 
 async def test_a_session_about_another_corpus_is_rejected(tmp_path: Path) -> None:
@@ -279,38 +237,6 @@ async def test_failed_turns_are_not_stored_and_small_talk_only_in_the_transcript
         assert [(one.turn, one.question) for one in await talk.said()] == [(0, "Thanks!")]
 
 
-@pytest.mark.slow
-async def test_memory_and_prompts_do_not_grow_over_500_turns(tmp_path: Path) -> None:
-    model = writer()
-    tokens: list[int] = []
-    stored: list[int] = []
-    folds: list[int] = []
-    size = "SELECT sum(length(stored)) FROM sessions"
-    async with chat_over(tmp_path, model) as talk:
-        for turn in range(1, 501):
-            before = len(model.asked("summarize")) if turn % 4 == 0 else -1
-            spent = len(talk.calls)
-            await talk.reply("Where was Mira Holt born?" if turn == 1 else FOLLOW_UP)
-            tokens.append(sum(row.prompt_tokens or 0 for row in talk.calls[spent:]))
-            await talk.settle()
-            assert len(talk.history.exchanges) <= 7
-            if before >= 0 and len(model.asked("summarize")) > before:
-                folds.append(turn)
-            if turn in {50, 498}:
-                stored.append(rows(tmp_path, size)[0][0])
-    assert talk.history.turns == 500
-    assert folds == list(range(8, 501, 4))
-    assert len(model.asked("summarize")) == len(folds) == 124
-    assert len(model.asked("rewrite_query")) == 499
-    # the same number of exchanges precedes turns 50 and 498, and no prompt holds the turn's number
-    assert tokens[49] == tokens[497]
-    assert max(tokens[400:]) == max(tokens[10:100])
-    assert tokens[499] <= max(tokens[40:60])
-    assert stored[1] - stored[0] < 50
-    on_disk = sum(file.stat().st_size for file in (tmp_path / FOLDER).glob("sessions.sqlite*"))
-    assert on_disk < 5_000_000
-
-
 HASHED = ("ENCODER=hash-64", "MONITOR_ENCODER=hash-64")
 EXCHANGE = {"question": "q", "answer": "a", "standalone": "s"}
 
@@ -358,22 +284,6 @@ async def test_two_chats_on_one_session_keep_the_turns_of_both(tmp_path: Path) -
         assert [(one.turn, one.question) for one in await third.said()] == [(1, questions[1])]
 
 
-async def test_an_open_chat_does_not_bring_back_a_deleted_session(tmp_path: Path) -> None:
-    settings = settings_in(tmp_path, *HASHED)
-    async with (
-        open_chat(settings, model=ScriptedModel({})) as talk,
-        open_sessions(settings.marag_data_dir) as sessions,
-    ):
-        await talk.reply("Who designed the Pennant Bridge?")
-        await sessions.drop(talk.name)
-        await talk.reply("Who built the mill?")
-        assert [one.question for one in talk.history.exchanges] == ["Who built the mill?"]
-        assert [one.question for one in await talk.said()] == ["Who built the mill?"]
-        stored = await sessions.load(talk.name)
-        assert stored is not None
-        assert [one.question for one in stored.history.exchanges] == ["Who built the mill?"]
-
-
 async def test_new_chats_about_different_corpora_cannot_share_a_session(tmp_path: Path) -> None:
     async with open_chat(settings_in(tmp_path, *HASHED), session="x", model=ScriptedModel({})) as talk:
         assert talk.sessions is not None
@@ -381,11 +291,6 @@ async def test_new_chats_about_different_corpora_cannot_share_a_session(tmp_path
         with pytest.raises(InputError, match="give another --session"):
             await talk.reply("Who designed the Pennant Bridge?")
         assert talk.history.is_empty
-
-
-async def test_the_default_session_exists_for_the_longest_corpus_name(tmp_path: Path) -> None:
-    async with open_sessions(tmp_path) as sessions:
-        assert await sessions.load(session_name(None, "a" * 64)) is None
 
 
 async def test_the_saved_conversation_contains_small_talk_in_order_with_modes(tmp_path: Path) -> None:
@@ -409,7 +314,3 @@ async def test_the_saved_conversation_contains_small_talk_in_order_with_modes(tm
         assert "The documents:\n- " in text
         with pytest.raises(InputError, match="The message has 1001 characters; use at most 1000"):
             await talk.reply("a" * 1001)
-
-
-def test_a_message_is_limited_like_a_question_to_the_service() -> None:
-    assert LONGEST_MESSAGE == QUESTION_CHARACTERS

@@ -10,7 +10,7 @@ from benchmarks.socratic import data, explainer
 from meta_agent_rag.chat.coach.coach import CoachReply, obeys
 from meta_agent_rag.chat.coach.hook import ScopeScore
 from meta_agent_rag.chat.coach.levels import Socratic, levels
-from meta_agent_rag.chat.history import History, TurnReply
+from meta_agent_rag.chat.history import History
 from meta_agent_rag.chat.session import ChatSession, Turn
 from meta_agent_rag.chat.store import Stored
 from meta_agent_rag.chat.transcript import coaching_lines
@@ -37,10 +37,10 @@ async def asked_once(talk: ChatSession, message: str = QUESTION) -> CoachReply:
     return coached(await talk.reply(message))
 
 
-async def test_none_of_300_replies_breaks_a_rule_with_a_model_that_explains(tmp_path: Path) -> None:
+async def test_no_reply_breaks_a_rule_with_a_model_that_explains(tmp_path: Path) -> None:
     questions, model = data("within"), explainer()
     seen = 0
-    for number in range(30):
+    for number in range(6):
         level = list(levels())[number % 3]
         async with coaching(tmp_path, model, level=level) as talk:
             for place in range(10):
@@ -50,32 +50,8 @@ async def test_none_of_300_replies_breaks_a_rule_with_a_model_that_explains(tmp_
                 assert not obeys(coached(turn).trace.draft, level)
                 assert len(coached(turn).calls) == len(model.asked("coach")) - calls <= 2
                 seen += 1
-    assert seen == 300
+    assert seen == 60
     assert {request.max_tokens for request in model.asked("coach")} == {300}
-
-
-async def test_the_first_reply_after_teacher_mode_always_obeys_the_rules(tmp_path: Path) -> None:
-    questions = data("within")
-    for number in range(50):
-        model, level = explainer(), list(levels())[number % 3]
-        async with coaching(tmp_path, model, mode="teacher") as talk:
-            for place in range(1 + number % 4):
-                turn = await talk.reply(questions[(number + place) % len(questions)])
-                assert turn.reply.text == EXPLAINED
-            talk.socratic = Socratic(mode="coach", level=level)
-            turn = await talk.reply(questions[(number + 7) % len(questions)])
-            assert obeys(turn.reply.text, level)
-            assert not any(EXPLAINED in message.content for message in model.asked("coach")[0].messages)
-            assert "Oslo" in system(model, 0)
-
-
-async def test_a_good_draft_needs_one_call(tmp_path: Path) -> None:
-    model = ScriptedModel({"coach": reply(GOOD)})
-    async with coaching(tmp_path, model, level=3) as talk:
-        shown = await asked_once(talk)
-    assert (shown.text, shown.trace.outcome, shown.trace.violations) == (GOOD, "accepted", ())
-    assert len(model.requests) == 1
-    assert [exchange.mode for exchange in talk.history.exchanges] == ["coach"]
 
 
 async def test_a_draft_that_breaks_a_rule_is_regenerated_with_constraint_and_reason(tmp_path: Path) -> None:
@@ -138,16 +114,6 @@ async def test_a_deadlock_leads_to_one_hint_then_the_coach_asks_again(tmp_path: 
     assert [exchange.mode for exchange in talk.history.exchanges] == ["coach", "hint", "coach"]
 
 
-async def test_an_overlong_hint_is_cut(tmp_path: Path) -> None:
-    model = ScriptedModel({"coach": [reply(GOOD), reply(EXPLAINED), reply(EXPLAINED)]})
-    async with coaching(tmp_path, model, level=3) as talk:
-        await talk.reply(QUESTION)
-        hint = await asked_once(talk, "I give up")
-    assert hint.trace.outcome == "cut"
-    assert 0 < len(hint.text) <= 160
-    assert len(hint.trace.attempts) == 2
-
-
 LEAK = "Could it be the EARTH'S turning?"
 ANSWER = "the Earth turns"
 
@@ -183,15 +149,6 @@ async def test_drafts_that_reveal_the_answer_are_not_shown(
         assert shown.trace.violations[0] in model.requests[-1].messages[-1].content
 
 
-async def test_second_drafts_and_templates_are_checked_against_the_first_answer(tmp_path: Path) -> None:
-    model = ScriptedModel({"coach": [reply("Do you notice it?", answer="notice"), reply("Will you notice?")]})
-    async with coaching(tmp_path, model, history=History(turns=1)) as talk:
-        shown = await asked_once(talk)
-    templates = levels()[1].templates["en"]
-    assert "notice" in templates[1]
-    assert (shown.text, len(shown.trace.violations)) == (templates[2], 2)
-
-
 async def test_what_the_learner_has_found_out_may_be_repeated(tmp_path: Path) -> None:
     right = "That's right, the Earth turns. How fast?"
     model = ScriptedModel({"coach": [reply(GOOD, answer=ANSWER), *[reply(right, answer=ANSWER, right=True)] * 2]})
@@ -203,16 +160,6 @@ async def test_what_the_learner_has_found_out_may_be_repeated(tmp_path: Path) ->
     assert later.text == right
 
 
-@pytest.mark.parametrize("last", ["???", "   "])
-async def test_a_hint_without_content_is_not_shown(tmp_path: Path, last: str) -> None:
-    model = ScriptedModel({"coach": [reply(GOOD), reply(EXPLAINED), *[reply(last)] * 3]})
-    async with coaching(tmp_path, model) as talk:
-        await talk.reply(QUESTION)
-        hint = await asked_once(talk, "I give up")
-    assert hint.trace.outcome == "cut"
-    assert EXPLAINED.startswith(hint.text[:20])
-
-
 @pytest.mark.parametrize("setting", [("MEMORY=none",), ()], ids=str)
 async def test_a_deadlock_is_detected_regardless_of_memory(tmp_path: Path, setting: tuple[str, ...]) -> None:
     model = ScriptedModel({"coach": [reply(GOOD), reply(HINT), reply(GOOD)], "summarize": "They spoke of shadows."})
@@ -221,28 +168,6 @@ async def test_a_deadlock_is_detected_regardless_of_memory(tmp_path: Path, setti
     assert [bool(coached(turn).trace.emergency) for turn in turns] == [False, True, False]
     assert len(talk.history.exchanges) == (3 if not setting else 1)
     assert talk.history.turns == 3
-
-
-class SwitchingTeacher(FakeAnswerer):
-    """Changes the mode during the teacher's turn."""
-
-    talk: ChatSession
-
-    async def __call__(
-        self, question: str, standalone: str, *, before: str = "", documents: frozenset[str] = frozenset()
-    ) -> TurnReply:
-        self.talk.socratic = Socratic(mode="coach")
-        return TurnReply(text=EXPLAINED, short_answer="the Earth turns")
-
-
-async def test_a_mode_changed_in_mid_turn_applies_from_the_next_turn(tmp_path: Path) -> None:
-    model, teacher = ScriptedModel({"coach": reply(GOOD)}), SwitchingTeacher()
-    async with coaching(tmp_path, model, mode="teacher", teacher=teacher) as talk:
-        teacher.talk = talk
-        await talk.reply(QUESTION)
-        assert obeys((await talk.reply("So what moves?")).reply.text, 1)
-    assert [exchange.mode for exchange in talk.history.exchanges] == ["teacher", "coach"]
-    assert not any(EXPLAINED in message.content for one in model.asked("coach") for message in one.messages)
 
 
 class ConstantScope:
@@ -286,25 +211,6 @@ async def test_the_prompt_holds_the_latest_ten_messages_and_a_summary(tmp_path: 
     assert "thing number 1" in last.messages[0].content
     assert "thing number 3" not in last.messages[0].content
     assert "Earth turns once in 24 hours" in last.messages[0].content
-
-
-async def test_retrieval_uses_the_coachs_question_with_the_learners_answer(tmp_path: Path) -> None:
-    retriever = OnePassage()
-    async with coaching(tmp_path, ScriptedModel({"coach": reply(ASKED)}), retriever=retriever) as talk:
-        for message in (QUESTION, "the Earth", "I don't know"):
-            await talk.reply(message)
-    assert retriever.asked == [
-        ((QUESTION,), 5),
-        (("the Earth", ASKED, QUESTION), 5),
-        ((ASKED, "the Earth"), 5),
-    ]
-
-
-async def test_success_is_recognised_from_the_field_or_the_wording(tmp_path: Path) -> None:
-    lines = [reply(GOOD, right=True), reply(f"Correct! {GOOD}"), reply(GOOD), reply(f"Not quite. {GOOD}", right=True)]
-    async with coaching(tmp_path, ScriptedModel({"coach": lines})) as talk:
-        seen = [(await asked_once(talk, f"Is it the Earth, number {number}?")).acknowledged for number in range(4)]
-    assert seen == [True, True, False, False]
 
 
 async def test_only_questions_about_the_conversation_bypass_the_coach(tmp_path: Path) -> None:

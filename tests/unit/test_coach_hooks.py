@@ -18,7 +18,6 @@ from meta_agent_rag.chat.coach.hook import (
     ScopeScore,
 )
 from meta_agent_rag.chat.coach.hooks.answer_guard import POST_HOOK as GUARD
-from meta_agent_rag.chat.coach.hooks.answer_guard import gives_away
 from meta_agent_rag.chat.coach.hooks.deadlock_breaker import PRE_HOOK as DEADLOCK
 from meta_agent_rag.chat.coach.hooks.exit_trigger import POST_HOOK as EXIT
 from meta_agent_rag.chat.coach.hooks.scope_guard import PRE_HOOK as SCOPE
@@ -58,14 +57,6 @@ def draft_of(text: str, *, level: int = 1, acknowledges: bool = False, is_hint: 
     return CoachDraft(text=text, message="", level=levels()[level], acknowledges=acknowledges, is_hint=is_hint)
 
 
-@pytest.mark.parametrize("hook", ["answer_guard", "deadlock_breaker", "exit_trigger", "scope_guard", "validation"])
-def test_every_table_has_enough_cases_in_both_languages(hook: str) -> None:
-    rows = [str(row) for name in table(hook) for row in table(hook)[name]]
-    assert len(rows) >= 40
-    assert len(set(rows)) == len(rows) or hook == "exit_trigger"
-    assert sum(1 for row in rows if re.search("[\u3040-\u30ff]", row)) >= 5
-
-
 @pytest.mark.parametrize("message", cases("deadlock_breaker", "stuck"))
 async def test_a_stuck_learner_is_detected(message: str) -> None:
     assert (await DEADLOCK.before(incoming(message))).emergency
@@ -97,14 +88,6 @@ async def test_a_deadlock_needs_a_preceding_question_of_the_coach(before: dict[s
     assert await DEADLOCK.before(first) == Ruling()
 
 
-async def test_long_and_unusual_texts_are_checked_quickly() -> None:
-    for message in ("i dont know " * 5000, "\ud800", "わからない" * 3000, "the the the " * 20 + "x"):
-        await DEADLOCK.before(incoming(message))
-        await SCOPE.before(incoming(message, scope=DistantScope()))
-        EXIT.after(draft_of(message))
-        VALIDATION.after(draft_of(message))
-
-
 @pytest.mark.parametrize("message", cases("scope_guard", "passes"))
 async def test_dialogue_replies_skip_the_scope_check(message: str) -> None:
     assert await SCOPE.before(incoming(message, scope=DistantScope())) == Ruling()
@@ -117,19 +100,6 @@ async def test_other_messages_are_scored_and_the_score_is_reported(message: str)
     assert "0.15" in ruling.refusal
     assert "sundials" in ruling.refusal
     assert ruling.score == pytest.approx(0.04)
-
-
-async def test_without_a_scope_or_in_an_emergency_every_message_passes() -> None:
-    message = "Who won the world cup in 1998?"
-    assert await SCOPE.before(incoming(message)) == Ruling()
-    urgent = IncomingMessage(
-        message=message,
-        history=History(),
-        level=levels()[1],
-        scope=DistantScope(),
-        rulings=(Ruling(emergency="the learner gives up."),),
-    )
-    assert await SCOPE.before(urgent) == Ruling()
 
 
 async def test_a_learner_still_stuck_after_a_hint_is_not_refused() -> None:
@@ -150,11 +120,6 @@ def test_a_reply_that_obeys_the_rules_passes(level: int, text: str) -> None:
 @pytest.mark.parametrize(("level", "text"), cases("validation", "breaks"))
 def test_a_reply_that_breaks_a_rule_is_a_violation(level: int, text: str) -> None:
     assert VALIDATION.after(draft_of(filled(text), level=level)).violation
-
-
-def test_the_reason_states_the_measured_length() -> None:
-    assert "81" in VALIDATION.after(draft_of(filled("{80}?"), level=3)).violation
-    assert "80" in VALIDATION.after(draft_of(filled("{80}?"), level=3)).violation
 
 
 @pytest.mark.parametrize("level", [1, 2, 3])
@@ -197,26 +162,3 @@ def test_hints_that_reveal_the_answer_are_distinguished_from_harmless_ones(half:
     assert len(leaking) == len(harmless) == 10
     assert sum(guarded(*row) for row in leaking) >= 9
     assert sum(guarded(*row) for row in harmless) <= 1
-
-
-@pytest.mark.parametrize(
-    ("answer", "text", "given"),
-    [
-        ("", "It is the tilt.", False),
-        ("the", "It is the tilt.", False),
-        ("tilt", "It is not the tilt.", False),
-        ("tilt", "Isn't it the tilt?", True),
-        ("tilt", "**Tilted**, that is all.", True),
-        ("tilt", "Is it the tilt, or the distance?", False),
-        ("傾き", "傾きですか、それとも距離ですか？", False),
-    ],
-)
-def test_replies_that_reveal_the_answer(answer: str, text: str, given: bool) -> None:
-    assert gives_away(text, answer) == given
-
-
-def test_the_learners_own_words_do_not_reveal_the_answer() -> None:
-    row = ("carbon dioxide", "No idea.", "Carbon dioxide, you said. Why?")
-    assert guarded(*row)
-    assert not guarded(*row, "It is carbon dioxide.")
-    assert guarded(*row, "Is it oxygen or carbon dioxide?")

@@ -1,11 +1,8 @@
 """What belongs to a subject (what is nearer to it than to anything else), and topics that limit the search."""
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 import yaml
 
@@ -18,9 +15,8 @@ from meta_agent_rag.ingestion.pipeline import ingest
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.encoders.loading import load_encoder
-from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retrieval
+from meta_agent_rag.retrieval.hybrid import HybridRetriever
 from meta_agent_rag.retrieval.opening import open_retriever
-from meta_agent_rag.retrieval.passage import Found, Passage
 from meta_agent_rag.retrieval.retriever import LimitedRetriever
 from meta_agent_rag.testing import ScriptedModel
 from tests.coach import reply
@@ -57,20 +53,6 @@ async def test_a_reply_is_also_compared_with_the_question_that_it_answers() -> N
     assert alone is not None
     assert reply is not None
     assert (alone.threshold, reply.threshold < 0.3, reply.score > alone.score) == (0.3, True, True)
-
-
-async def test_passages_are_matched_as_well_as_titles() -> None:
-    encoder = HashEncoder()
-    subject = Subject(
-        topics=(SUN, TIME),
-        vectors=np.asarray(encoder.encode_passages(["a gnomon throws a shadow"]), dtype=np.float32),
-        owners=(0,),
-    )
-    with_passages = TopicScope(subject=subject, encoder=AsyncEncoder(encoder))
-    found, without = await with_passages.score("gnomon shadow"), await hashed(SUN, TIME).score("gnomon shadow")
-    assert found is not None
-    assert without is not None
-    assert (found.topic, found.score > without.score) == ("sun", True)
 
 
 async def test_questions_about_the_course_pass_and_others_do_not(tmp_path: Path) -> None:
@@ -123,30 +105,3 @@ async def test_a_chosen_topic_limits_what_the_coach_reads(tmp_path: Path) -> Non
         read = {found.passage.doc_id for found in turn.reply.trace.evidence}
         assert read
         assert read <= documents
-
-
-class ListedRetriever:
-    """Returns its passages in order, and counts the searches."""
-
-    def __init__(self, *documents: str) -> None:
-        self.searches = 0
-        self._found = [
-            Found(passage=Passage(id=str(number), doc_id=name, title="", text="text"), score=1.0)
-            for number, name in enumerate(documents)
-        ]
-
-    async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
-        self.searches += 1
-        return Retrieval(found=tuple(one for one in self._found if one.passage.id not in exclude)[:k])
-
-
-@pytest.mark.parametrize(
-    ("documents", "k", "expected"),
-    [(["a"] * 9 + ["b", "a", "b"], 2, ["9", "11"]), (["a"] * 100 + ["b"], 1, []), ([], 3, [])],
-    ids=["further on", "beyond what is searched", "nothing there"],
-)
-async def test_a_topic_search_continues_past_other_documents(documents: list[str], k: int, expected: list[str]) -> None:
-    listed: Any = ListedRetriever(*documents)
-    found = await LimitedRetriever(retriever=listed, documents=frozenset({"b"})).retrieve(["q"], k=k)
-    assert [one.passage.id for one in found.found] == expected
-    assert listed.searches <= 2

@@ -9,15 +9,13 @@ from typing import Any
 
 import pytest
 
-from meta_agent_rag.demo.run_cards import about, cards, link_to, plots, quality, settings_of, shown, table
+from meta_agent_rag.demo.run_cards import about, plots, replayed, settings_of, shown, table
 from meta_agent_rag.demo.run_files import (
     RECORDED,
     Filter,
     Run,
     answer_to,
     choices,
-    counted,
-    deficits,
     listed,
     methods,
     open_run,
@@ -46,6 +44,10 @@ def repaired(recorded: Run) -> dict[str, Any]:
     return dict(row)
 
 
+def counting(run: Run, wanted: Filter) -> int:
+    return len(listed(run, wanted))
+
+
 def scored(em: float, *drafts: float, error: str | None = None) -> dict[str, Any]:
     return {"id": "q", "method": "m", "em": em, "rounds": [{"em": draft} for draft in drafts], "error": error}
 
@@ -64,19 +66,18 @@ def test_a_recorded_run_opens_with_everything_the_view_shows(recorded: Run) -> N
     assert recorded.plots["quality"].startswith(b"\x89PNG")
     assert "24 questions" in about(recorded)
     assert "qwen2.5-coder-1.5b-instruct" in about(recorded)
-    assert quality(recorded).count("<tr>") == 3
     assert plots(recorded).count("<img ") == len(recorded.plots) == 5
 
 
 def test_answer_filters_match_counts_by_hand(recorded: Run) -> None:
     # 15 of metarag's 24 first drafts were repaired, 12 of them successfully
     assert methods(recorded) == ("metarag", "standard_rag")
-    assert counted(recorded, Filter(method="metarag")) == 24
-    assert counted(recorded, Filter(method="metarag", deficit="external_only")) == 1
-    assert counted(recorded, Filter(method="metarag", deficit="insufficient_knowledge")) == 3
-    assert counted(recorded, Filter(method="metarag", hops="4")) == 8
-    assert (counted(recorded, Filter(outcome="fixed")), counted(recorded, Filter(outcome="error"))) == (12, 0)
-    assert counted(recorded, Filter()) == 48
+    assert counting(recorded, Filter(method="metarag")) == 24
+    assert counting(recorded, Filter(method="metarag", deficit="external_only")) == 1
+    assert counting(recorded, Filter(method="metarag", deficit="insufficient_knowledge")) == 3
+    assert counting(recorded, Filter(method="metarag", hops="4")) == 8
+    assert (counting(recorded, Filter(outcome="fixed")), counting(recorded, Filter(outcome="error"))) == (12, 0)
+    assert counting(recorded, Filter()) == 48
     first = listed(recorded, Filter(method="metarag"))[0]
     assert first[0] == "What is the date of birth of Stephanie Von Hohenlohe's husband? — fixed · 3 rounds · F1 100"
     assert recorded.rows[int(first[1])]["id"] == "15decb900bda11eba7f7acde48001122"
@@ -110,33 +111,27 @@ def test_a_replay_shows_every_step(recorded: Run, repaired: dict[str, Any]) -> N
     settings = settings_of(recorded, Settings.load(["MONITOR_POLICY=paper"]))
     assert settings.monitor_policy == "vote"
     one_pass = recorded.answer(REPAIRED, "standard_rag")
-    steps = cards(repaired, one_pass, {}, settings)
+    steps = replayed(repaired, one_pass, {}, settings)
     named = [step.split('aria-label="')[1].split('"')[0].partition(":")[0] for step in steps]
     first, again = ["Retrieval", "Cognition", "Monitoring"], ["Planning", "Remediation", "Cognition", "Monitoring"]
     assert named == [*first, "Evaluating", *again, "Answer"]
     assert "American and American are the same" in steps[2]
-    for words in (
-        "One pass (standard_rag)",
-        "First draft of the loop",
-        "Returned answer",
-        "probability of being correct",
-    ):
+    for words in ("One pass (standard_rag)", "First draft", "Returned answer", "probability of being correct"):
         assert words in steps[-1]
     assert "2,675 tokens read, 157 written" in steps[-1]
     assert " s ·" not in steps[-1], "cached replies have no latencies"
     unpriced = {**repaired, "cost_usd": None}
-    assert "price unknown" in cards(unpriced, None, {}, settings)[-1]
+    assert "price unknown" in replayed(unpriced, None, {}, settings)[-1]
     local = settings.model_copy(update={"llm_provider": "embedded"})
-    assert "free (runs on this machine)" in cards(unpriced, None, {}, local)[-1]
-    assert deficits(repaired) == ("reasoning_error",)
-    page = shown(repaired, steps[:2], len(steps), link_to("a run&b", repaired))
+    assert "free (runs on this machine)" in replayed(unpriced, None, {}, local)[-1]
+    page = shown(repaired, steps[:2], len(steps), {"run": "a run&b", "question": REPAIRED})
     assert "step 2 of 9" in page
-    assert f'href="?run=a+run%26b&amp;question={REPAIRED}&amp;method=metarag"' in page
+    assert f'href="?run=a+run%26b&amp;question={REPAIRED}"' in page
     assert "Monitoring" not in page
 
 
 def test_passages_without_a_text_are_listed_and_quotes_are_not_judged(repaired: dict[str, Any]) -> None:
-    steps = "".join(cards(repaired, None, {}, Settings.load()))
+    steps = "".join(replayed(repaired, None, {}, Settings.load()))
     assert "<li>samuel langdon</li>" in steps
     assert "their names, not their texts" in steps
     assert "is not in any passage" not in steps
@@ -158,11 +153,11 @@ def test_text_from_a_run_never_becomes_markup(tmp_path: Path, repaired: dict[str
         if round_["diagnosis"]:
             round_["diagnosis"]["source"] = "heuristic"
     run = open_zip(_zipped(tmp_path, row))
-    page = shown(row, cards(row, row, {}, Settings.load()), 1, link_to(HOSTILE, row))
-    for html in (page, table([[HOSTILE], [HOSTILE]], HOSTILE), about(run), quality(run)):
+    page = shown(row, replayed(row, row, {}, Settings.load()), 1, {"run": HOSTILE})
+    for html in (page, table([[HOSTILE], [HOSTILE]], HOSTILE), about(run)):
         assert "<img src" not in html
     failed = {"id": HOSTILE, "method": HOSTILE, "rounds": [], "error": HOSTILE}
-    assert "<img src" not in "".join(cards(failed, None, {}, Settings.load()))
+    assert "<img src" not in "".join(replayed(failed, None, {}, Settings.load()))
 
 
 def _zipped(tmp_path: Path, *rows: Mapping[str, Any]) -> Path:
@@ -180,7 +175,6 @@ def test_the_runs_in_a_folder_are_listed_and_an_unfinished_one_opens(tmp_path: P
     assert run_names(tmp_path) == (*RECORDED, "2026-b", "2026-a")
     run = open_run("2026-b", tmp_path)
     assert [row["method"] for row in run.rows] == ["m", "n"]
-    assert "no summary yet" in quality(run)
     assert "no plots" in plots(run)
     for elsewhere in ("../2026-a", str(tmp_path / "2026-a"), "notes", ""):
         with pytest.raises(InputError, match="There is no run"):
@@ -201,4 +195,4 @@ def test_a_file_that_is_not_a_run_is_rejected_with_a_remedy(tmp_path: Path) -> N
         open_run("empty", tmp_path / "RESULTS")
     words = r"'q' by 'm' are damaged \(field '\[0\]\.index': it is missing\); run it again\.$"
     with pytest.raises(InputError, match=words):
-        cards({**scored(0.0, 1.0), "question": "?"}, None, {}, Settings.load())
+        replayed({**scored(0.0, 1.0), "question": "?"}, None, {}, Settings.load())

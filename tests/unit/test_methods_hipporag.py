@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,19 +37,6 @@ def test_activation_spreads_along_names() -> None:
     assert active.names["mira holt"] > active.names["alder bay"] > active.names.get("cedar bay", 0.0)
 
 
-def test_a_rare_name_counts_more_than_a_common_one() -> None:
-    common = [passage(f"c{number}", f"Note {number}", "Oslo lies by the sea, says Oslo Daily.") for number in range(5)]
-    rare = passage("rare", "Elm Park", "Elm Park is a park.")
-    active = spread("What is Elm Park near Oslo Daily?", found(*common, rare), ())
-    assert active.names["elm park"] > active.names["oslo daily"]
-
-
-def test_without_names_the_order_of_passages_is_kept() -> None:
-    every = found(OTHER, passage("two", "two", "nothing here has a name."), passage("three", "three", "nor here."))
-    active = spread("what is this?", every, every)
-    assert sorted(active.passages, key=lambda id_: -active.passages[id_]) == ["other", "two", "three"]
-
-
 words = st.sampled_from(["Mira Holt", "Salt Road", "Alder Bay", "Elm Park", "a mill", "the sea", "Oslo"])
 texts = st.lists(words, min_size=1, max_size=6).map(lambda parts: f"There is {' and '.join(parts)}.")
 
@@ -81,9 +67,3 @@ async def test_it_searches_for_each_name_once(tmp_path: Path) -> None:
     await answered(tmp_path, "hipporag", {}, retriever=retriever)
     assert len(retriever.queries) == 1 + EXPANSIONS
     assert len(set(retriever.queries)) == 1 + EXPANSIONS
-
-
-@pytest.mark.parametrize("passages", [(), (OTHER,)])
-async def test_it_answers_a_question_without_names(passages: tuple[Passage, ...], tmp_path: Path) -> None:
-    run = await answered(tmp_path, "hipporag", {}, retriever=ListRetriever(passages))
-    assert run.answer.short_answer == "scripted"

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from benchmarks.methods.chain_of_thought import ChainOfThought
 from benchmarks.methods.self_consistency import majority, missing_chains
-from meta_agent_rag.errors import CostLimitError, StructuredOutputError
+from meta_agent_rag.errors import CostLimitError
 from meta_agent_rag.llm.messages import Request
-from tests.loop import BIRTH_SENTENCE, FILM_SENTENCE
 from tests.methods import ListRetriever, answered, numbered_passages
 
 
@@ -41,12 +40,6 @@ async def test_one_retrieval_and_one_call(name: str, tmp_path: Path) -> None:
     assert only.evidence_ids == only.packing.packed_ids == tuple(one.id for one in numbered_passages(3))
 
 
-async def test_supplied_evidence_is_shown_whole(tmp_path: Path) -> None:
-    run = await answered(tmp_path, "chain_of_thought", {}, "RETRIEVAL_TOP_K=1")
-    assert FILM_SENTENCE in run.prompt("baseline")
-    assert BIRTH_SENTENCE in run.prompt("baseline")
-
-
 async def test_closed_book_prompts_show_no_evidence(tmp_path: Path) -> None:
     unused = ListRetriever(numbered_passages(3))
     for retriever in (None, unused):
@@ -55,15 +48,6 @@ async def test_closed_book_prompts_show_no_evidence(tmp_path: Path) -> None:
         assert run.answer.evidence == ()
         assert run.answer.rounds[0].packing.packed_ids == ()
     assert not unused.asked
-
-
-async def test_the_reasoning_chain_is_the_answer_text(tmp_path: Path) -> None:
-    run = await answered(
-        tmp_path, "chain_of_thought", {"baseline": chained("Oslo", "Holt directed it. Holt is of Oslo.")}
-    )
-    assert (run.answer.text, run.answer.short_answer) == ("Holt directed it. Holt is of Oslo.", "Oslo")
-    run = await answered(tmp_path, "chain_of_thought", {"baseline": chained("Oslo", " ")})
-    assert run.answer.text == "Oslo"
 
 
 class TestSelfConsistency:
@@ -106,19 +90,6 @@ class TestSelfConsistency:
         run = await answered(tmp_path, "self_consistency", {"baseline": reply}, "SELF_CONSISTENCY_SAMPLES=4")
         assert run.answer.short_answer == "Oslo"
         assert run.answer.notes == ("2 of 4 chains could not be read and had no vote",)
-
-    async def test_an_error_in_a_later_sample_is_raised(self, tmp_path: Path) -> None:
-        script = {"baseline": [chained("Oslo"), "No.", CostLimitError("no")]}
-        with pytest.raises(CostLimitError):
-            await answered(tmp_path, "self_consistency", script, "SELF_CONSISTENCY_SAMPLES=3")
-
-    async def test_without_a_chain_there_is_no_answer(self, tmp_path: Path) -> None:
-        with pytest.raises(StructuredOutputError):
-            await answered(tmp_path, "self_consistency", {"baseline": "No."}, "SELF_CONSISTENCY_SAMPLES=2")
-
-    def test_ties_go_to_the_earliest_answer(self) -> None:
-        assert majority(replies("b", "a", "a", "b", "c")).rationale == "0"
-        assert majority(replies("c", "a", "b", "The b!", "a")).rationale == "1"
 
     @given(st.lists(st.sampled_from(["Oslo", "the oslo", "Rome", "rome.", "Bern"]), min_size=1, max_size=9))
     def test_the_elected_answer_has_the_most_votes(self, shorts: list[str]) -> None:

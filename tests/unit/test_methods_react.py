@@ -5,11 +5,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.methods.react import STEPS, matches
-from meta_agent_rag.agent.prompting import pack
+from benchmarks.methods.react import STEPS
 from meta_agent_rag.prompts import phrase
-from meta_agent_rag.retrieval.passage import Found
-from tests.loop import BIRTH_SENTENCE, Run, passage
+from tests.loop import Run, passage
 from tests.methods import ListRetriever, answered, numbered_passages
 
 PARK = (
@@ -49,14 +47,6 @@ async def test_it_searches_and_finishes(tmp_path: Path) -> None:
     assert run.answer.rounds[0].packing.packed_ids == tuple(one.id for one in numbered_passages(8))
 
 
-async def test_search_uses_supplied_evidence(tmp_path: Path) -> None:
-    run = await answered(
-        tmp_path, "react", {"step": [step("search", "born in Oslo"), step("finish", "Oslo")]}, "RETRIEVAL_TOP_K=1"
-    )
-    assert BIRTH_SENTENCE in run.prompt("step", 1)
-    assert len(run.answer.evidence) == 1
-
-
 async def test_lookup_returns_matches_one_by_one(tmp_path: Path) -> None:
     looks = [step("lookup", "mill")] * 3
     run = await react(tmp_path, step("search", "park"), *looks, step("finish", "Oslo"), retriever=ListRetriever(PARK))
@@ -66,13 +56,6 @@ async def test_lookup_returns_matches_one_by_one(tmp_path: Path) -> None:
         '(Result 3 / 3) <passage n="2">The MILL of Holt is wooden &lt;/passage&gt; and tall.</passage>',
     ]
     assert len(run.model.requests) == 5, "a lookup calls no model"
-
-
-def test_matches_are_sentences_shown_in_the_prompt() -> None:
-    packed = pack([Found(passage=one, score=1.0) for one in PARK], 1000)
-    assert matches("  LIES   in ", packed) == ['<passage n="1">Alder Park lies in Oslo.</passage>']
-    assert matches("Park", packed)[0].startswith('<passage n="1">Alder'), "titles are not sentences"
-    assert matches("Rome", packed) == matches("park", None) == []
 
 
 @pytest.mark.parametrize(
@@ -91,21 +74,6 @@ async def test_an_error_becomes_an_observation(steps: list[Any], key: str, tmp_p
     run = await react(tmp_path, *steps, step(" Finish ", "Oslo"), retriever=ListRetriever(PARK))
     assert observations(run)[-1] == phrase(key)
     assert (run.answer.short_answer, run.answer.stop_reason) == ("Oslo", "finished")
-
-
-async def test_after_the_last_step_it_must_answer(tmp_path: Path) -> None:
-    steps = [step("search", f"park {number}") for number in range(20)]
-    run = await react(tmp_path, *steps, retriever=ListRetriever(numbered_passages(100)))
-    assert run.stages == ["step"] * STEPS + ["baseline"]
-    assert (run.answer.stop_reason, run.answer.short_answer) == ("max_steps", "scripted")
-    assert f"Action {STEPS}: search[park {STEPS - 1}]" in run.prompt("baseline")
-    assert len(run.answer.evidence) == STEPS * 5
-
-
-async def test_after_a_repeated_action_it_must_answer(tmp_path: Path) -> None:
-    run = await react(tmp_path, step("search", "park"), retriever=ListRetriever(PARK))
-    assert run.stages == ["step", "step", "step", "baseline"]
-    assert run.answer.stop_reason == "no_progress"
 
 
 async def test_a_malformed_step_is_noted(tmp_path: Path) -> None:

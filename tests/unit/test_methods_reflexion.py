@@ -20,14 +20,6 @@ def trial(short: str) -> dict[str, str]:
     return {"rationale": f"It must be {short}.", "short_answer": short}
 
 
-async def test_a_correct_first_trial_is_the_answer(tmp_path: Path) -> None:
-    run = await answered(tmp_path, "reflexion", {"baseline": trial("Oslo"), "step": RIGHT})
-    assert run.stages == ["baseline", "step"]
-    assert (run.answer.short_answer, run.answer.stop_reason) == ("Oslo", "satisfied")
-    assert run.answer.rounds[0].satisfied
-    assert "Reasoning: It must be Oslo.\nAnswer: Oslo" in run.prompt("step")
-
-
 async def test_the_next_trial_reads_the_reflection(tmp_path: Path) -> None:
     retriever = ListRetriever(numbered_passages(9))
     steps = [wrong("Wrong city."), reflection("Read twice."), wrong("Still wrong."), reflection("Mind the name.")]

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.methods.search_o1 import SEARCHES
 from meta_agent_rag.prompts import phrase
 from tests.loop import QUESTION
 from tests.methods import ListRetriever, answered, numbered_passages
@@ -35,20 +34,6 @@ async def test_it_searches_reads_and_concludes(tmp_path: Path) -> None:
         assert "<passage" not in chain, "only the reader sees passages"
     assert run.answer.rounds[0].packing.packed_ids == ()
     assert len(run.answer.evidence) == 8
-
-
-async def test_the_prompt_states_how_many_searches_are_left(tmp_path: Path) -> None:
-    steps = ["<search>one", "A fact.", "<search>two", "Another.", "So the answer is Oslo."]
-    run = await answered(tmp_path, "search_o1", {"step": steps}, retriever=ListRetriever(numbered_passages(9)))
-    left = [f"Searches left: {SEARCHES - made}." in run.prompt("step", 2 * made) for made in range(3)]
-    assert left == [True, True, True]
-
-
-async def test_the_number_of_searches_is_limited(tmp_path: Path) -> None:
-    steps = [said for number in range(9) for said in (f"Lacking. <search>query {number}", f"Fact {number}.")]
-    run = await answered(tmp_path, "search_o1", {"step": steps}, retriever=ListRetriever(numbered_passages(80)))
-    assert run.stages == ["step", "step"] * SEARCHES + ["baseline"]
-    assert run.answer.stop_reason == "max_steps"
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-from benchmarks.methods.self_ask import FOLLOW_UPS
 from meta_agent_rag.prompts import phrase
 from tests.methods import ListRetriever, answered, numbered_passages
 
@@ -36,29 +35,12 @@ async def test_it_answers_follow_ups_and_concludes(tmp_path: Path) -> None:
     assert len(run.answer.evidence) == 8
 
 
-async def test_a_question_without_follow_ups_is_answered_immediately(tmp_path: Path) -> None:
-    retriever = ListRetriever(numbered_passages(8))
-    run = await answered(tmp_path, "self_ask", {"step": NO_MORE}, retriever=retriever)
-    assert run.stages == ["step", "baseline"]
-    assert not retriever.asked
-    assert "<passage" not in run.prompt("baseline")
-    assert run.answer.rounds[0].packing.packed_ids == ()
-
-
 async def test_a_repeated_follow_up_ends_the_run(tmp_path: Path) -> None:
     retriever = ListRetriever(numbered_passages(8))
     steps = [follow_up("Who made it?"), settled("Holt"), follow_up("who made it")]
     run = await answered(tmp_path, "self_ask", {"step": steps}, retriever=retriever)
     assert run.answer.stop_reason == "no_progress"
     assert retriever.queries == ["Who made it?"]
-
-
-async def test_the_number_of_follow_ups_is_limited(tmp_path: Path) -> None:
-    steps = [said for number in range(9) for said in (follow_up(f"Who is {number}?"), settled(f"Holt {number}"))]
-    run = await answered(tmp_path, "self_ask", {"step": steps}, retriever=ListRetriever(numbered_passages(80)))
-    assert run.stages == ["step", "step"] * FOLLOW_UPS + ["baseline"]
-    assert run.answer.stop_reason == "max_steps"
-    assert f"Intermediate answer: Holt {FOLLOW_UPS - 1}" in run.prompt("baseline")
 
 
 async def test_a_malformed_intermediate_answer_counts_as_not_found(tmp_path: Path) -> None:

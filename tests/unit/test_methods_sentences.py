@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from benchmarks.methods import flare, ircot
-from benchmarks.methods.flare import BETA, THETA, UNMEASURED, UNSPELT, masked, of_sentence, unsure
-from benchmarks.methods.inquiry import concludes, next_sentence
+from benchmarks.methods import ircot
+from benchmarks.methods.flare import UNMEASURED, UNSPELT, of_sentence
+from benchmarks.methods.inquiry import next_sentence
 from meta_agent_rag.errors import RefusedError
 from meta_agent_rag.llm.messages import Reply, Request
 from meta_agent_rag.prompts import phrase
@@ -55,13 +55,6 @@ def test_the_next_sentence_is_the_first_new_one() -> None:
     assert next_sentence(" \n ", []) == next_sentence("...", []) == ""
 
 
-def test_concluding_sentences_are_recognised() -> None:
-    assert concludes("So THE ANSWER IS: Oslo.")
-    assert concludes("So the final answer is yes.")
-    assert not concludes("He has an answer; is it right?")
-    assert not concludes("The answer isn't known.")
-
-
 class TestIrcot:
     """Every sentence becomes a query."""
 
@@ -77,11 +70,6 @@ class TestIrcot:
         assert DIRECTED not in run.prompt("baseline"), "the reader starts with the passages"
         assert all(one.text in run.prompt("baseline") for one in numbered_passages(6))
 
-    async def test_the_final_reader_uses_the_chain_of_thought_prompt(self, tmp_path: Path) -> None:
-        run = await answered(tmp_path, "ircot", {"step": DONE})
-        other = await answered(tmp_path, "chain_of_thought", {}, evidence=tuple(f.passage for f in run.answer.evidence))
-        assert run.prompt("baseline") == other.prompt("baseline")
-
     @pytest.mark.parametrize(
         ("top_k", "there", "sentences", "reason"),
         [(5, 40, 2, "max_passages"), (4, 40, 3, "max_passages"), (5, 7, 2, "nothing_new"), (1, 40, 5, "max_steps")],
@@ -96,10 +84,6 @@ class TestIrcot:
         assert run.answer.stop_reason == reason
         assert len(run.answer.evidence) <= ircot.PASSAGES
         assert sentences <= ircot.SENTENCES
-
-    async def test_a_repeated_sentence_ends_the_run(self, tmp_path: Path) -> None:
-        run = await answered(tmp_path, "ircot", {"step": DIRECTED}, retriever=ListRetriever(numbered_passages(40)))
-        assert (run.stages, run.answer.stop_reason) == (["step", "step", "baseline"], "no_progress")
 
 
 class TestFlare:
@@ -129,18 +113,6 @@ class TestFlare:
         assert f"Reasoning so far:\n{BORN}\n{DONE}" in run.prompt("baseline"), "the first attempt is discarded"
         assert numbered_passages(6)[5].text in run.prompt("step", 1)
 
-    async def test_the_question_is_the_query_if_masking_leaves_nothing(self, tmp_path: Path) -> None:
-        retriever = ListRetriever(numbered_passages(40))
-        model = ModelWithProbabilities(script={"step": ["Gorse .", DONE]}, doubts={"Gorse": 0.1})
-        await answered(tmp_path, "flare", {}, retriever=retriever, model=model)
-        assert retriever.queries == [QUESTION, QUESTION]
-
-    async def test_an_empty_search_changes_nothing(self, tmp_path: Path) -> None:
-        model = ModelWithProbabilities(script={"step": [BORN, DONE]}, doubts={"Oslo.": 0.3})
-        run = await answered(tmp_path, "flare", {}, retriever=ListRetriever(numbered_passages(2)), model=model)
-        assert run.stages == ["step", "step", "baseline"]
-        assert BORN in run.prompt("baseline")
-
     async def test_without_log_probabilities_every_sentence_is_looked_up(self, tmp_path: Path) -> None:
         retriever = ListRetriever(numbered_passages(40))
         script = {"step": [DIRECTED, DIRECTED, BORN, BORN, DONE, DONE]}
@@ -157,10 +129,6 @@ class TestFlare:
         assert retriever.queries == [QUESTION, DONE]
         assert [request.logprobs for request in model.requests] == [True, False, False, False]
 
-    async def test_an_endpoint_that_refuses_every_call_raises(self, tmp_path: Path) -> None:
-        with pytest.raises(RefusedError):
-            await answered(tmp_path, "flare", {"step": RefusedError("no")})
-
     async def test_tokens_that_do_not_spell_the_sentence_are_handled(self, tmp_path: Path) -> None:
         class ModelWithGarbledTokens(ModelWithProbabilities):
             async def complete(self, request: Request) -> Reply:
@@ -175,36 +143,6 @@ class TestFlare:
         )
         assert retriever.queries == [QUESTION, DONE]
         assert run.answer.notes == (UNSPELT,)
-
-    @pytest.mark.parametrize(
-        ("said", "sentences", "reason"),
-        [(None, flare.SENTENCES, "max_steps"), (DIRECTED, 2, "no_progress"), ("", 1, "no_progress")],
-    )
-    async def test_every_way_of_ending(self, said: str | None, sentences: int, reason: str, tmp_path: Path) -> None:
-        script = [f"Holt was in {one.title}." for one in numbered_passages(12)] if said is None else said
-        run = await answered(
-            tmp_path,
-            "flare",
-            {},
-            retriever=ListRetriever(numbered_passages(9)),
-            model=ModelWithProbabilities(script={"step": script}),
-        )
-        assert run.stages == ["step"] * sentences + ["baseline"]
-        assert (run.answer.stop_reason, run.answer.short_answer) == (reason, "scripted")
-
-
-def test_a_sentence_is_unsure_below_the_threshold() -> None:
-    assert unsure(None)
-    assert not unsure([("a", math.log(THETA)), ("b", 0.0)])
-    assert unsure([("a", 0.0), ("b", math.log(THETA) - 0.01)])
-
-
-def test_low_probability_words_are_masked() -> None:
-    assert (
-        masked([("Mira", SURE), (" Holt", math.log(BETA)), (" Oslo", math.log(BETA) - 0.01), (".", SURE)])
-        == "Mira Holt."
-    )
-    assert masked([("Mira", -9.0), (" .", SURE)]) == masked([]) == ""
 
 
 @given(st.lists(st.text(alphabet="abc .", min_size=1, max_size=4), min_size=1, max_size=12), st.data())

@@ -16,7 +16,6 @@ from benchmarks.metrics import (
     score_answer,
     score_supporting_facts,
 )
-from meta_agent_rag.errors import InputError
 
 CASES = Path(__file__).resolve().parents[3] / "shared" / "data" / "metric_cases.jsonl"
 WORDS = st.lists(
@@ -81,16 +80,6 @@ def test_all_four_figures_refer_to_the_same_gold_answer() -> None:
     assert score == AnswerScore(em=0.0, f1=2 / 3, precision=1.0, recall=0.5)
 
 
-def test_an_exactly_matching_alias_wins_over_the_first_gold_answer() -> None:
-    assert score_answer("USA", ["United States", "U.S.A."]) == AnswerScore(em=1.0, f1=1.0, precision=1.0, recall=1.0)
-
-
-@pytest.mark.parametrize("golds", [[], (), "yes"])
-def test_an_empty_or_non_list_gold_is_rejected(golds: list[str]) -> None:
-    with pytest.raises(InputError, match="list of at least one gold"):
-        score_answer("yes", golds)
-
-
 @given(TEXTS, TEXTS)
 def test_scores_are_bounded_and_symmetric(one: str, other: str) -> None:
     score, mirrored = score_answer(one, [other]), score_answer(other, [one])
@@ -113,13 +102,6 @@ def test_an_additional_gold_answer_never_lowers_em_or_f1(prediction: str, golds:
     before, after = score_answer(prediction, golds), score_answer(prediction, [*golds, further])
     assert after.em >= before.em
     assert after.f1 >= before.f1
-
-
-@given(TEXTS)
-def test_normalised_text_has_single_spaces_and_no_articles(text: str) -> None:
-    once = normalize_answer(text)
-    assert once == " ".join(once.split())
-    assert not {"a", "an", "the"} & set(once.split())
 
 
 def test_supporting_fact_scores_by_hand() -> None:

@@ -88,21 +88,6 @@ def test_an_open_domain_row_lists_its_differences() -> None:
     ]
 
 
-def test_details_not_stated_by_a_source_are_differences() -> None:
-    assert differences(row("KAG").protocol, OURS) == [
-        "model: DeepSeek-V2, ours deepseek-v4-flash",
-        "not stated: split, evidence, questions, sample, scorer, rounds",
-    ]
-
-
-def test_a_different_data_set_and_custom_evidence_are_differences() -> None:
-    said = differences(row("MetaRAG").protocol, replace(OURS, dataset="musique", evidence="the corpus 'mine'"))
-    assert said[:2] == [
-        "data set: hotpotqa, ours musique",
-        "evidence: passages retrieved from Wikipedia, ours the corpus 'mine'",
-    ]
-
-
 def test_aliases_are_compared_if_the_data_set_has_them() -> None:
     with_aliases = replace(OURS, aliases=True)
     assert differences(with_aliases, replace(OURS, aliases=False)) == ["aliases: with, ours without"]

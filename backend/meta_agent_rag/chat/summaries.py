@@ -4,17 +4,17 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Annotated, Protocol, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BeforeValidator, Field
 
 from ..agent.prompting import Packed, ReplyModel, Sentence, pack
-from ..errors import DeadlineError, InputError, ModelError, TooManyCallsError
+from ..errors import InputError, ModelError
 from ..grounding.citations import Citation, Style, chosen, cite
 from ..grounding.exact import Source, said_exactly
 from ..grounding.quotes import is_verbatim, place
-from ..llm.client import LanguageModel, ModelSession, new_request, unannounced_tokens, utc_now
+from ..llm.client import LanguageModel, new_request, unannounced_tokens, utc_now
 from ..llm.ledger import LedgerRow, Totals, total
 from ..llm.messages import Message, Reply
 from ..llm.pricing import max_cost, priced_model
@@ -73,52 +73,34 @@ class PointsReply(ReplyModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Section:
-    """Neighbouring passages of a document. `heading` names their place, and is empty if unknown."""
-
-    heading: str
-    passages: tuple[Found, ...]
-
-    @property
-    def packed(self) -> Packed:
-        """The passages as shown in a prompt, with each sentence marked as data."""
-        return pack(self.passages, _NO_LIMIT, marked=True)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Divided:
-    """A document in sections; `left_out` counts passages that address a language model and are therefore omitted."""
+    """A document in sections of neighbouring passages; `left_out` counts those that screening omits."""
 
     document: DocumentRecord
-    sections: tuple[Section, ...]
+    sections: tuple[tuple[Found, ...], ...]
     left_out: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """A point that may be shown; `text` has its citation written out.
+    """A point that may be shown; `text` has its citation written out, `bare` has none.
 
     If the document's sentence supports the model's wording, that is the text; else it is the sentence itself, quoted.
     """
 
     text: str
     bare: str
-    quoted: bool
     citation: Citation
 
 
 @dataclass(frozen=True, kw_only=True)
 class SectionPoints:
-    """A section's points. `invented` counts points without a true quote; `failure` says why there are none.
-
-    `late` means that the deadline passed before the reply.
-    """
+    """A section's points. `invented` counts points without a true quote; `failure` says why there are none."""
 
     heading: str
     points: tuple[Point, ...] = ()
     invented: int = 0
     failure: str = ""
-    late: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,11 +111,6 @@ class Overview:
     sections: tuple[SectionPoints, ...]
     left_out: int
 
-    @property
-    def points(self) -> tuple[Point, ...]:
-        """All points in order."""
-        return tuple(point for section in self.sections for point in section.points)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
@@ -141,11 +118,6 @@ class Summary:
 
     overviews: tuple[Overview, ...]
     calls: tuple[LedgerRow, ...]
-
-    @property
-    def citations(self) -> tuple[Citation, ...]:
-        """The places that the points rest on, each once, in order."""
-        return tuple(dict.fromkeys(point.citation for one in self.overviews for point in one.points))
 
     @property
     def totals(self) -> Totals:
@@ -183,24 +155,44 @@ class Work:
     @property
     def estimate(self) -> Estimate:
         """The estimated effort."""
+        settings, wanted, at = self.model.settings, json_schema(PointsReply), utc_now()
+        served, endpoint = self.model.serving(STAGE)
+        name, prices = priced_model(settings, endpoint, at=at)
+        longest = Reply(text="\U0001f600" * LONGEST_QUOTED_REPLY, usage=None)  # a character of four bytes
+        fault = asked_again(longest, MalformedReplyError("x" * 500), settings.prompts_dir)
+        more = 0 if endpoint.thinking else unannounced_tokens(endpoint, settings)
         prompts = [self._prompt(one, section) for one in self.documents for section in one.sections]
-        return _estimated(self.model, STAGE, prompts, PointsReply)
+        requests = []
+        for messages in prompts:
+            requests.append(new_request(served, endpoint, settings, messages, wanted))
+            requests.append(new_request(served, endpoint, settings, (*messages, *fault), wanted, more=more))
+        costs = [max_cost(request, model=name, prices=prices, at=at) for request in requests]
+        known = [cost for cost in costs if cost is not None]
+        return Estimate(
+            calls=len(prompts),
+            prompt_tokens=sum(estimate_tokens(message.content) for messages in prompts for message in messages),
+            usd=sum(known, Decimal(0)) if len(known) == len(costs) else None,
+            free=endpoint.is_embedded,
+        )
 
-    async def done(
-        self, on_section: OnSection | None = None, *, question_id: str = "overview", deadline: float | None = None
-    ) -> Summary:
-        """The overviews. A section whose call fails, or exceeds `deadline`, reports that; the others are kept.
+    async def done(self, on_section: OnSection | None = None) -> Summary:
+        """The overviews. A section whose call fails reports that; the others are kept.
 
-        `deadline` is a `time.monotonic` timestamp. Raises only errors that must stop the run: a rejected key, an
-        exhausted budget.
+        Raises only errors that must stop the run: a rejected key, an exhausted budget.
         """
-        session = self.model.session(question_id, method="overview", deadline=deadline)
+        session = self.model.session("overview", method="overview", deadline=None)
         every = [(one, section) for one in self.documents for section in one.sections]
         finished = 0
 
-        async def read(one: Divided, section: Section) -> SectionPoints:
+        async def read(one: Divided, section: Sequence[Found]) -> SectionPoints:
             nonlocal finished
-            points = await self._points(session, one, section)
+            try:
+                reply = await session.ainvoke(STAGE, self._prompt(one, section), PointsReply)
+                points = kept_points(reply, section, self.style)
+            except ModelError as error:
+                if error.stops_run:
+                    raise
+                points = SectionPoints(heading=_heading(section), failure=str(error))
             finished += 1
             if on_section is not None:
                 on_section(finished, len(every))
@@ -222,45 +214,35 @@ class Work:
         )
         return Summary(overviews=overviews, calls=tuple(session.rows))
 
-    async def _points(self, session: ModelSession, one: Divided, section: Section) -> SectionPoints:
-        try:
-            reply = await session.ainvoke(STAGE, self._prompt(one, section), PointsReply)
-        except (ModelError, DeadlineError) as error:
-            if error.stops_run:
-                raise
-            late = isinstance(error, DeadlineError)
-            return SectionPoints(heading=section.heading, failure=str(error), late=late)
-        return kept_points(reply, section, self.style)
-
-    def _prompt(self, one: Divided, section: Section) -> tuple[Message, ...]:
+    def _prompt(self, one: Divided, section: Sequence[Found]) -> tuple[Message, ...]:
         """The messages for a section; the part shared by all comes first, for the provider's prefix cache."""
         text = prompt("overview", self.model.settings.prompts_dir).text(
-            most=MOST_POINTS, title=attribute(one.document.title), passages=section.packed.text
+            most=MOST_POINTS, title=attribute(one.document.title), passages=_packed(section).text
         )
         return (Message(role="user", content=text),)
 
 
-async def prepared(
-    model: LanguageModel, library: Library, names: Sequence[str], *, sections: int | None = None
-) -> Work:
+async def prepared(model: LanguageModel, library: Library, names: Sequence[str]) -> Work:
     """The work for documents given by title or file, or for `all`; optional if the corpus has only one.
 
-    Raises `InputError` for a name that no document has and if no name is given although there are several, and
-    `TooManyCallsError` if more calls are needed than OVERVIEW_CALLS allows, or more than `sections`.
+    Raises `InputError` for a name that no document has, if no name is given although there are several, and if more
+    calls are needed than OVERVIEW_CALLS allows.
     """
-    documents = await asyncio.to_thread(library.documents)
-    wanted = _wanted(documents, names)
-    allowed = model.settings.overview_calls
-    most = allowed if sections is None else min(sections, allowed)
+    settings = model.settings
     parts: list[Divided] = []
-    for one in wanted:
+    for one in _wanted(await asyncio.to_thread(library.documents), names):
         passages = await asyncio.to_thread(library.passages_of, one.id)
-        budget, left = model.evidence_tokens(), most - sum(len(part.sections) for part in parts)
-        parts.append(await asyncio.to_thread(divided, one, passages, budget, most=left + 1))
+        left = settings.overview_calls - sum(len(part.sections) for part in parts)
+        budget = model.evidence_tokens()
+        parts.append(
+            await asyncio.to_thread(divided, one, passages, budget, most=left + 1, screening=settings.screening)
+        )
         if len(parts[-1].sections) > left:
-            limit = f"OVERVIEW_CALLS {allowed!r} allows" if most == allowed else f"the {most} that are allowed"
-            raise TooManyCallsError(f"This needs more calls than {limit}; choose fewer documents, or raise the limit.")
-    return Work(model=model, documents=tuple(parts), style=chosen(model.settings.citation_style))
+            raise InputError(
+                f"This needs more calls than OVERVIEW_CALLS {settings.overview_calls!r} allows; choose fewer "
+                "documents, or raise the limit."
+            )
+    return Work(model=model, documents=tuple(parts), style=chosen(settings.citation_style))
 
 
 def _wanted(documents: Sequence[DocumentRecord], names: Sequence[str]) -> tuple[DocumentRecord, ...]:
@@ -276,32 +258,43 @@ def _wanted(documents: Sequence[DocumentRecord], names: Sequence[str]) -> tuple[
     return tuple(by_id[id_] for id_ in found)
 
 
-def divided(document: DocumentRecord, passages: Iterable[Passage], budget: int, *, most: int | None = None) -> Divided:
+def _packed(section: Sequence[Found]) -> Packed:
+    """The passages as shown in a prompt, with each sentence marked as data."""
+    return pack(section, _NO_LIMIT, marked=True)
+
+
+def divided(
+    document: DocumentRecord,
+    passages: Iterable[Passage],
+    budget: int,
+    *,
+    most: int | None = None,
+    screening: bool = True,
+) -> Divided:
     """The sections of a document, in order, each of at most `budget` tokens (estimated) or of a single passage.
 
     A section ends where a heading of the document begins, once it is half full. The rest of a document with more than
-    `most` sections is not read.
+    `most` sections is not read. `screening` leaves out passages that address a language model.
     """
-    left_out: list[Passage] = []
-    groups = islice(_groups(_kept(passages, left_out), budget), most)
-    sections = tuple(Section(heading=_heading(group), passages=group) for group in groups)
-    return Divided(document=document, sections=sections, left_out=len(left_out))
+    left_out = 0
 
+    def kept() -> Iterator[Found]:
+        nonlocal left_out
+        for passage in passages:
+            found = (Found(passage=passage, score=0.0),)
+            shown = screen(found, drop=True, shortest=1).kept if screening else found
+            left_out += not shown
+            yield from shown
 
-def _kept(passages: Iterable[Passage], left_out: list[Passage]) -> Iterator[Found]:
-    """The passages that pass the screening, one by one; the others are added to `left_out`."""
-    for passage in passages:
-        screened = screen([Found(passage=passage, score=0.0)], drop=True, shortest=1)
-        yield from screened.kept
-        if not screened.kept:
-            left_out.append(passage)
+    sections = tuple(islice(_groups(kept(), budget), most))
+    return Divided(document=document, sections=sections, left_out=left_out)
 
 
 def _groups(passages: Iterable[Found], budget: int) -> Iterator[tuple[Found, ...]]:
     group: list[Found] = []
     used = 0
     for found in passages:
-        size = pack([found], _NO_LIMIT, marked=True).packing.tokens
+        size = _packed([found]).packing.tokens
         new_heading = bool(group) and found.passage.section != group[-1].passage.section
         if group and (used + size > budget or (new_heading and used > budget / 2)):
             yield tuple(group)
@@ -323,40 +316,32 @@ def _heading(group: Sequence[Found]) -> str:
     return ", ".join(parts)
 
 
-def kept_points(reply: PointsReply, section: Section, style: Style) -> SectionPoints:
+def kept_points(reply: PointsReply, section: Sequence[Found], style: Style) -> SectionPoints:
     """The points whose quotes occur in the section, one for each sentence, and the number with invented quotes."""
     points: dict[str, Point] = {}
     invented = 0
     for said in reply.points[:MOST_POINTS]:
-        texts = [one.passage.text for one in section.passages]
-        number = next((n for n, text in enumerate(texts, start=1) if is_verbatim(said.quote, [text])), None)
-        if number is None:
+        held = (n for n, one in enumerate(section, start=1) if is_verbatim(said.quote, [one.passage.text]))
+        if (number := next(held, None)) is None:
             invented += 1
             continue
-        passage = section.passages[number - 1].passage
+        passage = section[number - 1].passage
         sentence = _sentence(said.quote, passage.text)
-        if sentence not in points and sentence not in (passage.title, passage.section):
-            points[sentence] = _point(said.point, sentence, number, section.passages, style)
-    return SectionPoints(heading=section.heading, points=tuple(points.values()), invented=invented)
+        if sentence in points or sentence in (passage.title, passage.section):
+            continue
+        supported = said_exactly(said.point, [Source(number=number, passage=passage)], "").supported
+        bare = said.point if supported else f"\u201c{sentence}\u201d"
+        cited = cite(f"{bare} [{number}]", section, (sentence,), style)
+        points[sentence] = Point(text=cited.text, bare=bare, citation=cited.citations[0])
+    return SectionPoints(heading=_heading(section), points=tuple(points.values()), invented=invented)
 
 
 def _sentence(quote: str, text: str) -> str:
     """The whole sentence in which the quote begins, as the document has it."""
     start, _ = place(quote, text) or (len(text), 0)
-    position = 0
-    for sentence in sentences(text):
-        position += len(sentence)
-        if position > start:
-            return " ".join(sentence.split())
-    return quote
-
-
-def _point(text: str, sentence: str, number: int, passages: Sequence[Found], style: Style) -> Point:
-    source = Source(number=number, passage=passages[number - 1].passage)
-    supported = said_exactly(text, [source], "").supported
-    bare = text if supported else f"\u201c{sentence}\u201d"
-    cited = cite(f"{bare} [{number}]", passages, (sentence,), style)
-    return Point(text=cited.text, bare=bare, quoted=not supported, citation=cited.citations[0])
+    ends = accumulate(map(len, sentences(text)))
+    whole = (sentence for sentence, end in zip(sentences(text), ends, strict=True) if end > start)
+    return " ".join(next(whole, quote).split())
 
 
 def _each_once(sections: Iterable[SectionPoints]) -> tuple[SectionPoints, ...]:
@@ -368,31 +353,6 @@ def _each_once(sections: Iterable[SectionPoints]) -> tuple[SectionPoints, ...]:
         seen.update(point.citation.snippet for point in points)
         kept.append(replace(section, points=points))
     return tuple(kept)
-
-
-def _estimated(
-    model: LanguageModel, stage: str, prompts: Iterable[tuple[Message, ...]], schema: type[BaseModel]
-) -> Estimate:
-    """The estimate for calls with these prompts of a stage, each for a reply of this schema."""
-    settings, wanted, at = model.settings, json_schema(schema), utc_now()
-    served, endpoint = model.serving(stage)
-    name, prices = priced_model(settings, endpoint, at=at)
-    longest = Reply(text="\U0001f600" * LONGEST_QUOTED_REPLY, usage=None)  # a character of four bytes
-    fault = asked_again(longest, MalformedReplyError("x" * 500), settings.prompts_dir)
-    more = 0 if endpoint.thinking else unannounced_tokens(endpoint, settings)
-    requests, tokens = [], 0
-    for messages in prompts:
-        tokens += sum(estimate_tokens(message.content) for message in messages)
-        requests.append(new_request(served, endpoint, settings, messages, wanted))
-        requests.append(new_request(served, endpoint, settings, (*messages, *fault), wanted, more=more))
-    costs = [max_cost(request, model=name, prices=prices, at=at) for request in requests]
-    known = [cost for cost in costs if cost is not None]
-    return Estimate(
-        calls=len(requests) // 2,
-        prompt_tokens=tokens,
-        usd=sum(known, Decimal(0)) if len(known) == len(costs) else None,
-        free=endpoint.is_embedded,
-    )
 
 
 def summary_text(summary: Summary) -> str:
@@ -408,7 +368,10 @@ def _lines(one: Overview) -> Iterator[str]:
         if len(one.sections) > 1:
             yield f"## {section.heading or f'Part {number} of {len(one.sections)}'}"
             yield ""
-        yield from [f"- {point.text}" for point in section.points] or [_why_none(section)]
+        none = "No point of this section could be confirmed." if section.invented else "This section says nothing new."
+        if section.failure:
+            none = f"This section could not be summarised: {section.failure}"
+        yield from [f"- {point.text}" for point in section.points] or [none]
     if not one.sections:
         yield f"\n{name} has no text that may be shown to a model."
     if invented := sum(section.invented for section in one.sections):
@@ -416,9 +379,3 @@ def _lines(one: Overview) -> Iterator[str]:
     if one.left_out:
         gone = counted(one.left_out, "passage")
         yield f"\n{name}: {gone} left out because they read like orders to a language model."
-
-
-def _why_none(section: SectionPoints) -> str:
-    if section.failure:
-        return f"This section could not be summarised: {section.failure}"
-    return "No point of this section could be confirmed." if section.invented else "This section contains nothing new."

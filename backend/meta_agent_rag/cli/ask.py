@@ -8,13 +8,12 @@ import typer
 
 from ..wording import counted
 from .shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run, settings_of
-from .shared.display import Screen, dropped_line, place, show_round, small_model_hint, spending
+from .shared.display import Screen, dropped_line, place, round_line, round_steps, small_model_hint, spending
 
 if TYPE_CHECKING:
     from ..agent.engine import Answer
     from ..agent.grounded import GroundedAnswer
     from ..grounding.citations import Citation
-    from ..llm.ledger import Totals
 
 
 def register(app: typer.Typer) -> None:
@@ -72,32 +71,34 @@ def _show(result: "Answer", from_documents: "GroundedAnswer | None", *, trace: b
     if json_:
         print_json(_as_json(result) | ({} if from_documents is None else _grounded_as_json(from_documents)))
         return
+    screen = console()
     if trace:
-        _show_evidence(result)
-        _show_rounds(result)
+        _show_trace(result)
     if from_documents is None:
-        _show_answer(result)
+        screen.print(f"[bold]{plain(result.short_answer)}[/]")
+        if result.text != result.short_answer:
+            screen.print(plain(result.text))
+        passages = {found.passage.id: found.passage for found in result.evidence}
+        for number, identity in enumerate(result.rounds[result.chosen].packing.packed_ids, start=1):
+            screen.print(f"  [dim]{plain(f'[{number}]')} {plain(place(passages[identity]))}[/]")
+        if (p_correct := result.rounds[result.chosen].p_correct) is not None:
+            screen.print(f"[dim]estimated probability of being correct: {p_correct:.0%}[/]")
     else:
-        _show_grounded(from_documents)
+        screen.print(plain(from_documents.text))
+        for citation in from_documents.citations:
+            screen.print(f"  [dim]{plain(source_line(citation))}[/]")
+        for note in from_documents.left_out:
+            screen.print(f"[yellow]{plain(note)}[/]")
+        if (sure := from_documents.confidence) is not None:
+            screen.print(f"[dim]confidence {sure.level} ({sure.score:.2f})[/]")
+    rounds, totals = counted(len(result.rounds), "round"), (from_documents or result).totals
+    screen.print(f"[dim]{rounds}, stopped: {result.stop_reason}; {spending(totals)}[/]")
 
 
 async def _answered(question: str, *, grounded: bool, **how: Any) -> "Answer | GroundedAnswer":
     from ..asking import answer, grounded_answer
 
     return await (grounded_answer if grounded else answer)(question, **how)
-
-
-def _show_grounded(result: "GroundedAnswer") -> None:
-    """The checked text, the places it cites, and its confidence."""
-    screen = console()
-    screen.print(plain(result.text))
-    for citation in result.citations:
-        screen.print(f"  [dim]{plain(source_line(citation))}[/]")
-    for note in result.left_out:
-        screen.print(f"[yellow]{plain(note)}[/]")
-    if result.confidence is not None:
-        screen.print(f"[dim]confidence {result.confidence.level} ({result.confidence.score:.2f})[/]")
-    _show_spending(result.answer, result.totals)
 
 
 def source_line(citation: "Citation") -> str:
@@ -107,61 +108,23 @@ def source_line(citation: "Citation") -> str:
     return " ".join(f"{where}: {citation.snippet}".split())
 
 
-def _grounded_as_json(result: "GroundedAnswer") -> dict[str, Any]:
-    return {
-        "answer": result.text,
-        "short_answer": result.short_answer,
-        "refused": result.refused,
-        "citations": [asdict(citation) for citation in result.citations],
-        "claims": [{**asdict(claim), **asdict(support)} for claim, support in result.claims],
-        "removed_citations": result.removed,
-        "leaks": result.leaks,
-        "confidence": None if result.confidence is None else asdict(result.confidence),
-        "totals": asdict(result.totals),
-    }
-
-
-def _show_answer(result: "Answer") -> None:
-    screen = console()
-    screen.print(f"[bold]{plain(result.short_answer)}[/]")
-    if result.text != result.short_answer:
-        screen.print(plain(result.text))
-    packed = result.rounds[result.chosen].packing.packed_ids
-    passages = {found.passage.id: found.passage for found in result.evidence}
-    for number, identity in enumerate(packed, start=1):
-        screen.print(f"  [dim]{plain(f'[{number}]')} {plain(place(passages[identity]))}[/]")
-    if (p_correct := result.rounds[result.chosen].p_correct) is not None:
-        screen.print(f"[dim]estimated probability of being correct: {p_correct:.0%}[/]")
-    _show_spending(result, result.totals)
-
-
-def _show_spending(result: "Answer", totals: "Totals") -> None:
-    rounds = counted(len(result.rounds), "round")
-    console().print(f"[dim]{rounds}, stopped: {result.stop_reason}; {spending(totals)}[/]")
-
-
-def _show_evidence(result: "Answer") -> None:
-    """The retrieved passages with their scores and links; and the dropped ones with the reasons."""
+def _show_trace(result: "Answer") -> None:
+    """The retrieved passages with their scores and links, the dropped ones with the reasons, and every round."""
     screen = console()
     screen.print("[bold]Evidence[/]")
     titles = {found.passage.id: found.passage.title or found.passage.id for found in result.evidence}
     for found in result.evidence:
-        scores = [
-            f"{name} {value:.2f}"
-            for name, value in (("cosine", found.dense), ("BM25", found.lexical))
-            if value is not None
-        ]
-        link = [] if found.via is None else [f"mentioned in {titles.get(found.via, found.via)}"]
-        details = "; ".join([*scores, *link])
-        screen.print(f"  {plain(place(found.passage))} [dim]{plain(details)}[/]")
+        scores = {"cosine": found.dense, "BM25": found.lexical}
+        details = [f"{name} {value:.2f}" for name, value in scores.items() if value is not None]
+        if found.via is not None:
+            details.append(f"mentioned in {titles.get(found.via, found.via)}")
+        screen.print(f"  {plain(place(found.passage))} [dim]{plain('; '.join(details))}[/]")
     for dropped in result.dropped:
         screen.print(f"  {dropped_line(dropped)}")
-
-
-def _show_rounds(result: "Answer") -> None:
-    screen = console()
     for round_ in result.rounds:
-        show_round(screen, round_, chosen=round_.index == result.chosen)
+        screen.print(round_line(round_, chosen=round_.index == result.chosen))
+        for step in round_steps(round_):
+            screen.print(step)
 
 
 def _as_json(result: "Answer") -> dict[str, Any]:
@@ -175,5 +138,19 @@ def _as_json(result: "Answer") -> dict[str, Any]:
         "rounds": [asdict(round_) for round_ in result.rounds],
         "evidence": [asdict(found) for found in result.evidence],
         "dropped": [asdict(dropped) for dropped in result.dropped],
+        "totals": asdict(result.totals),
+    }
+
+
+def _grounded_as_json(result: "GroundedAnswer") -> dict[str, Any]:
+    return {
+        "answer": result.text,
+        "short_answer": result.short_answer,
+        "refused": result.refused,
+        "citations": [asdict(citation) for citation in result.citations],
+        "claims": [{**asdict(claim), **asdict(support)} for claim, support in result.claims],
+        "removed_citations": result.removed,
+        "leaks": result.leaks,
+        "confidence": None if result.confidence is None else asdict(result.confidence),
         "totals": asdict(result.totals),
     }

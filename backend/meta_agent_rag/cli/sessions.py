@@ -11,6 +11,7 @@ from .shared.command import (
     Assignments,
     Debug,
     Json,
+    Yes,
     add_group,
     complain,
     confirm,
@@ -75,7 +76,7 @@ def rename(
 @reporting
 def delete(
     name: Name,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    yes: Yes = False,
     set_: Assignments = None,
     debug: Debug = False,
 ) -> None:
@@ -84,15 +85,13 @@ def delete(
 
     data_dir = settings_of(set_).marag_data_dir
 
-    async def deleted(really: bool) -> None:
+    async def deleted() -> None:
         async with open_sessions(data_dir) as sessions:
             if name not in await sessions.names():
                 raise unknown_session(name)
-            if really:
-                await sessions.drop(name)
+            if not yes:
+                confirm(f"Deleting {name!r}", f"Delete the conversation {name!r}?", declined="Nothing was deleted.")
+            await sessions.drop(name)
 
-    run(deleted(False))
-    if not yes:
-        confirm(f"Deleting {name!r}", f"Delete the conversation {name!r}?", declined="Nothing was deleted.")
-    run(deleted(True))
+    run(deleted())
     say(f"Deleted {name!r}.")

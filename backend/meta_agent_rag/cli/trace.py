@@ -29,41 +29,27 @@ def trace(
     debug: Debug = False,
 ) -> None:
     """Show how a benchmark run answered a question: draft, facts, vote, diagnosis, repairs, calls and costs."""
-    folder = _folder(run)
-    found = _opened(folder)
-    name = _method(found, method)
+    from ..demo.run_files import ONE_PASS, calls_of, open_folder, open_zip
+
+    folder, by_name = Path(run).expanduser(), Path("RESULTS") / run
+    if not folder.exists() and by_name.is_dir():
+        folder = by_name
+    found = open_zip(folder) if folder.is_file() else open_folder(folder)
+    methods = list(dict.fromkeys(row["method"] for row in found.rows))
+    if method is not None and method not in methods:
+        raise UnknownNameError("method of this run", method, methods)
+    name = method or ("metarag" if "metarag" in methods else methods[0])
     rows = [row for row in found.rows if row["method"] == name]
     if question is None:
         _list(rows, json_=json_)
         return
     row = _row(rows, question)
-    from ..demo.run_files import ONE_PASS, calls_of
-
     calls = calls_of(folder, row)
     if json_:
         print_json({**row, "calls": calls})
         return
     one_pass = found.answer(row["id"], ONE_PASS)
     _show(found, row, None if one_pass is row else one_pass, calls)
-
-
-def _folder(run: str) -> Path:
-    """The given path, or the run of that name in `RESULTS`."""
-    given = Path(run).expanduser()
-    return given if given.exists() or not (Path("RESULTS") / run).is_dir() else Path("RESULTS") / run
-
-
-def _opened(path: Path) -> "Run":
-    from ..demo.run_files import open_folder, open_zip
-
-    return open_zip(path) if path.is_file() else open_folder(path)
-
-
-def _method(run: "Run", wanted: str | None) -> str:
-    names = list(dict.fromkeys(row["method"] for row in run.rows))
-    if wanted is not None and wanted not in names:
-        raise UnknownNameError("method of this run", wanted, names)
-    return wanted or ("metarag" if "metarag" in names else names[0])
 
 
 def _row(rows: Sequence["Row"], wanted: str) -> "Row":

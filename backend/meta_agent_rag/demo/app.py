@@ -4,9 +4,10 @@ import asyncio
 import logging
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from html import escape
+from importlib.resources import files
 from typing import TYPE_CHECKING, TypeAlias
 
 from fastapi import FastAPI
@@ -15,63 +16,72 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from ..errors import MetaRagError
 from ..llm.opening import described
 from ..service.uvicorn_server import bound
-from .appearance import head, style_sheet, theme
-from .tabs import chat, coach, loop, runs, tour
+from .tabs.loop import Loop
+from .tabs.recorded import Runs, Tour
+from .tabs.tab import Tab, visitor_of
+from .tabs.talk import Chat, Teaching
 from .workbench import Workbench
 
 if TYPE_CHECKING:
     import gradio as gr
+    from gradio.themes import Base
 
 _KEPT = (600, 3600)
 """Seconds: the interval of clean-ups of uploads, and their maximum age."""
-_TABS = ("Tour", "Loop", "Runs", "Chat", "Coach")
 
 
 def create_demo(workbench: Workbench) -> "gr.Blocks":
-    """The app over a workbench; `?tab=NAME` opens a tab, `?run=NAME` the tab Runs, `?question=ID` the tab Loop."""
+    """The app over a workbench.
+
+    `?tab=NAME` opens a tab, `?run=NAME` the tab Runs; `?question=ID` opens a question of the tab Loop, or of another.
+    """
     import gradio as gr
 
+    chat, coach = Chat(workbench=workbench), Teaching(workbench=workbench)
+    tabs: Mapping[str, Tab] = {
+        "Tour": Tour(workbench=workbench),
+        "Loop": Loop(workbench=workbench),
+        "Runs": Runs(workbench=workbench),
+        "Chat": chat,
+        "Coach": coach,
+    }
     demo: gr.Blocks
     with gr.Blocks(title="Meta-Agent-RAG", analytics_enabled=False, fill_width=True, delete_cache=_KEPT) as demo:
         gr.HTML(heading(workbench), elem_id="marag-heading")
-        with gr.Tabs(elem_id="marag-tabs") as tabs:
-            of_tour, of_loop, of_runs, of_chat, of_coach = (gr.Tab(label, id=label.lower()) for label in _TABS)
-            with of_tour:
-                tour.build(workbench)
-            with of_loop:
-                loop.build(workbench)
-            with of_runs:
-                runs.build(workbench)
-            with of_chat:
-                own = chat.build(workbench)
-            with of_coach:
-                coach.build(workbench, own)
+        with gr.Tabs(elem_id="marag-tabs") as selected:
+            for label, tab in tabs.items():
+                with gr.Tab(label, id=label.lower()):
+                    tab.lay_out()
+        coach.share(chat)
+        for tab in tabs.values():
+            tab.connect(demo)
 
-        def chosen(request: gr.Request) -> gr.Tabs:
+        def arrived(request: gr.Request) -> gr.Tabs:
             asked = request.query_params
             leads_to = "runs" if asked.get("run") else "loop" if asked.get("question") else "tour"
             wanted = (asked.get("tab") or leads_to).lower()
-            return gr.Tabs(selected=wanted if wanted in map(str.lower, _TABS) else "tour")
+            return gr.Tabs(selected=wanted if wanted in map(str.lower, tabs) else "tour")
 
-        demo.load(chosen, outputs=tabs, show_progress="hidden", api_visibility="private")
+        def left(request: gr.Request) -> None:
+            for tab in tabs.values():
+                tab.left(visitor_of(request))
+
+        demo.load(arrived, outputs=selected, show_progress="hidden", api_visibility="private")
+        demo.unload(left)
     return demo
 
 
 def heading(workbench: Workbench) -> str:
-    """The heading as HTML."""
+    """The heading, with the answering model or the reason why there is none, as HTML."""
+    try:
+        model = f"New questions are answered by {described(workbench.settings)}."
+    except MetaRagError as fault:
+        model = f"No model: {fault}"
     return (
         '<header class="marag-heading"><h1>Meta-Agent-RAG</h1>'
         "<p>Watch an answer being questioned, diagnosed and repaired.</p>"
-        f'<p class="marag-model">{escape(model_line(workbench))}</p></header>'
+        f'<p class="marag-model">{escape(model)}</p></header>'
     )
-
-
-def model_line(workbench: Workbench) -> str:
-    """The answering model, or the reason why there is none."""
-    try:
-        return f"New questions are answered by {described(workbench.settings)}."
-    except MetaRagError as fault:
-        return f"No model: {fault}"
 
 
 _LOG = logging.getLogger(__name__)
@@ -117,9 +127,9 @@ def mounted(workbench: Workbench, *, hosts: Sequence[str] = _LOOPBACK) -> FastAP
         app,
         demo,
         path="/",
-        theme=theme(),
-        css=style_sheet(),
-        head=head(),
+        theme=_theme(),
+        css="\n".join(_asset(name) for name in ("appearance.css", "runs.css")),
+        head=f"<script>{_asset('page.js')}</script>",
         footer_links=[],
         run_history=False,
         ssr_mode=False,
@@ -129,3 +139,39 @@ def mounted(workbench: Workbench, *, hosts: Sequence[str] = _LOOPBACK) -> FastAP
         max_file_size=int(workbench.settings.ingest_file_mb * 2**20),
     )
     return app
+
+
+def _asset(name: str) -> str:
+    return (files(__package__) / name).read_text(encoding="utf-8")
+
+
+_SANS = ("system-ui", "-apple-system", "Segoe UI", "Roboto", "Helvetica Neue", "Arial", "sans-serif")
+_MONO = ("ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "monospace")
+
+
+def _theme() -> "Base":
+    """Gradio's plain theme in calm colours; nothing is fetched from third parties."""
+    import gradio as gr
+
+    plain = gr.themes.Base(
+        primary_hue="indigo",
+        secondary_hue="teal",
+        neutral_hue="slate",
+        radius_size="md",
+        font=list(_SANS),
+        font_mono=list(_MONO),
+    )
+    # Gradio's own colours are below the contrast of 4.5 that WCAG AA requires for text
+    return plain.set(
+        block_info_text_color="*neutral_600",
+        block_info_text_color_dark="*neutral_300",
+        body_text_color_subdued="*neutral_600",
+        body_text_color_subdued_dark="*neutral_300",
+        input_placeholder_color="*neutral_600",
+        input_placeholder_color_dark="*neutral_300",
+        color_accent="*primary_600",
+        button_primary_background_fill="*primary_600",
+        button_primary_background_fill_hover="*primary_700",
+        button_primary_background_fill_dark="*primary_600",
+        button_primary_background_fill_hover_dark="*primary_700",
+    )

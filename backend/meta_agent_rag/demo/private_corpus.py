@@ -70,6 +70,17 @@ class PrivateCorpus:
             kept = await asyncio.to_thread(self._taken, paths) if take else list(paths)
             return await ingest(self.settings, kept, CORPUS, encoder=self.encoder, on_progress=on_progress)
 
+    async def discard(self, name: str) -> None:
+        """Remove the file of that name. Raises the errors of `ingest`."""
+        async with self._in_use:
+            for file in list(self._files_folder.glob("*/*")):
+                if file.name == name:
+                    await asyncio.to_thread(shutil.rmtree, file.parent)
+            if any(self._files_folder.glob("*/*")):
+                await ingest(self.settings, [self._files_folder], CORPUS, encoder=self.encoder, prune=True)
+            else:
+                await asyncio.to_thread(self.remove)
+
     async def files(self) -> list[str]:
         """The names of the searchable files, even if reading was interrupted."""
         async with self._in_use:

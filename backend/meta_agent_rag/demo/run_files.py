@@ -98,23 +98,16 @@ def open_run(name: str, results: Path) -> Run:
         return _recorded(name)
     if name not in run_names(results):
         raise InputError(f"There is no run {name!r} in {str(results)!r}; choose one from the list.")
-    samples = results / name / "samples.jsonl"
-    return _kept(results / name, samples.stat().st_mtime_ns)
+    return open_folder(results / name)
 
 
 def open_folder(folder: Path) -> Run:
     """A run in any folder. Raises `InputError` if there is none, or if it cannot be read."""
     try:
         return _kept(folder, (folder / "samples.jsonl").stat().st_mtime_ns)
-    except FileNotFoundError:
-        raise InputError(
-            f"There is no run {str(folder)!r}; give a folder with samples.jsonl, or a zip of one."
-        ) from None
-    except OSError as error:
-        reason = error.strerror or error
-        raise InputError(
-            f"{str(folder)!r} is not a run ({reason}); give a folder with samples.jsonl, or a zip of one."
-        ) from None
+    except OSError:
+        words = f"There is no run {str(folder)!r}; give a folder with samples.jsonl, or a zip of one."
+        raise InputError(words) from None
 
 
 def calls_of(folder: Path, row: Row) -> tuple[Mapping[str, Any], ...]:
@@ -124,15 +117,8 @@ def calls_of(folder: Path, row: Row) -> tuple[Mapping[str, Any], ...]:
     except OSError:
         return ()
     own = (json.dumps(row["id"]).encode(), json.dumps(row["method"]).encode())
-    found = (_call(line) for line in lines if all(part in line for part in own))
+    found = (mapping(_parsed(line)) for line in lines if all(part in line for part in own))
     return tuple(call for call in found if (call.get("question_id"), call.get("method")) == (row["id"], row["method"]))
-
-
-def _call(line: bytes) -> Mapping[str, Any]:
-    try:
-        return mapping(json.loads(line))
-    except ValueError:
-        return {}
 
 
 def open_zip(file: Path) -> Run:
@@ -203,19 +189,24 @@ def _rows(raw: bytes) -> list[Row]:
     """The complete rows, the latest of each question and method; a torn line is skipped, as in a resumed run."""
     found: dict[tuple[str, str], Row] = {}
     for line in raw.split(b"\n"):
-        try:
-            row = json.loads(line) if line.strip() and len(line) <= _LONGEST_ROW else None
-        except ValueError:
-            continue
+        row = _parsed(line) if len(line) <= _LONGEST_ROW else None
         if isinstance(row, dict) and isinstance(row.get("id"), str) and isinstance(row.get("method"), str):
             found[row["id"], row["method"]] = row
     return list(found.values())
 
 
+def _parsed(raw: bytes) -> Any:
+    """The value of a JSON text; `None` if it is none."""
+    try:
+        return json.loads(raw)
+    except ValueError:
+        return None
+
+
 def _json(file: Place) -> Mapping[str, Any]:
     try:
-        return mapping(json.loads(file.read_bytes()))
-    except (OSError, KeyError, ValueError):
+        return mapping(_parsed(file.read_bytes()))
+    except (OSError, KeyError):
         return {}
 
 
@@ -311,18 +302,13 @@ def choices(run: Run) -> Mapping[str, Sequence[tuple[str, str]]]:
 
 
 def listed(run: Run, wanted: Filter) -> list[tuple[str, str]]:
-    """The answers that match a filter as (label, index in the run), at most `SHOWN`.
+    """The answers that match a filter as (label, index in the run).
 
     Those that a repair fixed come first, then those with the most repairs.
     """
     found = [(place, row) for place, row in enumerate(run.rows) if wanted.takes(row)]
     found.sort(key=lambda pair: (outcome(pair[1]) != "fixed", -len(pair[1].get("rounds") or [])))
-    return [(_label(row, wanted), str(place)) for place, row in found[:SHOWN]]
-
-
-def counted(run: Run, wanted: Filter) -> int:
-    """The number of answers that match a filter."""
-    return sum(wanted.takes(row) for row in run.rows)
+    return [(_label(row, wanted), str(place)) for place, row in found]
 
 
 def _label(row: Row, wanted: Filter) -> str:
@@ -358,12 +344,18 @@ class Stop:
     @property
     def gain(self) -> float:
         """The F1 of the returned answer minus that of the first draft."""
-        return gain(self.row)
+        return float(self.row["f1"]) - float(self.row["rounds"][0]["f1"])
 
     @property
     def advantage(self) -> float:
         """The F1 of the returned answer minus that of the first draft or of one pass, whichever is higher."""
         return min(self.gain, float(self.row["f1"]) - float(self.one_pass["f1"]) if self.one_pass else self.gain)
+
+    @property
+    def diagnosed(self) -> tuple[str, ...]:
+        """The deficit found in each round; empty for a round without one."""
+        found = [(one.get("diagnosis") or {}).get("deficit") for one in self.row["rounds"]]
+        return tuple(name if name and name != NO_DEFICIT else "" for name in found)
 
 
 def tour() -> tuple[Stop, ...]:
@@ -377,48 +369,36 @@ def tour() -> tuple[Stop, ...]:
     nothing; then the first whose correct draft was kept immediately; and for a run not represented so far, the one
     with the largest advantage. Ties go to the longest complete derivation, then to the first; no question occurs twice.
     """
-    answers = [_stop(run, row) for run in recorded_runs() for row in run.rows if _is_whole(row)]
+    answers = [
+        Stop(shows="", run=run, row=row, one_pass=run.answer(row["id"], ONE_PASS))
+        for run in recorded_runs()
+        for row in run.rows
+        if row["method"] == LOOP and row.get("rounds") and not row.get("error")
+    ]
     chosen: list[Stop] = []
-    for choices, by in _rules(_diagnosed(answers)):
-        taken = {id(stop.row) for stop in chosen}
-        for shows, wanted in choices:
-            if fitting := [stop for stop in answers if wanted(stop) and id(stop.row) not in taken]:
-                chosen.append(_titled(shows, max(fitting, key=lambda stop: (by(stop), _facts(stop.row)))))
-                break
+
+    def choose(shows: str, fitting: Iterable[Stop], by: Callable[[Stop], float]) -> bool:
+        free = [stop for stop in fitting if all(stop.row is not one.row for one in chosen)]
+        if free:
+            chosen.append(_titled(shows, max(free, key=lambda stop: (by(stop), _facts(stop.row)))))
+        return bool(free)
+
+    found = Counter(name for stop in answers for name in stop.diagnosed if name)
+    for name in sorted(found, key=lambda name: (-found[name], name)):
+        repaired = [stop for stop in answers if stop.diagnosed[0] == name and stop.gain > 0]
+        later = [stop for stop in answers if name in stop.diagnosed[1:]]
+        if not choose("", repaired, lambda stop: stop.advantage):
+            choose(f"{spoken(name).capitalize()}, in a later round", later, lambda stop: stop.advantage)
+    fired = [stop for stop in answers if len(stop.row["rounds"]) > 1]
+    failed = [stop for stop in fired if stop.row["f1"] < RIGHT]
+    choose("A repair that fails", failed, lambda stop: -stop.gain)
+    kept = [stop for stop in answers if len(stop.row["rounds"]) == 1 and stop.row["f1"] == 1]
+    choose("A right draft that stays", kept, lambda stop: stop.gain)
     for run in {id(stop.run): stop.run for stop in answers}.values():
         if all(stop.run is not run for stop in chosen):
-            most = max((stop for stop in answers if stop.run is run), key=lambda stop: stop.advantage)
-            chosen.append(_titled(f"Largest gain on {run.name.removeprefix('recorded: ')}", most))
+            own = [stop for stop in answers if stop.run is run]
+            choose(f"Largest gain on {run.name.removeprefix('recorded: ')}", own, lambda stop: stop.advantage)
     return tuple(chosen)
-
-
-_Wanted = Callable[[Stop], bool]
-_Rule = tuple[Sequence[tuple[str, _Wanted]], Callable[[Stop], float]]
-
-
-def _rules(deficits: Sequence[str]) -> Iterable[_Rule]:
-    """Each with a title (empty: the deficits of the repairs) for each of its choices, the first of which counts."""
-    for name in deficits:
-        later = f"{spoken(name).capitalize()}, in a later round"
-        yield [("", _repaired(name)), (later, _had_later(name))], lambda stop: stop.advantage
-    failed = ("A repair that fails", lambda stop: _fired(stop) and stop.row["f1"] < RIGHT)
-    yield [failed], lambda stop: -stop.gain
-    yield [("A right draft that stays", lambda stop: not _fired(stop) and stop.row["f1"] == 1)], lambda stop: stop.gain
-
-
-def _diagnosed(answers: Iterable[Stop]) -> list[str]:
-    """The deficits in the recorded rounds, the one diagnosed most often first."""
-    found = [round_.get("diagnosis") for stop in answers for round_ in stop.row["rounds"]]
-    counts = Counter(str(one["deficit"]) for one in found if one and one["deficit"] != NO_DEFICIT)
-    return sorted(counts, key=lambda name: (-counts[name], name))
-
-
-def _repaired(name: str) -> _Wanted:
-    return lambda stop: named(stop.row) == name and stop.gain > 0
-
-
-def _had_later(name: str) -> _Wanted:
-    return lambda stop: any((one.get("diagnosis") or {}).get("deficit") == name for one in stop.row["rounds"][1:])
 
 
 def _titled(shows: str, stop: Stop) -> Stop:
@@ -432,31 +412,7 @@ def _titled(shows: str, stop: Stop) -> Stop:
     return replace(stop, shows=title)
 
 
-def _fired(stop: Stop) -> bool:
-    return len(stop.row["rounds"]) > 1
-
-
-def gain(row: Row) -> float:
-    """The F1 of the returned answer minus that of the first draft."""
-    return float(row["f1"]) - float(row["rounds"][0]["f1"])
-
-
-def named(row: Row) -> str | None:
-    """The deficit diagnosed in the first draft."""
-    diagnosis = row["rounds"][0].get("diagnosis")
-    return diagnosis["deficit"] if diagnosis else None
-
-
 def _facts(row: Row) -> int:
     """The number of facts of a complete derivation, so that there is a chain to show; 0 if one is open."""
     facts = (row["rounds"][0].get("derivation") or {}).get("facts", ())
     return 0 if any(fact.get("open") for fact in facts) else len(facts)
-
-
-def _is_whole(row: Row) -> bool:
-    rounds: Sequence[Any] = row.get("rounds") or ()
-    return row["method"] == LOOP and bool(rounds) and not row.get("error")
-
-
-def _stop(run: Run, row: Row) -> Stop:
-    return Stop(shows="", run=run, row=row, one_pass=run.answer(row["id"], ONE_PASS))

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..agent.state import NO_DEFICIT
+from ..errors import MetaRagError
 from ..grounding.confidence import is_doubtful
 from ..text.normalise import normalised
 
@@ -34,8 +35,10 @@ ERROR_TYPES = {
     "answer_redundance": "it says more than was asked",
     "ambiguous_understanding": "the question was misunderstood",
 }
-AT_WORK = {
-    "retrieve": "Looking for evidence",
+STAGES = {"retrieve": "Retrieval", "write": "Cognition", "diagnose": "Monitoring, Evaluating", "answer": "best draft"}
+"""The paper's names for what the nodes do; all others plan a repair and remedy the evidence."""
+_AT_WORK = {
+    "retrieve": "Retrieval: looking for evidence",
     "write": "Cognition: writing a draft from the evidence",
     "diagnose": "Monitoring: comparing the draft with other routes to an answer",
 }
@@ -81,15 +84,24 @@ def stop_reason(reason: str, p_correct: float | None = None) -> str:
     return STOP_REASONS.get(reason, f"The method ended: {spoken(reason)}.")
 
 
-def at_work(node: str | None, *, repaired: str = "") -> str:
+def at_work(node: str | None, *, repaired: str = "", doubted: bool = False) -> str:
     """A node's activity; any node that is not one of the loop's own repairs the deficit of its name."""
+    if doubted:
+        return "Evaluating: the critic looks for faults in the draft"
     if node is None:
         return "Getting ready"
     if node == "write" and repaired:
         return f"Cognition: rewriting to repair the {spoken(repaired)}"
-    return AT_WORK.get(node, f"Planning a repair for the {spoken(node)}")
+    return _AT_WORK.get(node, f"Planning: a repair for the {spoken(node)}")
 
 
 def deficit(name: str) -> str:
     """A deficit as a heading."""
     return "No deficit: a false alarm" if name == NO_DEFICIT else spoken(name).capitalize()
+
+
+def unexpected(fault: Exception) -> str:
+    """A fault as told to a visitor; only those of this package say what to do."""
+    if isinstance(fault, MetaRagError):
+        return str(fault)
+    return f"Something unexpected happened ({type(fault).__name__}); see the server's log."

@@ -1,7 +1,6 @@
 """The resources shared by all visitors of the demo: opened once, on first use, and closed at the end."""
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -9,20 +8,17 @@ from decimal import Decimal
 from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, TypeVar
-
-from pydantic import SecretStr
+from typing import Any, TypeVar
 
 from ..agent.engine import Engine, open_engine
 from ..chat.phrases import check_files
-from ..datasets import Dataset, HubAccess, LoadedQuestions, Question, discover, load_file, load_questions
-from ..errors import SettingsError, UnknownNameError
+from ..datasets import Dataset, HubAccess, Question, discover, load_file, load_questions
+from ..errors import MetaRagError, SettingsError, UnknownNameError
 from ..llm.budget import Budget
 from ..llm.client import LanguageModel, utc_now
-from ..llm.ledger import LedgerRow
 from ..llm.opening import Given, described, open_language_model
 from ..llm.pricing import unpriced_models
-from ..llm.providers import Choice, choose_provider, providers
+from ..llm.providers import EMBEDDED, Choice, choose_provider, providers
 from ..llm.stages import CHAT, runs_here
 from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder
@@ -31,9 +27,7 @@ from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.hybrid import Retriever
 from ..retrieval.opening import open_encoder, open_retriever
 from ..settings import ModelRoles, Settings
-
-if TYPE_CHECKING:
-    import gradio as gr
+from ..shipped import shipped
 
 MOST_FETCHED = 1000
 """The number of questions kept from a data set on the hub."""
@@ -41,43 +35,45 @@ MOST_FETCHED = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionSet:
-    """The questions of one source, in their original order."""
+    """The questions of one source, in their original order, and under which licence they are packaged."""
 
     name: str
     questions: tuple[Question, ...]
+    licence: str = ""
 
     def get(self, id_: str) -> Question | None:
         """The question with an id, or `None`."""
         return next((question for question in self.questions if question.id == id_), None)
 
 
+_LICENCES = {
+    "2WikiMultiHopQA": "From 2WikiMultiHopQA (Ho et al., 2020; Apache-2.0); paragraphs from Wikipedia (CC BY-SA 3.0).",
+    "HotpotQA": "From HotpotQA (Yang et al., 2018; CC BY-SA 4.0); paragraphs from Wikipedia (CC BY-SA 3.0).",
+}
+"""The packaged real questions, by the name of their data set."""
+
+
 def sample_questions() -> QuestionSet:
-    """The questions of the packaged sample."""
-    return _named(SAMPLE, load_questions(SAMPLE))
+    """The invented questions of the packaged sample."""
+    return QuestionSet(name=SAMPLE, questions=load_questions(SAMPLE).questions)
+
+
+def packaged_questions() -> tuple[QuestionSet, ...]:
+    """A few questions of real data sets, and those of the sample."""
+    real = (
+        QuestionSet(name=name, questions=load_file(shipped(f"{name.lower()}.json")).questions, licence=licence)
+        for name, licence in _LICENCES.items()
+    )
+    return (*real, sample_questions())
 
 
 def read_questions(path: Path, known: Mapping[str, Dataset] | None = None) -> QuestionSet:
     """The questions of an official file of any known data set. Raises `DataFileError`."""
-    return _named(path.stem, load_file(path, registry=known))
+    return QuestionSet(name=path.stem, questions=load_file(path, registry=known).questions)
 
 
-def hub_questions(name: str, token: SecretStr | None = None, known: Mapping[str, Dataset] | None = None) -> QuestionSet:
-    """The first questions of a data set on the Hugging Face hub. Raises `DataFileError` if they are unavailable."""
-    access = HubAccess(token=token)
-    return _named(name, load_questions(name, registry=known, most=MOST_FETCHED, access=access))
-
-
-def _named(name: str, loaded: LoadedQuestions) -> QuestionSet:
-    return QuestionSet(name=name, questions=loaded.questions)
-
-
+_FOR_THE_PACKAGED_MODEL = "sample-020"
 Opened = TypeVar("Opened")
-_RECENT_CALLS = 100
-
-
-def visitor_of(request: "gr.Request") -> str:
-    """The visitor: one open page of the app, with its own state and budget."""
-    return request.session_hash or "unknown"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +82,8 @@ class Workbench:
 
     `corpus` is used if a visitor names none. `datasets` are those that the operator lets visitors
     `fetch` from the hub, which is not contacted before one of them is selected. `model` and `monitor_encoder`
-    replace what the settings describe, as in `open_engine`; `retrievers` are corpora that are already open.
+    replace what the settings describe, as in `open_engine`; `retrievers` are corpora that are already open, `uploads`
+    is the folder of the visitors' files.
     """
 
     settings: Settings
@@ -95,6 +92,7 @@ class Workbench:
     datasets: tuple[str, ...] = ()
     fetch: Callable[[str], QuestionSet] | None = None
     runs_dir: Path = Path("RESULTS")
+    uploads: Path = Path()
     model: Given = field(default=None, repr=False)
     monitor_encoder: AsyncEncoder | None = None
     retrievers: dict[str, Retriever] = field(default_factory=dict)
@@ -102,7 +100,6 @@ class Workbench:
     _open: dict[Hashable, Any] = field(default_factory=dict, repr=False)
     _opening: dict[Hashable, asyncio.Lock] = field(default_factory=dict, repr=False)
     _budgets: dict[str, Budget] = field(default_factory=dict, repr=False)
-    _seconds: dict[str, deque[float]] = field(default_factory=dict, repr=False)
 
     @property
     def choice(self) -> Choice:
@@ -149,6 +146,16 @@ class Workbench:
         fetched: QuestionSet = await self.once(("questions", name), partial(self._fetched, name))
         return fetched
 
+    def first_question(self) -> tuple[QuestionSet, Question]:
+        """The question shown first, with its set; for the packaged model, one that it answers after repairs."""
+        first, embedded = self.question_sets[0], providers()[EMBEDDED]
+        try:
+            small = self.choice.provider.name == EMBEDDED and self.choice.models["flash"] == embedded.flash
+        except MetaRagError:  # no model: the first run reports it
+            small = False
+        found = ((one, one.get(_FOR_THE_PACKAGED_MODEL)) for one in self.question_sets if small)
+        return next(((one, question) for one, question in found if question), (first, first.questions[0]))
+
     def question(self, id_: str) -> Question | None:
         """The question with an id, from any available set."""
         return next((found for one in self.known_sets() if (found := one.get(id_))), None)
@@ -159,7 +166,9 @@ class Workbench:
         Raises a `MetaRagError` that says why the model cannot be opened.
         """
         name = provider or self.choice.provider.name
-        model: LanguageModel = await self.once(("model", name), lambda: self._language_model(name))
+        model: LanguageModel = await self.once(
+            ("model", name), lambda: open_language_model(self._settings_for(name), model=self.model)
+        )
         engine: Engine = await self.once(
             ("engine", name),
             lambda: open_engine(model.settings, model=model, monitor_encoder=self.monitor_encoder),
@@ -182,22 +191,12 @@ class Workbench:
         opened: AsyncEncoder = await self.once("encoder", self._encoder)
         return opened
 
-    async def folder(self) -> Path:
-        """A folder for visitors' uploads, deleted with the workbench."""
-        opened: Path = await self.once("folder", self._folder)
-        return opened
-
     def is_capped(self, provider: str | None = None) -> bool:
         """Can a visitor's cap be enforced: do calls to this provider's model have a known price above zero?"""
         settings = self._settings_for(provider or self.choice.provider.name)
         if runs_here(settings, CHAT):
             return False
         return not unpriced_models(settings, at=utc_now())
-
-    def seconds_a_call(self, provider: str) -> float | None:
-        """The average duration of the latest calls to this provider, `None` before the first."""
-        recent = self._seconds.get(provider)
-        return sum(recent) / len(recent) if recent else None
 
     def forget(self, visitor: str) -> None:
         """Discard the state of a visitor who has left."""
@@ -229,29 +228,17 @@ class Workbench:
         return self.settings.model_copy(update=other)
 
     @asynccontextmanager
-    async def _language_model(self, provider: str) -> AsyncIterator[LanguageModel]:
-        async with open_language_model(self._settings_for(provider), model=self.model) as model:
-            model.ledger.listeners.append(partial(self._timed, provider))
-            yield model
-
-    def _timed(self, provider: str, call: LedgerRow) -> None:
-        if not (call.cached or call.error):
-            self._seconds.setdefault(provider, deque(maxlen=_RECENT_CALLS)).append(call.latency_s)
-
-    @asynccontextmanager
     async def _encoder(self) -> AsyncIterator[AsyncEncoder]:
         yield await asyncio.to_thread(open_encoder, self.settings)
 
     @asynccontextmanager
     async def _fetched(self, name: str) -> AsyncIterator[QuestionSet]:
-        known = discover(self.settings.datasets_dir)
-        from_hub = partial(hub_questions, token=self.settings.hf_token, known=known)
-        yield await asyncio.to_thread(self.fetch or from_hub, name)
+        yield await asyncio.to_thread(self.fetch or self._from_hub, name)
 
-    @asynccontextmanager
-    async def _folder(self) -> AsyncIterator[Path]:
-        with TemporaryDirectory(prefix="marag-demo-") as name:
-            yield Path(name)
+    def _from_hub(self, name: str) -> QuestionSet:
+        known, access = discover(self.settings.datasets_dir), HubAccess(token=self.settings.hf_token)
+        loaded = load_questions(name, registry=known, most=MOST_FETCHED, access=access)
+        return QuestionSet(name=name, questions=loaded.questions)
 
     async def once(self, key: Hashable, opening: Callable[[], AbstractAsyncContextManager[Opened]]) -> Opened:
         """The result of `opening`, opened by the first request for this key, and closed with the workbench."""
@@ -287,12 +274,14 @@ async def open_workbench(
     for name in datasets:
         if name not in on_hub:
             raise UnknownNameError("data set", name, on_hub)
-    sets = (sample_questions(), *(read_questions(path, known) for path in data_files))
-    workbench = Workbench(settings=settings, corpus=corpus, question_sets=sets, datasets=tuple(datasets), **parts)
-    try:
-        yield workbench
-    finally:
-        await workbench.aclose()
+    sets = (*packaged_questions(), *(read_questions(path, known) for path in data_files))
+    with TemporaryDirectory(prefix="marag-demo-") as uploads:
+        own: Any = {"question_sets": sets, "datasets": tuple(datasets), "uploads": Path(uploads)}
+        workbench = Workbench(settings=settings, corpus=corpus, **own, **parts)
+        try:
+            yield workbench
+        finally:
+            await workbench.aclose()
 
 
 @dataclass(kw_only=True)

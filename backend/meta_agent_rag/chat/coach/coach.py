@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -152,11 +153,13 @@ class Coach:
                 reading=reading,
             )
             session = self.model.session(question_id or f"turn {history.turns + 1}", method=METHOD, deadline=deadline)
-            rulings = await self._rulings(incoming)
-            incoming = replace(incoming, rulings=tuple(ruling for _, ruling in rulings))
-            refusal = next((ruling.refusal for ruling in incoming.rulings if ruling.refusal), "")
+            for hook in self.hooks.before:
+                incoming = replace(incoming, rulings=(*incoming.rulings, await hook.before(incoming)))
+                if incoming.rulings[-1].refusal:
+                    break
+            rulings = tuple(zip((hook.name for hook in self.hooks.before), incoming.rulings, strict=False))
             topic = incoming.topic or next((one.topic for one in incoming.rulings if one.topic), history.topic)
-            if refusal:
+            if incoming.rulings and (refusal := incoming.rulings[-1].refusal):
                 trace = CoachTrace(outcome="out_of_scope", rulings=rulings)
                 return CoachReply(text=refusal, remembered=False, kind=COACH, topic=topic, trace=trace)
             found = await self._found(incoming)
@@ -184,17 +187,6 @@ class Coach:
         documents = topic_named(self.topics, topic).documents if topic and self.topics else frozenset()
         return (await limited(self.retriever, documents).retrieve(queries, k=TOP_K)).found
 
-    async def _rulings(self, incoming: IncomingMessage) -> tuple[tuple[str, Ruling], ...]:
-        """The rulings of all pre-hooks, up to the first refusal."""
-        rulings: list[tuple[str, Ruling]] = []
-        for hook in self.hooks.before:
-            ruling = await hook.before(incoming)
-            rulings.append((hook.name, ruling))
-            incoming = replace(incoming, rulings=(*incoming.rulings, ruling))
-            if ruling.refusal:
-                break
-        return tuple(rulings)
-
     async def _attempts(
         self, incoming: IncomingMessage, messages: tuple[Message, ...], session: ModelSession
     ) -> tuple[tuple[Attempt, ...], str]:
@@ -206,9 +198,14 @@ class Coach:
             return (Attempt(text="", finding=RuleFinding(violation=reason("malformed"))),), str(error)
         if not first.finding.violation:
             return (first,), ""
+        level, why, folder = incoming.level, first.finding.violation, self.model.settings.prompts_dir
+        if incoming.emergency:
+            text = prompt("coach_retry_hint", folder).text(limit=level.hint_limit, reason=why)
+        else:
+            text = prompt("coach_retry", folder).text(constraint=level.constraint, reason=why)
+        again = (Message(role="assistant", content=first.text), Message(role="user", content=text))
         try:
-            again = (*messages, *self._asked_again(incoming, first))
-            return (first, await self._attempt(incoming, again, session, first)), ""
+            return (first, await self._attempt(incoming, (*messages, *again), session, first)), ""
         except (ModelError, BudgetError) as error:
             if isinstance(error, ModelError) and error.stops_run:
                 raise
@@ -244,14 +241,6 @@ class Coach:
             acknowledged=any(finding.acknowledged for finding in findings),
         )
 
-    def _asked_again(self, incoming: IncomingMessage, failed: Attempt) -> tuple[Message, Message]:
-        level, why, folder = incoming.level, failed.finding.violation, self.model.settings.prompts_dir
-        if incoming.emergency:
-            text = prompt("coach_retry_hint", folder).text(limit=level.hint_limit, reason=why)
-        else:
-            text = prompt("coach_retry", folder).text(constraint=level.constraint, reason=why)
-        return (Message(role="assistant", content=failed.text), Message(role="user", content=text))
-
     def _shown(self, incoming: IncomingMessage, attempts: Sequence[Attempt]) -> tuple[str, Outcome]:
         """What the user sees: the last draft if it breaks no rule, else a version repaired by code.
 
@@ -281,11 +270,10 @@ def system_layers(incoming: IncomingMessage, passages: str, folder: Path | None)
     style = prompt("coach", folder).text(style=level.style, limit=limit)
     past = prompt("coach_past", folder).text(past=summary_of(incoming.history) or phrase("nothing_yet"))
     evidence = prompt("coach_evidence", folder).text(passages=passages or phrase("no_passage"))
-    layers = [Layer(name="style", text=style), Layer(name="past", text=past), Layer(name="evidence", text=evidence)]
+    layers = {"style": style, "past": past, "evidence": evidence}
     if emergency:
-        override = prompt("coach_emergency", folder).text(reason=emergency, limit=limit)
-        layers.append(Layer(name="emergency", text=override))
-    return tuple(layers)
+        layers["emergency"] = prompt("coach_emergency", folder).text(reason=emergency, limit=limit)
+    return tuple(Layer(name=name, text=text) for name, text in layers.items())
 
 
 def coach_messages(layers: Sequence[Layer], incoming: IncomingMessage) -> tuple[Message, ...]:
@@ -311,12 +299,8 @@ def summary_of(history: History) -> str:
 
 def _replayed(history: History) -> tuple[Exchange, ...]:
     """The latest exchanges of the current coaching, i.e. since the last turn in another mode."""
-    latest: list[Exchange] = []
-    for exchange in reversed(history.exchanges):
-        if not exchange.is_coaching or len(latest) == LATEST_EXCHANGES:
-            break
-        latest.insert(0, exchange)
-    return tuple(latest)
+    current = takewhile(lambda exchange: exchange.is_coaching, reversed(history.exchanges))
+    return tuple(islice(current, LATEST_EXCHANGES))[::-1]
 
 
 def _line(exchange: Exchange) -> str:

@@ -31,6 +31,8 @@ MOST_PASSAGES = 5000
 
 _FRONT_MATTER_CHARACTERS = 8192
 _READ_AT_ONCE = 500
+_ALLOWANCE_FOR_REPLIES = 0.15
+"""By how much the threshold is lower for a reply to the coach's question, which is also compared with that question."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,24 +106,21 @@ def corpus_subject(catalogue: Catalogued) -> Subject:
     """
     headings: dict[str, dict[str, None]] = {}
     kept: list[tuple[str, FloatMatrix]] = []
-    step = 1
-    for number, (passage, vector) in enumerate(_passages(catalogue)):
-        if passage.section:
-            headings.setdefault(passage.doc_id, {})[passage.section] = None
-        if number % step == 0:
-            kept.append((passage.doc_id, vector.copy()))  # a copy of the row, so that its block can be freed
-        if len(kept) > MOST_PASSAGES:
-            kept, step = kept[::2], 2 * step
+    step, number = 1, 0
+    for passages, vectors in catalogue.everything(_READ_AT_ONCE):
+        for passage, vector in zip(passages, vectors, strict=True):
+            if passage.section:
+                headings.setdefault(passage.doc_id, {})[passage.section] = None
+            if number % step == 0:
+                kept.append((passage.doc_id, vector.copy()))  # a copy of the row, so that its block can be freed
+            if len(kept) > MOST_PASSAGES:
+                kept, step = kept[::2], 2 * step
+            number += 1
     topics = _topics(catalogue.documents(), headings)
     numbers = {document: number for number, topic in enumerate(topics) for document in topic.documents}
     own = [(numbers[document], vector) for document, vector in kept if document in numbers]
     vectors = np.array([vector for _, vector in own], dtype=np.float32)
     return Subject(topics=topics, vectors=vectors, owners=tuple(number for number, _ in own))
-
-
-def _passages(catalogue: Catalogued) -> Iterator[tuple[Passage, FloatMatrix]]:
-    for passages, vectors in catalogue.everything(_READ_AT_ONCE):
-        yield from zip(passages, vectors, strict=True)
 
 
 def _topics(documents: Iterable[DocumentRecord], headings: Mapping[str, Mapping[str, None]]) -> tuple[Topic, ...]:
@@ -158,19 +157,6 @@ def front_matter(path: Path) -> tuple[str, int | None]:
     return name, level if isinstance(level, int) and not isinstance(level, bool) and level in levels() else None
 
 
-_ALLOWANCE_FOR_REPLIES = 0.15
-"""By how much the threshold is lower for a reply to the coach's question, which is also compared with that question."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Encoded:
-    """The rows that messages are compared with, the topic number of each, and those of general questions."""
-
-    rows: FloatMatrix
-    owners: NDArray[np.int64]
-    rivals: FloatMatrix
-
-
 @dataclass(frozen=True, kw_only=True)
 class TopicScope:
     """A `Scope` over a subject; everything is encoded once, on the first message.
@@ -181,7 +167,9 @@ class TopicScope:
     subject: Subject
     encoder: AsyncEncoder
     threshold: float = 0.05
-    _known: list[_Encoded] = field(default_factory=list, compare=False, repr=False)
+    _encoded: list[tuple[FloatMatrix, NDArray[np.int64], FloatMatrix]] = field(
+        default_factory=list, compare=False, repr=False
+    )
     _encoding: asyncio.Lock = field(default_factory=asyncio.Lock, compare=False, repr=False)
 
     async def score(self, message: str, topic: str = "", *, asked: str = "") -> ScopeScore | None:
@@ -190,29 +178,28 @@ class TopicScope:
         owner = topics.index(topic_named(topics, topic)) if topic else None
         if not topics:
             return None
-        async with self._encoding:
-            if not self._known:
-                self._known.append(await self._encoded())
-        encoded = self._known[0]
+        rows, owners, rivals = await self._compared()
         vectors = await self.encoder.queries([message, asked] if asked else [message])
-        cosines = encoded.rows @ vectors[0]
+        cosines = rows @ vectors[0]
         if owner is not None:
-            cosines = np.where(encoded.owners == owner, cosines, -np.inf)
+            cosines = np.where(owners == owner, cosines, -np.inf)
         place = int(cosines.argmax())
         nearest = max(float(cosines[place]), float(vectors[0] @ vectors[1]) if asked else -np.inf)
         if not np.isfinite(nearest):
             return None
-        margin = nearest - float((encoded.rivals @ vectors[0]).max())
+        margin = nearest - float((rivals @ vectors[0]).max())
         threshold = self.threshold - (_ALLOWANCE_FOR_REPLIES if asked else 0.0)
-        return ScopeScore(topic=topics[encoded.owners[place]].name, score=margin, threshold=threshold)
+        return ScopeScore(topic=topics[owners[place]].name, score=margin, threshold=threshold)
 
-    async def _encoded(self) -> _Encoded:
-        named = [(number, text) for number, topic in enumerate(self.subject.topics) for text in topic.anchors]
-        named = named[:MOST_ANCHORS]
-        anchors = await self.encoder.passages([text for _, text in named])
-        rivals = rows_of("generic", folder_in_use())["rivals"]
-        return _Encoded(
-            rows=np.concatenate([anchors, self.subject.vectors]) if self.subject.owners else anchors,
-            owners=np.array([*(number for number, _ in named), *self.subject.owners], dtype=np.int64),
-            rivals=await self.encoder.passages(rivals),
-        )
+    async def _compared(self) -> tuple[FloatMatrix, NDArray[np.int64], FloatMatrix]:
+        """The rows that messages are compared with, the topic number of each, and those of general questions."""
+        async with self._encoding:
+            if not self._encoded:
+                named = [(number, text) for number, topic in enumerate(self.subject.topics) for text in topic.anchors]
+                named = named[:MOST_ANCHORS]
+                anchors = await self.encoder.passages([text for _, text in named])
+                rows = np.concatenate([anchors, self.subject.vectors]) if self.subject.owners else anchors
+                owners = np.array([*(number for number, _ in named), *self.subject.owners], dtype=np.int64)
+                rivals = await self.encoder.passages(rows_of("generic", folder_in_use())["rivals"])
+                self._encoded.append((rows, owners, rivals))
+        return self._encoded[0]

@@ -29,6 +29,7 @@ Assignments = Annotated[
     typer.Option("--set", metavar="NAME=VALUE", help="Any setting; `marag config show` lists them."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 _INSTALLED = "meta_agent_rag.benchmarks"
 _CLONED = "benchmarks"
@@ -67,7 +68,7 @@ def reporting(function: Callable[P, T]) -> Callable[P, T]:
         except OSError as error:
             if kwargs.get("debug"):
                 raise
-            complain(_missing_folder(error) or _denied(error))
+            complain(f"{_denied(error)}, then run the same command again.")
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
             complain("Stopped.")
@@ -79,7 +80,7 @@ def reporting(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def _output_is_closed() -> bool:
-    """Was the output pipe closed, e.g. by `head`, which has read all it wanted, rather than some other pipe?"""
+    """Whether the output pipe was closed, e.g. by `head`, which has read all it wanted, rather than some other pipe."""
     if not hasattr(select, "poll"):
         return True
     poller = select.poll()
@@ -87,19 +88,14 @@ def _output_is_closed() -> bool:
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poller.poll(0))
 
 
-def _missing_folder(error: OSError) -> str | None:
-    """The sentence for a path whose folder does not exist."""
-    folder = Path(os.fsdecode(error.filename)).parent if isinstance(error.filename, str | bytes) else None
-    if folder is None or folder.is_dir() or not isinstance(error, FileNotFoundError | NotADirectoryError):
-        return None
-    return f"The folder {str(folder)!r} does not exist; create it or check the path, then run the same command again."
-
-
 def _denied(error: OSError) -> str:
-    where = f" to {error.filename!r}" if error.filename else ""
     absent = isinstance(error, FileNotFoundError | NotADirectoryError)
+    folder = Path(os.fsdecode(error.filename)).parent if isinstance(error.filename, str | bytes) else None
+    if absent and folder is not None and not folder.is_dir():
+        return f"The folder {str(folder)!r} does not exist; create it or check the path"
+    where = f" to {error.filename!r}" if error.filename else ""
     mend = "check the path" if absent else "free disk space or fix the permissions"
-    return f"The system denied access{where}: {error.strerror or error}; {mend}, then run the same command again."
+    return f"The system denied access{where}: {error.strerror or error}; {mend}"
 
 
 def settings_of(assignments: list[str] | None) -> "Settings":

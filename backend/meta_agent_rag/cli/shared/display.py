@@ -1,6 +1,5 @@
 """What commands show a person: a screen with a spinner, an answer's rounds, derivation and vote, places and cost."""
 
-import asyncio
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,12 +11,10 @@ from ...wording import FREE, counted, passage_name, printable
 from .command import complain, console, plain
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from ...agent.derivation import Derivation, Fact
+    from ...agent.derivation import Derivation
     from ...agent.engine import Step
     from ...agent.routes import Vote
-    from ...agent.state import Round, Signals
+    from ...agent.state import Round
     from ...demo.run_files import Row
     from ...llm.ledger import Totals
     from ...llm.messages import Request
@@ -51,12 +48,12 @@ class Screen:
 
     @property
     def animated(self) -> bool:
-        """Is there a terminal with cursor control?"""
+        """Whether there is a terminal with cursor control."""
         return bool(self.console.is_terminal and not self.console.is_dumb_terminal)
 
     @property
     def coloured(self) -> bool:
-        """Are styles shown?"""
+        """Whether styles are shown."""
         return self.console.color_system is not None
 
     def markup(self, text: str) -> None:
@@ -83,7 +80,12 @@ class Screen:
         if not self.animated:
             self.line(text)
             return
-        left = self._wrapped(text)
+        import asyncio  # imported late: every command imports this module
+
+        from rich.text import Text
+
+        lines = Text(printable(text)).wrap(self.console, self.console.width)
+        left = "\n".join(line.plain.rstrip() for line in lines)
         seconds = min(WORD_SECONDS, ANSWER_SECONDS / (left.count(" ") + 1))
         try:
             while left:
@@ -129,12 +131,6 @@ class Screen:
 
         return advance
 
-    def _wrapped(self, text: str) -> str:
-        from rich.text import Text
-
-        lines = Text(printable(text)).wrap(self.console, self.console.width)
-        return "\n".join(line.plain.rstrip() for line in lines)
-
     def _write(self, text: str) -> None:
         self.console.file.write(text)
         self.console.file.flush()
@@ -167,31 +163,6 @@ def _texts(value: object) -> list[str]:
         return [value]
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [text for part in parts for text in _texts(part)]
-
-
-def show_round(screen: Any, round_: "Round", *, chosen: bool) -> None:
-    """One round in full on a Rich console: draft, quotes, second answer, signals, diagnosis and repair."""
-    from ...demo.words import repair
-
-    screen.print(f"[bold]Round {round_.index}[/]{' [green](chosen)[/]' if chosen else ''}")
-    if round_.plan is not None:
-        screen.print(f"  repair of [yellow]{plain(round_.plan.deficit)}[/]: {plain(repair(round_.plan))}")
-        for query in round_.plan.queries:
-            screen.print(f"  looked up: {plain(query)}")
-    screen.print(f"  draft: {plain(round_.draft.answer)}  ->  {plain(round_.draft.short_answer)}")
-    for quote in round_.draft.quotes:
-        screen.print(f"  quote: {plain(quote)}")
-    if round_.second_answer is not None:
-        screen.print(f"  second answer: {plain(round_.second_answer.short_answer or round_.second_answer.error)}")
-    if round_.derivation is not None:
-        show_derivation(screen, round_.derivation)
-    if round_.vote is not None:
-        show_vote(screen, round_.vote, round_.derivation)
-    if round_.signals is not None:
-        screen.print(f"  monitor: {_judged(round_)} ({_signals(round_.signals, round_.p_correct)})")
-    if round_.diagnosis is not None:
-        diagnosis = round_.diagnosis
-        screen.print(f"  {diagnosis.source}: [yellow]{plain(diagnosis.deficit)}[/], {plain(diagnosis.rationale)}")
 
 
 def round_line(round_: "Round", *, chosen: bool) -> str:
@@ -243,6 +214,85 @@ def small_model_hint(choice: "Choice") -> str | None:
     return f"The packaged {choice.models['flash']} answers; it is very small. For useful answers, use {better}."
 
 
+def recorded_steps(row: "Row", one_pass: "Row | None", passages: "Mapping[str, Found] | None" = None) -> Iterator[str]:
+    """The stages of a recorded answer in order, as markup, the last one next to the answer of one pass, if known."""
+    from ...demo.run_files import rounds_of
+
+    rounds = rounds_of(row)
+    names = ", ".join(plain(passage_name(id_)) for id_ in rounds[0].evidence_ids)
+    yield f"[bold]Evidence.[/] {len(rounds[0].evidence_ids)} initial passages: [dim]{names}[/]\n"
+    for before, round_ in zip((None, *rounds), rounds, strict=False):
+        yield from round_steps(round_, before, passages)
+    yield _outcome(row, one_pass, rounds)
+
+
+def round_steps(
+    round_: "Round", before: "Round | None" = None, passages: "Mapping[str, Found] | None" = None
+) -> Iterator[str]:
+    """The stages of a round as markup: its plan, its draft, facts and vote if they are new, monitor and diagnosis.
+
+    A quote that occurs in none of the `passages` is marked if these include all of the round's evidence.
+    """
+    from ...demo.words import deficit, repair, spoken
+
+    if (plan := round_.plan) is not None:
+        searched = "".join(f"\n    searched for “{plain(query)}”" for query in plan.queries)
+        yield f"[bold]Repair ({spoken(plan.deficit)}).[/] {plain(repair(plan))}{searched}\n"
+    quotes = "".join(f"\n    {_quoted(quote, round_, passages or {})}" for quote in round_.draft.quotes)
+    adopted = plan is not None and plan.repair == "conclude"
+    name = "The first draft" if round_.index == 0 else "The adopted answer" if adopted else "The new draft"
+    said = plain(round_.draft.short_answer or "nothing")
+    yield f"[bold]{name}[/] {'is' if adopted else 'answers'} [cyan]{said}[/].{quotes}\n"
+    derivation = round_.derivation
+    if derivation is not None and (before is None or derivation != before.derivation):
+        if derivation.plan is None:
+            yield f"[bold]Derivation.[/] None; {plain(derivation.why_none)}.\n"
+        else:
+            facts = "\n".join(_derivation_lines(derivation))
+            yield f"[bold]Derivation.[/] The question is split into facts, each looked up separately:\n{facts}\n"
+    if round_.vote is not None and (before is None or round_.vote != before.vote):
+        ballots = "\n".join(_vote_lines(round_.vote, derivation))
+        yield f"[bold]Vote.[/] Every route casts a ballot, and similar answers support each other:\n{ballots}\n"
+    if round_.signals is not None:
+        yield f"[bold]Monitor.[/] {_judged(round_)} ({_signals(round_)})\n"
+    if (diagnosis := round_.diagnosis) is not None:
+        why = plain(diagnosis.rationale.strip())
+        end = "" if why.endswith(".") else "."
+        yield f"[bold]Diagnosis: [yellow]{plain(deficit(diagnosis.deficit))}[/].[/] {why[:1].upper()}{why[1:]}{end}\n"
+
+
+def _quoted(quote: str, round_: "Round", passages: "Mapping[str, Found]") -> str:
+    from ...grounding.quotes import is_verbatim
+
+    texts = [passages[id_].passage.searchable() for id_ in round_.evidence_ids if id_ in passages]
+    lost = passages and len(texts) == len(round_.evidence_ids) and not is_verbatim(quote, texts)
+    return f"quotes “{plain(quote)}”{' [red](not in the passages)[/]' if lost else ''}"
+
+
+def _derivation_lines(derivation: "Derivation") -> Iterator[str]:
+    """A line for each fact with its value and passage, an open one in red, then one for the conclusion."""
+    for fact in derivation.facts:
+        value = plain(fact.value or "?")
+        source = "from memory" if fact.from_memory else plain(passage_name(fact.passage_id or ""))
+        found = f"[green]{value}[/] ({source})" if fact.open is None else f"[red]{value}[/] (open: {plain(fact.open)})"
+        yield f"    {plain(fact.asked)} {found}"
+    if derivation.answer:
+        ends = derivation.because.endswith(derivation.answer)
+        yield f"    [bold]{plain(derivation.because)}[/]{'' if ends else f' -> {plain(derivation.answer)}'}"
+
+
+def _vote_lines(vote: "Vote", derivation: "Derivation | None") -> Iterator[str]:
+    """A line for the elected answer, then a bar for each route."""
+    from ...demo.words import ballot_note, spoken
+
+    yield f"  vote: {plain(vote.elected or '(nothing)')} wins with a support of {vote.share:.0%}"
+    for ballot, support in zip(vote.ballots, vote.support, strict=True):
+        bar = "█" * round(_BAR * support)
+        note = ballot_note(ballot, support, derivation)
+        said = f"{plain(ballot.short_answer or '(nothing)')}{f' [dim]({note})[/]' if note else ''}"
+        yield f"    {spoken(ballot.route):<16} {bar:<{_BAR}} {support:>4.0%} {said}"
+
+
 def _judged(round_: "Round") -> str:
     from ...grounding.confidence import is_doubtful
 
@@ -251,7 +301,9 @@ def _judged(round_: "Round") -> str:
     return "accepts it because no better answer was found" if is_doubtful(round_.p_correct) else "satisfied"
 
 
-def _signals(signals: "Signals", p_correct: float | None) -> str:
+def _signals(round_: "Round") -> str:
+    signals, p_correct = round_.signals, round_.p_correct
+    assert signals is not None
     known = {
         "cosine": None if signals.similarity is None else f"{signals.similarity:.2f}",
         "same short answer": None if signals.agreement is None else "yes" if signals.agreement else "no",
@@ -261,115 +313,7 @@ def _signals(signals: "Signals", p_correct: float | None) -> str:
     return ", ".join(f"{name} {value}" for name, value in known.items() if value is not None)
 
 
-def show_derivation(screen: Any, derivation: "Derivation") -> None:
-    """The chain of facts with their values and passages, open ones in red, and the conclusion."""
-    if derivation.plan is None:
-        screen.print(f"  derivation: none, {plain(derivation.why_none)}")
-        return
-    screen.print(f"  derivation: [cyan]{plain(derivation.plan.operator)}[/]")
-    for line in derivation_lines(derivation):
-        screen.print(line)
-
-
-def derivation_lines(derivation: "Derivation") -> Iterator[str]:
-    """A line of markup for each fact, then one for the conclusion."""
-    for fact in derivation.facts:
-        yield f"    {_fact(fact)}"
-    if derivation.answer:
-        ends = derivation.because.endswith(derivation.answer)
-        yield f"    [bold]{plain(derivation.because)}[/]{'' if ends else f' -> {plain(derivation.answer)}'}"
-
-
-def _fact(fact: "Fact") -> str:
-    value = plain(fact.value or "?")
-    if fact.open is not None:
-        return f"{plain(fact.asked)} [red]{value}[/] (open: {plain(fact.open)})"
-    source = "from memory" if fact.from_memory else plain(passage_name(fact.passage_id or ""))
-    return f"{plain(fact.asked)} [green]{value}[/] ({source})"
-
-
-def show_vote(screen: Any, vote: "Vote", derivation: "Derivation | None") -> None:
-    """The elected answer, and each route's answer with its support."""
-    for line in vote_lines(vote, derivation):
-        screen.print(line)
-
-
-def vote_lines(vote: "Vote", derivation: "Derivation | None") -> Iterator[str]:
-    """A line of markup for the elected answer, then a bar for each route."""
-    from ...demo.words import ballot_note, spoken
-
-    yield f"  vote: {plain(vote.elected or '(nothing)')} wins with a support of {vote.share:.0%}"
-    for ballot, support in zip(vote.ballots, vote.support, strict=True):
-        bar = "█" * round(_BAR * support)
-        route = spoken(ballot.route)
-        note = ballot_note(ballot, support, derivation)
-        said = f"{plain(ballot.short_answer or '(nothing)')}{f' [dim]({note})[/]' if note else ''}"
-        yield f"    {route:<16} {bar:<{_BAR}} {support:>4.0%} {said}"
-
-
-def recorded_steps(
-    row: "Row", one_pass: "Row | None", passages: "Mapping[str, Found] | None" = None
-) -> Iterator["RenderableType"]:
-    """The stages of an answer in order, the last one next to the answer of one pass, if known.
-
-    A quote that occurs in none of the `passages` is marked if these include all of an answer's evidence.
-    """
-    from ...demo.run_files import rounds_of
-
-    rounds = rounds_of(row)
-    names = ", ".join(plain(passage_name(id_)) for id_ in rounds[0].evidence_ids)
-    yield f"[bold]Evidence.[/] {len(rounds[0].evidence_ids)} initial passages: [dim]{names}[/]\n"
-    for before, round_ in zip((None, *rounds), rounds, strict=False):
-        yield from _recorded_round(round_, before, passages or {})
-    yield _outcome(row, one_pass, rounds)
-
-
-def _recorded_round(
-    round_: "Round", before: "Round | None", passages: "Mapping[str, Found]"
-) -> Iterator["RenderableType"]:
-    """The stages of a round: its plan, its draft, the facts and the vote if they are new, the diagnosis."""
-    from ...demo.words import deficit, spoken
-
-    if round_.plan is not None:
-        yield f"[bold]Repair ({spoken(round_.plan.deficit)}).[/] {_instruction(round_)}\n"
-    quotes = "".join(f"\n    {_quoted(quote, round_, passages)}" for quote in round_.draft.quotes)
-    adopted = round_.plan is not None and round_.plan.repair == "conclude"
-    name = "The first draft" if round_.index == 0 else "The adopted answer" if adopted else "The new draft"
-    verb, said = "is" if adopted else "answers", plain(round_.draft.short_answer or "nothing")
-    yield f"[bold]{name}[/] {verb} [cyan]{said}[/].{quotes}\n"
-    derivation = round_.derivation
-    if derivation is not None and (before is None or derivation != before.derivation):
-        if derivation.plan is None:
-            yield f"[bold]Derivation.[/] None; {plain(derivation.why_none)}.\n"
-        else:
-            facts = "\n".join(derivation_lines(derivation))
-            yield f"[bold]Derivation.[/] The question is split into facts, each looked up separately:\n{facts}\n"
-    if round_.vote is not None and (before is None or round_.vote != before.vote):
-        ballots = "\n".join(vote_lines(round_.vote, derivation))
-        yield f"[bold]Vote.[/] Every route casts a ballot, and similar answers support each other:\n{ballots}\n"
-    if round_.diagnosis is not None:
-        named = deficit(round_.diagnosis.deficit)
-        yield f"[bold]Diagnosis: [yellow]{plain(named)}[/].[/] {_sentence(round_.diagnosis.rationale)}\n"
-
-
-def _quoted(quote: str, round_: "Round", passages: "Mapping[str, Found]") -> str:
-    from ...grounding.quotes import is_verbatim
-
-    texts = [passages[id_].passage.searchable() for id_ in round_.evidence_ids if id_ in passages]
-    lost = len(texts) == len(round_.evidence_ids) and not is_verbatim(quote, texts)
-    return f"quotes “{plain(quote)}”{' [red](not in the passages)[/]' if lost else ''}"
-
-
-def _instruction(round_: "Round") -> str:
-    from ...demo.words import repair
-
-    plan = round_.plan
-    assert plan is not None
-    searched = "".join(f"\n    searched for “{plain(query)}”" for query in plan.queries)
-    return f"{plain(repair(plan))}{searched}"
-
-
-def _outcome(row: "Row", one_pass: "Row | None", rounds: "tuple[Round, ...]") -> "RenderableType":
+def _outcome(row: "Row", one_pass: "Row | None", rounds: "tuple[Round, ...]") -> str:
     from ...demo.run_files import LOOP, ONE_PASS, RIGHT
     from ...demo.words import stop_reason
 
@@ -380,27 +324,20 @@ def _outcome(row: "Row", one_pass: "Row | None", rounds: "tuple[Round, ...]") ->
         f"[bold]Result: {verdict}.[/] {plain(stop_reason(row['stop_reason'], p_correct))} "
         f"The gold answer is [bold]{plain(row['gold'])}[/]."
     ]
-    method = str(row["method"])
-    shown = {} if one_pass is None else {"one pass": _scored(one_pass)}
-    if method == LOOP:
-        shown["first draft"] = (rounds[0].draft.short_answer, row["rounds"][0]["f1"], "")
-    shown[{ONE_PASS: "one pass", LOOP: "the loop"}.get(method, method)] = _scored(row)
-    for name, (answer, f1, spent) in shown.items():
+
+    def line(name: str, answer: str, f1: float, spent: str = "") -> None:
         colour = "green" if f1 >= RIGHT else "red"
         lines.append(
             f"    {plain(name):<13} [{colour}]{plain(answer or 'nothing')}[/] [dim](F1 {100 * f1:.0f}{spent})[/]"
         )
+
+    method = str(row["method"])
+    if method == LOOP:
+        line("first draft", rounds[0].draft.short_answer, row["rounds"][0]["f1"])
+    for name, one in (("one pass", one_pass), ({ONE_PASS: "one pass", LOOP: "the loop"}.get(method, method), row)):
+        if one is not None:
+            spent = f", {counted(one['llm_calls'], 'call')}, {one['tokens']['completion']} tokens written"
+            line(name, one["prediction"], one["f1"], spent)
     if p_correct is not None:
         lines.append(f"    Estimated probability that the loop's answer is correct: {p_correct:.0%}.")
     return "\n".join(lines) + "\n"
-
-
-def _scored(row: "Row") -> tuple[str, float, str]:
-    """A recorded answer, its F1, and what it cost."""
-    spent = f", {counted(row['llm_calls'], 'call')}, {row['tokens']['completion']} tokens written"
-    return row["prediction"], row["f1"], spent
-
-
-def _sentence(text: str) -> str:
-    words = plain(text.strip())
-    return f"{words[:1].upper()}{words[1:]}{'' if words.endswith('.') else '.'}"

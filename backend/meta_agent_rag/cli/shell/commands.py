@@ -26,18 +26,12 @@ from ...settings import ModelRoles, Settings
 from ...text.normalise import typed
 from ...wording import counted
 from ..shared.command import plain
-from ..shared.display import Screen, dropped_line, round_line, show_round, spending
+from ..shared.display import Screen, dropped_line, round_line, round_steps, spending
 
 TOPICS = 40
 """The number of topics that `/topic` and `/topics` show."""
-CLAIMS = {"mark": "mark", "strict": "drop"}
-"""The names that `/claims` uses for the values of UNSUPPORTED_CLAIMS."""
 MODES = {"plain": "", "teacher": "teacher", "coach": "coach"}
 """The names that `/mode` uses for the modes of a conversation."""
-_MEANT = {
-    "mark": "claims not supported by any cited passage are marked",
-    "strict": "claims not supported by any cited passage are left out",
-}
 _SUMMARISE = re.compile(
     r"(please )?(summari[sz]e|sum up|(give me )?(a summary|an overview) of)( all( the)? documents)?( please)?"
 )
@@ -53,10 +47,9 @@ class Leave:
 
 @dataclass(frozen=True, kw_only=True)
 class Reopen:
-    """Reopens the chat with changed settings; `said` is shown on success."""
+    """Reopens the chat with changed settings."""
 
     changes: dict[str, object]
-    said: str
 
 
 NextAction: TypeAlias = Leave | Reopen | None
@@ -162,8 +155,8 @@ async def run_command(shell: Shell, line: str) -> NextAction:
 def completions(begun: str) -> Iterator[tuple[str, str]]:
     """The possible completions of a line, each with its meaning: a command's name, then one of its values.
 
-    >>> [text for text, _ in completions("/claims s")]
-    ['/claims strict']
+    >>> [text for text, _ in completions("/mode t")]
+    ['/mode teacher']
     """
     name, blank, value = begun.partition(" ")
     for command in COMMANDS.values() if begun.startswith("/") else ():
@@ -245,15 +238,6 @@ async def _summarise(shell: Shell, argument: str) -> NextAction:
     return None
 
 
-@_command("sessions", "all conversations; `marag sessions` renames and deletes")
-async def _sessions(shell: Shell, argument: str) -> NextAction:
-    for one in await shell.chat.sessions.listed() if shell.chat.sessions is not None else ():
-        mark = "*" if one.name == shell.chat.name else "-"
-        facts = f"{one.corpus}, {counted(one.turns, 'question')}, {one.saved:%Y-%m-%d %H:%M} UTC"
-        shell.screen.line(f"{mark} {one.name}: {facts}")
-    return None
-
-
 @_command("topics", "the topics of the documents, by title")
 async def _topics(shell: Shell, argument: str) -> NextAction:
     titles = await asyncio.to_thread(read_titles, shell.settings.marag_data_dir, shell.chat.corpus)
@@ -279,19 +263,19 @@ async def _trace(shell: Shell, argument: str) -> NextAction:
         shell.screen.line("No rounds yet; ask a question about the documents.")
         return None
     answer = shell.last.answer
-    numbers = [str(round_.index) for round_ in answer.rounds]
-    if argument and argument not in numbers:
-        raise InputError(f"There is no round {argument!r}; the last answer has the rounds {', '.join(numbers)}.")
     if not argument:
         shell.screen.note(f"{answer.question} (stopped: {answer.stop_reason}; drafts are not checked)")
-    for round_ in answer.rounds:
-        chosen = round_.index == answer.chosen
-        if argument == str(round_.index):
-            show_round(shell.screen.console, round_, chosen=chosen)
-        elif not argument:
-            shell.screen.markup(f"+ {round_line(round_, chosen=chosen)}")
-    for dropped in () if argument else dict.fromkeys(answer.dropped):
-        shell.screen.markup(f"- {dropped_line(dropped)}")
+        for round_ in answer.rounds:
+            shell.screen.markup(f"+ {round_line(round_, chosen=round_.index == answer.chosen)}")
+        for dropped in dict.fromkeys(answer.dropped):
+            shell.screen.markup(f"- {dropped_line(dropped)}")
+        return None
+    numbered = {str(round_.index): round_ for round_ in answer.rounds}
+    if argument not in numbered:
+        raise InputError(f"There is no round {argument!r}; the last answer has the rounds {', '.join(numbered)}.")
+    shell.screen.markup(round_line(numbered[argument], chosen=numbered[argument].index == answer.chosen))
+    for step in round_steps(numbered[argument]):
+        shell.screen.markup(step)
     return None
 
 
@@ -307,14 +291,13 @@ async def _mode(shell: Shell, argument: str) -> NextAction:
     return None
 
 
-def _levels() -> tuple[str, ...]:
-    return tuple(map(str, levels()))
-
-
-@_command("level", "how little the coach reveals", "[1|2|3]", _levels)
+@_command("level", "how little the coach reveals", "[1|2|3]", lambda: tuple(map(str, levels())))
 async def _level(shell: Shell, argument: str) -> NextAction:
-    chat, level = shell.chat, _chosen(argument, _levels(), "level") if argument else ""
-    shell.screen.line(await chat.hold(mode="coach", level=int(level)) if level else notice(chat.socratic))
+    if argument:
+        level = int(_chosen(argument, tuple(map(str, levels())), "level"))
+        shell.screen.line(await shell.chat.hold(mode="coach", level=level))
+    else:
+        shell.screen.line(notice(shell.chat.socratic))
     return None
 
 
@@ -328,16 +311,6 @@ async def _topic(shell: Shell, argument: str) -> NextAction:
     return None
 
 
-@_command("claims", "how to treat claims not supported by any cited passage", "[mark|strict]", lambda: tuple(CLAIMS))
-async def _claims(shell: Shell, argument: str) -> NextAction:
-    now = next(name for name, value in CLAIMS.items() if value == shell.settings.unsupported_claims)
-    if argument in {"", now}:
-        shell.screen.line(f"{now}: {_MEANT[now]}.")
-        return None
-    value = CLAIMS[_chosen(argument, tuple(CLAIMS), "value")]
-    return Reopen(changes={"unsupported_claims": value}, said=f"{argument}: {_MEANT[argument]}.")
-
-
 @_command("model", "the models in use; with a name, switch to that provider", "[NAME]", lambda: ("auto", *providers()))
 async def _model(shell: Shell, argument: str) -> NextAction:
     if not argument:
@@ -345,7 +318,7 @@ async def _model(shell: Shell, argument: str) -> NextAction:
         return None
     changes = {**shell.changes, **provider_changes(shell, argument)}
     choose_provider(shell.load(**changes))  # validates the provider before anything is closed
-    return Reopen(changes=changes, said="")
+    return Reopen(changes=changes)
 
 
 def provider_changes(shell: Shell, name: str) -> dict[str, object]:
@@ -389,20 +362,20 @@ async def _save(shell: Shell, argument: str) -> NextAction:
         raise InputError("/save needs a file name; write /save FILE.")
     chat, file = shell.chat, Path(argument.strip("\"'"))
     text = as_markdown(chat.name, chat.corpus, await chat.said(), chat.sources)
-    await asyncio.to_thread(_write_new, file, text)
-    shell.screen.line(f"Saved to {str(file)!r}.")
-    return None
 
-
-def _write_new(file: Path, text: str) -> None:
-    try:
+    def write() -> None:
         with file.expanduser().open("x", encoding="utf-8") as opened:
             opened.write(text)
+
+    try:
+        await asyncio.to_thread(write)
     except FileExistsError:
         raise InputError(f"{str(file)!r} already exists and was left unchanged; give another name.") from None
     except (OSError, ValueError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"The file {str(file)!r} cannot be written ({reason}); give another path.") from None
+    shell.screen.line(f"Saved to {str(file)!r}.")
+    return None
 
 
 @_command("quit", "leave; so does Ctrl+D")

@@ -7,12 +7,9 @@ from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from .commands import completions
-
-if TYPE_CHECKING:
-    from prompt_toolkit import PromptSession
 
 T = TypeVar("T")
 PROMPT = "> "
@@ -38,7 +35,7 @@ class PlainLines:
         """The next line, without its line break. Blocks the event loop, which has no other work at this time."""
         typed = sys.stdin.isatty()
         try:
-            with raising():  # before the prompt, which invites input, including Ctrl+C
+            with _raising():  # before the prompt, which invites input, including Ctrl+C
                 if typed and sys.stdout.isatty():
                     sys.stdout.write(PROMPT)
                     sys.stdout.flush()
@@ -57,7 +54,34 @@ class PromptedLines:
     """Lines edited with prompt_toolkit, with a history on disk and completion of slash commands."""
 
     def __init__(self, folder: Path, *, coloured: bool) -> None:
-        self._session = _prompt_session(folder / HISTORY_FILE, coloured=coloured)
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+        from prompt_toolkit.document import Document
+        from prompt_toolkit.history import FileHistory
+        from prompt_toolkit.key_binding import KeyBindings
+        from prompt_toolkit.keys import Keys
+        from prompt_toolkit.output import ColorDepth
+
+        class Kept(FileHistory):
+            def store_string(self, string: str) -> None:
+                with suppress(OSError):  # a line that cannot be stored is still valid
+                    super().store_string(string.encode("utf-8", "replace").decode("utf-8"))
+
+        class Slashes(Completer):
+            def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+                typed = document.text_before_cursor
+                for text, meaning in completions(typed):
+                    yield Completion(text, start_position=-len(typed), display_meta=meaning)
+
+        keys = KeyBindings()
+        # a pasted colour code looks like a mouse event, which the library's own binding fails to parse
+        keys.add(Keys.Vt100MouseEvent)(lambda event: None)
+        self._session: PromptSession[str] = PromptSession(
+            history=Kept(folder / HISTORY_FILE),
+            key_bindings=keys,
+            completer=Slashes(),
+            color_depth=None if coloured else ColorDepth.DEPTH_1_BIT,
+        )
 
     async def next(self) -> str:
         """The next line; Ctrl+C discards it, Ctrl+D ends the input."""
@@ -65,39 +89,6 @@ class PromptedLines:
             return await self._session.prompt_async(PROMPT, handle_sigint=False)
         except KeyboardInterrupt:
             raise LineCleared from None
-
-
-def _prompt_session(file: Path, *, coloured: bool) -> "PromptSession[str]":
-    from collections.abc import Iterable
-
-    from prompt_toolkit import PromptSession
-    from prompt_toolkit.completion import CompleteEvent, Completer, Completion
-    from prompt_toolkit.document import Document
-    from prompt_toolkit.history import FileHistory
-    from prompt_toolkit.key_binding import KeyBindings
-    from prompt_toolkit.keys import Keys
-    from prompt_toolkit.output import ColorDepth
-
-    class Kept(FileHistory):
-        def store_string(self, string: str) -> None:
-            with suppress(OSError):  # a line that cannot be stored is still valid
-                super().store_string(string.encode("utf-8", "replace").decode("utf-8"))
-
-    class Slashes(Completer):
-        def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-            typed = document.text_before_cursor
-            for text, meaning in completions(typed):
-                yield Completion(text, start_position=-len(typed), display_meta=meaning)
-
-    keys = KeyBindings()
-    # a pasted colour code looks like a mouse event, which the library's own binding fails to parse
-    keys.add(Keys.Vt100MouseEvent)(lambda event: None)
-    return PromptSession(
-        history=Kept(file),
-        key_bindings=keys,
-        completer=Slashes(),
-        color_depth=None if coloured else ColorDepth.DEPTH_1_BIT,
-    )
 
 
 class Stopped(Exception):  # noqa: N818  # nothing went wrong
@@ -145,7 +136,7 @@ class Interrupts:
 
 
 @contextmanager
-def raising() -> Iterator[None]:
+def _raising() -> Iterator[None]:
     """Make Ctrl+C raise `KeyboardInterrupt`, for a read that blocks the event loop."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

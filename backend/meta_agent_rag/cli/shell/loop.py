@@ -116,7 +116,7 @@ class _Talk:
             shell.take(await stack.enter_async_context(self._again(shell.settings)))
             return
         shell.settings, shell.changes = settings, changes
-        shell.screen.line(wish.said or shell.models())
+        shell.screen.line(shell.models())
 
     def _again(self, settings: Settings) -> AbstractAsyncContextManager[ChatSession]:
         chat = self.shell.chat

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict, FiniteFloat, StrictBool, StrictInt, StrictStr
+from pydantic import BaseModel, StrictBool, StrictStr
 
 from meta_agent_rag.agent.calibration import (
     FEATURES,
@@ -17,16 +17,16 @@ from meta_agent_rag.agent.calibration import (
     FittedOn,
     Weight,
     features,
+    question_fingerprint,
+    text_fingerprint,
     weighed,
 )
-from meta_agent_rag.agent.calibration import question_fingerprint as fingerprint
-from meta_agent_rag.agent.calibration import text_fingerprint as text_fingerprint_of
 from meta_agent_rag.agent.state import Signals
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.settings import UnitFloat
 
-from ..rows.past_run import PastRun, Row
-from ..statistics import auroc, expected_calibration_error
+from .rows.past_run import PastRun, Row
+from .statistics import auroc, expected_calibration_error
 
 FOLDS = 5
 FEWEST = 10
@@ -56,12 +56,12 @@ class FirstDraft:
     @property
     def fingerprint(self) -> str:
         """The name of its question in a calibration file."""
-        return fingerprint(self.dataset, self.id)
+        return question_fingerprint(self.dataset, self.id)
 
     @property
-    def text_fingerprint(self) -> str:
+    def fingerprint_of_text(self) -> str:
         """A fingerprint of its question, independent of its id."""
-        return text_fingerprint_of(self.question)
+        return text_fingerprint(self.question)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,37 +128,12 @@ def first_drafts(run: PastRun, method: str) -> list[FirstDraft]:
     return found
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class _Signals(_Part):
-    similarity: FiniteFloat | None
-    agreement: StrictBool | None
-    verbatim: FiniteFloat | None
-    abstained: StrictBool
-    evidence_passages: StrictInt
-    overlap: FiniteFloat | None = None
-    coverage: FiniteFloat | None = None
-    quoted: StrictBool | None = None
-    of_kind: StrictBool | None = None
-    confidence: FiniteFloat | None = None
-    logprob: FiniteFloat | None = None
-    reference_logprob: FiniteFloat | None = None
-    share: FiniteFloat | None = None
-    voters: StrictInt | None = None
-    derived: StrictBool | None = None
-    in_evidence: StrictBool | None = None
-    open_facts: StrictInt | None = None
-    taken_over: StrictBool | None = None
-
-
-class _Round(_Part):
+class _Round(BaseModel, frozen=True):
     f1: UnitFloat
-    signals: _Signals | None
+    signals: Signals | None
 
 
-class _Answered(_Part):
+class _Answered(BaseModel, frozen=True):
     question: StrictStr
     f1: UnitFloat
     fired: StrictBool
@@ -172,13 +147,12 @@ def _first_draft(run: PastRun, row: Row) -> FirstDraft | None:
     answered = run.checked(row, _Answered)
     if not answered.rounds or answered.rounds[0].signals is None:
         return None
-    first, signals = answered.rounds[0], answered.rounds[0].signals
     return FirstDraft(
         dataset=run.dataset,
         id=row["id"],
         question=answered.question,
-        signals=Signals(**signals.model_dump()),
-        right=first.f1 >= RIGHT,
+        signals=answered.rounds[0].signals,
+        right=answered.rounds[0].f1 >= RIGHT,
         fired=answered.fired,
         right_at_last=answered.f1 >= RIGHT,
     )
@@ -211,7 +185,7 @@ def fit(
     """
     ordered = sorted(drafts, key=lambda draft: (draft.fingerprint, repr(draft)))
     for word, right in (("right", True), ("wrong", False)):
-        count = len({draft.text_fingerprint for draft in ordered if draft.right is right})
+        count = len({draft.fingerprint_of_text for draft in ordered if draft.right is right})
         if count < FEWEST:
             raise InputError(
                 f"{count} of the first drafts of {method!r} are {word}, but a fit needs at least {FEWEST}; "
@@ -221,7 +195,7 @@ def fit(
     line = round(happened.break_even, 4) if threshold is None else threshold
     held_out = _held_out(ordered)
     satisfied = [chance >= line and not draft.signals.misses for chance, draft in zip(held_out, ordered, strict=True)]
-    measured = quality(f"calibrated, {FOLDS}-fold", ordered, held_out, held_out, satisfied)
+    measured = quality(f"calibrated, {FOLDS}-fold", ordered, held_out, satisfied)
     weights, bias = _fitted(ordered)
     calibration = Calibration(
         version=VERSION,
@@ -239,28 +213,25 @@ def fit(
             auroc=round(measured.auroc or 0.0, 4),
             ece=round(measured.ece, 4),
             questions=tuple(dict.fromkeys(draft.fingerprint for draft in ordered)),
-            texts=tuple(sorted({draft.text_fingerprint for draft in ordered})),
+            texts=tuple(sorted({draft.fingerprint_of_text for draft in ordered})),
         ),
     )
     return Fit(calibration=calibration, repairs=happened, quality=measured)
 
 
-def quality(
-    name: str,
-    drafts: Sequence[FirstDraft],
-    scores: Sequence[float],
-    chances: Sequence[float],
-    satisfied: Sequence[bool],
-) -> Quality:
-    """Evaluate a monitor: its `scores` by rank, its `chances` (0..1) by value, and where it is satisfied."""
+def quality(name: str, drafts: Sequence[FirstDraft], chances: Sequence[float], satisfied: Sequence[bool]) -> Quality:
+    """Evaluate a monitor by the chance (0..1) that it gives each draft, and where it is satisfied."""
     labels = [draft.right for draft in drafts]
+    wrong, right = (
+        [not sure for sure, label in zip(satisfied, labels, strict=True) if label is of] for of in (False, True)
+    )
     return Quality(
         name=name,
-        auroc=auroc(scores, labels),
-        ece=expected_calibration_error(chances, labels),
+        auroc=auroc(chances, labels),
+        ece=expected_calibration_error([min(max(chance, 0.0), 1.0) for chance in chances], labels),
         fires=1.0 - sum(satisfied) / len(satisfied),
-        catches=_unsatisfied(satisfied, labels, of=False),
-        disturbs=_unsatisfied(satisfied, labels, of=True),
+        catches=sum(wrong) / len(wrong) if wrong else None,
+        disturbs=sum(right) / len(right) if right else None,
     )
 
 
@@ -269,21 +240,12 @@ def cosine_quality(drafts: Sequence[FirstDraft], threshold: float) -> list[Quali
 
     Empty if no cosine was measured, as under MONITOR_POLICY=vote.
     """
-    cosines = [draft.signals.similarity for draft in drafts]
-    if all(cosine is None for cosine in cosines):
-        return []
+    cosines = [-2.0 if draft.signals.similarity is None else draft.signals.similarity for draft in drafts]
     satisfied = [
-        cosine is not None and cosine >= threshold and not draft.signals.abstained
-        for cosine, draft in zip(cosines, drafts, strict=True)
+        cosine >= threshold and not draft.signals.abstained for cosine, draft in zip(cosines, drafts, strict=True)
     ]
-    ranked = [-2.0 if cosine is None else cosine for cosine in cosines]
-    shares = [min(max(cosine, 0.0), 1.0) for cosine in ranked]
-    return [quality(f"cosine alone, from {threshold:g}", drafts, ranked, shares, satisfied)]
-
-
-def _unsatisfied(satisfied: Sequence[bool], labels: Sequence[bool], *, of: bool) -> float | None:
-    those = [not content for content, right in zip(satisfied, labels, strict=True) if right is of]
-    return sum(those) / len(those) if those else None
+    measured = any(draft.signals.similarity is not None for draft in drafts)
+    return [quality(f"cosine alone, from {threshold:g}", drafts, cosines, satisfied)] if measured else []
 
 
 def folds(drafts: Sequence[FirstDraft]) -> list[tuple[list[int], list[int]]]:
@@ -293,7 +255,7 @@ def folds(drafts: Sequence[FirstDraft]) -> list[tuple[list[int], list[int]]]:
     """
     from sklearn.model_selection import StratifiedGroupKFold
 
-    groups = [draft.text_fingerprint for draft in drafts]
+    groups = [draft.fingerprint_of_text for draft in drafts]
     splitter = StratifiedGroupKFold(n_splits=FOLDS, shuffle=True, random_state=_SEED)
     return [
         (learned.tolist(), held_out.tolist())
@@ -320,28 +282,23 @@ def _fitted(drafts: Sequence[FirstDraft]) -> tuple[dict[str, Weight], float]:
 
     rows = [features(draft.signals) for draft in drafts]
     voted = all(draft.signals.share is not None for draft in drafts)
-    names = [name for name in FEATURES if not voted or name.removesuffix("_missing") in _OF_A_VOTE]
-    standard = {name: place for name in names if (place := _mean_and_scale([row[name] for row in rows]))}
+    standard: dict[str, tuple[float, float]] = {}
+    for name in FEATURES:
+        known = [value for row in rows if (value := row[name]) is not None]
+        if (not voted or name.removesuffix("_missing") in _OF_A_VOTE) and known and min(known) < max(known):
+            mean = math.fsum(known) / len(known)
+            standard[name] = mean, math.sqrt(math.fsum((value - mean) ** 2 for value in known) / len(known))
     if not standard:
         raise InputError(
             "All first drafts have the same signals, so nothing can be fitted; give a run over more questions."
         )
-    matrix = [[_standardised(row[name], *place) for name, place in standard.items()] for row in rows]
+    matrix = [
+        [0.0 if (value := row[name]) is None else (value - mean) / scale for name, (mean, scale) in standard.items()]
+        for row in rows
+    ]
     model = LogisticRegression(C=_C, max_iter=1000).fit(matrix, [draft.right for draft in drafts])
     weights = {
         name: Weight(mean=mean, scale=scale, weight=float(weight))
         for (name, (mean, scale)), weight in zip(standard.items(), model.coef_[0], strict=True)
     }
     return weights, float(model.intercept_[0])
-
-
-def _mean_and_scale(values: Sequence[float | None]) -> tuple[float, float] | None:
-    known = [value for value in values if value is not None]
-    if not known or min(known) == max(known):
-        return None
-    mean = math.fsum(known) / len(known)
-    return mean, math.sqrt(math.fsum((value - mean) ** 2 for value in known) / len(known))
-
-
-def _standardised(value: float | None, mean: float, scale: float) -> float:
-    return 0.0 if value is None else (value - mean) / scale

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...errors import InputError
-from ...extras import require
-from ...wording import counted, unbroken
-from ..shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run, settings_of
+from ..errors import InputError
+from ..extras import require
+from ..wording import counted, unbroken
+from .shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run, settings_of
 
 if TYPE_CHECKING:
-    from ...ingestion.pipeline import OnProgress
-    from ...ingestion.sources import IngestProgress, IngestReport, Status
-    from ...settings import Settings
+    from ..ingestion.pipeline import OnProgress
+    from ..ingestion.sources import IngestProgress, IngestReport, Status
+    from ..settings import Settings
 
 _SHOWN: "tuple[Status, ...]" = ("added", "replaced", "moved", "unchanged", "skipped", "pruned")
 _COUNTED: "tuple[Status, ...]" = (*_SHOWN, "gone")
@@ -78,9 +78,9 @@ async def _ingest(
 ) -> "IngestReport":
     import asyncio
 
-    from ...ingestion.pipeline import files_for
-    from ...ingestion.pipeline import ingest as ingest_files
-    from ...retrieval.opening import open_encoder
+    from ..ingestion.pipeline import files_for
+    from ..ingestion.pipeline import ingest as ingest_files
+    from ..retrieval.opening import open_encoder
 
     await asyncio.to_thread(files_for, settings, paths, corpus, gone_too=prune)  # before a model is loaded
     encoder = await asyncio.to_thread(open_encoder, settings, engine)

@@ -2,12 +2,12 @@
 
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...wording import printable
-from ..shared.command import (
+from ..wording import printable
+from .shared.command import (
     Assignments,
     Debug,
     Json,
@@ -20,13 +20,12 @@ from ..shared.command import (
     say,
     settings_of,
 )
-from ..shared.display import spending
+from .shared.display import spending
 
 if TYPE_CHECKING:
-    from ...chat.summaries import Estimate, OnSection
+    from ..chat.summaries import Estimate
 
 Corpus = Annotated[str, typer.Option("--corpus", metavar="NAME", help="The corpus.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation before calls that cost money.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -40,22 +39,29 @@ def summarise(
         list[str] | None, typer.Argument(metavar="[DOCUMENT]...", help="By title or file; `all` for every one.")
     ] = None,
     corpus: Corpus = "sample",
-    yes: Yes = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask for confirmation before calls that cost money.")
+    ] = False,
     set_: Assignments = None,
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
     """Summarise whole documents with one call per section; every point cites the sentence that supports it."""
-    from ...asking import summarise as summary_of
-    from ...chat.summaries import summary_text
+    from ..asking import summarise as summary_of
+    from ..chat.summaries import summary_text
+
+    def confirmed(estimate: "Estimate") -> None:
+        complain(f"{estimate}.")
+        if not (yes or estimate.free):
+            confirm("This", "Continue?", declined="No call was made.", json_=json_)
 
     summary = run(
         summary_of(
             documents or (),
             corpus=corpus,
             settings=settings_of(set_),
-            on_estimate=_asking(yes=yes, json_=json_),
-            on_section=_progress(),
+            on_estimate=confirmed,
+            on_section=(lambda done, of: complain(f"Section {done} of {of}")) if sys.stderr.isatty() else None,
         )
     )
     if json_:
@@ -64,18 +70,3 @@ def summarise(
     for line in summary_text(summary).splitlines():
         say(printable(line))
     console().print(f"\n[dim]{spending(summary.totals)}[/]")
-
-
-def _asking(*, yes: bool, json_: bool) -> Any:
-    def show(estimate: "Estimate") -> None:
-        complain(f"{estimate}.")
-        if not (yes or estimate.free):
-            confirm("This", "Continue?", declined="No call was made.", json_=json_)
-
-    return show
-
-
-def _progress() -> "OnSection | None":
-    if not sys.stderr.isatty():
-        return None
-    return lambda done, of: complain(f"Section {done} of {of}")

@@ -1,0 +1,222 @@
+"""`marag corpora list|show|drop|copy` and `marag documents list|show|drop`: what was ingested."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import CorpusError, InputError
+from ..wording import counted, printable, unbroken
+from .shared.command import (
+    Assignments,
+    Debug,
+    Json,
+    Yes,
+    confirm,
+    console,
+    plain,
+    print_json,
+    reporting,
+    run,
+    say,
+    settings_of,
+)
+
+if TYPE_CHECKING:
+    from ..retrieval.corpus.catalogue import DocumentRecord
+    from ..retrieval.corpus.corpus import Manifest
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The corpus.")]
+Corpus = Annotated[str, typer.Option("--corpus", metavar="NAME", help="The corpus.")]
+Document = Annotated[
+    str, typer.Argument(metavar="DOCUMENT", help="Its id, title or file name, or the path of its file.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add both groups of commands."""
+    corpora = typer.Typer(help="Manage corpora.", no_args_is_help=True)
+    corpora.command("list")(list_corpora)
+    corpora.command("show")(show_corpus)
+    corpora.command("drop")(drop_corpus)
+    corpora.command("copy")(copy)
+    documents = typer.Typer(help="List, show and remove the documents of a corpus.", no_args_is_help=True)
+    documents.command("list")(list_documents)
+    documents.command("show")(show_document)
+    documents.command("drop")(drop_document)
+    app.add_typer(corpora, name="corpora")
+    app.add_typer(documents, name="documents")
+
+
+@reporting
+def list_corpora(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+    """List all corpora: documents, passages, encoder, chunker, stores."""
+    from ..retrieval.corpus.corpus import list_corpora as corpora_in
+
+    manifests = corpora_in(settings_of(set_).marag_data_dir)
+    if json_:
+        print_json([manifest.model_dump(mode="json") for manifest in manifests])
+        return
+    if not manifests:
+        say("No corpora yet; create one with `marag ingest PATH... --corpus NAME`.")
+    for manifest in manifests:
+        console().print(f"[bold]{plain(manifest.name)}[/]: {_summary(manifest)}")
+
+
+@reporting
+def show_corpus(name: Name, set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+    """Show a corpus: its documents with title, type, pages and passages, and how it was built."""
+    from ..retrieval.corpus.corpus import read_documents
+
+    data_dir = settings_of(set_).marag_data_dir
+    documents = read_documents(data_dir, name)
+    manifest = _manifest(data_dir, name)
+    if json_:
+        print_json({**manifest.model_dump(mode="json"), "documents": [asdict(document) for document in documents]})
+        return
+    for document in documents:
+        console().print(_line(document))
+    console().print(f"[bold]{plain(name)}[/]: {_summary(manifest)}")
+    console().print(f"[dim]created {manifest.created:%Y-%m-%d %H:%M} UTC[/]")
+
+
+@reporting
+def drop_corpus(
+    name: Name,
+    yes: Yes = False,
+    set_: Assignments = None,
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Delete a corpus and its indexes. The source files are kept."""
+    from ..retrieval.corpus.corpus import drop_corpus as remove
+    from ..retrieval.corpus.corpus import read_documents, require_corpus
+
+    settings = settings_of(set_)
+    require_corpus(settings.marag_data_dir, name, to_build=False)
+    if not yes:
+        documents = counted(len(read_documents(settings.marag_data_dir, name)), "document")
+        question = f"Remove the corpus {name!r} with {documents}?"
+        confirm(f"Dropping {name!r} ({documents})", question, declined="Nothing was removed.", json_=json_)
+    manifest = run(remove(settings, name))
+    if json_:
+        print_json({"dropped": manifest.model_dump(mode="json")})
+    else:
+        say(f"Removed {name!r} with {counted(manifest.passages, 'passage')}.")
+
+
+@reporting
+def copy(
+    name: Name,
+    to: Annotated[str, typer.Option(help="`servers` (QDRANT_URL and ELASTICSEARCH_URL) or `embedded`.")],
+    set_: Assignments = None,
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Move a corpus's indexes to servers or back. Nothing is re-encoded."""
+    from ..retrieval.corpus.corpus import copy_corpus
+
+    manifest = run(copy_corpus(settings_of(set_), name, to))
+    if json_:
+        print_json(manifest.model_dump(mode="json"))
+    else:
+        say(f"{name!r} is now searched at {to!r}: {counted(manifest.passages, 'passage')}.")
+
+
+def _manifest(data_dir: Path, name: str) -> "Manifest":
+    from ..retrieval.corpus.corpus import list_corpora as corpora_in
+
+    manifest = next((manifest for manifest in corpora_in(data_dir) if manifest.name == name), None)
+    if manifest is None:
+        raise CorpusError(f"The corpus {name!r} was removed in the meantime; see `marag corpora list`.")
+    return manifest
+
+
+def _summary(manifest: "Manifest") -> str:
+    return plain(
+        f"{counted(manifest.documents, 'document')}, {counted(manifest.passages, 'passage')}; {manifest.encoder} "
+        f"({manifest.dimension} dimensions), {manifest.chunker}; {manifest.dense_store} + {manifest.lexical_store}"
+    )
+
+
+def _line(document: "DocumentRecord") -> str:
+    pages = f", {counted(document.pages, 'page')}" if document.pages else ""
+    facts = plain(unbroken(f"{document.kind}{pages}, {counted(document.passages, 'passage')}, {document.source}"))
+    return f"  {plain(document.title)} [dim]({facts})[/]"
+
+
+@reporting
+def list_documents(corpus: Corpus, set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+    """List the documents of a corpus: id, title, passages, source."""
+    from ..retrieval.corpus.corpus import read_documents
+
+    documents = read_documents(settings_of(set_).marag_data_dir, corpus)
+    if json_:
+        print_json([asdict(document) for document in documents])
+        return
+    for document in documents:
+        facts = f"{counted(document.passages, 'passage')}, {document.source}"
+        say(f"{printable(document.id)}  {printable(document.title)} ({printable(unbroken(facts))})")
+
+
+@reporting
+def show_document(
+    document: Document, corpus: Corpus, set_: Assignments = None, json_: Json = False, debug: Debug = False
+) -> None:
+    """Show a document: title, type, pages, passages, source and the hash of its content."""
+    from ..retrieval.corpus.corpus import read_documents
+    from ..retrieval.corpus.naming import begun_with, suggestion
+
+    known = read_documents(settings_of(set_).marag_data_dir, corpus)
+    found = _named(known, document) or begun_with(known, document)
+    if found is None:
+        advice = suggestion(known, document) or f"see `marag documents list --corpus {corpus}`."
+        raise InputError(f"The corpus {corpus!r} has no document {document!r}; {advice}")
+    if json_:
+        print_json(asdict(found))
+        return
+    for name, value in asdict(found).items():
+        if value:
+            say(f"{name.replace('_', ' ')}: {printable(', '.join(value) if isinstance(value, tuple) else str(value))}")
+
+
+@reporting
+def drop_document(
+    document: Document,
+    corpus: Corpus,
+    yes: Yes = False,
+    set_: Assignments = None,
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Remove a document from a corpus; its file is kept. A document that does not exist is not an error."""
+    from ..retrieval.corpus.corpus import read_documents, remove_documents
+    from ..retrieval.corpus.naming import suggestion
+
+    settings = settings_of(set_)
+    known = read_documents(settings.marag_data_dir, corpus)
+    found = _named(known, document)
+    if found is not None:
+        if not yes:
+            question = f"Remove {found.source!r} with {counted(found.passages, 'passage')}?"
+            confirm(f"Removing {found.source!r}", question, declined="Nothing was removed.", json_=json_)
+        run(remove_documents(settings, corpus, [found.id]))
+    if json_:
+        print_json({"dropped": None if found is None else asdict(found)})
+    elif found is None:
+        meant = suggestion(known, document)
+        say(f"The corpus {corpus!r} has no document {document!r}; nothing to remove{f' ({meant})' if meant else ''}.")
+    else:
+        say(f"Removed {found.source!r} with {counted(found.passages, 'passage')}.")
+
+
+def _named(documents: "Sequence[DocumentRecord]", wanted: str) -> "DocumentRecord | None":
+    """The document with this id or path, else the one with this title or file name in full."""
+    from ..ingestion.sources import source_name
+    from ..retrieval.corpus.naming import document_named
+
+    names = {wanted, source_name(Path(wanted).resolve())}
+    exact = (document for document in documents if names & {document.id, document.source})
+    return next(exact, None) or document_named(documents, wanted)

@@ -1,0 +1,170 @@
+"""`marag new KIND NAME`: creates a working deficit, operator, route, method or data set to adapt, and its test.
+
+A kind's texts are one YAML file in `templates`; adding a file adds a kind. `tree` says where the files go in a clone,
+`own` where in a user's folder: the `files` by path with the name of their text, the `next` command, and `words` for
+this place alone. Texts, paths and words may contain `$name`, `$folder`, `$benchmarks` (the package of the benchmark),
+`$on_path` (the option by which pytest finds that package, if needed), those `words`, and the `unique` fields: fields
+that no two members may share, each with the first value to try. `members` is the function, as `module:function`, that
+maps a folder to all members, `reserved` gives the names that none may have, and `setting` names the user's folder.
+"""
+
+import importlib
+import keyword
+import pkgutil
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from itertools import count
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import InputError
+from .shared.command import Assignments, Debug, Json, benchmark_package, print_json, reporting, say, settings_of
+
+if TYPE_CHECKING:
+    from ..settings import Settings
+
+_TEMPLATES = {file.stem: file for file in sorted((Path(__file__).parent / "templates").glob("*.yaml"))}
+_NAME = re.compile(r"[a-z][a-z0-9_]{1,39}")
+_IMPORTS = re.compile(r"(?:^from \S+ import .*\n)+", re.MULTILINE)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(new)
+
+
+@reporting
+def new(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help=f"One of: {', '.join(_TEMPLATES)}.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Lower-case letters, digits and underscores.")],
+    set_: Assignments = None,
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Create a working example of a kind with its test, for you to adapt.
+
+    In a clone, the files go into the source tree and the generated documents are updated. Elsewhere, or if the kind's
+    setting (DEFICITS_DIR, OPERATORS_DIR, ROUTES_DIR, METHODS_DIR, DATASETS_DIR) is set, they go into that folder, by
+    default `my_deficits` etc.
+    """
+    files, following = create(kind, name, settings_of(set_))
+    if json_:
+        print_json({"files": files, "next": following})
+        return
+    for path in files:
+        say(f"written: {path}")
+    say(f"next: {following}")
+
+
+def create(kind: str, name: str, settings: "Settings") -> tuple[list[str], str]:
+    """Write the files of a new member of a kind, and return them with the next step in one line.
+
+    Raises `UnknownNameError`, and `InputError` for a name that is malformed or taken, or a folder that is not
+    writable.
+    """
+    import yaml
+
+    from ..discovery import named
+    from ..shipped import clone
+
+    template = yaml.safe_load(named("kind", kind, _TEMPLATES).read_text(encoding="utf-8"))
+    _check_name(name)
+    setting: str = template["setting"]
+    set_folder: Path | None = getattr(settings, setting)
+    root = clone() if set_folder is None else None
+    place, base = template["own" if root is None else "tree"], root or Path()
+    folder = set_folder or Path(f"my_{setting.removesuffix('_dir')}")
+    package, beside = benchmark_package()
+    on_path = f" -o pythonpath={shlex.quote(str(beside))}" if beside else ""
+    words = {"name": name, "folder": str(folder), "benchmarks": package, "on_path": on_path}
+    discover: Any = pkgutil.resolve_name(Template(template["members"]).substitute(words))
+    found = discover(folder if root is None and folder.is_dir() else None)
+    members = list(found.values() if isinstance(found, Mapping) else found)
+    if name in {member.name for member in members}:
+        raise InputError(f"Another {kind} is already named {name!r}; choose a different name.")
+    reserved = pkgutil.resolve_name(template["reserved"]) if "reserved" in template else ()
+    if name in reserved:
+        raise InputError(f"The name {name!r} is reserved, as are: {', '.join(reserved)}; choose a different name.")
+    for field, first in template.get("unique", {}).items():
+        taken = {getattr(member, field) for member in members}
+        words[field] = str(next(value for value in count(first) if value not in taken))
+    texts = {base / path: text for path, text in _filled(template["texts"], place, words)}
+    _write(texts, setting=setting.upper())
+    shown = [str(path.relative_to(base) if path.is_relative_to(base) else path) for path in texts]
+    if root is not None:
+        shown += _generated(root)
+    return shown, Template(place["next"]).substitute(words, folder=shlex.quote(str(folder)))
+
+
+def _check_name(name: str) -> None:
+    if not name.isidentifier():
+        raise InputError(f"{name!r} is not a Python identifier; use lower-case letters, digits and underscores.")
+    if keyword.iskeyword(name):
+        raise InputError(f"{name!r} is a Python keyword; choose a different name.")
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            f"{name!r} is not a name of 2 to 40 lower-case letters, digits and underscores that starts with a letter; "
+            "write it as in 'two_words'."
+        )
+
+
+def _filled(texts: Mapping[str, str], place: Mapping[str, Any], words: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    """Each file's path and text. Raises `InputError` for an existing prompt."""
+    from ..discovery import FORMER_STAGES
+    from ..prompts import prompt_names
+
+    own = {key: Template(text).substitute(words) for key, text in place.get("words", {}).items()}
+    for path, text in place["files"].items():
+        file = Template(path).substitute(words)
+        if file.endswith(".yaml") and Path(file).stem in {*prompt_names(), *FORMER_STAGES}:
+            raise InputError(f"A prompt is already named {Path(file).stem!r}; choose a different name.")
+        filled = Template(texts[text]).substitute(words, **own)
+        # imports sorted by module, since those of a place are inserted anywhere
+        yield file, _IMPORTS.sub(lambda lines: "".join(sorted(lines[0].splitlines(True), key=_module)), filled)
+
+
+def _module(line: str) -> str:
+    return line.split()[1]
+
+
+def _write(texts: Mapping[Path, str], *, setting: str) -> None:
+    """Write all files, or none."""
+    if existing := next((path for path in texts if path.exists()), None):
+        raise InputError(f"The file {str(existing)!r} already exists; choose a different name.")
+    written: list[Path] = []
+    try:
+        for path, text in texts.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("x", encoding="utf-8") as file:
+                written.append(path)
+                file.write(text)
+    except OSError as error:
+        for path in written:
+            path.unlink()
+        raise InputError(
+            f"{error.filename!r} cannot be written ({error.strerror}); "
+            f"check its permissions, or set {setting} to another folder."
+        ) from None
+
+
+def _generated(root: Path) -> list[str]:
+    """Update the documents generated from code; returns the files that changed."""
+    import runpy
+    from contextlib import redirect_stdout
+    from io import StringIO
+
+    script = root / "docs" / "generate.py"
+    importlib.invalidate_caches()  # modules have been written since the last import
+    with redirect_stdout(StringIO()) as said:
+        try:
+            runpy.run_path(str(script))["main"]([])
+        except Exception as error:
+            raise InputError(
+                f"The files were written, but {script.name} failed ({type(error).__name__}: {error}); "
+                "fix that, then run `uv run python docs/generate.py`."
+            ) from error
+    return [line.removeprefix("written: ") for line in said.getvalue().splitlines()]

@@ -1,1 +1,0 @@
-"""The fit of the calibrated monitor: the parts of `python -m benchmarks.calibrate`."""
