@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.run.provenance import carried_settings, differing
-from benchmarks.run.serving import one_model
+from benchmarks.run.provenance import carried_settings, differing, one_model
 from meta_agent_rag.errors import SettingsError
 from meta_agent_rag.llm import local
 from meta_agent_rag.llm.embedded import embedded_model_file

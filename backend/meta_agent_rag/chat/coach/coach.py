@@ -135,11 +135,9 @@ class Coach:
         socratic: Socratic,
         reading: Interpretation | None = None,
         deadline: float | None = None,
-        question_id: str = "",
     ) -> CoachReply:
         """The reply to a message; never text of the model that breaks the level's rules.
 
-        Ledger rows carry the `question_id`, or else the number of the turn.
         Makes one call, plus at most one if a draft breaks a rule. Raises a `ModelError` or a `BudgetError` if
         there is not even a first draft.
         """
@@ -152,7 +150,7 @@ class Coach:
                 topic=socratic.topic,
                 reading=reading,
             )
-            session = self.model.session(question_id or f"turn {history.turns + 1}", method=METHOD, deadline=deadline)
+            session = self.model.session(f"turn {history.turns + 1}", method=METHOD, deadline=deadline)
             for hook in self.hooks.before:
                 incoming = replace(incoming, rulings=(*incoming.rulings, await hook.before(incoming)))
                 if incoming.rulings[-1].refusal:
