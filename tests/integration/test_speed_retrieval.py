@@ -2,12 +2,14 @@
 
 import gzip
 import json
+import math
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from benchmarks.speed.__main__ import app
+from benchmarks.speed.retrieval import ranking_scores
 
 CORPUS = [
     {"id": "mill", "title": "Corran Mill", "text": "Corran Mill was designed by Edda Voss in 1871."},
@@ -66,3 +68,27 @@ def test_a_broken_folder_is_reported_in_one_sentence(folder: Path, file: str, co
     assert result.exit_code == 2
     assert words in result.output
     assert "Traceback" not in result.output
+
+
+def test_missing_files_and_wrong_rows_are_reported(folder: Path) -> None:
+    assert "A-B, from 1 to 1" in measure(folder, "--rows", "1-9").output
+    (folder / "qrels.tsv").unlink()
+    assert "lacks qrels.tsv" in measure(folder).output
+
+
+def test_ranking_measures_of_a_worked_example() -> None:
+    scores = ranking_scores([["x", "a", "y", "z", "w", "b"], ["c"]], [{"a", "b"}, {"c"}])
+    assert scores["recall@2"] == 75.0
+    assert scores["recall@5"] == 75.0
+    assert scores["recall@10"] == 100.0
+    assert scores["all@5"] == 50.0
+    assert scores["all@10"] == 100.0
+    assert scores["mrr"] == 75.0
+    gain = 1 / math.log2(3) + 1 / math.log2(7)
+    assert scores["ndcg@10"] == pytest.approx(50 * (gain / (1 + 1 / math.log2(3)) + 1), abs=0.01)
+
+
+def test_duplicate_ids_count_once_and_misses_count_zero() -> None:
+    assert ranking_scores([["x", "x", "a"]], [{"a"}])["recall@2"] == 100.0
+    assert set(ranking_scores([["x"]], [{"a"}]).values()) == {0.0}
+    assert ranking_scores([], []) == {}
