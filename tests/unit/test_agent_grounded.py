@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from meta_agent_rag.agent.engine import Step, open_engine
-from meta_agent_rag.agent.grounded import Checks, GroundedAnswer, checked
+from meta_agent_rag.agent.grounded import Checks, GroundedAnswer
 from meta_agent_rag.agent.prompting import without_marks
 from meta_agent_rag.chat.session import GroundedAnswerer
 from meta_agent_rag.errors import CostLimitError, RefusedError
@@ -155,20 +155,6 @@ async def test_an_answer_with_invented_quotes_is_refused(tmp_path: Path, quotes:
     assert_refused(await grounded(tmp_path, answering(quotes=quotes)), "invented_quotes")
 
 
-async def test_a_near_verbatim_quote_is_shown_in_the_passages_wording(tmp_path: Path) -> None:
-    copied = "She left the city at nineteen and sailed on to Bergen with 14 crates"
-    said = answering("She sailed to Bergen [2].", short="Bergen", quotes=(copied,))
-    reply = await grounded(tmp_path, said, question="Who sailed at nineteen?")
-    assert reply.quotes == ("She left the city at nineteen and sailed to Bergen with 14 crates of film.",)
-    assert_refused(await grounded(tmp_path, answering(quotes=(copied.replace("14", "15"),))), "invented_quotes")
-
-
-async def test_verbatim_quotes_count_beside_invented_ones(tmp_path: Path) -> None:
-    reply = await grounded(tmp_path, answering(quotes=("She loved Rome.", BIRTH_SENTENCE)))
-    assert reply.refused is None
-    assert reply.quotes == (BIRTH_SENTENCE,)
-
-
 @pytest.mark.parametrize(
     "answer",
     [
@@ -182,16 +168,6 @@ async def test_an_answer_that_leaks_outside_knowledge_is_refused(tmp_path: Path,
     assert_refused(reply, "leakage")
     assert len(reply.leaks) == 1
     assert reply.leaks[0] in answer.lower()
-
-
-async def test_a_leakage_phrase_within_a_verified_quote_is_allowed(tmp_path: Path) -> None:
-    quote = "A letter of Mira Holt says that in the novel the sea is a person."
-    said = "A letter of Mira Holt says that in the novel the sea is a person [3]."
-    reply = await grounded(tmp_path, answering(said, quotes=(quote,), short="a person"), question="Who is Mira Holt?")
-    assert reply.refused is None
-    assert reply.text == "A letter of Mira Holt says that in the novel the sea is a person [Letters]."
-    invented = await grounded(tmp_path, answering(said, quotes=(BIRTH_SENTENCE,), short="a person"))
-    assert_refused(invented, "leakage")
 
 
 @pytest.mark.parametrize(
@@ -320,12 +296,6 @@ async def test_a_refusal_says_which_claim_failed_and_why_in_the_critics_words(tm
     assert reply.text.endswith("(Mira Holt was born in Rome. \u2013 Laut Text in Oslo, siehe.)")
 
 
-async def test_words_that_no_passage_has_support_nothing(tmp_path: Path) -> None:
-    invented = {"claim": 1, "words": ["Mira Holt saw the light of day in Oslo."], "verdict": "supported"}
-    script = {**answering("Her life began in Oslo [1]."), "check_claims": verdicts(invented)}
-    assert_refused(await grounded(tmp_path, script, CRITIC), "unsupported")
-
-
 async def test_a_critic_that_accepts_the_control_claim_is_not_believed(tmp_path: Path) -> None:
     gullible = judged(BORN, WENT, {"claim": 0, "words": [SAILED], "verdict": "supported"})
     assert supported(await grounded(tmp_path, gullible, CRITIC)) == [True, False]
@@ -342,21 +312,10 @@ async def test_a_figure_of_no_passage_needs_a_calculation(tmp_path: Path) -> Non
         assert ("[derived: 14 \u00d7 2 = 28]" in reply.text) is (refused is None)
 
 
-async def test_a_translation_passes_if_the_critic_supports_it(tmp_path: Path) -> None:
-    said = "Mira Holt kam in Oslo zur Welt [2]."
-    reply = await grounded(tmp_path, judged(BORN, answer=said), CRITIC)
-    assert (reply.refused, reply.text) == (None, "Mira Holt kam in Oslo zur Welt [Mira Holt, p.7-8].")
-
-
 async def test_an_answer_without_quotes_is_shown_on_the_words_that_the_critic_copies(tmp_path: Path) -> None:
     script = {**answering("Her life began in Oslo.", quotes=()), "check_claims": verdicts(BORN)}
     reply = await grounded(tmp_path, script, CRITIC, "MAX_METACOGNITIVE_ROUNDS=0")
     assert (reply.refused, reply.quotes) == (None, (BIRTH_SENTENCE,))
-    assert [citation.title for citation in reply.citations] == ["Mira Holt"]
-
-
-async def test_a_claim_cites_the_passage_that_has_the_critics_words(tmp_path: Path) -> None:
-    reply = await grounded(tmp_path, judged(BORN, answer="Her life began in Oslo [1]."), CRITIC)
     assert [citation.title for citation in reply.citations] == ["Mira Holt"]
 
 
@@ -426,41 +385,12 @@ async def test_the_prompt_shows_the_users_wording_beside_the_rewritten_question(
     assert not any("Meaning:" in request.messages[1].content for request in alone.requests)
 
 
-async def test_steps_are_reported_in_order(tmp_path: Path) -> None:
-    steps: list[Step] = []
-    await grounded(tmp_path, answering(), steps=steps)
-    assert [(step.node, len(step.rounds)) for step in steps] == [("retrieve", 0), ("write", 0), ("diagnose", 0)]
-    script = {
-        "write": draft("Oslo", answer=SAID),
-        "second_answer": second_answer("Oslo"),
-        "evaluate": critique("external_only"),
-        "rewrite": draft("Oslo", quotes=[BIRTH_SENTENCE], answer=SAID),
-    }
-    more: list[Step] = []
-    reply = await grounded(tmp_path, script, steps=more)
-    assert reply.refused is None
-    assert [(step.node, len(step.rounds)) for step in more] == [
-        ("retrieve", 0), ("write", 0), ("diagnose", 0), ("external_only", 1), ("write", 1), ("diagnose", 1),
-    ]  # fmt: skip
-
-
 async def test_a_missing_quote_is_requested_again(tmp_path: Path) -> None:
     rewrites = [draft("Oslo", answer="Her life began there [2]."), draft("Oslo", quotes=[BIRTH_SENTENCE], answer=SAID)]
     script: Mapping[str, Scripted] = {
         **answering(quotes=()), "evaluate": critique("external_only"), "rewrite": rewrites
     }  # fmt: skip
     assert (await grounded(tmp_path, script)).refused is None
-
-
-async def test_an_answer_can_be_checked_without_the_graph(tmp_path: Path) -> None:
-    settings = settings_in(tmp_path)
-    encoder = AsyncEncoder(HashEncoder())
-    async with open_engine(settings, model=ScriptedModel(answering()), monitor_encoder=encoder) as engine:
-        answer = await engine.answer(QUESTION, evidence=PASSAGES, grounded=True)
-        one = await checked(engine, answer, Checks.of(settings, "films"))
-        again = await checked(engine, answer, Checks.of(settings, "films"))
-    assert one == again
-    assert one.refused is None
 
 
 async def test_an_answer_of_the_wrong_kind_is_not_shown(tmp_path: Path) -> None:
