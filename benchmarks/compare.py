@@ -1,9 +1,8 @@
 """Compare two methods, runs or prediction files, question by question: `python -m benchmarks.compare --help`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,15 +21,6 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 _DEFAULT_DATASET = "hotpotqa"
 _ON_SCREEN = 5
 """Questions won and lost, and differences of protocol, that are shown; `--out` writes them all."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Questions:
-    """The questions that prediction files answer."""
-
-    data_file: Path | None
-    dataset: str | None
-    aliases: Path | None
 
 
 @app.command()
@@ -67,7 +57,7 @@ def main(
 
     Questions that a side failed to answer are left out. A file of predictions is of any kind that `import` reads.
     """
-    questions = _Questions(data_file=data_file, dataset=dataset, aliases=aliases)
+    questions = {"data_file": data_file, "dataset": dataset, "aliases": aliases}
     a, b = _sides(first, second, (method_a, method_b), questions, output_dir)
     if pool:
         if second is not None:
@@ -89,21 +79,41 @@ def main(
 
 
 def _sides(
-    first: str, second: str | None, methods: tuple[str | None, str | None], questions: _Questions, results: Path
+    first: str, second: str | None, methods: tuple[str | None, str | None], questions: Mapping[str, Any], results: Path
 ) -> tuple[Side, Side]:
-    given = [one for one in (first, second) if one is not None]
-    ours = [one for one in vars(questions).items() if one[1] is not None]
-    if ours and not any(Path(one).is_file() for one in given):
+    places = [one for one in (first, second) if one is not None]
+    given = [name for name, value in questions.items() if value is not None]
+    if given and not any(Path(one).is_file() for one in places):
         raise InputError(
-            f"--{ours[0][0].replace('_', '-')} {str(ours[0][1])!r} applies to files of predictions, but "
-            f"{' and '.join(map(repr, given))} brings its own questions; leave it out."
+            f"--{given[0].replace('_', '-')} {str(questions[given[0]])!r} applies to files of predictions, but "
+            f"{' and '.join(map(repr, places))} brings its own questions; leave it out."
         )
     if second is None:
         return _of_one_run(first, methods, results)
-    sources = [Path(one) if Path(one).is_file() else past_run(one, results) for one in given]
+    sources = [Path(one) if Path(one).is_file() else past_run(one, results) for one in places]
     run = next((source for source in sources if isinstance(source, PastRun)), None)
-    name = questions.dataset or (_DEFAULT_DATASET if run is None else run.dataset)
-    a, b = (_side(source, method, name, questions) for source, method in zip(sources, methods, strict=True))
+    name = questions["dataset"] or (_DEFAULT_DATASET if run is None else run.dataset)
+    found = []
+    for source, method in zip(sources, methods, strict=True):
+        if isinstance(source, PastRun):
+            found.append(run_side(source, method))
+            continue
+        if method is not None:
+            raise InputError(
+                f"{str(source)!r} is a file of predictions from one method; leave out --method-a and --method-b for it."
+            )
+        if questions["data_file"] is None and questions["dataset"] is None:
+            raise InputError(f"{str(source)!r} contains no questions; name them with --data-file or --dataset.")
+        settings = Settings.load()
+        loaded = load_questions(
+            name,
+            data_file=questions["data_file"],
+            aliases_file=questions["aliases"],
+            registry=discover(settings.datasets_dir),
+            access=HubAccess(token=settings.hf_token),
+        )
+        found.append(file_side(source, loaded, name))
+    a, b = found
     if (a.source, a.name) == (b.source, b.name):
         raise InputError(f"A and B are both {a.name!r} of {a.source!r}; name two different methods or runs.")
     return a, b
@@ -120,26 +130,6 @@ def _of_one_run(run: str, methods: tuple[str | None, str | None], results: Path)
             "--method-a and --method-b; or give a second run."
         )
     return run_side(found, names[0]), run_side(found, names[1])
-
-
-def _side(source: PastRun | Path, method: str | None, dataset: str, questions: _Questions) -> Side:
-    if isinstance(source, PastRun):
-        return run_side(source, method)
-    if method is not None:
-        raise InputError(
-            f"{str(source)!r} is a file of predictions from one method; leave out --method-a and --method-b for it."
-        )
-    if questions.data_file is None and questions.dataset is None:
-        raise InputError(f"{str(source)!r} contains no questions; name them with --data-file or --dataset.")
-    settings = Settings.load()
-    loaded = load_questions(
-        dataset,
-        data_file=questions.data_file,
-        aliases_file=questions.aliases,
-        registry=discover(settings.datasets_dir),
-        access=HubAccess(token=settings.hf_token),
-    )
-    return file_side(source, loaded, dataset)
 
 
 def sentence(found: Comparison) -> str:
@@ -177,8 +167,6 @@ def markdown(found: Comparison, *, most: int | None = None) -> str:
     ]
     parts = [f"**{sentence(found)}**", _bullets(lines, None)]
     unlike = [f"{aspect}: A {a}; B {b}" for aspect, a, b in found.differing]
-    if found.unlike_golds:
-        unlike.append(f"gold answers: {found.unlike_golds} of the questions were scored against different ones")
     if unlike:
         parts += ["## Measured differently, so the difference may not be due to the method", _bullets(unlike, most)]
     for table in tables(found):

@@ -205,8 +205,7 @@ class Comparison:
     """Two sides, paired. `alone_a` and `failed_a` count A's questions that B lacks, and A's failures among the shared.
 
     `failures_counted` says whether pairs with a failure are part of the figures. `differing` lists the aspects in which
-    the protocols differ, as (aspect, A's, B's); `unlike_golds` counts pairs that were scored against different gold
-    answers.
+    the protocols differ, as (aspect, A's, B's).
     """
 
     a: Side
@@ -222,7 +221,6 @@ class Comparison:
     failed_b: int
     failures_counted: bool
     differing: tuple[tuple[str, str, str], ...]
-    unlike_golds: int
 
 
 def compare(a: Side, b: Side, *, count_failures: bool = False) -> Comparison:
@@ -270,7 +268,6 @@ def compare(a: Side, b: Side, *, count_failures: bool = False) -> Comparison:
         failed_b=sum(other.prediction is None for _, other in shared),
         failures_counted=count_failures,
         differing=tuple((name, ours, theirs) for name, ours, theirs in stated if ours != theirs),
-        unlike_golds=sum(set(one.golds) != set(other.golds) for one, other in pairs),
     )
 
 
@@ -337,7 +334,6 @@ def as_object(found: Comparison) -> dict[str, Any]:
         "by_type": {name: _plain(one) for name, one in found.by_type.items()},
         "by_hops": {name: _plain(one) for name, one in found.by_hops.items()},
         "differing": [{"aspect": aspect, "a": a, "b": b} for aspect, a, b in found.differing],
-        "unlike_golds": found.unlike_golds,
         **moved,
     }
 

@@ -16,7 +16,6 @@ from meta_agent_rag.wording import counted
 
 from .rows.samples import require_whole
 from .run.benchmarking import new_folder, write_results
-from .run.config import RunOptions
 from .run.folder import CODE, SAMPLES, RunFolder
 from .run.plan import recorded_config
 from .run.provenance import differing
@@ -104,16 +103,8 @@ def merge_folders(runs: Sequence[str], output_dir: Path, *, plots: bool) -> tupl
                 merged.add(dict(row))
         merged.close()
         merged.write_calls(row for shard in shards for _, row in records(shard.folder.calls) if row is not None)
-    summary = write_results(
-        recorded_config(run),
-        RunOptions(plots=plots),
-        merged,
-        [row for _, row in sorted(merged.rows().items())],
-        deficits=run["deficits"],
-        n=run["sample"]["questions"],
-        pooled=run["sample"]["pooled"],
-    )
-    return merged, summary
+    rows = [row for _, row in sorted(merged.rows().items())]
+    return merged, write_results(recorded_config(run), merged, rows, plots=plots)
 
 
 def _require_same(first: _Shard, shard: _Shard) -> None:

@@ -1,10 +1,17 @@
 """Scores of the official HotpotQA evaluation: of answers (`meta_agent_rag.statistics.scores`) and supporting facts.
 
-Every figure is a float in 0..1.
+Every figure is a float in 0..1. Answers may be scored by a variant for other languages instead.
+
+>>> score = scorer_named("multilingual")
+>>> round(score("绍兴", ["浙江绍兴"]).f1, 2)
+0.67
 """
 
-from collections.abc import Collection
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Mapping, Sequence
 
+from meta_agent_rag.discovery import named
 from meta_agent_rag.statistics.scores import (
     AnswerScore,
     Score,
@@ -20,12 +27,14 @@ __all__ = [
     "Fact",
     "JointScore",
     "Score",
+    "Scorer",
     "SupportScore",
     "contains_answer",
     "joint",
     "normalize_answer",
     "score_answer",
     "score_supporting_facts",
+    "scorer_named",
 ]
 
 SCORES = ("em", "f1", "precision", "recall")
@@ -58,3 +67,26 @@ def joint(answer: AnswerScore, support: SupportScore) -> JointScore:
     return JointScore(
         em=answer.em * support.em, f1=harmonic_mean(precision, recall), precision=precision, recall=recall
     )
+
+
+Scorer = Callable[[str, Sequence[str]], AnswerScore]
+_UNSPACED = re.compile(r"([\u0e00-\u0e7f\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff])")
+"""Characters of scripts that put no blanks between words: Chinese, Japanese and Thai."""
+
+
+def _multilingual(prediction: str, golds: Sequence[str]) -> AnswerScore:
+    """Score with every character of an unspaced script as a word, without punctuation of any script, as MLQA does."""
+    return score_answer(_segmented(prediction), [_segmented(gold) for gold in golds])
+
+
+def _segmented(text: str) -> str:
+    plain = "".join(char for char in text if not unicodedata.category(char).startswith("P") or char.isascii())
+    return _UNSPACED.sub(r" \1 ", plain)
+
+
+_SCORERS: Mapping[str, Scorer] = {"official": score_answer, "multilingual": _multilingual}
+
+
+def scorer_named(name: str) -> Scorer:
+    """The scorer of answers of that name; raises `UnknownNameError`."""
+    return named("scorer", name, _SCORERS)

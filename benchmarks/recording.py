@@ -47,9 +47,8 @@ from meta_agent_rag.testing import ScriptedModel
 
 from .analyses.economy import newest_tariffs
 from .methods import Method, MethodTask
-from .metrics import SCORES
-from .rows.samples import QUESTION_FIELDS, asked, fault, supported
-from .rows.scorers import Scorer, scorer_named
+from .metrics import SCORES, Scorer, scorer_named
+from .rows.samples import QUESTION_FIELDS, asked, fault, rescored, supported
 from .run.arms import Arm
 
 FORMAT = 2
@@ -481,16 +480,19 @@ def _scored(content: Mapping[str, Any], question: Question, *, quotes: bool, sco
 
     Other measurements on the passages (`evidence_recall`, `answer_recall`) are as recorded.
     """
-    head = {**asked(question, content["method"]), "prediction": content["prediction"]}
-    facts = {"supporting_facts_gold": [list(fact) for fact in question.supporting_facts]}
+    row = {
+        **asked(question, content["method"]),
+        **dict.fromkeys(SCORES),
+        **content,
+        "supporting_facts_gold": [list(fact) for fact in question.supporting_facts],
+        "support": None,
+        "joint": None,
+    }
     if content["error"] is not None:
-        return {**head, **dict.fromkeys(SCORES), **content, **facts, "support": None, "joint": None}
-    score = scorer(content["prediction"], question.golds)
+        return row
     quoted = [(title, index) for title, index in content["supporting_facts"]] if quotes else None
-    drafts = [scorer(round_["draft"]["short_answer"], question.golds) for round_ in content["rounds"]]
-    rounds = [{**round_, "em": own.em, "f1": own.f1} for round_, own in zip(content["rounds"], drafts, strict=True)]
-    support = supported(question.supporting_facts, score, quoted)
-    return {**head, **asdict(score), **content, "rounds": rounds, **facts, **support}
+    row |= supported(question.supporting_facts, scorer(content["prediction"], question.golds), quoted)
+    return rescored(row, scorer)
 
 
 def _error(raised: BaseException) -> list[str]:

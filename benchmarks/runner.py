@@ -14,7 +14,7 @@ from .run import DEFAULT_FAILURE_SHARE, DEFAULT_N
 from .run.display import DisplayName
 
 if TYPE_CHECKING:
-    from .run.config import Mode, RunConfig
+    from .run.config import RunConfig
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
 _EXAMPLES = (
@@ -94,7 +94,7 @@ def main(
         _option(
             _ROWS,
             metavar="STAGES",
-            help="monitor, diagnosis, retrieval, plan, facts, separated by commas: add a row with each stage replaced "
+            help="monitor, diagnosis, retrieval, separated by commas: add a row with each stage replaced "
             "by the data set's gold information.",
         ),
     ] = None,
@@ -191,18 +191,19 @@ def main(
     given = {name for name in context.params if (by := context.get_parameter_source(name)) and by.name != "DEFAULT"}
     _check_together(given)
     # imported here, so that --help is quick
+    from meta_agent_rag.discovery import named as as_named
     from meta_agent_rag.settings import Settings
 
     from .methods import named
     from .recording import Recorder, Recording
     from .run.benchmarking import benchmark, require_answers, say_results
-    from .run.config import RunConfig, RunOptions
+    from .run.config import MODES, RunConfig, RunOptions
     from .run.estimate import estimated
     from .run.folder import RunFolder
     from .run.on_ray import spread
     from .run.plan import planned, replayed, resumed
+    from .run.provenance import one_model
     from .run.rescoring import rescore as rescored
-    from .run.serving import one_model
 
     assignments = [
         *(set_ or ()),
@@ -213,7 +214,7 @@ def main(
     settings = Settings.load(assignments)
     config = RunConfig(
         dataset=dataset,
-        mode=_mode(mode),
+        mode=as_named("mode", mode, {one: one for one in MODES}),
         methods=tuple(chosen.name for chosen in named(method, settings.methods_dir)),
         n=n,
         limit=limit,
@@ -228,8 +229,8 @@ def main(
         settings=settings,
         sweeps=tuple(sweep or ()),
         ablations=tuple(without_deficit or ()),
-        oracles=_listed(oracle),
-        equals=_listed(equal),
+        oracles=tuple(name.strip() for name in (oracle or "").split(",") if name.strip()),
+        equals=tuple(name.strip() for name in (equal or "").split(",") if name.strip()),
         repeats=repeat,
         judge=judge,
         scorer=scorer,
@@ -250,10 +251,12 @@ def main(
         return
     if engine not in (None, "ray"):
         raise UnknownNameError("engine", str(engine), ["ray"])
+    if record is not None and not record.name.endswith((".jsonl", ".jsonl.gz")):
+        raise InputError(f"--record {str(record)!r} must end in .jsonl or .jsonl.gz.")
     options = RunOptions(
         retry_failed=retry_failed,
         fail_on_error=fail_on_error,
-        recorder=None if record is None else Recorder(path=_record_path(record)),
+        recorder=None if record is None else Recorder(path=record),
         recording=None if replay is None else Recording.read(replay),
         strict=strict,
         plots=plots,
@@ -273,24 +276,10 @@ def main(
     elif engine is not None:
         visible = display_ in ("rich", "plain")
         merged, summary = spread(plan, options, shards=shards, output_dir=output_dir, say=visible)
-        say_results(plan.config, merged, summary, display_, pooled=plan.sample["pooled"])
+        say_results(plan.config, merged, summary, display_)
         require_answers(summary, [row for row in merged.rows().values() if row["error"] is not None])
     else:
         benchmark(plan, options, folder, output_dir, display_)
-
-
-def _listed(names: str | None) -> tuple[str, ...]:
-    return () if names is None else tuple(name.strip() for name in names.split(","))
-
-
-def _mode(name: str) -> "Mode":
-
-    from .run.config import MODES
-
-    for mode in MODES:
-        if mode == name:
-            return mode
-    raise UnknownNameError("mode", name, list(MODES))
 
 
 _OF_THE_EXPERIMENT = {
@@ -343,13 +332,6 @@ def _require_as_begun(config: "RunConfig", was: Mapping[str, Any], given: set[st
 
 def _flag(name: str) -> str:
     return f"--{name.strip('_').replace('_', '-')}"
-
-
-def _record_path(path: Path) -> Path:
-
-    if not path.name.endswith((".jsonl", ".jsonl.gz")):
-        raise InputError(f"--record {str(path)!r} must end in .jsonl or .jsonl.gz.")
-    return path
 
 
 if __name__ == "__main__":

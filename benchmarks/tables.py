@@ -62,8 +62,11 @@ class Table:
 
 def as_markdown(table: Table) -> str:
     """Only the table, in GitHub's Markdown."""
-    lines = [table.head, tuple("---" for _ in table.head), *table.rows]
-    return "\n".join("| " + " | ".join(_one_line(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
+    head, *rows = (
+        "| " + " | ".join(_one_line(cell).replace("|", "\\|") for cell in line) + " |"
+        for line in (table.head, *table.rows)
+    )
+    return "\n".join([head, "|" + "---|" * len(table.head), *rows])
 
 
 def as_csv(table: Table) -> str:

@@ -39,10 +39,10 @@ def blocks() -> dict[str, str]:
         "graph": f"```mermaid\n{drawing}\n```",
         "deficits": as_markdown(discover_deficits()),
         "methods": methods_table(),
-        "operators": operators_table(),
-        "routes": routes_table(),
-        "weights": weights_table(),
-        "stop_reasons": stop_reasons_table(),
+        "operators": operators_list(),
+        "routes": routes_list(),
+        "weights": weights_list(),
+        "stop_reasons": stop_reasons_list(),
         "datasets": datasets_table(),
         "extras": extras_table(),
         "runner": runner_options(),
@@ -65,30 +65,30 @@ def runner_options() -> str:
     return "\n".join(_options(typer.main.get_command(runner)))
 
 
-def operators_table() -> str:
-    """A row for each operator of the derivation."""
-    rows = [f"| `{operator.name}` | {operator.when} |" for operator in discover_operators().values()]
-    return "\n".join(["| operator | when the planner uses it |", "|---|---|", *rows])
+def operators_list() -> str:
+    """A line for each operator of the derivation."""
+    return "\n".join(f"- `{operator.name}`: {operator.when}" for operator in discover_operators().values())
 
 
-def routes_table() -> str:
-    """A row for each route that can vote."""
-    rows = [f"| `{route.name}` | {route.about} |" for route in discover_routes().values()]
-    return "\n".join(["| route | how it comes to its answer |", "|---|---|", *rows])
+def routes_list() -> str:
+    """A line for each route that can vote."""
+    return "\n".join(f"- `{route.name}`: {route.about}" for route in discover_routes().values())
 
 
-def weights_table() -> str:
+def weights_list() -> str:
     """What each ballot weighs in the vote."""
-    rows = [("a draft", Ballot(route="", short_answer="").weight)]
-    rows += [("the derivation, every fact supported by a passage", STANDS), ("the derivation otherwise", OPEN)]
-    rows += [(f"the route `{route.name}`", route.weight) for route in discover_routes().values()]
-    return "\n".join(["| ballot | weight |", "|---|---|", *(f"| {ballot} | {weight:g} |" for ballot, weight in rows)])
+    ballots = {"a draft": Ballot(route="", short_answer="").weight}
+    ballots |= {f"`{route.name}`": route.weight for route in discover_routes().values()}
+    ballots |= {"the derivation, every fact supported by a passage": STANDS, "the derivation otherwise": OPEN}
+    by_weight: dict[float, list[str]] = {}
+    for ballot, weight in ballots.items():
+        by_weight.setdefault(weight, []).append(ballot)
+    return "\n".join(f"- {weight:g}: {', '.join(names)}" for weight, names in by_weight.items())
 
 
-def stop_reasons_table() -> str:
-    """A row for each reason why the loop ends."""
-    rows = [f"| `{reason}` | {STOP_REASONS[reason]} |" for reason in get_args(StopReason)]
-    return "\n".join(["| reason | meaning |", "|---|---|", *rows])
+def stop_reasons_list() -> str:
+    """A line for each reason why the loop ends."""
+    return "\n".join(f"- `{reason}`: {STOP_REASONS[reason]}" for reason in get_args(StopReason))
 
 
 def datasets_table() -> str:
@@ -236,8 +236,8 @@ def http_page() -> str:
         for part in _operation(f"{method.upper()} {path}", about)
     ]
     about = (
-        "Keys, limits and errors: [service.md](../service.md). Bodies are below: `*` marks a required field; a field "
-        "is explained where it first appears. `GET /openapi.json` has the types."
+        "Keys, limits and errors: [service.md](../service.md). Below the paths are the fields of bodies that need an "
+        "explanation (`*`: required); `GET /openapi.json` has all, with their types."
     )
     return "\n".join(["# HTTP", "", _GENERATED, about, "", *parts, "## Bodies", "", *_bodies(found)])
 
@@ -268,17 +268,13 @@ def _bodies(found: dict[str, Any]) -> Iterator[str]:
         if name in _ERRORS:
             continue
         required = about.get("required", ())
-        plain, rows = [], []
+        rows = []
         for field, one in about.get("properties", {}).items():
-            shown, meaning = f"`{field}`{'*' if field in required else ''}", _joined(one.get("description"))
-            if not meaning or meaning == "Without effect." or (field, meaning) in seen:
-                plain.append(shown)
-            else:
-                rows.append(f"- {shown}: {meaning}")
+            meaning = _joined(one.get("description"))
+            if meaning not in ("", "Without effect.") and (field, meaning) not in seen:
+                rows.append(f"- `{field}`{'*' if field in required else ''}: {meaning}")
             seen.add((field, meaning))
-        yield from (f"### {name}", "", _joined(about.get("description")), "")
-        yield from ([*rows, ""] if rows else [])
-        yield from ([f"{'Also ' if rows else ''}{', '.join(plain)}.", ""] if plain else [])
+        yield from ([f"### {name}", "", _joined(about.get("description")), "", *rows, ""] if rows else [])
 
 
 def _schema(content: dict[str, Any]) -> str:
@@ -290,7 +286,7 @@ def _joined(text: str | None) -> str:
 
 
 def python_page() -> str:
-    """Every public name of the package, with its signature and docstring."""
+    """Every public name of the package, with its signature and docstring, and the methods of `Engine`."""
     import meta_agent_rag
 
     parts = [part for name in meta_agent_rag.__all__ for part in _public(name, getattr(meta_agent_rag, name))]
@@ -302,8 +298,7 @@ def _public(name: str, value: Any) -> Iterator[str]:
     yield from (f"## {name}", "")
     yield from ([f"`{name}{signature}`", ""] if signature else [])
     yield from (_plain(inspect.getdoc(value) or "").split("\n\n>>>")[0], "")
-    members = vars(value).items() if inspect.isclass(value) and not issubclass(value, Settings) else ()
-    for own, member in members:
+    for own, member in vars(value).items() if name == "Engine" else ():
         if not own.startswith("_") and inspect.isfunction(member) and own not in getattr(value, "__annotations__", ()):
             yield from (
                 f"### {name}.{own}",

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .agent.engine import Answer, Engine, OnStep, open_engine
@@ -13,7 +12,6 @@ from .chat.summaries import Estimate, OnSection, Summary, prepared
 from .llm.client import traced
 from .llm.messages import OnText
 from .llm.opening import Given, open_language_model
-from .retrieval.corpus.catalogue import DocumentRecord
 from .retrieval.corpus.corpus import open_catalogue, require_corpus
 from .retrieval.corpus.naming import addressed, documents_named
 from .retrieval.corpus.sample import SAMPLE
@@ -57,8 +55,7 @@ async def answer(
     Raises a `MetaRagError` whose message says what to do.
     """
     chosen = settings or Settings.load()
-    limits = _Limits(documents=documents, mentions=mentions)
-    opened = _opened(question, chosen, corpus, evidence, retriever, limits=limits, model=model)
+    opened = _opened(question, chosen, corpus, evidence, retriever, documents=documents, mentions=mentions, model=model)
     async with opened as (engine, over, asked):
         return await engine.answer(
             asked,
@@ -91,8 +88,9 @@ async def grounded_answer(
     """
     settings = settings or Settings.load()
     checks = Checks.of(settings, corpus)
-    limits = _Limits(documents=documents, mentions=mentions)
-    opened = _opened(question, settings, corpus, evidence, retriever, limits=limits, model=model)
+    opened = _opened(
+        question, settings, corpus, evidence, retriever, documents=documents, mentions=mentions, model=model
+    )
     async with opened as (engine, over, asked):
 
         async def answered() -> GroundedAnswer:
@@ -127,23 +125,6 @@ async def summarise(
             return await work.done(on_section)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Limits:
-    """The documents to which a question is limited, and whether it may name some itself."""
-
-    documents: Sequence[str]
-    mentions: bool
-
-    def applied(self, question: str, known: Callable[[], Sequence[DocumentRecord]]) -> tuple[str, frozenset[str]]:
-        """The question without `@name`s, and the ids of the documents. Raises `InputError` for an unknown one."""
-        mentions = self.mentions and "@" in question
-        if not mentions:
-            return question, documents_named(known(), self.documents) if self.documents else frozenset()
-        text, documents = addressed(question, known(), self.documents)
-        require_question(text)
-        return text, documents
-
-
 @asynccontextmanager
 async def _opened(
     question: str,
@@ -152,10 +133,14 @@ async def _opened(
     evidence: Sequence[Passage] | None,
     given: "Retriever | BaseRetriever | None",
     *,
-    limits: _Limits,
+    documents: Sequence[str],
+    mentions: bool,
     model: Given,
 ) -> AsyncIterator[tuple[Engine, "Retriever | BaseRetriever | None", str]]:
-    """Engine, retriever and question; errors in question or corpus are raised before these are loaded."""
+    """Engine, retriever and question without `@name`s; errors in question or corpus are raised before these are loaded.
+
+    Raises `InputError` for an unknown document.
+    """
     require_question(question)
     searches = evidence is None and given is None
     if searches:
@@ -165,6 +150,11 @@ async def _opened(
         retriever = given
         if searches:
             over = await stack.enter_async_context(open_retriever(settings, corpus))
-            question, documents = await asyncio.to_thread(limits.applied, question, over.corpus.catalogue.documents)
-            retriever = limited(over, documents)
+            catalogue, ids = over.corpus.catalogue, frozenset[str]()
+            if mentions and "@" in question:
+                question, ids = addressed(question, await asyncio.to_thread(catalogue.documents), documents)
+                require_question(question)
+            elif documents:
+                ids = documents_named(await asyncio.to_thread(catalogue.documents), documents)
+            retriever = limited(over, ids)
         yield engine, retriever, question

@@ -21,7 +21,7 @@ T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _NAME = re.compile(r"[a-z][a-z0-9_]{1,39}")
 FORMER_STAGES: Mapping[str, str] = {"reference": "second_answer"}
-"""Former names of stages, which are also those of their prompts, and what they are called now."""
+"""Names of stages in records of earlier versions, and what they are called now."""
 
 
 class Named(Protocol):
@@ -54,26 +54,6 @@ def named(kind: str, name: str, known: Mapping[str, T]) -> T:
 def stage_names(stage: str) -> tuple[str, ...]:
     """All names that a stage and its prompt have had, the current one last."""
     return (*(former for former, now in FORMER_STAGES.items() if now == stage), stage)
-
-
-def by_todays_stage(stored: Mapping[str, T]) -> dict[str, T]:
-    """Stored values by the current names of their stages; a value under the current name takes precedence."""
-    names = {name: FORMER_STAGES.get(name, name) for name in stored}
-    return {now: stored.get(now, stored[name]) for name, now in names.items()}
-
-
-@cache  # warns once, although prompts and settings are read several times in a process
-def todays_stage(name: str) -> str:
-    """The current name of a stage or its prompt; a former name is reported once per process."""
-    now = FORMER_STAGES.get(name, name)
-    if now != name:
-        _LOG.warning(
-            "The stage %r and its prompt are now called %r; settings and prompt files with the former name are still "
-            "used.",
-            name,
-            now,
-        )
-    return now
 
 
 @contextmanager
@@ -142,7 +122,7 @@ def contributed(
 
 
 def exported(package: str, constant: str, kind: type[T]) -> Iterator[T]:
-    """The `constant` of every module of a package that exports one, in the order of file names."""
+    """The `constant` of every module of a package that exports one, or a tuple of them, in the order of file names."""
     folder = importlib.import_module(package).__path__
     for module in sorted(pkgutil.iter_modules(folder), key=lambda found: found.name):
         yield from _constant(importlib.import_module(f"{package}.{module.name}"), constant, kind)
@@ -213,12 +193,13 @@ def _constant(module: ModuleType, constant: str, kind: type[T]) -> Iterator[T]:
     if not hasattr(module, constant):
         return
     value = getattr(module, constant)
-    if not isinstance(value, kind):
-        raise InputError(
-            f"{constant} in {module.__file__!r} is {_article(type(value).__name__)}, not {_article(kind.__name__)}; "
-            f"write {constant} = {kind.__name__}(...)."
-        )
-    yield value
+    for one in value if type(value) is tuple else (value,):
+        if not isinstance(one, kind):
+            raise InputError(
+                f"{constant} in {module.__file__!r} is {_article(type(one).__name__)}, not {_article(kind.__name__)}; "
+                f"write {constant} = {kind.__name__}(...)."
+            )
+        yield one
 
 
 def _article(name: str) -> str:

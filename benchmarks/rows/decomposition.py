@@ -1,8 +1,8 @@
-"""A data set's decomposition of a question: its gold facts as chains, and the plan that they imply."""
+"""A data set's decomposition of a question: its gold facts as chains, and how a plan corresponds to them."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
@@ -58,30 +58,6 @@ def _merged(facts: Iterable[Sequence[str]]) -> list[GoldFact]:
 def continues(fact: GoldFact, before: GoldFact) -> bool:
     """Is a fact about the value of the previous one?"""
     return not fact.subject or names(fact.subject, before.value)
-
-
-def gold_plan(question: str, answer: str, chains: GoldChains, operators: Operators) -> Plan | None:
-    """The plan made of a data set's facts and an operator that yields the answer from them; `None` if none does."""
-    if not chains:
-        return None
-    plain = Plan(operator="", chains=tuple(_chain(chain, question) for chain in chains))
-    fitting = (replace(plain, operator=name) for name in sorted(operators))
-    return next((plan for plan in fitting if gives(plan, question, answer, chains, operators)), None)
-
-
-def _chain(chain: Sequence[GoldFact], question: str) -> Chain:
-    asked = [_asked(fact, chain[:index]) for index, fact in enumerate(chain)]
-    of = chain[0].subject
-    return Chain(of=of if of.lower() in question.lower() else unqualified(of), facts=tuple(asked))
-
-
-def _asked(fact: GoldFact, before: Sequence[GoldFact]) -> str:
-    if fact.subject:
-        return f"What is the {fact.relation} of {'#' if before else fact.subject}?"
-    asked = fact.relation
-    for place, earlier in enumerate(before, start=1):
-        asked = re.sub(rf"(?<!\w){re.escape(earlier.value)}(?!\w)", lambda _, place=place: f"#{place}", asked)  # type: ignore[misc]
-    return asked
 
 
 def gives(plan: Plan, question: str, answer: str, chains: GoldChains, operators: Operators) -> bool:
@@ -142,19 +118,6 @@ def asks_for(fact: str, gold: GoldFact) -> bool:
 def _relations() -> Mapping[str, re.Pattern[str]]:
     text = files(__package__).joinpath("relations.yaml").read_text(encoding="utf-8")
     return {name: re.compile(pattern) for name, pattern in yaml.safe_load(text).items()}
-
-
-def fact_oracle(chains: GoldChains) -> Callable[[str, str], str | None]:
-    """The gold value of a resolved fact, given its question and entity; `None` if the data set lacks it."""
-
-    def known(asked: str, entity: str) -> str | None:
-        for fact in (fact for chain in chains for fact in chain):
-            about = _shares(f"{asked} {entity}", fact.subject) if fact.subject else True
-            if about and asks_for(asked, fact):
-                return fact.value
-        return None
-
-    return known
 
 
 def follows(chain: Chain, gold: Sequence[GoldFact]) -> bool:

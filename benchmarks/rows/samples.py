@@ -17,8 +17,7 @@ from meta_agent_rag.llm.messages import CUT
 from meta_agent_rag.settings import UnitFloat
 from meta_agent_rag.wording import first_fault
 
-from ..metrics import SCORES, AnswerScore, SupportScore, joint, score_answer, score_supporting_facts
-from .scorers import Scorer
+from ..metrics import SCORES, AnswerScore, Scorer, SupportScore, joint, score_answer, score_supporting_facts
 from .supporting_facts import Fact, supporting_facts
 from .survival import answer_recall, evidence_recall
 

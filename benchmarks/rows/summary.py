@@ -92,7 +92,11 @@ def method_summary(
     """The figures of one method; `rows` are its questions in any order."""
     rows = sorted(rows, key=lambda row: str(row["id"]))
     answered = [row for row in rows if row["error"] is None]
-    fired = [row for row in answered if row["fired"]]
+    fired = [(row["rounds"][0]["em"], row["em"]) for row in answered if row["fired"]]
+    plans = Counter(round_["plan"]["deficit"] for row in answered for round_ in row["rounds"] if round_["plan"])
+    packed = [row["rounds"][-1]["packing"] for row in answered if row["rounds"]]
+    costs = [row["cost_usd"] for row in rows]
+    known = costs and all(cost is not None for cost in costs)
     means = _Means(seed=seed, conventions=conventions)
     return {
         "n": n,
@@ -103,19 +107,20 @@ def method_summary(
         "latency_s": _latency(rows, answered),
         "llm_calls": sum(row["llm_calls"] for row in rows),
         "tokens": _tokens(rows),
-        "cost_usd": _cost(rows),
+        # of all calls, including those served by the response cache; null if any price is unknown
+        "cost_usd": float(sum(Decimal(str(cost)) for cost in costs)) if known else None,
         "rounds_mean": round(sum(len(row["rounds"]) for row in answered) / len(answered), 3) if answered else None,
         "trigger_rate": round(len(fired) / len(answered), 4) if answered else None,
         "trigger_rate_ci95": means.share([row["fired"] for row in answered]),
         "stop_reasons": dict(sorted(Counter(row["stop_reason"] for row in answered).items())),
-        "deficits": {name: _diagnosed(answered, name) for name in deficits},
-        "fixed": sum(_first(row) < 1.0 <= row["em"] for row in fired),
-        "broken": sum(row["em"] < 1.0 <= _first(row) for row in fired),
+        "deficits": {name: plans[name] for name in deficits},
+        "fixed": sum(first < 1.0 <= last for first, last in fired),
+        "broken": sum(last < 1.0 <= first for first, last in fired),
         "evidence_recall": _recall(answered, "evidence_recall"),
         "answer_recall": _recall(answered, "answer_recall"),
         "suspect_passages": sum(len(row["suspect"]) for row in answered),
-        "shortened_passages": _packed(answered, "shortened_ids"),
-        "left_out_passages": _packed(answered, "left_out_ids"),
+        "shortened_passages": sum(len(packing["shortened_ids"]) for packing in packed),
+        "left_out_passages": sum(len(packing["left_out_ids"]) for packing in packed),
         "notes": dict(sorted(Counter(note for row in answered for note in row.get("notes", ())).items())),
         **_served(answered),
         **_judged(answered, means),
@@ -206,20 +211,6 @@ def _latency(rows: Sequence[Row], answered: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def _cost(rows: Sequence[Row]) -> float | None:
-    """Price of all calls in USD, including those served by the response cache; `None` if any price is unknown."""
-    costs = [row["cost_usd"] for row in rows]
-    if not costs or any(cost is None for cost in costs):
-        return None
-    return float(sum(Decimal(str(cost)) for cost in costs))
-
-
-def _diagnosed(rows: Sequence[Row], deficit: str) -> int:
-    """Repairs of a deficit, over all rounds."""
-    plans = [round_["plan"] for row in rows for round_ in row["rounds"] if round_["plan"] is not None]
-    return sum(plan["deficit"] == deficit for plan in plans)
-
-
 def _recall(rows: Sequence[Row], of_what: str) -> list[dict[str, float]]:
     """For each round, over the questions that reached it: what was still present after each stage, in percent."""
     depth = max((len(row["rounds"]) for row in rows), default=0)
@@ -232,11 +223,6 @@ def _recall(rows: Sequence[Row], of_what: str) -> list[dict[str, float]]:
         for index, known in enumerate([one for one in found if one is not None] for found in reached)
         if known
     ]
-
-
-def _packed(rows: Sequence[Row], which: str) -> int:
-    """Passages that the last prompts shortened or left out."""
-    return sum(len(row["rounds"][-1]["packing"][which]) for row in rows if row["rounds"])
 
 
 def _judged(answered: Sequence[Row], means: _Means) -> dict[str, Any]:
@@ -257,7 +243,3 @@ def _supporting_facts(answered: Sequence[Row], means: _Means) -> dict[str, Any]:
     """Official scores of supporting facts and joint scores, in percent; empty if the data set labels no sentences."""
     found = {part: [row[part] for row in answered if row.get(part) is not None] for part in ("support", "joint")}
     return {part: {"n": len(scores), **means.scores(scores)} for part, scores in found.items() if scores}
-
-
-def _first(row: Row) -> float:
-    return float(row["rounds"][0]["em"])

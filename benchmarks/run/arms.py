@@ -18,7 +18,7 @@ from meta_agent_rag.settings import Settings
 from ..methods import Method
 from ..methods.method import BUDGET_KINDS
 
-ORACLES = ("monitor", "diagnosis", "retrieval", "plan", "facts")
+ORACLES = ("monitor", "diagnosis", "retrieval")
 _SWEPT = (
     *("flash_model", "pro_model", "tiers", "stage_tiers", "model_roles"),
     *("flash_thinking", "pro_thinking", "thinking_tokens", "stage_tokens", "writer_temperature"),
@@ -98,18 +98,25 @@ def arms(
     fields = [assignment.partition("=")[0] for assignment in swept[0]]
     if len(set(fields)) < len(fields):
         raise InputError("--sweep names a setting twice; give all its values at once, as SETTING=V1,V2,V3.")
-    kinds = [_equal(kind) for kind in equals]
+    _require_known("--equal", equals, BUDGET_KINDS)
+    _require_known("The oracle", oracles, ORACLES)
+    known = tuple(name for name in ORACLES if name in oracles)
+    stages = [*((name,) for name in known), *([known] if len(known) > 1 else [])]
+    left_out = [tuple(name.strip() for name in one.split(",") if name.strip()) for one in ablations]
     rows: list[Arm] = []
     for method in methods:
-        _refuse_pinned(method, fields)
+        if pinned := [field for field in fields if field.lower() in dict(method.pins)]:
+            raise InputError(
+                f"{pinned[0]} is fixed by {method.name!r} and cannot be swept with it; leave that method out."
+            )
         for assignments in swept:
             plain = Arm(method=method, assignments=assignments)
             rows.append(plain)
             if method.loop:
-                rows += [replace(plain, without_deficits=_names(left_out)) for left_out in ablations]
-                rows += [replace(plain, oracles=known) for known in _oracles(oracles)]
+                rows += [replace(plain, without_deficits=names) for names in left_out]
+                rows += [replace(plain, oracles=names) for names in stages]
             if method.samples:
-                rows += [replace(plain, equal=kind) for kind in kinds]
+                rows += [replace(plain, equal=kind) for kind in equals]
     if equals and not any(arm.equal and reference(arm, rows) for arm in rows):
         raise InputError(
             "--equal compares a sampling method with the loop; name both, as --method metarag,self_consistency."
@@ -157,10 +164,10 @@ def arm_settings(arm: Arm, settings: Settings) -> Settings:
     return settings.model_copy(update={**{name: getattr(own, name) for name in names}, **dict(arm.method.pins)})
 
 
-def _refuse_pinned(method: Method, fields: Sequence[str]) -> None:
-    pinned = [field for field in fields if field.lower() in dict(method.pins)]
-    if pinned:
-        raise InputError(f"{pinned[0]} is fixed by {method.name!r} and cannot be swept with it; leave that method out.")
+def _require_known(what: str, given: Sequence[str], known: Sequence[str]) -> None:
+    for name in given:
+        if name not in known:
+            raise InputError(f"{what} {name!r} is unknown; choose from: {', '.join(known)}.")
 
 
 def _values(sweep: str) -> list[str]:
@@ -176,21 +183,3 @@ def _values(sweep: str) -> list[str]:
             "with `marag bench compare`."
         )
     return [f"{field.upper()}={value}" for value in given]
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
-def _equal(kind: str) -> str:
-    if kind not in BUDGET_KINDS:
-        raise InputError(f"--equal {kind!r} is unknown; choose from: {', '.join(BUDGET_KINDS)}.")
-    return kind
-
-
-def _oracles(given: Sequence[str]) -> list[tuple[str, ...]]:
-    for name in given:
-        if name not in ORACLES:
-            raise InputError(f"The oracle {name!r} is unknown; choose from: {', '.join(ORACLES)}.")
-    ordered = tuple(name for name in ORACLES if name in given)
-    return [*((name,) for name in ordered), *([ordered] if len(ordered) > 1 else [])]

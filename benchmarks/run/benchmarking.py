@@ -28,8 +28,8 @@ from .evidence import open_domain
 from .execution import RunOutcome, TooManyFailuresError, execute
 from .folder import REPORT, SAMPLES, SUMMARY, RunFolder
 from .plan import RunPlan, check_recordable
-from .provenance import differing, recorded_run, run_config
-from .serving import served_by
+from .provenance import differing, recorded_run, run_config, served_by
+from .sampling import shard_numbers
 
 
 class NoAnswerError(MetaRagError):
@@ -70,16 +70,8 @@ def benchmark(
         options.recorder.begin({**recorded_run(about), **rows, "conventions": CONVENTIONS}, plan.questions)
     try:
         outcome = _outcome(plan, options, folder, display(display_name, free=runs_here(config.settings)))
-        summary = write_results(
-            config,
-            options,
-            folder,
-            outcome.rows,
-            deficits=outcome.deficits,
-            n=len(plan.questions),
-            pooled=plan.sample["pooled"],
-        )
-        say_results(config, folder, summary, display_name, pooled=plan.sample["pooled"])
+        summary = write_results(config, folder, outcome.rows, plots=options.plots, recording=recording)
+        say_results(config, folder, summary, display_name)
         if outcome.stopped_by is None:
             _close_record(options, folder, visible=display_name not in ("json", "none"))
         _end(plan, folder, outcome, summary)
@@ -97,46 +89,43 @@ def new_folder(config: RunConfig, output_dir: Path, about: Mapping[str, Any]) ->
 
 def write_results(
     config: RunConfig,
-    options: RunOptions,
     folder: RunFolder,
     rows: Sequence[Mapping[str, Any]],
     *,
-    deficits: Sequence[str],
-    n: int,
-    pooled: int,
+    plots: bool,
+    recording: Recording | None = None,
 ) -> dict[str, Any]:
-    """Write the results so far of `n` questions, drawn from `pooled`; returns the summary."""
-    names = [arm.name for arm in config.arms]
+    """Write the results so far of a folder's questions; returns the summary, by the conventions of a record if any."""
+    names, about = [arm.name for arm in config.arms], folder.config()
+    number, count = (1, 1) if config.shard is None else shard_numbers(config.shard)
     summary = summarise(
         rows,
         dataset=config.dataset,
         mode=config.mode,
         methods=names,
-        n=n,
+        n=len(range(number - 1, about["sample"]["questions"], count)),
         seed=config.seed,
-        deficits=deficits,
+        deficits=about["deficits"],
         arms=config.arms,
-        **_table(config, options.recording),
+        **_table(config, recording),
     )
     folder.write_json(SUMMARY, summary)
-    for number, name in enumerate(names):
+    for place, name in enumerate(names):
         own = [row for row in rows if row["method"] == name]
-        file = "predictions.json" if number == 0 else f"predictions-{_file_name(name, number)}.json"
+        file = "predictions.json" if place == 0 else f"predictions-{_file_name(name, place)}.json"
         folder.write_json(file, official_predictions(own))
-    ours = protocol(config, n=n, pooled=pooled)
+    ours = protocol(config, n=summary["n"], pooled=about["sample"]["pooled"])
     caveat = " ".join(filter(None, [folder.mixed_code(), *changed_models(rows)]))
-    write_report(folder, config, summary, rows, arms=config.arms, ours=ours, plots=options.plots, caveat=caveat)
+    write_report(folder, config, summary, rows, arms=config.arms, ours=ours, plots=plots, caveat=caveat)
     return summary
 
 
-def say_results(
-    config: RunConfig, folder: RunFolder, summary: dict[str, Any], display_name: DisplayName, *, pooled: int
-) -> None:
+def say_results(config: RunConfig, folder: RunFolder, summary: dict[str, Any], display_name: DisplayName) -> None:
     """Print the score table and the run folder, or one JSON object, or nothing, as the display demands."""
     if display_name == "json":
         say(json.dumps({"run": str(folder.path), "summary": summary}, ensure_ascii=False))
     elif display_name != "none":
-        show(config, summary, protocol(config, n=summary["n"], pooled=pooled))
+        show(config, summary, protocol(config, n=summary["n"], pooled=folder.config()["sample"]["pooled"]))
         say(f"Run folder: {folder.path}")
         if packaged := of_the_packaged_model(summary):
             complain(packaged)
@@ -184,7 +173,7 @@ def _outcome(plan: RunPlan, options: RunOptions, folder: RunFolder, shown: Silen
         shown.stop()
         folder.close()
         folder.write_calls(recording.calls())
-        return RunOutcome(rows=rows, deficits=tuple(sorted(recording.quadrants)))
+        return RunOutcome(rows=rows)
     signal.signal(signal.SIGTERM, _interrupt)
     work = execute(plan.config, options, plan.loaded, questions=plan.questions, folder=folder, display=shown)
     try:

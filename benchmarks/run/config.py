@@ -6,7 +6,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from meta_agent_rag.errors import InputError
 from meta_agent_rag.settings import Settings
 
 from ..methods import named
@@ -87,8 +86,6 @@ class RunConfig:
         for name in _FILES:
             there = None if kept.get(name) is None else Path(kept[name])
             kept[name] = getattr(self, name) or there
-        if missing := [name for name in ("dataset", "mode", "methods") if name not in kept]:
-            raise InputError(f"The run's configuration lacks {missing[0]!r}; start a new run.")
         return replace(self, **kept)
 
 

@@ -39,10 +39,16 @@ class Silent:
 
     def figures(self) -> str:
         """Scores over the answers so far, their cost, and the number of failures."""
+        from meta_agent_rag.wording import FREE
+
         answered = self._asked - self._failed
         em, f1 = (f"{100.0 * score / answered:.1f}" if answered else "-" for score in self._scores.values())
         failed = f"  failed {self._failed}" if self._failed else ""
-        return f"EM {em}  F1 {f1}  {self._money()}{failed}"
+        if self._cost_usd is None:
+            cost = FREE if self._free else "cost unknown"
+        else:
+            cost = f"{self._cost_usd:.4f} USD" if answered else "cost -"
+        return f"EM {em}  F1 {f1}  {cost}{failed}"
 
     def _count(self, row: Mapping[str, Any]) -> None:
         self._asked += 1
@@ -53,13 +59,6 @@ class Silent:
             self._scores[name] += row[name]
         if self._cost_usd is not None:
             self._cost_usd = None if row["cost_usd"] is None else self._cost_usd + Decimal(str(row["cost_usd"]))
-
-    def _money(self) -> str:
-        from meta_agent_rag.wording import FREE
-
-        if self._cost_usd is None:
-            return FREE if self._free else "cost unknown"
-        return f"{self._cost_usd:.4f} USD" if self._asked > self._failed else "cost -"
 
 
 class PlainDisplay(Silent):

@@ -98,7 +98,7 @@ def expectations(config: RunConfig, runs: Sequence[MeasuredRun], *, n: int) -> d
     for arm in config.arms:
         of_method = () if arm.equal else (arm.method.name,)  # which spends differently
         bases = dict.fromkeys((arm.name, arm.base, *of_method))
-        kinds = ("", " (closed book)") if "diagnosis" in arm.oracles else ("",)  # the oracle's calls: `oracles.py`
+        kinds = ("", " (closed book)") if "diagnosis" in arm.oracles else ("",)  # the oracle's calls
         for kind in kinds:
             of_runs = (
                 run.scaled(arm.name + kind, basis + kind, measured=run.asked[basis], n=n)

@@ -1,17 +1,23 @@
-"""The evidence that a mode gives to every method."""
+"""What a row gets from the data set: the evidence of its mode, and gold information in place of a stage (an oracle)."""
 
 import hashlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+from meta_agent_rag.agent.context import Oracles
+from meta_agent_rag.agent.engine import Engine
+from meta_agent_rag.agent.state import NO_DEFICIT, Draft, Round
 from meta_agent_rag.datasets import LoadedQuestions, Question
 from meta_agent_rag.retrieval.corpus.editing import Progress, ensure_corpus
 from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retriever
 from meta_agent_rag.retrieval.opening import open_encoder, open_retriever
 from meta_agent_rag.retrieval.passage import Passage, passages_of
+from meta_agent_rag.retrieval.supplied import SuppliedRetriever
 from meta_agent_rag.settings import Settings
 
+from ..methods import MethodTask, named
+from ..metrics import score_answer
 from .config import RunConfig
 
 
@@ -21,11 +27,6 @@ def supplied(question: Question, mode: str) -> tuple[Passage, ...] | None:
         return None
     wanted = [paragraph for paragraph in question.paragraphs if mode == "gold" or paragraph.is_supporting]
     return passages_of(wanted)
-
-
-def pooled(questions: Sequence[Question]) -> tuple[Passage, ...]:
-    """All paragraphs of a data file, each once, in the order of the file."""
-    return passages_of(paragraph for question in questions for paragraph in question.paragraphs)
 
 
 @asynccontextmanager
@@ -48,7 +49,7 @@ async def open_domain(
         await ensure_corpus(
             config.settings,
             name,
-            pooled(loaded.questions),
+            passages_of(paragraph for question in loaded.questions for paragraph in question.paragraphs),
             encoder,
             replace=True,
             on_progress=on_progress,
@@ -68,4 +69,38 @@ def tuned(retriever: Retriever, settings: Settings) -> Retriever:
         fusion=settings.fusion,
         blend_floor=settings.blend_floor,
         links=settings.links,
+    )
+
+
+def oracles_for(stages: Sequence[str], engine: Engine, question: Question, *, name: str) -> Oracles:
+    """The oracles of a row for one question; the oracle `retrieval` is the evidence itself, see `supplied`.
+
+    The oracle monitor accepts a draft that matches a gold answer exactly. The oracle diagnosis finds nothing wrong
+    with such a draft; otherwise it checks whether the model answers correctly without evidence, and whether all
+    supporting paragraphs are in the prompt.
+    """
+
+    def is_right(draft: Draft) -> bool:
+        return score_answer(draft.short_answer, question.golds).em == 1.0
+
+    async def deficit_of(round_: Round) -> str:
+        if is_right(round_.draft):
+            return NO_DEFICIT
+        (closed_book,) = named("closed_book")
+        task = MethodTask(
+            id=question.id,
+            question=question.text,
+            method=f"{name} (closed book)",
+            search=SuppliedRetriever(passages=(), encoder=engine.monitor_encoder),
+            evidence=(),
+        )
+        memory = await closed_book.answer(engine, task)
+        knows = score_answer(memory.short_answer, question.golds).em == 1.0
+        wanted = {passage.id for passage in passages_of(one for one in question.paragraphs if one.is_supporting)}
+        complete = wanted <= set(round_.packing.packed_ids) - set(round_.packing.shortened_ids)
+        fitting = (deficit for deficit in engine.deficits if deficit.quadrant == (knows, complete))
+        return next(fitting, engine.deficits.guess(round_.signals)).name
+
+    return Oracles(
+        monitor=is_right if "monitor" in stages else None, diagnosis=deficit_of if "diagnosis" in stages else None
     )

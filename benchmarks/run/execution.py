@@ -29,16 +29,15 @@ from meta_agent_rag.wording import counted
 from ..judge import Judge
 from ..methods import MethodTask
 from ..methods.method import TOKENS, RunBudget, dollars
+from ..metrics import scorer_named
 from ..recording import NoModel, NoSearch, TapedEncoder, TapedRetriever
 from ..rows.samples import failed_row, sample_row
-from ..rows.scorers import scorer_named
 from .arms import Arm, arm_settings, reference
 from .config import RunConfig, RunOptions
 from .display import Silent
-from .evidence import open_domain, supplied, tuned
+from .evidence import open_domain, oracles_for, supplied, tuned
 from .folder import RunFolder
-from .oracles import oracles_for
-from .serving import RecordedConnections
+from .provenance import RecordedConnections
 
 _LOG = logging.getLogger("meta_agent_rag.benchmarks")
 _AT_ONCE = 8
@@ -60,7 +59,6 @@ class RunOutcome:
 
     rows: tuple[Mapping[str, Any], ...]
     stopped_by: MetaRagError | None = None
-    deficits: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,8 +276,7 @@ async def execute(
         folder.compact()
         rows = folder.rows()
         kept = tuple(rows[key] for key in ((q.id, arm.name) for q, arm in wanted) if key in rows)
-        deficits = dict.fromkeys(name for engine in engines.values() for name in engine.deficits.names)
-        return RunOutcome(rows=kept, stopped_by=stopped_by, deficits=tuple(sorted(deficits)))
+        return RunOutcome(rows=kept, stopped_by=stopped_by)
 
 
 def _failed(row: Mapping[str, Any]) -> bool:

@@ -15,15 +15,14 @@ from meta_agent_rag.llm.pricing import NO_CHARGE, unpriced
 from meta_agent_rag.wording import counted
 
 from ..methods.method import DOLLARS, TOKENS
+from ..metrics import scorer_named
 from ..recording import Recording
-from ..rows.scorers import scorer_named
 from . import DEFAULT_N
 from .arms import arm_settings, check_arms
 from .config import RunConfig
 from .folder import RunFolder
-from .provenance import OWN_FILES, carried_settings, differing, recorded_settings
+from .provenance import OWN_FILES, carried_settings, differing, paying, recorded_settings, uses
 from .sampling import by_id, by_position, draw, sample_digest, sharded
-from .serving import paying, uses
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,27 +173,18 @@ def _check_evidence(config: RunConfig, questions: Sequence[Question]) -> None:
             "--corpus NAME, a corpus made with `marag ingest`."
         )
     if config.mode == "supporting" or "retrieval" in config.oracles:
-        _check_supporting(config, questions)
-    wanted = [stage for stage in ("plan", "facts") if stage in config.oracles]
-    if wanted and not any(question.facts for question in questions):
-        raise InputError(
-            f"--oracle {','.join(wanted)} needs questions with a decomposition, which {config.dataset} does not have; "
-            "use 2wikimultihopqa or musique."
-        )
-
-
-def _check_supporting(config: RunConfig, questions: Sequence[Question]) -> None:
-    lacking = [one.id for one in questions if not any(paragraph.is_supporting for paragraph in one.paragraphs)]
-    if len(lacking) == len(questions):
-        asked = "--mode supporting" if config.mode == "supporting" else "--oracle retrieval"
-        raise InputError(
-            f"{asked} gives the supporting paragraphs, but no question of {config.dataset!r} has any; "
-            "use --mode gold, or a file with supporting facts."
-        )
-    if lacking:
-        complain(
-            f"{counted(len(lacking), 'question')} without supporting paragraphs get no evidence, first {lacking[0]}."
-        )
+        lacking = [one.id for one in questions if not any(paragraph.is_supporting for paragraph in one.paragraphs)]
+        if len(lacking) == len(questions):
+            asked = "--mode supporting" if config.mode == "supporting" else "--oracle retrieval"
+            raise InputError(
+                f"{asked} gives the supporting paragraphs, but no question of {config.dataset!r} has any; "
+                "use --mode gold, or a file with supporting facts."
+            )
+        if lacking:
+            complain(
+                f"{counted(len(lacking), 'question')} without supporting paragraphs get no evidence, "
+                f"first {lacking[0]}."
+            )
 
 
 def _check_calibration(config: RunConfig, questions: Iterable[Question]) -> None:

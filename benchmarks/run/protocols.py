@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, NonNegativeInt, PositiveInt, model_validator
+from pydantic import BaseModel
 from pydantic import ValidationError as FileError
 
 from meta_agent_rag.discovery import named
@@ -56,41 +56,19 @@ class Protocol:
         }
 
 
-class PublishedProtocol(BaseModel, frozen=True, extra="forbid"):
-    """The protocol of a published table for any data set; `aliases` lists those scored with aliases."""
-
-    split: str | None = None
-    evidence: str | None = None
-    sample: str | None = None
-    seed: NonNegativeInt | None = None
-    n: PositiveInt | None = None
-    scorer: str | None = None
-    aliases: tuple[str, ...] | None = None
-    model: str | None = None
-    rounds: NonNegativeInt | None = None
-    pooled_questions: PositiveInt | None = None
-
-    def on(self, dataset: str) -> Protocol:
-        """The protocol on one data set."""
-        aliases = None if self.aliases is None else dataset in self.aliases
-        return Protocol(dataset=dataset, **{**self.model_dump(), "aliases": aliases})
-
-
 class _Protocols(BaseModel, frozen=True, extra="forbid"):
     evidence: Mapping[str, str]
-    published: Mapping[str, PublishedProtocol]
-
-    @model_validator(mode="after")
-    def _known_evidence(self) -> Self:
-        for name, protocol in self.published.items():
-            if protocol.evidence is not None and protocol.evidence not in self.evidence:
-                raise ValueError(f"{name}: {protocol.evidence!r} is not a known kind of evidence")
-        return self
+    published: Mapping[str, Mapping[str, Any]]
 
 
 def published_protocol(name: str, dataset: str) -> Protocol:
-    """The protocol that a group of `published.yaml` names, on one data set; raises `UnknownNameError`."""
-    return named("published protocol", name, _protocols().published).on(dataset)
+    """The protocol that a group of `published.yaml` names, on one data set; raises `UnknownNameError`.
+
+    In the file, `aliases` lists the data sets that were scored with aliases.
+    """
+    stated = dict(named("published protocol", name, _protocols().published))
+    aliases = stated.pop("aliases", None)
+    return Protocol(dataset=dataset, aliases=None if aliases is None else dataset in aliases, **stated)
 
 
 def differences(theirs: Protocol, ours: Protocol) -> list[str]:

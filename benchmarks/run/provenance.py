@@ -1,27 +1,32 @@
-"""What is needed to reproduce a run, for `config.json`: commit, lock, data, endpoints and settings."""
+"""What serves a run, and what is needed to reproduce it: commit, lock, data, endpoints and settings."""
 
 import hashlib
 import json
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
 from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.datasets import LoadedQuestions
+from meta_agent_rag.llm.chat import Connection
+from meta_agent_rag.llm.connections import Connections
 from meta_agent_rag.llm.embedded import embedded_model_file
-from meta_agent_rag.llm.providers import EMBEDDED, choose_provider, providers
+from meta_agent_rag.llm.local import AUTO, PACKAGED, decided
+from meta_agent_rag.llm.providers import EMBEDDED, Endpoint, choose_provider, providers
+from meta_agent_rag.llm.stages import ANSWER, Use, endpoints_in_use
 from meta_agent_rag.retrieval.encoders.loading import load_encoder
 from meta_agent_rag.settings import Key, ModelRoles, Settings, Url
 
+from ..recording import NoModel
 from .arms import arm_settings
 from .config import RunConfig
-from .serving import embedded_model_of
 
 OF_A_MACHINE = ("marag_data_dir", "encoder_device")
 """Settings that belong to a machine, not to an experiment."""
@@ -33,9 +38,86 @@ OWN_FILES = (
 _FREE = (*OF_A_MACHINE, "cost_limit_usd", "llm_timeout_seconds", "llm_max_retries", "response_cache")
 _OF_THE_NODE = ("base_url", "key", "headers", "concurrency", "seconds")
 """The fields of an endpoint that differ between nodes or accounts and that no reply depends on."""
+_OF_BASELINES = "writer"
+"""The role of the baselines' stages (`methods/stages.yaml`)."""
 _ROOT = Path(__file__).parents[2]
 _GIT_SECONDS = 10
 _CODE_FILES = ("--", "backend", "benchmarks", ":!benchmarks/results", "pyproject.toml", "uv.lock")
+
+
+def one_model(settings: Settings) -> Settings:
+    """The settings of a new run: unless TIERS is set, the flash tier serves all stages, so that only methods differ.
+
+    See docs/decisions/018. If the embedded model is used, it is named: `auto` may select another one later.
+    """
+    tiers = settings if "tiers" in settings.model_fields_set else settings.model_copy(update={"tiers": "flash"})
+    embedded = any(endpoint.is_embedded for endpoint in endpoints_in_use(tiers, get_args(Use)).values())
+    return decided(tiers) if embedded else tiers
+
+
+def embedded_model_of(settings: Mapping[str, Any]) -> str:
+    """The embedded model in a run's settings: settings without one predate the choice, or do not use it."""
+    name = str(settings.get("embedded_model", AUTO))
+    return PACKAGED if name == AUTO else name
+
+
+def uses(config: RunConfig) -> tuple[Use, ...]:
+    """What a run uses models for."""
+    return (*ANSWER, "judge") if config.judge else ANSWER
+
+
+def paying(config: RunConfig) -> list[tuple[Settings, list[Endpoint]]]:
+    """The endpoints that each row calls, with its settings, and those of the judge; a baseline calls the writer's."""
+    found = []
+    for arm in config.arms:
+        settings = arm_settings(arm, config.settings)
+        by_role = endpoints_in_use(settings, ANSWER)
+        found.append((settings, [by_role[role] for role in by_role if arm.method.loop or role == _OF_BASELINES]))
+    if config.judge:
+        judging: tuple[Use, ...] = ("judge",)
+        found.append((config.settings, list(endpoints_in_use(config.settings, judging).values())))
+    return found
+
+
+async def served_by(config: RunConfig) -> dict[str, Mapping[str, Any]]:
+    """For `config.json`: the name, provider and model behind each role, and the identity that the server reports.
+
+    A row's own endpoints are also listed, under its name. Raises `SettingsError` if a key or a model file is missing.
+    """
+    settings = config.settings
+    shared = endpoints_in_use(settings, uses(config))
+    found = dict(shared)
+    for arm in config.arms:
+        for role, endpoint in endpoints_in_use(arm_settings(arm, settings), ANSWER).items():
+            if arm.assignments and endpoint != shared.get(role):
+                found[f"{arm.base}: {role}"] = endpoint
+    connections = Connections(settings=settings)
+    try:
+        return {
+            role: {
+                "endpoint": endpoint.name,
+                "connection": endpoint.connection,
+                "provider": endpoint.provider.name,
+                "model": endpoint.model,
+                "identity": (await connections.to(endpoint)).identity,
+            }
+            for role, endpoint in found.items()
+        }
+    finally:
+        await connections.aclose()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedConnections(Connections):
+    """Connections without a server, under the identities of a record: a replay makes no call."""
+
+    run: Mapping[str, Any]
+
+    async def to(self, endpoint: Endpoint) -> Connection:
+        """A stub that serves nothing; records of earlier versions have one identity for all roles."""
+        known = {(one["connection"], one["model"]): one["identity"] for one in self.run.get("endpoints", {}).values()}
+        identity = known.get((endpoint.connection, endpoint.model), self.run["endpoint"])
+        return Connection(endpoint=endpoint, identity=identity, model=NoModel())
 
 
 def run_config(
@@ -43,10 +125,22 @@ def run_config(
 ) -> dict[str, Any]:
     """The contents of `config.json`; secrets are masked.
 
-    `served` is what `serving.served_by` returns about endpoints, and `sample` states the whole that a shard is part of.
+    `served` is what `served_by` returns about endpoints, and `sample` states the whole that a shard is part of.
     """
     choice = choose_provider(config.settings)
+    own = [arm_settings(arm, config.settings) for arm in config.arms]
     known = config.recorded  # a replay may run where neither the model nor its encoder is installed
+    if known is None:
+        embedded = embedded_model_file(config.settings).name if choice.provider.name == EMBEDDED else None
+        named = [*(one.monitor_encoder for one in own), *([config.settings.encoder] * (config.mode == "open_domain"))]
+        # by their names in the settings: one that is unavailable is replaced
+        encoders = {name: load_encoder(config.settings, name).encoder.name for name in dict.fromkeys(named)}
+        folders = dict.fromkeys(one.deficits_dir for one in own)
+        deficits = {deficit.name for folder in folders for deficit in discover_deficits(folder)}
+    else:
+        embedded, encoders = known["provider"]["embedded_model"], known["encoders"]
+        deficits = set(known["quadrants"])
+    lock = _ROOT / "uv.lock"
     return {
         "experiment": config.experiment,
         "concurrency": config.concurrency,
@@ -58,38 +152,18 @@ def run_config(
             "name": choice.provider.name,
             "base_url": choice.base_url,
             "models": dict(choice.models),
-            "embedded_model": _embedded_model(config, choice.provider.name)
-            if known is None
-            else known["provider"]["embedded_model"],
+            "embedded_model": embedded,
         },
         "endpoints": {role: dict(one) for role, one in served.items()},
-        "encoders": _encoders(config) if known is None else known["encoders"],
-        "deficits": _deficits(config) if known is None else sorted(known["quadrants"]),
+        "encoders": encoders,
+        "deficits": sorted(deficits),
         "own_files": own_files(config.settings),
         "settings": config.settings.model_dump(mode="json"),
         "commit": commit(),
-        "lock": _lock(),
+        "lock": hashlib.sha256(lock.read_bytes()).hexdigest()[:12] if lock.is_file() else None,
         "version": version("meta-agent-rag"),
         "python": sys.version.split()[0],
     }
-
-
-def _embedded_model(config: RunConfig, provider: str) -> str | None:
-    return embedded_model_file(config.settings).name if provider == EMBEDDED else None
-
-
-def _encoders(config: RunConfig) -> dict[str, str]:
-    """The encoders in use, by their names in the settings: one that is unavailable is replaced."""
-    names = dict.fromkeys(arm_settings(arm, config.settings).monitor_encoder for arm in config.arms)
-    if config.mode == "open_domain":
-        names[config.settings.encoder] = None
-    return {name: load_encoder(config.settings, name).encoder.name for name in names}
-
-
-def _deficits(config: RunConfig) -> list[str]:
-    """The names of the deficits of all rows."""
-    folders = dict.fromkeys(arm_settings(arm, config.settings).deficits_dir for arm in config.arms)
-    return sorted({deficit.name for folder in folders for deficit in discover_deficits(folder)})
 
 
 def own_files(settings: Settings) -> str | None:
@@ -217,12 +291,6 @@ def commit() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return f"{head}-changed-{hashlib.sha256(edits.encode()).hexdigest()[:8]}" if changed else head
-
-
-def _lock() -> str | None:
-    """First 12 hex digits of the SHA-256 of `uv.lock`, which names the version of every library; `None` without one."""
-    file = _ROOT / "uv.lock"
-    return hashlib.sha256(file.read_bytes()).hexdigest()[:12] if file.is_file() else None
 
 
 def _git(*words: str) -> str:

@@ -13,14 +13,13 @@ from meta_agent_rag.journal import records
 from meta_agent_rag.llm.opening import open_language_model
 
 from ..judge import Judge
+from ..metrics import scorer_named
 from ..rows.samples import require_whole, rescored
-from ..rows.scorers import scorer_named
 from .benchmarking import new_folder, say_results, write_results
-from .config import RunConfig, RunOptions
+from .config import RunConfig
 from .display import DisplayName
 from .folder import SAMPLES, RunFolder
 from .provenance import carried_settings
-from .sampling import shard_numbers
 
 _AT_ONCE = 8
 
@@ -59,18 +58,8 @@ def rescore(
     for row in rows:
         folder.add(row)
     folder.close()
-    sample = before["sample"]
-    number, count = (1, 1) if own.shard is None else shard_numbers(own.shard)
-    summary = write_results(
-        own,
-        RunOptions(plots=plots),
-        folder,
-        rows,
-        deficits=before["deficits"],
-        n=len(range(number - 1, sample["questions"], count)),
-        pooled=sample["pooled"],
-    )
-    say_results(own, folder, summary, display_name, pooled=sample["pooled"])
+    summary = write_results(own, folder, rows, plots=plots)
+    say_results(own, folder, summary, display_name)
     if stopped_by is not None:
         raise stopped_by
     return folder.path

@@ -264,9 +264,9 @@ def _holds(row: Row, prediction: str | None) -> float:
 
 
 def types(recorded: Sequence[Recorded]) -> Table:
-    """F1 by the data set's own question types."""
+    """F1 by the question types of the pooled data sets."""
     rows: list[Cells] = []
-    for one in recorded:
+    for one in (one for one in recorded if one.dataset in POOLED):
         ids = [row["id"] for row in one.rows[ONE_PASS]]
         alone = dict(zip(ids, _percent(one.rows[ONE_PASS], "f1"), strict=True))
         by_type: dict[str, list[Row]] = {}

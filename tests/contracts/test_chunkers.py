@@ -30,10 +30,6 @@ def cut(chunker: Chunker, text: Document, doc_id: str = "d") -> list[Passage]:
     return list(chunker.prepare(OPTIONS).cut(text, doc_id))
 
 
-def test_chunkers_are_discovered() -> None:
-    assert {"characters", "sentence"} <= set(discover_chunkers())
-
-
 def test_names_are_unique_and_registered() -> None:
     (chunker, *_) = CHUNKERS
     with pytest.raises(DuplicateNameError, match=repr(chunker.name)):
@@ -68,13 +64,6 @@ def test_odd_unicode_is_kept(chunker: Chunker, written: str) -> None:
 
 
 @every_chunker
-@pytest.mark.parametrize("texts", [(), ("",), ("   ",), ("\n\n", "\u2003\t")], ids=repr)
-def test_a_document_without_words_has_no_passages(chunker: Chunker, texts: tuple[str, ...]) -> None:
-    blank = Document(title="Blank", kind="text", blocks=tuple(Block(text=text) for text in texts))
-    assert cut(chunker, blank) == []
-
-
-@every_chunker
 def test_a_passage_names_its_document_section_and_pages(chunker: Chunker) -> None:
     blocks = [Block(text=PROSE.strip(), section=name, page=page) for page, name in enumerate(("Danube", "Rhine"), 1)]
     passages = cut(chunker, Document(title="Rivers", kind="pdf", blocks=tuple(blocks), pages=2), "rivers")
@@ -82,14 +71,6 @@ def test_a_passage_names_its_document_section_and_pages(chunker: Chunker) -> Non
     assert {(passage.section, passage.start_page, passage.end_page) for passage in passages} == {
         ("Danube", 1, 1), ("Rhine", 2, 2),
     }  # fmt: skip
-
-
-@every_chunker
-def test_ids_depend_on_the_document(chunker: Chunker) -> None:
-    text = document((PROSE * 4, None))
-    one, other = ({passage.id for passage in cut(chunker, text, doc_id)} for doc_id in ("one", "other"))
-    assert one
-    assert not one & other
 
 
 @pytest.mark.parametrize(

@@ -40,20 +40,6 @@ def test_a_ruled_pdf_table_keeps_its_rows_and_position() -> None:
     assert {block.page for block in document.blocks} == {1}
 
 
-def test_a_long_pdf_table_repeats_its_header() -> None:
-    rows = [["Year", "Tonnes of grain"], *([str(1900 + number), "x" * 18] for number in range(26))]
-    document = read("a.pdf", pdf([["Grain."]], tables={0: rows}))
-    tables = [block.text for block in document.blocks if "|" in block.text]
-    assert len(tables) == 2
-    assert all(table.startswith("Year | Tonnes of grain\n") for table in tables)
-
-
-def test_frames_without_cells_are_not_tables() -> None:
-    document = read("a.pdf", pdf([["A poster."]], tables={0: [["One framed sentence."], ["", ""], ["", ""]]}))
-    assert all("|" not in block.text for block in document.blocks)
-    assert "One framed sentence." in document.text
-
-
 def test_running_heads_and_page_numbers_are_removed_from_a_pdf() -> None:
     towns = ["Alby", "Bergen", "Celle", "Dover", "Ennis", "Fano"]
     pages = [
@@ -74,11 +60,6 @@ def test_alternating_and_per_chapter_heads_are_removed() -> None:
     assert [block.text for block in read("a.pdf", pdf(pages)).blocks] == [
         f"Place {chr(65 + n)} grew." for n in range(16)
     ]
-
-
-def test_page_numbers_are_removed_from_a_file_of_two_pages() -> None:
-    pages = [["Grippers hold.", "Springs give way.", "Page 1 of 2"], ["Motors turn.", "Sensors feel.", "Page 2 of 2"]]
-    assert "Page" not in read("a.pdf", pdf(pages)).text
 
 
 def test_nothing_that_two_pages_share_is_lost() -> None:

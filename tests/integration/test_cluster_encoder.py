@@ -1,4 +1,4 @@
-"""A cluster reads and encodes files like a single machine, even if a node is lost, for either kind of store."""
+"""A cluster encodes like a single machine, even if a node is lost, for either kind of store."""
 
 import json
 import os
@@ -6,17 +6,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
 
 from meta_agent_rag.errors import SettingsError, UnknownNameError
-from meta_agent_rag.ingestion import isolation
-from meta_agent_rag.ingestion.child import Job
-from meta_agent_rag.ingestion.chunkers import ChunkingOptions
-from meta_agent_rag.ingestion.document import ReadFile
-from meta_agent_rag.ingestion.isolation import read_on_node
 from meta_agent_rag.retrieval.corpus.catalogue import Catalogue
 from meta_agent_rag.retrieval.encoders.cluster import encoded
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
@@ -49,18 +44,6 @@ def test_a_node_computes_the_same_vectors_as_this_machine() -> None:
 def test_an_unknown_engine_is_rejected() -> None:
     with pytest.raises(UnknownNameError, match="'spark'"):
         open_cluster_encoder(Settings.load(["ENCODER=hash-64"]), "spark")
-
-
-def test_a_node_reads_a_file_like_this_machine(tmp_path: Path) -> None:
-    job = Job(seconds=60, memory_mb=1024, file_mb=1, chunking=ChunkingOptions())
-    (tmp_path / "note.md").write_text("# Harbour\n\nThe pier is stone.\n")
-    read = read_on_node(job, tmp_path / "note.md", "harbour")
-    assert isinstance(read, ReadFile)
-    assert (read.title, [passage.doc_id for passage in read.passages]) == ("Harbour", ["harbour"])
-    kind, reason = cast("tuple[str, str]", read_on_node(job, tmp_path / "gone.md", "gone"))
-    assert kind == "unreadable"
-    assert "cannot be opened" in reason
-    isolation._reader_on_node(job).close()  # a node keeps its process
 
 
 def ingested(words: list[str], folder: Path, env: dict[str, str]) -> "subprocess.Popen[str]":

@@ -64,21 +64,6 @@ def test_answers_without_some_of_their_calls_are_reported_and_retried(tmp_path: 
     assert [row.get("lost_calls") for row in lines(folder / "samples.jsonl")] == [None, None]
 
 
-@pytest.mark.slow
-def test_a_run_can_stop_at_the_first_failure_and_be_resumed(tmp_path: Path) -> None:
-    with loopback_server(broken_for_one) as server:
-        env = environment(server.base_url, tmp_path / "data")
-        done = in_process(["--limit", "1-12", "--mode", "supporting", "--fail-on-error", "0"], env)
-        assert done.exit_code == 1
-        assert "Continue with: --resume" in done.stderr
-        assert "418" in done.stderr
-        folder = only_run(tmp_path)
-        server.behaviour = helpful()
-        done = in_process(["--resume", str(folder), "--retry-failed"], env)
-        assert done.exit_code == 0, done.output
-    assert figures(folder)["answered"] == 12
-
-
 def test_chosen_questions_are_asked_in_file_order(tmp_path: Path) -> None:
     with loopback_server(helpful()) as server:
         env = environment(server.base_url, tmp_path / "data")
@@ -196,19 +181,6 @@ def test_the_judge_scores_each_distinct_answer_once(tmp_path: Path) -> None:
     rows = lines(only_run(tmp_path) / "samples.jsonl")
     assert {row["judge"] for row in rows} == {1.0}
     assert len(rows) == 8
-
-
-def test_a_verdict_that_was_no_json_is_asked_for_again_by_the_next_run(tmp_path: Path) -> None:
-    def prose_from_the_judge(body: dict[str, Any]) -> ServerReply:
-        return ServerReply(text="Correct.") if "reference answers" in json.dumps(body) else helpful()(body)
-
-    with loopback_server(prose_from_the_judge) as server:
-        env = environment(server.base_url, tmp_path / "data")
-        assert in_process(["--n", "1", "--judge", "--output-dir", "first"], env).exit_code == 0
-        server.behaviour = helpful()
-        assert in_process(["--n", "1", "--judge", "--output-dir", "second"], env).exit_code == 0
-    verdicts = [lines(next((tmp_path / name).iterdir()) / "samples.jsonl")[0]["judge"] for name in ("first", "second")]
-    assert verdicts == [None, 1.0]
 
 
 def test_a_url_with_a_password_is_rejected_and_not_shown(tmp_path: Path) -> None:

@@ -5,10 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from benchmarks.compare import app as compare
-from benchmarks.runner import app as runner
 from benchmarks.tables import as_markdown
 from benchmarks.tools.findings import (
     HELD_OUT,
@@ -92,21 +89,6 @@ def known() -> set[str]:
         changed(earlier()[0]),
     ]
     return rounded(numbers(" ".join([*shown, *map(as_markdown, cited), agreement_of_wrong_drafts()])))
-
-
-def test_the_figure_is_drawn_from_the_records(tmp_path: Path) -> None:
-    results = ROOT / "benchmarks" / "results"
-    pooled = [file for name in ("hotpotqa", "2wikimultihopqa") for file in sorted(results.glob(f"{name}-gold*.gz"))]
-    for number, file in enumerate(pooled):
-        words = ["--replay", str(file), "--output-dir", str(tmp_path / str(number)), "--no-plots"]
-        assert CliRunner().invoke(runner, words).exit_code == 0
-    first, *others = [str(next((tmp_path / str(number)).iterdir())) for number in range(len(pooled))]
-    words = [first, "--method-a", "standard_rag", "--method-b", "metarag"]
-    words += [word for other in others for word in ("--pool", other)]
-    for ending in ("png", "svg"):
-        drawn = tmp_path / f"findings-differences.{ending}"
-        assert CliRunner().invoke(compare, [*words, "--plot", str(drawn)]).exit_code == 0
-        assert drawn.read_bytes() == (ROOT / "docs" / "images" / drawn.name).read_bytes()
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

@@ -80,10 +80,6 @@ def test_questions_never_reached_are_not_scored(server: LoopbackServer, env: dic
     assert f"standard_rag answered {found['answered']} of 8, 0 failed" in report
 
 
-def refusing_the_writer(body: dict[str, Any]) -> ServerReply:
-    return ServerReply(status=400) if "short_answer" not in asked(body) else helpful()(body)
-
-
 def test_a_run_stops_above_a_tenth_of_failures(server: LoopbackServer, env: dict[str, str], tmp_path: Path) -> None:
     server.behaviour = lambda body: ServerReply(status=400)
     stopped = in_process(["--n", "30", "--method", "standard_rag", "--concurrency", "1"], env)
@@ -272,11 +268,3 @@ def test_a_large_file_is_not_held_in_memory(tmp_path: Path) -> None:
     assert (total, kept) == ("20000", "5")
     assert int(more_kb) < 60_000
     assert load_questions("sample").total == len(rows)
-
-
-def test_the_table_keeps_names_whole_at_80_columns(env: dict[str, str], tmp_path: Path) -> None:
-    words = ["--n", "1", "--sweep", "MAX_METACOGNITIVE_ROUNDS=0,1", "--display", "plain"]
-    shown = in_process(words, {**env, "COLUMNS": "80"})
-    assert shown.exit_code == 0, shown.output
-    assert "metarag MAX_METACOGNITIVE_ROUNDS=0" in shown.stdout
-    assert "metarag MAX_METACOGNITIVE_ROUNDS=1" in shown.stdout

@@ -48,20 +48,6 @@ def test_ingest_reports_the_outcome_of_each_file(docs: Path) -> None:
     assert "notes: 3 unchanged, 3 skipped; 0 passages encoded" in result.stdout
 
 
-def test_ingest_prints_json(docs: Path) -> None:
-    result = marag("ingest", str(docs), "--corpus", "notes", "--json")
-    assert result.exit_code == 0, result.output
-    report = json.loads(result.stdout)
-    assert (report["corpus"], report["failed"], report["encoded"]) == ("notes", False, 3)
-    assert report["counts"]["added"] == 3
-    assert [Path(file["source"]).name for file in report["files"]] == ["a.pdf", "b.md", "c.jsonl"]
-    (docs / "b.md").unlink()
-    gone = json.loads(marag("ingest", str(docs), "--corpus", "notes", "--json").stdout)
-    assert gone["counts"]["gone"] == 1
-    pruned = json.loads(marag("ingest", str(docs), "--corpus", "notes", "--prune", "--json").stdout)
-    assert (pruned["counts"]["pruned"], pruned["counts"]["unchanged"]) == (1, 2)
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -79,16 +65,6 @@ def test_invalid_input_is_reported_in_one_sentence(docs: Path, words: list[str],
     assert said in result.stderr
     assert result.stderr.count("\n") == 1
     assert "Traceback" not in result.output
-
-
-def test_another_chunker_is_rejected_with_the_rebuild_command(docs: Path) -> None:
-    assert marag("ingest", str(docs), "--corpus", "notes").exit_code == 0
-    refused = marag("ingest", str(docs), "--corpus", "notes", "--set", "CHUNKER=sentence")
-    assert refused.exit_code == 2
-    assert "marag ingest PATH... --corpus notes --rebuild" in refused.stderr
-    rebuilt = marag("ingest", str(docs), "--corpus", "notes", "--set", "CHUNKER=sentence", "--rebuild")
-    assert rebuilt.exit_code == 0, rebuilt.output
-    assert "sentence-512" in marag("corpora", "list").stdout
 
 
 def test_corpora_are_listed_and_shown(docs: Path) -> None:

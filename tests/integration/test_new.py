@@ -77,7 +77,7 @@ class TestInAClone:
 
     def test_documents_list_new_members(self, tree: Path) -> None:
         for kind, document in KINDS.items():
-            assert f"| `new_{kind}` |" in (tree / document).read_text(encoding="utf-8")
+            assert f"`new_{kind}`" in (tree / document).read_text(encoding="utf-8")
         checked = in_tree(tree, "docs/generate.py", "--check")
         assert (checked.returncode, checked.stdout) == (0, "")
 

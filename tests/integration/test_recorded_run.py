@@ -69,14 +69,6 @@ def test_the_tables_of_the_findings_match_the_records(document: str) -> None:
     assert rendered(text) == text
 
 
-def test_the_replay_contains_all_methods(replayed: Path) -> None:
-    assert len(summary(replayed)["methods"]) >= 11
-    for name in ("quality", "flips", "calibration", "cost", "latency"):
-        assert (replayed / "plots" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    assert (replayed / "tables" / "quality.csv").exists()
-    assert (replayed / "tables" / "quality.tex").exists()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["2wikimultihopqa", "hotpotqa", "musique"])
 def test_the_packed_runs_match_their_records(name: str, tmp_path: Path) -> None:

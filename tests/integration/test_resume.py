@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 
 from benchmarks.run.folder import RunFolder
-from meta_agent_rag.errors import InputError, StorageError
-from meta_agent_rag.journal import Journal
 from meta_agent_rag.llm.ledger import read_ledger
 from meta_agent_rag.testing.server import LoopbackServer, ServerReply, disagreeing, loopback_server
 from tests.forked import RUNNER, forked
@@ -127,11 +125,6 @@ def test_only_one_process_can_resume_a_run(finished: tuple[LoopbackServer, dict[
     assert in_process(["--resume", str(folder)], env).exit_code == 0
 
 
-def test_a_negative_seed_is_rejected_before_any_payment(tmp_path: Path) -> None:
-    done = in_process(["--seed", "-1"], environment("http://127.0.0.1:9/v1", tmp_path / "data"))
-    assert done.exit_code == 2
-
-
 def test_sigterm_stops_a_run_like_ctrl_c(tmp_path: Path) -> None:
     with loopback_server(disagreeing(0.3)) as server:
         env = environment(server.base_url, tmp_path / "data")
@@ -173,16 +166,3 @@ def test_killed_calls_count_towards_a_later_cost_limit(tmp_path: Path) -> None:
         assert "or reserved for interrupted calls" in done.stderr
         assert len(server.bodies) == 6
     assert unknown > 6 * Decimal("0.0003")
-
-
-def test_an_unwritable_journal_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match="cannot be written"):
-        Journal(tmp_path / "file" / "below.jsonl")
-
-
-async def test_a_question_with_invalid_unicode_is_rejected(tmp_path: Path) -> None:
-    from tests.loop import ask
-
-    with pytest.raises(InputError, match="not valid Unicode"):
-        await ask(tmp_path, {}, question="\udcff bad")

@@ -120,13 +120,6 @@ def test_the_merged_folder_is_complete(finished: tuple[Path, ...], whole: Path, 
     assert "14 questions" in (merged / "report.md").read_text()
 
 
-def test_shards_are_disjoint_and_complete(finished: tuple[Path, ...], whole: Path) -> None:
-    ids = [{row["id"] for row in lines(shard / "samples.jsonl")} for shard in finished]
-    assert [len(found) for found in ids] == [4, 4, 3, 3]
-    assert set.union(*ids) == {row["id"] for row in lines(whole / "samples.jsonl")}
-    assert sum(map(len, ids)) == 14
-
-
 def altered(shard: Path, folder: Path, **parts: Any) -> Path:
     """A copy of a shard's folder, with parts of its configuration changed."""
     copy = folder / "copies" / shard.name
@@ -165,12 +158,6 @@ def test_shards_of_different_experiments_are_rejected(
     assert not (tmp_path / "MERGED").exists()
 
 
-def test_a_moved_server_and_other_limits_are_not_a_difference(finished: tuple[Path, ...], tmp_path: Path) -> None:
-    first, *others = finished
-    moved = altered(first, tmp_path, settings={"llm_base_url": "http://node9:1/v1", "llm_max_retries": 9})
-    assert merge([moved, *others]).exit_code == 0
-
-
 def test_missing_shards_and_answers_are_reported(finished: tuple[Path, ...], tmp_path: Path) -> None:
     done = merge(finished[:3])
     assert done.exit_code == 2
@@ -205,12 +192,6 @@ def test_an_invalid_shard_is_rejected(tmp_path: Path, shard: str, said: str) -> 
     assert done.exit_code == 2
     assert said in done.stderr
     assert not (tmp_path / "RESULTS").exists()
-
-
-def test_a_missing_run_folder_is_named(tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["nowhere", "--output-dir", str(tmp_path)])
-    assert done.exit_code == 2
-    assert done.stderr.startswith("'nowhere' is not a run folder, and ")
 
 
 def test_a_shard_is_resumed_only_as_itself(finished: tuple[Path, ...], server: LoopbackServer) -> None:

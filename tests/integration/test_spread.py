@@ -19,7 +19,7 @@ from pydantic import SecretStr
 from benchmarks.run import on_ray
 from benchmarks.run.config import RunConfig, RunOptions
 from benchmarks.run.on_ray import ShardTask, tasks_of, work
-from benchmarks.run.serving import one_model
+from benchmarks.run.provenance import one_model
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing.server import ServerReply, always, disagreeing, loopback_server
 from tests.cluster import two_nodes

@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
-from meta_agent_rag.errors import SettingsError
 from meta_agent_rag.llm.messages import Request
-from meta_agent_rag.settings import LoopPart, Settings
 from meta_agent_rag.testing import Scripted
 from tests.loop import BIRTH, BIRTH_SENTENCE, FILM, QUESTION, FakeRetriever, Run, ask, draft, passage, user_text
 
@@ -109,11 +107,6 @@ async def test_without_operators_no_comparison_is_made_in_code(tmp_path: Path) -
     assert derivation.answer == ""
 
 
-async def test_without_operators_a_chain_still_ends_in_its_last_value(tmp_path: Path) -> None:
-    run = await without(tmp_path, "operators", {"write": draft("Mira Holt")}, question=BY_GRAMMAR)
-    assert run.answer.short_answer == "Oslo"
-
-
 async def test_without_a_vote_no_route_is_sampled(tmp_path: Path) -> None:
     run = await without(tmp_path, "vote", {"write": draft("Mira Holt")})
     assert "route" not in run.stages
@@ -146,13 +139,3 @@ async def test_several_parts_can_be_removed_at_once(tmp_path: Path) -> None:
     run = await without(tmp_path, "derivation+vote", {"write": draft("Oslo"), "plan": CHAIN})
     assert run.stages[0] == "write"
     assert not {"plan", "look_up", "route"} & set(run.stages)
-
-
-@pytest.mark.parametrize("part", get_args(LoopPart))
-def test_every_part_is_listed_in_the_setting_description(part: str) -> None:
-    assert f"`{part}`" in (Settings.model_fields["loop_without"].description or "")
-
-
-def test_an_unknown_part_is_rejected_with_the_known_ones() -> None:
-    with pytest.raises(SettingsError, match=r"LOOP_WITHOUT.*'luck'.*'derivation'"):
-        Settings.load(["LOOP_WITHOUT=luck"])

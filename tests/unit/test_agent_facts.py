@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from pydantic import Field
@@ -14,9 +14,8 @@ from meta_agent_rag.agent.derivation import Chain, Derivation, Fact, Plan
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.prompting import Packed
 from meta_agent_rag.agent.routes import DRAFT, Ballot, Vote
-from meta_agent_rag.agent.state import Draft, Packing, Round, Signals, State, StopReason
+from meta_agent_rag.agent.state import Draft, Packing, Round, Signals, State
 from meta_agent_rag.agent.write import draft_from_vote
-from meta_agent_rag.demo.words import STOP_REASONS
 from meta_agent_rag.errors import BudgetError
 from meta_agent_rag.llm.messages import Reply, Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
@@ -134,12 +133,6 @@ async def test_a_draft_contradicted_by_the_passages_is_rewritten_from_them(tmp_p
     assert diagnosis is not None
     assert (diagnosis.deficit, diagnosis.about) == ("external_only", "Where was Mira Holt born?")
     assert (run.answer.short_answer, run.stages[-1]) == ("Oslo", "rewrite")
-
-
-async def test_an_answer_that_stops_one_hop_early_has_no_vote(tmp_path: Path) -> None:
-    script = {"write": draft("Mira Holt"), "plan": CHAIN, "look_up": LOOKED_UP, "route": route("Mira Holt")}
-    run = await vote(tmp_path, script)
-    assert run.answer.short_answer == "Oslo"
 
 
 async def test_the_plan_and_the_draft_are_requested_concurrently(tmp_path: Path) -> None:
@@ -261,11 +254,6 @@ async def test_a_failed_route_has_no_vote(tmp_path: Path) -> None:
     assert (run.answer.short_answer, run.answer.fired) == ("Oslo", False)
 
 
-async def test_an_unknown_route_is_rejected_before_any_call(tmp_path: Path) -> None:
-    with pytest.raises(Exception, match="no_such_route"):
-        await vote(tmp_path, {}, "ROUTES=no_such_route")
-
-
 async def test_the_critic_can_still_be_the_diagnoser(tmp_path: Path) -> None:
     script: Mapping[str, Scripted] = {
         "write": draft("Mira Holt"),
@@ -284,44 +272,6 @@ async def test_the_critic_can_still_be_the_diagnoser(tmp_path: Path) -> None:
     run = await vote(tmp_path, script, "DIAGNOSIS=critic")
     assert run.stages[-2:] == ["evaluate", "rewrite"]
     assert run.answer.short_answer == "Oslo"
-
-
-async def test_a_trace_shows_facts_and_votes(tmp_path: Path) -> None:
-    from rich.console import Console
-
-    from meta_agent_rag.cli.shared.display import round_steps
-
-    looked_up = values({"Ada Roth born": "8 May 1931", "Bo Lind born": "2 May 1952"})
-    script = {"write": draft("Bo Lind"), "plan": BIRTHS, "look_up": looked_up}
-    run = await vote(tmp_path, script, question=OLDER, evidence=AGES)
-    screen = Console(record=True, width=160)
-    screen.print(*round_steps(run.answer.rounds[0]))
-    shown = screen.export_text()
-    assert "When was Ada Roth born? 8 May 1931 (ada)" in shown
-    assert "8 May 1931 is earlier than 2 May 1952: Ada Roth\n" in shown
-    assert "vote: Ada Roth" in shown
-    assert "quoted draft" in shown
-
-
-async def test_the_demo_shows_the_chain_and_the_vote_bars(tmp_path: Path) -> None:
-    from meta_agent_rag.demo.cards import monitoring
-
-    looked_up = values({"Ada Roth born": "8 May 1931", "Bo Lind born": "NOT FOUND"})
-    script: Mapping[str, Scripted] = {
-        "write": draft("Bo <b>Lind</b>"),
-        "plan": BIRTHS,
-        "look_up": looked_up,
-        "route": route("Ada Roth"),
-    }
-    run = await vote(tmp_path, script, question=OLDER, evidence=AGES)
-    card = monitoring(run.answer.rounds[0], settings_in(tmp_path), {})
-    assert "<span>When was Ada Roth born?</span><strong>8 May 1931</strong>" in card
-    assert (
-        'class="m-open-fact"><span>When was Bo Lind born?</span><strong>?</strong><small>open: no passage gives it'
-        in card
-    )
-    assert "The vote elects Ada Roth" in card
-    assert "<b>" not in card
 
 
 async def test_a_look_up_prompt_omits_the_users_wording(tmp_path: Path) -> None:
@@ -399,7 +349,3 @@ async def test_a_derivation_weighs_what_the_documents_say(
     routes = len(counted.ballots)
     share = (routes - 1) / (routes - 1 + weight)
     assert counted.share == pytest.approx(share, abs=1e-4)
-
-
-def test_every_stop_reason_is_explained() -> None:
-    assert set(STOP_REASONS) == set(get_args(StopReason)), "explain it in STOP_REASONS, which the documents show"

@@ -15,24 +15,18 @@ from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.graph import build_graph
 from meta_agent_rag.agent.prompting import DraftReply, SecondAnswerReply
 from meta_agent_rag.agent.state import add_found
-from meta_agent_rag.errors import InputError, StructuredOutputError, UnknownNameError
+from meta_agent_rag.errors import InputError, UnknownNameError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Found
 from meta_agent_rag.testing import ScriptedModel
-from tests.loop import EVIDENCE, PACKAGED, QUESTION, WRONG, ask, critique, draft, passage, settings_in
+from tests.loop import EVIDENCE, QUESTION, WRONG, critique, draft, passage, settings_in
 
-SNAPSHOT = Path(__file__).parents[1] / "snapshots" / "graph.mmd"
 FIXED = {"__start__", "retrieve", "write", "diagnose", "__end__"}
 
 
 def edges(deficits: DeficitRegistry) -> set[tuple[str, str]]:
     return {(edge.source, edge.target) for edge in build_graph(deficits).get_graph().edges}
-
-
-def test_the_graph_matches_the_snapshot() -> None:
-    drawn = build_graph(PACKAGED).get_graph().draw_mermaid()
-    assert drawn == SNAPSHOT.read_text(encoding="utf-8"), f"the graph changed: review it, then write it to {SNAPSHOT}"
 
 
 @pytest.mark.parametrize("grounded", [False, True])
@@ -128,13 +122,6 @@ def test_the_critic_may_name_a_registered_deficit_or_none() -> None:
     assert schema.model_json_schema()["properties"]["deficit"]["enum"] == [*deficits.names, "none"]
 
 
-@pytest.mark.parametrize("missing", ["rationale", "deficit", "error_type", "suggestion", "suggested_queries"])
-def test_missing_fields_of_a_critique_are_not_filled_in(missing: str) -> None:
-    reply = {key: value for key, value in critic_reply().items() if key != missing}
-    with pytest.raises(ValidationError):
-        critique_schema(discover_deficits()).model_validate(reply)
-
-
 def test_writer_replies_are_cleaned_and_validated() -> None:
     reply = DraftReply.model_validate(
         {"quotes": ["", " a  b ", "\n"], "answer": " x ", "short_answer": 1912, "more": 1}
@@ -144,8 +131,3 @@ def test_writer_replies_are_cleaned_and_validated() -> None:
     for fault in ({"short_answer": " "}, {"answer": ""}, {"quotes": "one"}, {"quotes": None}, {"quotes": [["x"]]}):
         with pytest.raises(ValidationError):
             DraftReply.model_validate({**draft("Oslo"), **fault})
-
-
-async def test_an_empty_short_answer_is_rejected(tmp_path: Path) -> None:
-    with pytest.raises(StructuredOutputError):
-        await ask(tmp_path, {"write": {"quotes": [], "answer": "Text.", "short_answer": ""}})

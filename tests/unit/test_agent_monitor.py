@@ -141,19 +141,6 @@ def test_the_disambiguation_of_a_title_is_stripped_from_an_answer(short: str, ba
     assert without_disambiguation(short, ["Salt Road (film)", "125 lb", "(film)"]) == bare
 
 
-@pytest.mark.parametrize("threshold", [-1.0, 0.0, 0.75, 1.0])
-def test_the_threshold_comes_from_the_settings(tmp_path: Path, threshold: float) -> None:
-    settings = settings_in(tmp_path, f"MONITOR_SIMILARITY_THRESHOLD={threshold}")
-    assert paper_policy(signals(threshold), settings).satisfied
-    assert not paper_policy(signals(threshold - 0.001), settings).satisfied
-
-
-def test_an_abstention_never_satisfies(tmp_path: Path) -> None:
-    settings = settings_in(tmp_path, "MONITOR_SIMILARITY_THRESHOLD=-1")
-    assert not paper_policy(signals(1.0, abstained=True), settings).satisfied
-    assert not paper_policy(signals(None), settings).satisfied
-
-
 async def test_equal_short_answers_are_not_encoded(tmp_path: Path) -> None:
     encoder = CountingEncoder()
     found = await measured(tmp_path, "The Oslo.", concluded("oslo"), encoder=encoder)

@@ -61,11 +61,6 @@ def test_confidence_uses_the_tokens_of_the_short_answer() -> None:
     assert short_answer_logprob(said, "Oslo") == -1.0
 
 
-def test_a_token_that_overlaps_the_answer_counts() -> None:
-    said = reply(('{"short_answer": "', -9.0), ("Os", -1.0), ('lo"}', -2.0))
-    assert short_answer_logprob(said, "Oslo") == -1.5
-
-
 def test_all_tokens_count_if_the_answer_is_not_found_among_them() -> None:
     assert short_answer_logprob(reply(("{}", -2.0), (" ", -4.0)), "Oslo") == -3.0
     assert short_answer_logprob(Reply(text="{}", usage=None), "Oslo") is None

@@ -20,7 +20,9 @@ STEP = {
 }
 
 
-async def resolved(folder: Path, steps: Scripted, *, value: str = "Timmy Sanders", **options: Any) -> Run:
+async def resolved(
+    folder: Path, steps: Scripted, *, value: str = "Timmy Sanders", question: str = QUESTION, **options: Any
+) -> Run:
     script: dict[str, Scripted] = {
         "write": draft("Charlie Plummer", answer="It is Charlie Plummer [1]."),
         "plan": steps,
@@ -29,7 +31,7 @@ async def resolved(folder: Path, steps: Scripted, *, value: str = "Timmy Sanders
     }
     options = {"evidence": (PETE, FLATS), **options} if "retriever" not in options else options
     settings = ("MONITOR_POLICY=vote", "PLANS=resolution", "ROUTES=plain_pass")
-    return await ask(folder, script, *settings, question=QUESTION, **options)
+    return await ask(folder, script, *settings, question=question, **options)
 
 
 async def test_a_described_name_is_resolved_and_the_rest_looked_up(tmp_path: Path) -> None:
@@ -56,12 +58,32 @@ async def test_a_described_name_is_resolved_and_the_rest_looked_up(tmp_path: Pat
     ],
     ids=["named in the question", "not asked about", "the question again", "from an example", "no name"],
 )
-async def test_a_step_that_leads_nowhere_is_dropped(tmp_path: Path, step: dict[str, str]) -> None:
-    run = await resolved(tmp_path, step)
+async def test_after_a_step_that_leads_nowhere_the_question_is_planned(tmp_path: Path, step: dict[str, str]) -> None:
+    plan = {"chains": [{"of": "", "facts": ["Which role has the actor in Granite Flats?"]}], "operator": "last"}
+
+    def steps(request: Request) -> Any:
+        return step if "clue" in user_text(request) else plan
+
+    run = await resolved(tmp_path, steps)
     derivation = run.answer.rounds[0].derivation
     assert derivation is not None
-    assert (derivation.facts, derivation.answer) == ((), "")
-    assert "no step" in (derivation.dropped or "")
+    assert not derivation.resolved
+    assert [fact.asked for fact in derivation.facts] == ["Which role has the actor in Granite Flats?"]
+
+
+async def test_a_question_whose_plan_is_rejected_is_resolved(tmp_path: Path) -> None:
+    nothing = {"chains": [{"of": "", "facts": ["What is the capital of France?"]}], "operator": "last"}
+
+    def steps(request: Request) -> Any:
+        return STEP if "clue" in user_text(request) else nothing
+
+    question = "What role has the actor of Lean on Pete in Granite Flats?"
+    assert not describes(question)
+    run = await resolved(tmp_path, steps, question=question)
+    derivation = run.answer.rounds[0].derivation
+    assert derivation is not None
+    assert derivation.resolved
+    assert derivation.answer == "Timmy Sanders"
 
 
 async def test_a_name_that_no_passage_has_is_searched_by_its_description(tmp_path: Path) -> None:

@@ -4,15 +4,11 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.discovery import by_name
-from meta_agent_rag.errors import DuplicateNameError, SettingsError, UnknownNameError
-from meta_agent_rag.ingestion.chunkers import ChunkingOptions, discover_chunkers, prepared
 from meta_agent_rag.ingestion.chunkers.characters import cut as cut_characters
 from meta_agent_rag.ingestion.chunkers.sentence import cut as cut_sentences
 from meta_agent_rag.ingestion.chunkers.sentence import encoder_limit, token_counter
@@ -137,13 +133,6 @@ def test_sentence_chunks_hold_whole_sentences_and_overlap() -> None:
     assert any(before.end_sentence == after.start_sentence for before, after in pairwise(passages))
 
 
-def test_an_overlong_sentence_is_cut_between_words() -> None:
-    passages = by_sentences(document((" ".join(f"word{number}" for number in range(100)) + ".", None)), 16)
-    require_whole(document((" ".join(f"word{number}" for number in range(100)) + ".", None)), passages)
-    assert all(passage.text.startswith("word") for passage in passages)
-    assert {passage.end_sentence for passage in passages} == {0}
-
-
 def test_sentence_chunks_fill_the_input_of_the_packaged_encoder() -> None:
     count = token_counter(MINILM)
     assert encoder_limit(MINILM) == 248
@@ -158,15 +147,6 @@ def test_sentence_chunks_fill_the_input_of_the_packaged_encoder() -> None:
     assert max(len(passage.text) for passage in endless) <= 256 * 8
 
 
-def test_without_a_tokenizer_words_are_counted(tmp_path: Path) -> None:
-    assert token_counter(None)("three small words") == 3
-    assert token_counter(tmp_path)("three small words") == 3
-    assert encoder_limit(tmp_path) == 512
-    (tmp_path / "tokenizer_config.json").write_text('{"model_max_length": 1e30}')
-    (tmp_path / "config.json").write_text('{"max_position_embeddings": 384}')
-    assert encoder_limit(tmp_path) == 376
-
-
 @pytest.mark.parametrize(
     "cutter", [lambda text: by_characters(text, 512, 64), by_sentences], ids=["characters", "sentence"]
 )
@@ -178,15 +158,3 @@ def test_text_without_spaces_takes_linear_time(cutter: Cutter) -> None:
         cutter(text)
         seconds.append(time.process_time() - began)
     assert seconds[1] < 10 * seconds[0] + 1.0
-
-
-def test_chunkers_are_selected_by_name_and_named_after_their_parameters() -> None:
-    assert {"characters", "sentence"} <= set(discover_chunkers())
-    assert prepared(ChunkingOptions()).name == "characters-512-64"
-    assert prepared(ChunkingOptions(chunker="sentence", token_limit=256)).name == "sentence-256"
-    with pytest.raises(UnknownNameError, match="no chunker 'words'"):
-        prepared(ChunkingOptions(chunker="words"))
-    with pytest.raises(SettingsError, match="CHUNK_OVERLAP is 512"):
-        prepared(ChunkingOptions(overlap=512))
-    with pytest.raises(DuplicateNameError, match="'sentence'"):
-        by_name([discover_chunkers()["sentence"]] * 2, "chunkers")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from meta_agent_rag.ingestion.lines import Letters, Line, line_of, texts_of
 from meta_agent_rag.ingestion.parsers import File, read_document
+from meta_agent_rag.ingestion.parsers.pdf import Line, texts_of
 from tests.files import pdf
 
 SPRINGS = ["Passive compliance uses springs that give way under load.", "They need no power at all to hold a part."]
@@ -39,12 +39,6 @@ def test_headings_on_a_page_with_a_table_are_found() -> None:
     found = blocks(pdf([["Passive compliance", *SPRINGS]], sizes={"Passive compliance": 18}, tables={0: OUTPUT}))
     assert found[0] == ("Passive compliance", "Passive compliance")
     assert ("Plant | 2021\nQuay | 410\nMole | 12", "Passive compliance") in found
-
-
-def test_a_heading_of_two_lines_is_one_block() -> None:
-    sizes = {"Passive and active": 18, "compliance of grippers": 18}
-    found = blocks(pdf([[*sizes, *SPRINGS, *MOTORS]], sizes=sizes))
-    assert found[0] == ("Passive and active compliance of grippers",) * 2
 
 
 def test_an_outline_takes_precedence() -> None:
@@ -90,10 +84,6 @@ def test_lines_of_code_keep_their_breaks_and_indents() -> None:
 def test_a_line_break_within_japanese_text_is_no_blank() -> None:
     assert list(texts_of([line("荷重は最大で4.5トン"), line("です。")])) == ["荷重は最大で4.5トンです。"]
     assert list(texts_of([line("a heavy"), line("load")])) == ["a heavy load"]
-
-
-def test_glyphs_without_a_character_are_left_out() -> None:
-    assert line_of([Letters(text="load(cid:2)ed", size=10, font="F")]).text == "loaded"
 
 
 @pytest.mark.parametrize(

@@ -64,13 +64,6 @@ async def test_a_file_is_read_and_the_child_is_reused(written: Callable[[bytes],
     assert child.returncode is not None
 
 
-async def test_a_too_large_or_missing_file_is_rejected(tmp_path: Path, written: Callable[[bytes], Path]) -> None:
-    async with reading(Job(seconds=60, memory_mb=1024, file_mb=0.001, chunking=ChunkingOptions())) as reader:
-        assert (await refused(reader, written(b"x " * 1000))).kind == "limit"
-        assert (await refused(reader, tmp_path / "not-there")).kind == "unreadable"
-        assert (await refused(reader, tmp_path)).kind == "unreadable"
-
-
 async def test_a_file_with_too_many_passages_is_rejected(written: Callable[[bytes], Path]) -> None:
     job = Job(seconds=60, memory_mb=1024, file_mb=8, chunking=ChunkingOptions(characters=64, overlap=0))
     async with reading(job) as reader:

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from meta_agent_rag.errors import CorpusError, InputError, SettingsError
+from meta_agent_rag.errors import InputError, SettingsError
 from meta_agent_rag.ingestion.pipeline import ingest
 from meta_agent_rag.ingestion.sources import FileOutcome, IngestProgress, IngestReport
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.corpus import Manifest, list_corpora, open_corpus, read_documents
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
-from meta_agent_rag.retrieval.hybrid import HybridRetriever
 from meta_agent_rag.retrieval.vectors import FloatMatrix
 from meta_agent_rag.settings import Settings
 from tests.files import pdf, rows, word
@@ -112,17 +111,6 @@ async def test_every_format_is_ingested_and_found(bench: Bench) -> None:
     assert (lava.passage.start_page, lava.passage.span) == (1, (0, 42))
 
 
-async def test_a_second_run_encodes_nothing(bench: Bench) -> None:
-    bench.write("a.txt", "Lava is molten rock.")
-    bench.write("b.txt", "Clouds are droplets.")
-    await bench.ingest()
-    before, encoded = bench.manifest(), len(bench.encoder.texts)
-    report = await bench.ingest()
-    assert set(outcomes_by_file(report).values()) == {"unchanged"}
-    assert (report.encoded, len(bench.encoder.texts)) == (0, encoded)
-    assert bench.manifest() == before
-
-
 async def test_a_changed_file_replaces_its_own_passages_and_encodes_only_new_ones(bench: Bench) -> None:
     bench.write("a.md", "# One\n\nLava is molten rock, it is hot.\n\n# Two\n\nClouds are many small droplets.")
     bench.write("b.txt", "Fog is a low cloud, it is cold.")
@@ -194,19 +182,6 @@ async def test_copies_are_ingested_once_and_moves_are_followed(bench: Bench) -> 
     assert len(await bench.search("lava")) == 1
 
 
-async def test_a_file_that_became_a_copy_loses_its_passages(bench: Bench) -> None:
-    bench.write("a.txt", "Lava is molten rock.")
-    bench.write("b.txt", "Clouds are droplets.")
-    await bench.ingest()
-    bench.write("b.txt", "Lava is molten rock.")
-    assert outcomes_by_file(await bench.ingest()) == {"a.txt": "unchanged", "b.txt": "skipped"}
-    assert bench.documents() == {"a.txt": 1}
-    bench.write("a.txt", "Clouds are droplets.")
-    await bench.ingest()
-    assert bench.documents() == {"a.txt": 1, "b.txt": 1}
-    assert len(await bench.search("lava")) == len(await bench.search("droplets")) == 1
-
-
 async def test_passage_ids_belong_to_one_file(bench: Bench) -> None:
     bench.write("a.jsonl", rows({"id": "1", "title": "Lava", "text": "Molten rock."}))
     bench.write("b.jsonl", rows({"id": "2", "text": "Droplets."}, {"id": "1", "text": "Another."}))
@@ -217,18 +192,6 @@ async def test_passage_ids_belong_to_one_file(bench: Bench) -> None:
     assert bench.documents() == {"a.jsonl": 1}
 
 
-async def test_changed_parameters_require_a_rebuild(bench: Bench) -> None:
-    bench.write("a.txt", "Lava is molten rock. " * 20)
-    await bench.ingest()
-    smaller = Settings.load(encoder="hash-64", chunk_characters=128, chunk_overlap=0)
-    with pytest.raises(CorpusError, match="--rebuild"):
-        await bench.ingest(settings=smaller)
-    before = bench.manifest().passages
-    assert outcomes_by_file(await bench.ingest(settings=smaller, rebuild=True)) == {"a.txt": "added"}
-    assert bench.manifest().chunker == "characters-128-0"
-    assert bench.manifest().passages > before
-
-
 async def test_a_rebuild_without_files_keeps_the_corpus(bench: Bench) -> None:
     path = bench.write("a.txt", "Lava is molten rock.")
     await bench.ingest()
@@ -236,14 +199,6 @@ async def test_a_rebuild_without_files_keeps_the_corpus(bench: Bench) -> None:
     with pytest.raises(InputError, match="None of 1 files could be read"):
         await bench.ingest(rebuild=True)
     assert await bench.search("lava")
-
-
-async def test_sentences_are_chunked_for_an_encoder_without_a_tokenizer(bench: Bench) -> None:
-    bench.write("a.txt", "Lava is molten rock. " * 400)
-    settings = Settings.load(encoder="hash-64", chunker="sentence")
-    await bench.ingest(settings=settings)
-    assert bench.manifest().chunker == "sentence-512"
-    assert 3 < bench.manifest().passages < 8
 
 
 async def test_caller_errors_are_reported_before_anything_is_created(bench: Bench) -> None:
@@ -295,27 +250,6 @@ async def test_an_interrupted_run_is_resumed(bench: Bench) -> None:
     assert len(await bench.search("lava")) == 4
 
 
-async def test_links_connect_documents_and_rows(bench: Bench) -> None:
-    bench.write(
-        "places.jsonl",
-        '{"id": "mill", "title": "Corran Mill", "text": "Corran Mill was designed by Edda Voss in 1871."}\n'
-        '{"id": "voss", "title": "Edda Voss", "text": "She was born beside the Tarn Water and kept bees."}\n'
-        '{"id": "noise", "title": "Mill", "text": "A mill grinds grain; its designer was born long ago."}\n',
-    )
-    bench.write(
-        "tarn.md", "---\ntitle: River notes\naliases: [Tarn Water]\n---\nIt freezes over every single winter.\n"
-    )
-    await bench.ingest()
-    async with open_corpus(bench.settings, "notes", "hash-64", 64) as corpus:
-        retriever = HybridRetriever(corpus=corpus, encoder=AsyncEncoder(HashEncoder()), pool=2)
-        found = (await retriever.retrieve(["Where was the designer of Corran Mill born?"], k=4)).found
-        linked = {one.passage.id: one.via for one in found}
-        assert [one.passage.id for one in found[:2]] == ["mill", "voss"]
-        assert linked["voss"] == "mill"
-        (by_alias,) = (await retriever.retrieve(["Tarn Water"], k=1)).found
-        assert by_alias.passage.title == "River notes"
-
-
 async def test_a_copy_of_a_broken_file_is_reported_as_broken(bench: Bench) -> None:
     for name in ("a.pdf", "b.pdf"):
         bench.write(name, b"%PDF-1.7 nothing of the kind")
@@ -342,11 +276,3 @@ async def test_a_file_that_became_a_folder_and_a_missing_folder_are_pruned(bench
     await bench.ingest(prune=True)
     documents = read_documents(bench.settings.marag_data_dir, "notes")
     assert [Path(document.source).name for document in documents] == ["inner.txt"]
-
-
-async def test_the_number_of_aliases_is_limited(bench: Bench) -> None:
-    names = "".join(f"  - Alias number {number}\n" for number in range(3000))
-    bench.write("many.md", f"---\ntitle: Many\naliases:\n{names}---\nA text with more names than anybody needs.\n")
-    await bench.ingest()
-    (document,) = read_documents(bench.settings.marag_data_dir, "notes")
-    assert len(document.aliases) == 50

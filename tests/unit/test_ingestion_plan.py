@@ -30,13 +30,6 @@ def test_new_changed_and_unchanged_files() -> None:
     assert (plan.gone, plan.copies) == ((), ())
 
 
-def test_duplicate_content_is_ingested_once() -> None:
-    plan = planned({"a": "1", "b": "1", "c": "1"}, {"b": "1"})
-    assert steps(plan)["b"] == ("unchanged", "id-b")
-    assert [step.same_as for step in plan.steps] == ["/no/such/b", None, "/no/such/b"]
-    assert [step.same_as for step in planned({"a": "1", "b": "1"}, {}).steps] == [None, "/no/such/a"]
-
-
 def test_a_file_that_became_a_copy_loses_its_document() -> None:
     plan = planned({"a": "1", "b": "1"}, {"a": "1", "b": "2"})
     assert [step.same_as for step in plan.steps] == [None, "/no/such/a"]
@@ -44,12 +37,6 @@ def test_a_file_that_became_a_copy_loses_its_document() -> None:
     unread = planned({"a": "1", "b": "1"}, {"b": "2"})
     assert [step.same_as for step in unread.steps] == [None, "/no/such/a"]
     assert unread.copies == (), "only after the other is in the corpus"
-
-
-def test_files_with_swapped_contents_are_both_replaced() -> None:
-    plan = planned({"a": "2", "b": "1"}, {"a": "1", "b": "2"})
-    assert steps(plan) == {"a": ("replaced", "id-a"), "b": ("replaced", "id-b")}
-    assert plan.copies == ()
 
 
 def test_a_moved_file_keeps_its_document() -> None:

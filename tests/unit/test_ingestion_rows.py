@@ -17,8 +17,8 @@ from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.settings import Settings
 from tests.files import rows
 
-ROWS = 3_000
-LIMIT_MB = 0.05
+ROWS = 600
+LIMIT_MB = 0.01
 """Far less than the files of these tests."""
 
 
@@ -122,16 +122,16 @@ def test_an_unusable_file_is_refused_with_the_reason(
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_bytes(lines(range(20_000), "boats " * 100))
+    (tmp_path / "a.jsonl").write_bytes(lines(range(4_000), "boats " * 100))
     tracemalloc.start()
     try:
         found = read_rows(tmp_path / "a.jsonl", 1024 * 1024)
-        assert sum(len(passage.text) for passage in found.passages) > 10_000_000
+        assert sum(len(passage.text) for passage in found.passages) > 2_000_000
         held, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak - held < 20_000_000
-    assert held < 2_000_000
+    assert peak - held < 1_500_000
+    assert held < 500_000
 
 
 async def test_a_bad_line_keeps_the_earlier_version(tmp_path: Path) -> None:
@@ -158,10 +158,3 @@ async def test_a_large_file_is_ingested_again_by_its_differences(tmp_path: Path)
     outcome, encoded = await ingested(file)
     assert (outcome.status, encoded) == ("replaced", 15)
     assert await stored() == [f"p{n}" for n in [*range(ROWS - 100), *range(ROWS, ROWS + 5)]]
-
-
-async def test_other_files_keep_their_limit(tmp_path: Path) -> None:
-    file = tmp_path / "text.txt"
-    file.write_bytes(b"Words of a long text. " * 5000)
-    outcome, _ = await ingested(file)
-    assert outcome.refusal == "limit"

@@ -8,9 +8,9 @@ import pptx
 import pytest
 
 from meta_agent_rag.ingestion.chunkers import ChunkingOptions, prepared
-from meta_agent_rag.ingestion.parsers import File, html, read_document
+from meta_agent_rag.ingestion.parsers import File, read_document
 from meta_agent_rag.ingestion.parsers.pdf import divided
-from meta_agent_rag.ingestion.tables import Cell, continued, grid_rows, row_text, table_blocks
+from meta_agent_rag.ingestion.tables import Cell, grid_rows, row_text, table_blocks
 from tests.files import opendocument, pdf, workbook
 
 SALES = [["Town", "Sales", ""], ["", "2020", "2021"], ["Aber", "5", "6"], ["Brun", "7", "8"], ["", "9", "10"]]
@@ -92,15 +92,6 @@ def test_merged_cells_stand_in_every_place_that_they_span(name: str, content: by
     assert texts(name, content)[-1] == SPREAD
 
 
-def test_a_caption_is_a_block_of_its_own() -> None:
-    assert texts("a.html", HTML.encode()) == ["Boats", SPREAD]
-
-
-def test_an_empty_caption_or_heading_is_no_block() -> None:
-    page = b"<h1> </h1><table><caption></caption><tr><td>a<td>b<tr><td>1<td>2</table>"
-    assert [block.text for block in html.PARSER.parse(File(name="a.html", content=page)).blocks] == ["a | b\n1 | 2"]
-
-
 def test_absurd_spans_are_limited() -> None:
     cell = '<td colspan="99999" rowspan="99999">x</td>'
     (text,) = texts("a.html", f"<table>{f'<tr>{cell * 3}</tr>' * 300}</table>".encode())[:1]
@@ -136,13 +127,6 @@ def test_data_below_merged_cells_is_not_joined_with_them(head: str, body: str) -
     assert not any(name in header for name in ("Maths", "Main"))
 
 
-def test_rows_of_header_cells_are_joined() -> None:
-    head = "<tr><th colspan=2>Monday<th colspan=2>Tuesday<tr><th>Early<th>Late<th>Early<th>Late"
-    assert texts("a.html", f"<table>{head}<tr><td>a<td>b<td>c<td>d</table>".encode()) == [
-        "Monday Early | Monday Late | Tuesday Early | Tuesday Late\na | b | c | d"
-    ]
-
-
 def test_a_cell_merged_over_many_rows_stands_in_all_of_them() -> None:
     book, stream = openpyxl.Workbook(), io.BytesIO()
     sheet = book.worksheets[0]
@@ -153,15 +137,6 @@ def test_a_cell_merged_over_many_rows_stands_in_all_of_them() -> None:
     book.save(stream)
     rows = [row for text in texts("a.xlsx", stream.getvalue()) for row in text.split("\n")]
     assert [row for row in rows if row != "Berth | Harbour"] == [f"B{number} | Nord" for number in range(1_500)]
-
-
-def test_empty_cells_at_the_edges_are_kept() -> None:
-    rows = [["Town", "2020", "2021"], ["Aber", "5", ""], ["", "", "6"]]
-    text = "\n".join(map(row_text, rows))
-    assert text == "Town | 2020 | 2021\nAber | 5 |  |\n|  |  | 6"
-    assert texts("a.xlsx", workbook({"Sheet": [["Town", "2020", "2021"], ["Aber", 5], ["Brun", 7, 8]]})) == [
-        "Town | 2020 | 2021\nAber | 5 |  |\nBrun | 7 | 8"
-    ]
 
 
 def test_the_title_above_a_header_is_repeated_with_it() -> None:
@@ -182,14 +157,6 @@ def test_a_table_that_continues_on_the_next_page_keeps_its_header() -> None:
     rows = [row for table in tables for row in table.split("\n")]
     assert {table.split("\n")[0] for table in tables} == {"Plant | Colour | Boats"}
     assert [row for row in rows if not row.startswith("Plant ")] == [" | ".join(row) for row in PLANTS[1:]]
-
-
-def test_only_the_same_table_is_continued() -> None:
-    before = ["Plant | t", "Quay | 5"]
-    assert continued(before, ["Harbour | 7"]) == ["Plant | t", "Harbour | 7"]
-    assert continued(before, ["Harbour | "]) == ["Plant | t", "Harbour | "]
-    for other in (["Plant | t", "Harbour | 7"], ["Town | people", "Aber | 9"], ["Harbour | 7 | 8"], ["Harbour"]):
-        assert continued(before, other) == other
 
 
 def test_a_table_of_words_on_the_next_page_does_not_get_the_header_of_the_one_before() -> None:

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.run.provenance import carried_settings, differing, recorded_settings
-from benchmarks.run.serving import one_model
+from benchmarks.run.provenance import carried_settings, differing, one_model, recorded_settings
 from meta_agent_rag.errors import SettingsError
 from meta_agent_rag.llm import local
 from meta_agent_rag.llm.embedded import embedded_model_file

@@ -6,15 +6,13 @@ from typing import Any
 
 import pytest
 
-from benchmarks.rows.samples import failed_row, sample_row
+from benchmarks.rows.samples import sample_row
 from benchmarks.rows.supporting_facts import supporting_facts
 from benchmarks.rows.survival import STAGES, answer_recall, evidence_recall, shown_texts
 from meta_agent_rag.agent.engine import Answer
 from meta_agent_rag.agent.prompting import pack
 from meta_agent_rag.agent.state import Draft, Packing, Round
 from meta_agent_rag.datasets.dataset import Paragraph, Question
-from meta_agent_rag.errors import RefusedError
-from meta_agent_rag.llm.ledger import total
 from meta_agent_rag.retrieval.passage import Found, Passage, passages_of
 from tests.loop import BIRTH, FILM, QUESTION, WRONG, ask
 
@@ -62,11 +60,6 @@ def test_a_citation_uses_the_passage_packed_at_its_number() -> None:
     assert stages(both, ("x1",), (), "Byron [2].") == (1.0, 0.5, 0.0, 0.0)
 
 
-def test_a_question_without_labels_has_no_evidence_recall() -> None:
-    bare = Question(id="q", text="?", answer="a", paragraphs=())
-    assert evidence_recall(bare, round_of((), (), ()), []) is None
-
-
 @pytest.mark.parametrize(
     ("quotes", "short", "expected"),
     [
@@ -80,14 +73,6 @@ def test_the_stages_that_still_contain_the_gold_answer(
 ) -> None:
     found = answer_recall(WHO, round_of(("x0", "x1"), ("x0", "x1"), quotes, short=short), EVIDENCE)
     assert found == dict(zip(STAGES, expected, strict=True))
-
-
-def test_aliases_are_searched_for_but_yes_and_no_are_not() -> None:
-    alias = Question(id="q", text="?", answer="George Gordon", aliases=("Byron",), paragraphs=WHO.paragraphs)
-    found = answer_recall(alias, round_of(("x1",), (), ()), EVIDENCE)
-    assert found == {"retrieved": 1.0, "packed": 0.0, "quoted": 0.0, "used": 0.0}
-    verdict = Question(id="q", text="?", answer="Yes", paragraphs=WHO.paragraphs)
-    assert answer_recall(verdict, round_of(("x1",), (), ()), EVIDENCE) is None
 
 
 LONG = tuple(f" Sentence number {number} says nothing of interest to anybody." for number in range(20))
@@ -113,7 +98,7 @@ def test_a_truncated_passage_counts_only_for_the_sentences_in_the_prompt() -> No
     assert last["retrieved"] == 1.0
 
 
-@pytest.mark.parametrize("budget", range(60, 400, 17))
+@pytest.mark.parametrize("budget", range(60, 400, 85))
 def test_the_prompt_is_reconstructed_from_its_record(budget: int) -> None:
     texts = ["".join(LONG[:7]), "Whales breathe air. They sing.", "".join(LONG)]
     passages = [Passage(id=f"p{n}", doc_id="d", title=f"T{n}", text=text) for n, text in enumerate(texts)]
@@ -164,11 +149,6 @@ async def test_a_row_counts_the_tokens_of_every_call(tmp_path: Path) -> None:
     assert sum(one["prompt"] for one in usage) == run.answer.totals.prompt_tokens > 0
     silent = replace(run.answer, calls=(replace(run.answer.calls[0], usage_known=False),))
     assert sample_row(SALT_ROAD, "metarag", silent, latency_s=1.0)["usage"][0]["prompt"] is None
-
-
-async def test_a_method_without_quotes_has_neither_score(tmp_path: Path) -> None:
-    row = await answered(tmp_path, quotes=False)
-    assert (row["support"], row["joint"]) == (None, None)
 
 
 HOLT = Paragraph(
@@ -240,28 +220,3 @@ def test_a_quote_from_another_passage_of_the_prompt_counts_as_a_prediction() -> 
     assert facts("They breathe air", elsewhere=other) == [("Else", 1)]
     assert facts("They breathe air", elsewhere=other, packed=False) == []
     assert facts("born in Oslo in 1900", elsewhere=other) == [("Holt", 0), ("Else", 2)]
-
-
-def test_sentences_without_a_space_between_them_are_separated() -> None:
-    glued = Paragraph(title="Glued", sentences=("He came", "She went", " ", "home."), is_supporting=True)
-    question = Question(id="g", text="?", answer="a", paragraphs=(glued,))
-    draft = Draft(answer="a", short_answer="a", quotes=("cameShe went home",))
-    round_ = Round(index=0, draft=draft, packing=Packing(), evidence_ids=())
-    answer = Answer(
-        question="?",
-        text="a",
-        short_answer="a",
-        stop_reason="satisfied",
-        chosen=0,
-        rounds=(round_,),
-        evidence=(),
-        dropped=(),
-        calls=(),
-    )
-    assert supporting_facts(question, answer) == [("Glued", 0), ("Glued", 1), ("Glued", 3)]
-
-
-def test_a_failed_question_keeps_its_supporting_facts() -> None:
-    row = failed_row(SALT_ROAD, "metarag", RefusedError("no"), total([]), latency_s=0.1)
-    assert row["supporting_facts_gold"] == [(FILM.title, 0), (BIRTH.title, 0)]
-    assert (row["support"], row["em"], row["notes"]) == (None, None, [])

@@ -72,10 +72,6 @@ def test_counts_by_hand() -> None:
     assert 0 <= low <= figures["em"] <= high <= 100
 
 
-def test_one_unknown_price_makes_the_cost_unknown() -> None:
-    assert summary([row("a", 0, 0), row("b", 0, 0, cost_usd=None)], n=2)["cost_usd"] is None
-
-
 def test_the_order_of_rows_does_not_matter() -> None:
     rows = [row(str(number), number % 2, (number + 1) % 2) for number in range(7)]
     assert summary(rows, n=7) == summary(rows[::-1], n=7)
@@ -133,11 +129,6 @@ def test_supporting_fact_scores_cover_the_questions_with_labels() -> None:
     assert "support" not in run([once("a", 1.0)], "metarag", n=1)["methods"]["metarag"]
 
 
-def test_a_method_without_quotes_has_no_supporting_facts() -> None:
-    rows = [once("a", 1.0, method="standard_rag", support=support(0.0), joint=support(0.0), **LABELLED)]
-    assert "support" not in run(rows, "standard_rag", n=1)["methods"]["standard_rag"]
-
-
 def judged(rows: list[dict[str, Any]], n: int) -> dict[str, Any]:
     """The judge's figures in the summary."""
     figures = run(rows, "metarag", n=n)["methods"]["metarag"]
@@ -150,28 +141,6 @@ def test_the_judge_covers_the_answers_that_have_a_verdict() -> None:
     assert (found["judge"], found["judged"], found["judge_missing"]) == (50.0, 2, 1)
     low, high = found["judge_ci95"]
     assert 0 <= low <= found["judge"] <= high <= 100
-
-
-def test_without_verdicts_only_counts_are_reported() -> None:
-    none = {"judge": None, "judge_ci95": None, "judged": 0, "judge_missing": 2}
-    assert judged([once("a", 1.0, judge=None), once("b", 1.0, judge=None)], 2) == none
-
-
-def test_the_judge_is_reported_only_if_it_was_used() -> None:
-    assert judged([once("a", 1.0), failed("b")], 2) == {}
-
-
-def test_analyses_are_listed_under_their_method_or_at_the_top() -> None:
-    repaired = sample("a", [round_of(0, "x", 0.0), round_of(1, "y", 1.0, deficit="reasoning_error")])
-    whole = run([repaired, once("a", 0.0, method="standard_rag")], "metarag", "standard_rag", n=1)
-    assert whole["methods"]["metarag"]["flips"]["all"]["fixed"] == 1
-    assert "flips" not in whole["methods"]["standard_rag"]
-    assert whole["comparison"]["against"]["standard_rag"]["em"]["difference"] == 100.0
-
-
-def test_notes_are_counted() -> None:
-    rows = [once("a", 1.0, notes=["no log-probabilities"]), once("b", 1.0, notes=["no log-probabilities"])]
-    assert run(rows, "metarag", n=2)["methods"]["metarag"]["notes"] == {"no log-probabilities": 2}
 
 
 def test_a_resumed_run_produces_an_identical_summary() -> None:

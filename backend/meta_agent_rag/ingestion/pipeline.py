@@ -23,7 +23,7 @@ from .child import Job
 from .chunkers import ChunkingOptions, prepared
 from .chunkers.sentence import encoder_limit
 from .document import ReadFile, Refused
-from .isolation import ClusterReader, IsolatedReader, Reader
+from .isolation import IsolatedReader
 from .parsers import known_suffixes
 from .rows import is_rows, read_rows
 from .sources import (
@@ -55,15 +55,13 @@ async def ingest(
     encoder: AsyncEncoder,
     prune: bool = False,
     rebuild: bool = False,
-    on_cluster: bool = False,
     on_progress: OnProgress | None = None,
 ) -> IngestReport:
     """Ingest the files in `paths` into `corpus`, which is created if missing.
 
     A file with known content is skipped, a changed one replaces its own passages, a broken one is
     skipped and keeps its earlier version. `prune` removes documents whose files no longer exist in the
-    given folders; `rebuild` rebuilds the corpus from `paths` only; `on_cluster` reads the files on the nodes of a Ray
-    cluster. After an interruption, the same call
+    given folders; `rebuild` rebuilds the corpus from `paths` only. After an interruption, the same call
     continues. Raises `InputError` for paths that do not exist or contain no files (with `rebuild`: none that can
     be read), `SettingsError` for the chunker's settings, `CorpusError` if the corpus was built differently
     or is in use.
@@ -72,7 +70,7 @@ async def ingest(
     found = await asyncio.to_thread(files_for, settings, paths, corpus, gone_too=prune)
     options = await asyncio.to_thread(chunking_options, settings, encoder.name)
     chunking = prepared(options)
-    reader = await asyncio.to_thread(_reader, settings, options, on_cluster=on_cluster)
+    reader = await asyncio.to_thread(_reader, settings, options)
     progress = _Progress(len(found.files), on_progress)
     try:
         async with edit_corpus(
@@ -130,7 +128,7 @@ async def take_in(
         reader.close()
 
 
-def _reader(settings: Settings, options: ChunkingOptions, *, on_cluster: bool = False) -> Reader:
+def _reader(settings: Settings, options: ChunkingOptions) -> IsolatedReader:
     require("ingest", "Reading documents")
     job = Job(
         seconds=settings.ingest_seconds,
@@ -138,7 +136,7 @@ def _reader(settings: Settings, options: ChunkingOptions, *, on_cluster: bool = 
         file_mb=settings.ingest_file_mb,
         chunking=options,
     )
-    return ClusterReader(job) if on_cluster else IsolatedReader(job)
+    return IsolatedReader(job)
 
 
 def chunking_options(settings: Settings, encoder_name: str) -> ChunkingOptions:
@@ -177,12 +175,12 @@ class _Progress:
 class _Ingestion:
     """One run over one corpus. Outcomes of files that need no reading come first, then those of the files in order."""
 
-    def __init__(self, settings: Settings, editor: CorpusEditor, reader: Reader, progress: _Progress) -> None:
+    def __init__(self, settings: Settings, editor: CorpusEditor, reader: IsolatedReader, progress: _Progress) -> None:
         self._settings = settings
         self._editor = editor
         self._reader = reader
         self._progress = progress
-        self._turns = asyncio.Semaphore(reader.at_once)
+        self._turn = asyncio.Lock()
         self._outcomes: list[FileOutcome] = []
         self._kept = {document.source for document in editor.documents()}
         self._refusals: dict[str, Refused] = {}
@@ -231,7 +229,7 @@ class _Ingestion:
         begun: deque[tuple[PlannedFile, asyncio.Task[ReadFile] | None]] = deque()
         try:
             while True:
-                while len(begun) < self._reader.at_once + _READ_AHEAD and (step := next(waiting, None)) is not None:
+                while len(begun) < _READ_AHEAD and (step := next(waiting, None)) is not None:
                     reads = step.same_as is None and step.status != "unchanged"
                     begun.append((step, asyncio.create_task(self._read(step)) if reads else None))
                 if not begun:
@@ -263,7 +261,7 @@ class _Ingestion:
     async def _read(self, step: PlannedFile) -> ReadFile:
         """Passages from JSON lines in a thread, everything else in a child process. Raises `Refused`."""
         path = step.file.path
-        async with self._turns:
+        async with self._turn:
             try:
                 by_rows = await asyncio.to_thread(is_rows, path)
             except OSError as error:

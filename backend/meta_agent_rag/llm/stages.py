@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 import yaml
 
-from ..discovery import named, todays_stage
+from ..discovery import named
 from ..errors import SettingsError
 from ..settings import Settings, Tier
 from ..shipped import extensions
@@ -49,7 +49,6 @@ def stages() -> Mapping[str, Stage]:
 
 def stage(name: str, settings: Settings) -> Stage:
     """The stage as configured by the settings; raises `UnknownNameError`."""
-    name = todays_stage(name)
     built_in = named("stage", name, stages())
     tier = built_in.tier if settings.tiers == "by_stage" or built_in.use == "judge" else settings.tiers
     return Stage(

@@ -19,7 +19,7 @@ from .failures import as_response, timed_out
 from .logs import log_request
 from .request import CLIENT_WENT, CURRENT, RequestContext, new_id
 from .resources import Service
-from .routes import QUESTIONS, UPLOAD, endpoint_of, router
+from .routes import QUESTIONS, UPLOAD, endpoint_of, methods_at, router
 
 _LOG = logging.getLogger(__name__)
 _BODY_KILOBYTES = 512
@@ -70,6 +70,9 @@ def create_app(opening: Opening) -> FastAPI:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException) and error.status_code == 405:
+        # Starlette names the methods of the first route alone
+        error.headers = {"allow": ", ".join(methods_at(request.url.path))}
     return as_response(request.state.context, error)
 
 

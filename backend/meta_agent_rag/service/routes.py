@@ -271,12 +271,13 @@ async def get_metrics(context: Context) -> Response:
 router = APIRouter()
 for _part in (keyed, openai, operation):
     router.include_router(_part)
-_PATTERNS = tuple(
-    (compile_path(route.path)[0], route.path)
-    for part in (keyed, openai, operation)
-    for route in part.routes
-    if isinstance(route, APIRoute)
-)
+_ROUTES = [route for part in (keyed, openai, operation) for route in part.routes if isinstance(route, APIRoute)]
+_PATTERNS = tuple((compile_path(route.path)[0], route.path) for route in _ROUTES)
+
+
+def methods_at(path: str) -> list[str]:
+    """The methods of all routes that a path matches."""
+    return sorted({method for route in _ROUTES if route.path_regex.match(path) for method in route.methods or ()})
 
 
 def endpoint_of(path: str) -> str:

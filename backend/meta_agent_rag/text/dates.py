@@ -21,18 +21,6 @@ class Date:
     day: int = 0
 
 
-def weekday_of(day: Date) -> int | None:
-    """The day of the week of a full date, from Monday, 0; `None` if there is no such date.
-
-    >>> weekday_of(Date(year=2026, month=9, day=11)), weekday_of(Date(year=2026, month=9))
-    (4, None)
-    """
-    try:
-        return datetime(day.year, day.month, day.day).weekday()
-    except ValueError:
-        return None
-
-
 def as_date(text: str) -> Date | None:
     """The date in a text, or `None`. A decade or century is not a date.
 

@@ -1,10 +1,10 @@
 """Splits a text into sentences."""
 
 import re
+import warnings
 from collections.abc import Iterator
-from functools import lru_cache
-
-from .segmenter import segmenter
+from functools import cache, lru_cache
+from typing import Any
 
 _AT_ONCE = 5_000
 """The most characters passed to pysbd, whose time grows faster than linearly."""
@@ -34,7 +34,7 @@ def _divided(stretch: str, language: str) -> tuple[str, ...]:
     """Cached, because the checks of one answer split it several times, at several milliseconds each."""
     if (end := _FULL_WIDTH_END.search(stretch)) is not None and end.end() < len(stretch):
         return stretch[: end.end()], *_divided(stretch[end.end() :], language)
-    spans = segmenter(char_span=True, language=language).segment(stretch)
+    spans = _segmenter(language).segment(stretch)
     starts = [_behind_a_number(stretch, span.start) for span in spans] or [0]
     starts[0] = 0
     return tuple(stretch[start:end] for start, end in zip(starts, [*starts[1:], len(stretch)], strict=True))
@@ -57,3 +57,14 @@ def _stretches(text: str) -> Iterator[str]:
             yield window[:cut]
             start += cut
         yield line[start:]
+
+
+@cache
+def _segmenter(language: str) -> Any:
+    """pysbd's rules for a language, or for English if it has none; imported on first use."""
+    with warnings.catch_warnings():
+        # on first compilation its patterns cause warnings on stderr, which would mix with the service's log
+        warnings.filterwarnings("ignore", message=".*invalid escape sequence")
+        import pysbd
+        from pysbd.languages import LANGUAGE_CODES
+    return pysbd.Segmenter(language=language if language in LANGUAGE_CODES else "en", clean=False, char_span=True)

@@ -34,9 +34,6 @@ async def look_up(
     """The fact with its value, or open with the reason. Raises only errors that must stop the run."""
     entity = entity or entity_of(asked, of)
     blank = Fact(chain=chain, index=index, asked=asked, entity=entity, value="")
-    known = context.oracles.fact(asked, entity) if context.oracles.fact is not None else None
-    if known is not None:
-        return replace(grounded(blank, known, packed, logprob=None), value=known, open=None)
     prompt = task(replace(context, asked=""), "look_up", asked, packed, kind=phrase(f"wanted_{kind_wanted(asked)}"))
     try:
         reply = await context.model.areply("look_up", prompt, round_=round_, sampling=with_logprobs(context, "look_up"))

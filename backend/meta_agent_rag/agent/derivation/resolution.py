@@ -41,9 +41,12 @@ def describes(question: str) -> bool:
     >>> describes("What is the population of the town where Ada Holm was born?"), describes("Where was Ada Holm born?")
     (True, False)
     """
-    if kind_asked(question) in ("verdict", "choice"):
-        return False
-    return bool(_DESCRIBING.search(question)) or unfolded(question) is not None
+    return is_open(question) and (bool(_DESCRIBING.search(question)) or unfolded(question) is not None)
+
+
+def is_open(question: str) -> bool:
+    """Whether a question offers no choice and asks for no yes or no, so that something may be left to resolve."""
+    return kind_asked(question) not in ("verdict", "choice")
 
 
 async def resolve(context: Context, question: str, packed: Packed, *, round_: int) -> Derivation:
@@ -54,7 +57,7 @@ async def resolve(context: Context, question: str, packed: Packed, *, round_: in
     """
     facts: list[Fact] = []
     left = question
-    while describes(left) and len(facts) < _MOST_HOPS - 1:
+    while len(facts) < _MOST_HOPS - 1 and (not facts or describes(left)):
         reply = await _asked(context, left, packed, round_=round_)
         if reply is None:
             break

@@ -1,17 +1,16 @@
 """Parsers; a file that exports `PARSER` is discovered. `read_document` chooses one by a file's content."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import PurePath
 
 from ...discovery import exported
-from ...errors import DuplicateNameError
 from ..document import Block, Document, Refused
 from ..rows import SUFFIXES
 from ..text import clean, decoded, fault_of, one_line
 
-__all__ = ["File", "Parser", "by_priority", "discover_parsers", "known_suffixes", "read_document"]
+__all__ = ["File", "Parser", "discover_parsers", "known_suffixes", "read_document"]
 
 LONGEST_TITLE = 200
 """The most characters of a title."""
@@ -60,23 +59,13 @@ class Parser:
 
 @cache
 def discover_parsers() -> tuple[Parser, ...]:
-    """Every parser of this folder, in order of priority, without loading libraries. Raises `DuplicateNameError`."""
-    return by_priority(exported(__name__, "PARSER", Parser))
+    """Every parser of this folder, in order of priority, without loading libraries."""
+    return tuple(sorted(exported(__name__, "PARSER", Parser), key=lambda parser: (parser.priority, parser.kind)))
 
 
 def known_suffixes() -> tuple[str, ...]:
     """The file name extensions that can be read, sorted, each with its dot."""
     return tuple(sorted({*SUFFIXES, *(suffix for parser in discover_parsers() for suffix in parser.suffixes)}))
-
-
-def by_priority(parsers: Iterable[Parser]) -> tuple[Parser, ...]:
-    """Parsers in order of priority; a duplicate kind raises `DuplicateNameError`."""
-    found: dict[str, Parser] = {}
-    for parser in parsers:
-        if parser.kind in found:
-            raise DuplicateNameError(f"Two parsers are for the kind {parser.kind!r}; rename one of them.")
-        found[parser.kind] = parser
-    return tuple(sorted(found.values(), key=lambda parser: (parser.priority, parser.kind)))
 
 
 def read_document(file: File) -> Document:

@@ -1,8 +1,7 @@
 """Passages are encoded by the machines of a Ray cluster; questions, which are few, locally."""
 
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -98,27 +97,13 @@ def results(tasks: Sequence[Any]) -> list[Any]:
     """The results of the tasks, in order. Raises the error of a task as if it had occurred here."""
     import ray
 
-    with _as_here():
-        found: list[Any] = ray.get(list(tasks))
-    return found
-
-
-async def result(task: Any) -> Any:
-    """The result of one task. Raises its error as if it had occurred here."""
-    with _as_here():
-        return await task
-
-
-@contextmanager
-def _as_here() -> Iterator[None]:
-    import ray
-
     try:
-        yield
+        found: list[Any] = ray.get(list(tasks))
     except ray.exceptions.RayTaskError as error:  # its text is a traceback from another machine
         if isinstance(error.cause, MetaRagError):
             raise error.cause from None
         raise
+    return found
 
 
 def encoded(name: str, device: str, texts: Sequence[str]) -> FloatMatrix:
