@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from meta_agent_rag.discovery import calling
+from meta_agent_rag.errors import ExtensionError
 from meta_agent_rag.llm.opening import described
 from meta_agent_rag.llm.providers import EMBEDDED, providers
 from meta_agent_rag.llm.stages import runs_here
@@ -14,6 +16,7 @@ from meta_agent_rag.wording import counted
 
 from ..analyses import discover_analyses
 from ..plots import Plot, save
+from ..rows.summary import FAILED
 from ..run.arms import Arm
 from ..run.config import RunConfig
 from ..run.folder import REPORT, RunFolder
@@ -188,16 +191,23 @@ def _unjudged(methods: Methods) -> Iterator[str]:
 
 
 def _analysed(summary: Summary) -> Iterator[Section]:
-    methods = summary["methods"]
+    methods, failed = summary["methods"], summary.get(FAILED, {})
     for analysis in discover_analyses():
+        if analysis.name in failed:
+            yield Section(title=analysis.title, text=failed[analysis.name])
+            continue
         if analysis.across:
             figures = summary.get(analysis.name, {})
         else:
             figures = {name: found[analysis.name] for name, found in methods.items() if analysis.name in found}
         if figures:
-            yield from _section(
-                analysis.title, " ".join(analysis.about), analysis.tables(figures), analysis.plots(figures)
-            )
+            try:
+                with calling("analysis", analysis.name, analysis.tables):
+                    tables, plots = analysis.tables(figures), analysis.plots(figures)
+            except ExtensionError as error:
+                yield Section(title=analysis.title, text=str(error))
+                continue
+            yield from _section(analysis.title, " ".join(analysis.about), tables, plots)
         elif analysis.missing and any(found["trigger_rate"] for found in methods.values()):
             yield Section(title=analysis.title, text=analysis.missing)
 

@@ -8,6 +8,8 @@ from decimal import Decimal
 from typing import Any
 
 from meta_agent_rag.agent.deficits import discover_deficits
+from meta_agent_rag.discovery import calling
+from meta_agent_rag.errors import ExtensionError
 from meta_agent_rag.llm.pricing import Tariff
 from meta_agent_rag.statistics.paired import bootstrap_ci
 
@@ -20,6 +22,8 @@ from .survival import STAGES
 
 CONVENTIONS = 2
 """How figures are rounded and which intervals they have; a record of an earlier number is replayed under that."""
+FAILED = "failed_analyses"
+"""The key of the analyses that failed, with the reason of each; absent if none did."""
 _TOKENS = ("prompt", "cache_hit", "completion")
 _CURVE = ("p50", "p75", "p90", "p99")
 
@@ -73,17 +77,23 @@ def _analysed(
         if arm.method.quotes:
             answered = [row for row in material.rows[arm.name] if row["error"] is None]
             figures[arm.name].update(_supporting_facts(answered, means))
-    across = {}
+    across: dict[str, Any] = {}
+    failed: dict[str, str] = {}
     for analysis in discover_analyses():
         if wanted is not None and analysis.name not in wanted:
             continue
-        measured = analysis.measure(material)
+        try:
+            with calling("analysis", analysis.name, analysis.measure):
+                measured = analysis.measure(material)
+        except ExtensionError as error:
+            failed[analysis.name] = str(error)
+            continue
         if analysis.across:
             across.update({analysis.name: measured} if measured else {})
             continue
         for name, found in measured.items():
             figures[name][analysis.name] = found
-    return across
+    return across | ({FAILED: failed} if failed else {})
 
 
 def method_summary(

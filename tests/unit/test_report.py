@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.analyses import Analysis, discover_analyses
 from benchmarks.report import protocol, write_report
 from benchmarks.report.document import headline
 from benchmarks.rows.summary import summarise
@@ -176,3 +177,27 @@ def test_judge_figures_state_the_number_of_judged_answers(tmp_path: Path) -> Non
     assert text.count("] (38 of 39) |") == 1
     assert text.count("| 48.7 [") == text.count("] (39 of 39) |") == 3
     assert "missing for 1 of 156 answers" in text
+
+
+@pytest.mark.parametrize("fails", ["measure", "tables"])
+def test_an_analysis_that_fails_costs_only_its_own_section(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    def fault(_: object) -> Any:
+        raise ZeroDivisionError("no rows")
+
+    broken = Analysis(
+        name="broken",
+        title="A broken one",
+        about=["It is broken."],
+        **{"measure": lambda material: {"metarag": {"n": 1}}, fails: fault},  # type: ignore[arg-type]
+    )
+    found = (*discover_analyses(), broken)
+    for module in ("benchmarks.rows.summary", "benchmarks.report.document"):
+        monkeypatch.setattr(f"{module}.discover_analyses", lambda: found)
+    run = config(tmp_path)
+    made, ours = rows(run), protocol(run, n=N, pooled=N)
+    write_report(RunFolder(tmp_path), run, summary_of(run, made), made, arms=run.arms, ours=ours, plots=False)
+    report = (tmp_path / "report.md").read_text()
+    assert "The analysis 'broken' failed in" in report.split("## A broken one")[1]
+    assert "## Monitor" in report
