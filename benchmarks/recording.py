@@ -38,7 +38,7 @@ from meta_agent_rag.llm.ledger import LedgerRow, ledger_row
 from meta_agent_rag.llm.messages import Reply, Request
 from meta_agent_rag.llm.pricing import Tariff
 from meta_agent_rag.llm.providers import providers
-from meta_agent_rag.retrieval.encoders.encoder import Encoder
+from meta_agent_rag.retrieval.encoders import Encoder
 from meta_agent_rag.retrieval.hybrid import Retrieval, Retriever
 from meta_agent_rag.retrieval.passage import Found, Passage, from_fields, to_fields
 from meta_agent_rag.retrieval.screening import Dropped

@@ -7,7 +7,6 @@ ON_TORCH = ("unit/test_torch_encoder.py", "unit/test_retrieval_reranker.py")
 """Only one worker imports torch, which takes over ten seconds."""
 LONGEST = (
     *ON_TORCH,
-    "integration/test_chat_embedded.py",
     "house/test_documents.py",
     "integration/test_grounded_corpus.py",
     "integration/test_recording.py",

@@ -16,9 +16,9 @@ from .retrieval.corpus.corpus import open_catalogue, require_corpus
 from .retrieval.corpus.naming import addressed, documents_named
 from .retrieval.corpus.sample import SAMPLE
 from .retrieval.hybrid import Retriever
-from .retrieval.limited import limited
 from .retrieval.opening import open_retriever
 from .retrieval.passage import Passage
+from .retrieval.retriever import limited
 from .settings import Settings
 
 if TYPE_CHECKING:

@@ -152,7 +152,15 @@ def _sections(
     ]
     yield from _section("Where evidence is lost", " ".join(_LOST), left)
     yield from _section("Repairs by deficit", "", [stopping(methods)])
-    for title, items in (("Notes", [*_lost(rows), *_notes(methods)]), ("Failed questions", _failures(rows))):
+    notes = [
+        f"{method}, {counted(count, 'question')}: {note}"
+        for method, found in methods.items()
+        for note, count in found["notes"].items()
+    ]
+    failures = [
+        f"{row['method']} {row['id']}: {' '.join(row['error'].split())}" for row in rows if row["error"] is not None
+    ]
+    for title, items in (("Notes", [*_lost(rows), *notes]), ("Failed questions", failures)):
         if items:
             yield Section(title=title, text="\n".join(f"- {item}" for item in items))
     if (together := same_protocol(ours, plain)) is not None:
@@ -219,14 +227,6 @@ def _cached(methods: Methods) -> str:
     return f"`cached`: the response cache served calls, so the time is not a latency.{over}"
 
 
-def _notes(methods: Methods) -> list[str]:
-    return [
-        f"{method}, {counted(count, 'question')}: {note}"
-        for method, found in methods.items()
-        for note, count in found["notes"].items()
-    ]
-
-
 def _lost(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """States how many answers did without calls that failed: they may be worse than the method's own."""
     counts: dict[str, list[int]] = {}
@@ -237,12 +237,6 @@ def _lost(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         f"{method}: {counted(len(lost), 'answer')} had to do without {counted(sum(lost), 'call')} that the server did "
         "not answer; `--resume RUN --retry-failed` asks again."
         for method, lost in counts.items()
-    ]
-
-
-def _failures(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [
-        f"{row['method']} {row['id']}: {' '.join(row['error'].split())}" for row in rows if row["error"] is not None
     ]
 
 

@@ -125,7 +125,9 @@ async def _measure(settings: Settings, judged: JudgedQuery, repeats: int) -> dic
         vectors = await encoder.queries(judged.queries)
         ablation = {label: await _ablated(judged, vectors, one) for label, one in _switches(retriever).items()}
         _, encoding = await _one_by_one(encoder.queries([query]) for query in judged.queries)
-    chosen = ablation[_label(settings)]
+    chosen = ablation[
+        settings.fusion + ("+links" if settings.links else "") + ("+reranker" if settings.reranker else "")
+    ]
     files = [file.stat() for file in (settings.marag_data_dir / "corpora" / name).rglob("*") if file.is_file()]
     lacking = frozenset[str]().union(*judged.relevant) - {passage.id for passage in judged.passages}
     return {
@@ -162,10 +164,6 @@ def _switches(whole: HybridRetriever) -> dict[str, _Search]:
             both = replace(plain, fusion=fusion, links=True, reranker=whole.reranker)
             stages[f"{fusion}+links+reranker"] = both.candidates
     return stages
-
-
-def _label(settings: Settings) -> str:
-    return settings.fusion + ("+links" if settings.links else "") + ("+reranker" if settings.reranker else "")
 
 
 async def _ablated(judged: JudgedQuery, vectors: FloatMatrix, search: _Search) -> dict[str, float]:

@@ -54,7 +54,8 @@ def packed(run: Path, record: Path | None = None) -> Iterator[tuple[str, bytes]]
     config = json.loads((run / CONFIG).read_bytes())
     settings = {name: value for name, value in config["settings"].items() if not name.endswith(_OF_A_MACHINE)}
     experiment = {
-        name: _nowhere(value) if name.endswith("_file") else value for name, value in config["experiment"].items()
+        name: Path(value).name if name.endswith("_file") and value else value
+        for name, value in config["experiment"].items()
     }
     held = {**config, "experiment": experiment, "settings": settings}
     yield CONFIG, json.dumps(held, ensure_ascii=False, indent=2).encode()
@@ -77,11 +78,6 @@ def _passages(run: Path, record: Path) -> bytes:
     found = {passage.id: passage for passage in passages_of(paragraphs) if passage.id in used}
     lines = ({"title": passage.title, "text": passage.text} for passage in found.values())
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode()
-
-
-def _nowhere(path: str | None) -> str | None:
-    """The name of a file, without its folder."""
-    return None if path is None else Path(path).name
 
 
 def _smaller(plot: Path) -> bytes:

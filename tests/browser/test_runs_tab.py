@@ -72,18 +72,6 @@ def test_a_link_opens_an_answer_and_tables_fit_a_phone_screen(visit: OpenPage) -
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, tab
 
 
-def test_a_plot_opens_at_full_width_by_mouse_and_keyboard(visit: OpenPage) -> None:
-    page = visit("?tab=runs")
-    page.get_by_role("tab", name="Plots").click()
-    plot = page.locator("#runs-plots details").first
-    image = plot.locator("img")
-    small = image.evaluate("image => image.clientWidth")
-    plot.locator("summary").click()
-    assert image.evaluate("image => image.clientWidth") > 1.8 * small
-    page.keyboard.press("Enter")
-    assert image.evaluate("image => image.clientWidth") == small
-
-
 def test_a_missing_run_is_reported(visit: OpenPage) -> None:
     page = visit("?run=../../etc")
     page.locator("#runs-about", has_text="There is no run '../../etc'").wait_for()

@@ -2,7 +2,6 @@
 
 import pytest
 
-from meta_agent_rag.demo.run_files import tour
 from meta_agent_rag.testing import ScriptedModel
 from tests.story import QUESTION, QUESTION_ID
 
@@ -35,19 +34,6 @@ def test_three_steps_show_what_the_loop_does(visit: OpenPage, model: ScriptedMod
     }"""
     assert not page.evaluate(overlapping)
     assert model.requests == []
-
-
-def test_a_card_that_comes_late_is_brought_into_view(visit: OpenPage) -> None:
-    page = visit("?", width=390)
-    page.locator("#tour-replay").get_by_text("First draft").wait_for()
-    page.get_by_role("button", name="Next step", exact=True).first.click()
-    page.locator("#tour-replay").get_by_text("Derived from single facts").first.wait_for()
-    page.wait_for_function(_LAST_CARD_IN_VIEW)
-    page.evaluate("""() => {
-        const last = [...document.querySelectorAll('#tour-replay .m-card')].at(-1);
-        last.after(last.cloneNode(true));
-    }""")
-    page.wait_for_function(_LAST_CARD_IN_VIEW)
 
 
 def test_terms_are_explained_and_arrow_keys_step(visit: OpenPage, model: ScriptedModel) -> None:
@@ -90,12 +76,3 @@ def test_a_slider_goes_back_through_the_rounds(visit: OpenPage) -> None:
     page.keyboard.press("ArrowRight")
     assert repair.is_visible()
     assert "step 9 of 9" in replay.inner_text(), "on the slider an arrow key only moves the slider"
-
-
-def test_every_question_of_the_tour_opens(visit: OpenPage) -> None:
-    page = visit("?tab=tour")
-    for stop in tour():
-        page.locator("#tour-stops label", has_text=stop.row["question"]).click()
-        page.locator("#tour-replay h3", has_text=stop.row["question"]).wait_for()
-        page.get_by_role("button", name="All steps", exact=True).first.click()
-        page.locator("#tour-replay", has_text=f"Gold answer: {stop.row['gold']}").wait_for()

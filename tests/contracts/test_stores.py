@@ -15,7 +15,7 @@ import pytest
 from meta_agent_rag.errors import CorpusError, SettingsError
 from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.retrieval.stores.store import Hit, StorePlace, best
-from tests.stores import EMBEDDED, ENCODER, KNOWN, NAMES, STRANGERS, Stores
+from tests.stores import EMBEDDED, ENCODER, KNOWN, STRANGERS, Stores
 
 ADA = Passage(id="ada", doc_id="d1", title="Ada Lovelace", text="She wrote the first published program.")
 BABBAGE = Passage(id="babbage", doc_id="d1", title="Charles Babbage", text="He designed the analytical engine.")
@@ -38,12 +38,6 @@ def rows(hits: Sequence[Hit]) -> list[int]:
 def edition(name: str, first: int, count: int = MANY) -> dict[int, Passage]:
     texts = {first + n: f"The {name} edition." for n in range(count)}
     return {row: Passage(id=f"{row}", doc_id="book", title=f"Page {row}", text=text) for row, text in texts.items()}
-
-
-def test_every_kind_of_store_is_discovered() -> None:
-    assert set(KNOWN.dense) >= {"matrix", "qdrant"}
-    assert set(KNOWN.lexical) >= {"tantivy", "elasticsearch"}
-    assert {*STRANGERS, *EMBEDDED} == set(NAMES), "describe foreign data in tests/stores.py"
 
 
 async def test_any_store_searches_title_and_text(stores: Stores) -> None:
@@ -121,13 +115,14 @@ async def test_any_store_can_be_closed_after_a_cancelled_search(stores: Stores) 
         assert rows(await search("compiler", 1)) == [5]
 
 
-@pytest.mark.parametrize("text", ODD_TEXTS, ids=range(len(ODD_TEXTS)))
-async def test_any_store_accepts_any_text(stores: Stores, text: str) -> None:
-    await stores.publish({**THREE, 9: Passage(id="odd", doc_id="d3", title=text[:1000], text=text)})
+async def test_any_store_accepts_any_text(stores: Stores) -> None:
+    odd = {
+        row: Passage(id=f"{row}", doc_id="d3", title=text[:1000], text=text) for row, text in enumerate(ODD_TEXTS, 9)
+    }
+    await stores.publish({**THREE, **odd})
     async with stores.opened() as search:
-        found = await search(text, 10)
-        assert len(found) <= 4
-        assert {hit.row for hit in found} <= {1, 2, 5, 9}
+        for text in ODD_TEXTS:
+            assert {hit.row for hit in await search(text, 10)} <= {*THREE, *odd}
 
 
 async def test_any_store_orders_ties_by_row_even_when_k_cuts_them(stores: Stores) -> None:

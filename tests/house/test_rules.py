@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import TypeAlias
 
 import pytest
 import yaml
@@ -17,7 +16,6 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "backend" / "meta_agent_rag"
 NAME = "meta_agent_rag"
 CODE = sorted([*PACKAGE.rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")])
-ALL_CODE = sorted([*CODE, *(ROOT / "tests").rglob("*.py")])
 
 LAYERS = (
     {
@@ -64,9 +62,6 @@ HEAVY = (
 ENVIRONMENT_EXEMPT = {"__init__.py"}
 """It switches off what libraries would send, before any of them is imported."""
 
-Definition = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-Documented: TypeAlias = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-
 
 @cache
 def tree(path: Path) -> ast.Module:
@@ -82,9 +77,17 @@ def part_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
+def at_run_time(node: ast.AST) -> Iterator[ast.AST]:
+    """A tree's nodes without those that only a type checker reads."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if not (isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING"):
+            yield from at_run_time(child)
+
+
 def imported(path: Path) -> Iterator[tuple[str, str]]:
     """(module, name) for everything a file imports, by absolute name; the name is empty for `import module`."""
-    for node in ast.walk(tree(path)):
+    for node in at_run_time(tree(path)):
         if isinstance(node, ast.Import):
             yield from ((alias.name, "") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -107,7 +110,7 @@ def module_parts(path: Path) -> tuple[str, ...]:
 
 
 def module_graph() -> Mapping[str, set[str]]:
-    """Imports among modules of the package and the benchmarks, including those in functions and for types."""
+    """Imports among modules of the package and the benchmarks, including those in functions."""
     paths = {".".join(module_parts(path)).removesuffix(".__init__"): path for path in CODE}
     graph = {}
     for module, path in paths.items():
@@ -123,18 +126,22 @@ def imported_parts(path: Path) -> set[str]:
     return parts & (set(RANK) | {"testing"})
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.relative_to(PACKAGE).as_posix())
-def test_imports_run_one_way(path: Path) -> None:
-    part, parts = part_of(path), imported_parts(path)
-    assert not any(name.split(".")[0] in {"benchmarks", "tests"} for name in imports(path))
-    if part == "__init__":
-        return
-    if part == "testing":
-        assert parts <= TESTING_IMPORTS
-        return
-    assert "testing" not in parts
-    above = {other for other in parts if RANK[other] > RANK[part]}
-    assert not above, f"{part} must not import {', '.join(sorted(above))}"
+def test_imports_run_one_way() -> None:
+    wrong = []
+    for path in CODE:
+        parts = imported_parts(path)
+        part = part_of(path) if PACKAGE in path.parents else "benchmarks"
+        if any(name.split(".")[0] == "tests" for name in imports(path)):
+            wrong.append(f"{shown(path)} imports tests")
+        if part in RANK:
+            above = {other for other in parts if other == "testing" or RANK[other] > RANK[part]}
+            above |= {"benchmarks"} if any(name.split(".")[0] == "benchmarks" for name in imports(path)) else set()
+            wrong += [f"{shown(path)} imports {other}" for other in sorted(above)]
+        elif part == "testing":
+            wrong += [f"{shown(path)} imports {other}" for other in sorted(parts - TESTING_IMPORTS)]
+        elif part not in ("__init__", "benchmarks"):
+            wrong.append(f"{part} is new: add it to LAYERS")
+    assert not wrong
 
 
 def test_there_are_no_import_cycles() -> None:
@@ -144,13 +151,6 @@ def test_there_are_no_import_cycles() -> None:
         TopologicalSorter(graph).prepare()
     except CycleError as circle:
         pytest.fail(" -> ".join(circle.args[1]))
-
-
-def test_benchmarks_depend_only_on_the_package() -> None:
-    files = [path for path in CODE if PACKAGE not in path.parents]
-    imported_names = {name.split(".")[0] for path in files for name in imports(path)}
-    assert {NAME, "benchmarks"} <= imported_names
-    assert "tests" not in imported_names
 
 
 def test_benchmarks_import_each_other_by_relative_names() -> None:
@@ -194,61 +194,6 @@ def test_the_environment_is_read_in_one_place() -> None:
         assert set(uses) <= {"os.environ.setdefault"}, f"{name} may set variables for a library but read none"
 
 
-BROAD = {"Exception", "BaseException"}
-
-
-def broad(handler: ast.ExceptHandler) -> bool:
-    """Whether a handler catches all exceptions."""
-    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return any(kind is None or (isinstance(kind, ast.Name) and kind.id in BROAD) for kind in kinds)
-
-
-def test_no_exception_is_swallowed() -> None:
-    swallowed = []
-    for path in ALL_CODE:
-        lines = path.read_text(encoding="utf-8").splitlines()
-        for node in ast.walk(tree(path)):
-            if not isinstance(node, ast.ExceptHandler) or not broad(node):
-                continue
-            translated = isinstance(node.body[-1], ast.Raise)
-            reasoned = re.search(r"# noqa: BLE001\b.*#? ?\w+", lines[node.lineno - 1])
-            if node.type is None or not (translated or reasoned):
-                swallowed.append(f"{shown(path)}:{node.lineno}")
-    assert not swallowed
-
-
-def test_nothing_is_evaluated() -> None:
-    calls = [
-        f"{shown(path)}:{node.lineno}"
-        for path in ALL_CODE
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"eval", "exec"}
-    ]
-    assert not calls
-
-
-def only_declared(node: Documented) -> bool:
-    """Whether it is an overload, or a protocol member documented by its class."""
-    body = node.body[0] if len(node.body) == 1 else None
-    return isinstance(body, ast.Expr) and isinstance(body.value, ast.Constant) and body.value.value is ...
-
-
-def undocumented(node: Documented, name: str) -> Iterator[str]:
-    """Public modules, classes, functions and methods without a docstring."""
-    if not ast.get_docstring(node) and not only_declared(node):
-        yield name
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        return  # definitions inside a function are private
-    for child in node.body:
-        if isinstance(child, Definition) and not child.name.startswith("_"):
-            yield from undocumented(child, f"{name}:{child.name}")
-
-
-def test_public_names_are_documented() -> None:
-    missing = [name for path in CODE for name in undocumented(tree(path), shown(path))]
-    assert not missing
-
-
 def docstrings(path: Path) -> set[ast.expr]:
     """Standalone string expressions: docstrings, including those of attributes."""
     return {node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Expr)}
@@ -272,7 +217,7 @@ def test_no_prompt_text_is_in_python_code() -> None:
         for node in ast.walk(tree(path)):
             text = literal_text(node) if node not in apart else ""
             is_comment = all(line.startswith("#") for line in text.splitlines())
-            if len(text) > 200 and re.search(r"[.!?:]\s+\S", text) and not is_comment:
+            if len(text) > 200 and re.search(r"[.!?:]\s+\S", text) and not is_comment and not text.startswith("<"):
                 spoken.append(f"{shown(path)}:{getattr(node, 'lineno', 0)}")
     assert not spoken, "texts for a model belong in prompts/*.yaml"
 

@@ -15,7 +15,7 @@ from meta_agent_rag.errors import SettingsError, UnknownNameError
 from meta_agent_rag.retrieval.corpus.catalogue import Catalogue
 from meta_agent_rag.retrieval.encoders.cluster import encoded
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
-from meta_agent_rag.retrieval.opening import open_cluster_encoder
+from meta_agent_rag.retrieval.opening import open_encoder
 from meta_agent_rag.settings import Settings
 from tests.cluster import two_nodes
 
@@ -30,12 +30,6 @@ def test_a_node_with_another_encoder_is_rejected() -> None:
         encoded("all-MiniLM-L6-v2", "auto", ["Oslo lies by the sea."])
 
 
-def test_a_gpu_number_is_rejected_on_a_cluster() -> None:
-    settings = Settings.load(encoder="torch:some/model", encoder_device="cuda:1")
-    with pytest.raises(SettingsError, match=r"cuda:1 cannot be used with --engine ray.*set cuda\."):
-        open_cluster_encoder(settings, "ray")
-
-
 def test_a_node_computes_the_same_vectors_as_this_machine() -> None:
     texts = ["Oslo lies by the sea.", "Mira Holt was born there."]
     assert np.array_equal(encoded("hash-64", "auto", texts), HashEncoder().encode_passages(texts))
@@ -43,7 +37,7 @@ def test_a_node_computes_the_same_vectors_as_this_machine() -> None:
 
 def test_an_unknown_engine_is_rejected() -> None:
     with pytest.raises(UnknownNameError, match="'spark'"):
-        open_cluster_encoder(Settings.load(["ENCODER=hash-64"]), "spark")
+        open_encoder(Settings.load(["ENCODER=hash-64"]), "spark")
 
 
 def ingested(words: list[str], folder: Path, env: dict[str, str]) -> "subprocess.Popen[str]":

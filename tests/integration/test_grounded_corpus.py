@@ -17,7 +17,7 @@ from meta_agent_rag.grounding.abstention import Reason, refusal
 from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.sample import SAMPLE
-from meta_agent_rag.retrieval.encoders.encoder import Encoder
+from meta_agent_rag.retrieval.encoders import Encoder
 from meta_agent_rag.retrieval.encoders.loading import PACKAGED, load_encoder
 from meta_agent_rag.retrieval.opening import open_retriever
 from meta_agent_rag.retrieval.vectors import FloatMatrix

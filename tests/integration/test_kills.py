@@ -1,6 +1,8 @@
-"""A run killed at random moments gives the same result as an uninterrupted one and pays for nothing twice."""
+"""A run or an ingestion killed at random moments ends as an uninterrupted one does, and pays for nothing twice."""
 
+import asyncio
 import json
+import os
 import random
 import time
 from collections import Counter
@@ -8,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from meta_agent_rag.retrieval.corpus.corpus import open_corpus, read_documents
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
+from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing.server import LoopbackServer, disagreeing, loopback_server
-from tests.forked import RUNNER, forked
+from tests.forked import MARAG, RUNNER, forked
 from tests.integration.test_runner import command, environment, lines, only_run, run, summary_of
 
 pytestmark = pytest.mark.slow
@@ -59,3 +64,36 @@ def test_kills_change_no_result_and_add_no_cost(tmp_path: Path) -> None:
     )
     assert set(received.values()) == {1}, "a reply that was received is never paid for again"
     assert sum(asked.values()) - len(asked) <= 2 * KILLS, "only calls in progress at a kill are repeated"
+
+
+def test_kills_of_ingest_lose_no_document_that_was_there(tmp_path: Path) -> None:
+    chance, notes, data = random.Random(4812), tmp_path / "notes", tmp_path / "data"
+    notes.mkdir()
+    env = {**os.environ, "MARAG_DATA_DIR": str(data), "ENCODER": "hash-64"}
+    words = ["ingest", str(notes), "--corpus", "notes"]
+    settings, held = Settings.load(marag_data_dir=data, encoder="hash-64"), dict[str, str]()
+    for number in range(KILLS):
+        for note in range(20 * number, 20 * number + 20):
+            (notes / f"{note}.md").write_text(
+                f"# Note {note}\n\nThe lamp of tower {note} was lit in 18{note % 90 + 10}.\n"
+            )
+        child = forked(MARAG, words, env, tmp_path)
+        time.sleep(chance.uniform(0.1, 4.0))
+        child.killed()
+        if (data / "corpora" / "notes" / "manifest.json").exists():
+            now = {one.id: one.content_hash for one in read_documents(data, "notes")}
+            assert held.items() <= now.items()
+            held = now
+    assert forked(MARAG, words, env, tmp_path).ended() == 0
+    documents = read_documents(data, "notes")
+    assert len(documents) == 20 * KILLS
+    assert {one.passages for one in documents} == {1}
+    assert asyncio.run(_found(settings, "lamp")) == (20 * KILLS, 20 * KILLS)
+
+
+async def _found(settings: Settings, word: str) -> tuple[int, int]:
+    """How many passages each index finds."""
+    async with open_corpus(settings, "notes", "hash-64", 64) as corpus:
+        view = await corpus.view()
+        near = await view.nearest(HashEncoder().encode_queries([word])[0], 999)
+        return len(await view.matching(word, 999)), len(near)

@@ -4,18 +4,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from meta_agent_rag.errors import (
     RefusedError,
-    SettingsError,
     StructuredOutputError,
 )
 from meta_agent_rag.llm.chat import Connection
-from meta_agent_rag.llm.ledger import read_ledger, total
+from meta_agent_rag.llm.ledger import total
 from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.llm.providers import EMBEDDED, choose_provider, providers
 from meta_agent_rag.settings import Settings
@@ -43,13 +41,6 @@ async def test_a_deepseek_request_has_the_expected_fields(serve: Serve) -> None:
     ]
 
 
-async def test_without_a_schema_no_format_is_requested(serve: Serve) -> None:
-    server = serve(always(ServerReply(text="<think>Hm.</think> Goethe. ")))
-    async with opened(server) as model:
-        assert await model.session().ainvoke("write", ASK) == "Goethe."
-    assert "response_format" not in server.bodies[0]
-
-
 async def test_thinking_omits_the_temperature(serve: Serve) -> None:
     server = serve(always(GOOD))
     async with opened(server, pro_thinking=True, writer_temperature=0.5) as model:
@@ -62,25 +53,6 @@ async def test_thinking_omits_the_temperature(serve: Serve) -> None:
     assert plain["thinking"] == {"type": "disabled"}
     assert plain["temperature"] == 0.5
     assert plain["max_tokens"] == 700
-
-
-async def test_stages_go_to_their_tiers(serve: Serve) -> None:
-    server = serve(always(GOOD))
-    async with opened(server, stage_tiers={"evaluate": "flash"}) as model:
-        session = model.session()
-        for stage in ("write", "rewrite", "second_answer", "evaluate", "short_answer", "baseline"):
-            await session.ainvoke(stage, ASK, Answer)
-    flash, pro = "deepseek-v4-flash", "deepseek-v4-pro"
-    assert [body["model"] for body in server.bodies] == [flash, pro, flash, flash, pro, flash]
-    assert all(0 < body["max_tokens"] <= 1_000 for body in server.bodies)
-    assert [row.tier for row in session.rows] == ["flash", "pro", "flash", "flash", "pro", "flash"]
-
-
-async def test_an_unknown_stage_is_rejected(serve: Serve) -> None:
-    server = serve(always(GOOD))
-    with pytest.raises(SettingsError, match="STAGE_TIERS names the unknown stage 'writ'; choose from: write, "):
-        async with opened(server, stage_tiers={"writ": "pro"}):
-            pass
 
 
 @pytest.mark.parametrize("name", [name for name in providers() if name != EMBEDDED])
@@ -197,24 +169,6 @@ async def test_unreported_usage_is_unknown_and_not_zero(usage: dict[str, Any] | 
         assert row.paid_usd == model.budget.paid_usd > 0  # the reservation is kept, also in the row
 
 
-async def test_every_call_is_in_the_ledger_file(serve: Serve, tmp_path: Path) -> None:
-    server = serve(in_turn(ServerReply(text="prose"), GOOD, ServerReply(status=400), GOOD))
-    async with opened(server) as model:
-        first, second = model.session("one"), model.session("two")
-        await first.ainvoke("write", ASK, Answer)
-        with pytest.raises(RefusedError):
-            await second.ainvoke("write", ASK, Answer)
-        await second.ainvoke("write", ASK, Answer)
-    kept = list(read_ledger(tmp_path / "data" / "ledger.jsonl"))
-    assert kept == first.rows + second.rows
-    assert [(row.question_id, row.attempt, row.error) for row in kept] == [
-        ("one", 0, None),
-        ("one", 1, None),
-        ("two", 0, "RefusedError"),
-        ("two", 0, None),
-    ]
-
-
 @pytest.mark.parametrize(
     "body",
     [
@@ -261,12 +215,6 @@ async def test_malformed_usage_is_unknown(usage: Any, read: tuple[int, int, int]
     (row,) = session.rows
     assert row.usage_known is (read is not None)
     assert (row.prompt_tokens, row.cache_hit_tokens, row.completion_tokens) == (read or (None, None, None))
-
-
-async def test_the_parts_of_a_reply_are_joined(serve: Serve) -> None:
-    parts = [{"type": "text", "text": "Goe"}, {"type": "text", "text": "the"}]
-    async with opened(serve(always(ServerReply(body={"choices": [{"message": {"content": parts}}]})))) as model:
-        assert await model.session().ainvoke("write", ASK) == "Goethe"
 
 
 async def test_a_malformed_reply_is_retried(serve: Serve) -> None:

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -85,17 +84,6 @@ async def test_refusals_are_not_retried_and_suggest_a_remedy(
     assert [(row.error, row.cost_usd, row.prompt_tokens) for row in session.rows] == [(kind.__name__, None, None)]
 
 
-async def test_a_failing_server_is_retried(serve: Serve) -> None:
-    failing = ServerReply(status=500, headers=SOON)
-    server = serve(in_turn(failing, failing, GOOD))
-    async with opened(server, llm_max_retries=2) as model:
-        session = model.session()
-        assert (await session.ainvoke("write", ASK, Answer)).answer == "Goethe"
-    assert len(server.bodies) == 3
-    assert [row.error for row in session.rows] == ["BusyError", "BusyError", None]
-    assert [row.paid_usd for row in session.rows[:2]] == [None, None], "a busy server bills nothing"
-
-
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 503])
 async def test_retries_are_limited(status: int, serve: Serve) -> None:
     server = serve(always(ServerReply(status=status, headers=SOON)))
@@ -103,19 +91,6 @@ async def test_retries_are_limited(status: int, serve: Serve) -> None:
         with pytest.raises(RefusedError, match=f"(?:failed|rejected the call) with {status}: scripted {status}"):
             await model.session().ainvoke("write", ASK)
     assert len(server.bodies) == 2
-
-
-async def test_retry_after_is_respected(serve: Serve) -> None:
-    arrived: list[float] = []
-    replies = in_turn(ServerReply(status=429, headers={"Retry-After": "1"}), GOOD)
-
-    def behaviour(body: dict[str, Any]) -> ServerReply:
-        arrived.append(time.monotonic())
-        return replies(body)
-
-    async with opened(serve(behaviour)) as model:
-        await model.session().ainvoke("write", ASK)
-    assert 1.0 <= arrived[1] - arrived[0] < 2.5  # our first backoff is half a second
 
 
 @pytest.mark.parametrize(("status", "fewer"), [(429, ", lower the concurrency or raise LLM_MAX_RETRIES"), (503, "")])
@@ -180,17 +155,6 @@ async def test_a_non_http_reply_is_reported_as_our_error(raw: bytes) -> None:
             await session.ainvoke("write", ASK)
     assert any(head.startswith(b"POST") for head in heads)
     assert len(session.rows) > 1, "the call was retried"
-
-
-async def test_a_proxy_from_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    body = b'{"choices": [{"message": {"content": "Goethe"}}]}'
-    reply = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
-    async with answering(reply) as (address, heads):
-        monkeypatch.setenv("HTTP_PROXY", address)
-        async with opened("http://model.example/v1") as model:
-            assert await model.session().ainvoke("write", ASK) == "Goethe"
-    paths = [head.partition(b" HTTP")[0] for head in heads]
-    assert paths == [b"GET http://model.example/v1/models", b"POST http://model.example/v1/chat/completions"]
 
 
 @pytest.mark.slow
@@ -281,18 +245,6 @@ async def test_a_cancelled_call_is_recorded(serve: Serve) -> None:
         assert model.budget.reserved_usd == 0
         assert model.budget.paid_usd > 0
         assert total(session.rows).failed_calls == 1
-
-
-async def test_the_balance_is_parsed(serve: Serve) -> None:
-    server = serve(always(GOOD))
-    info = {"currency": "USD", "total_balance": "7.50", "granted_balance": "0.50", "topped_up_balance": "7.00"}
-    server.account = ServerReply(body={"is_available": False, "balance_infos": [info], "more": "fields"})
-    balance = await account_balance(settings_for(server))
-    assert balance.is_available is False
-    (reported,) = balance.balance_infos
-    assert (reported.currency, reported.total_balance) == ("USD", Decimal("7.50"))
-    assert (reported.granted_balance, reported.topped_up_balance) == (Decimal("0.50"), Decimal("7.00"))
-    assert server.bodies == []
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from meta_agent_rag.errors import LostConnectionError
 from meta_agent_rag.llm.client import LanguageModel
 from meta_agent_rag.llm.messages import Request, Sampling
 from meta_agent_rag.testing.server import ServerReply, always
-from tests.loopback import ASK, Answer, Serve, in_turn, opened
+from tests.loopback import ASK, Serve, in_turn, opened
 
 WORDS = ServerReply(text="It was Goethe who wrote it.")
 Seen = list[tuple[str, str]]
@@ -51,14 +51,6 @@ async def test_a_streamed_reply_has_the_same_text_and_cost(serve: Serve) -> None
     assert server.bodies[1]["stream_options"] == {"include_usage": True}
 
 
-async def test_a_structured_reply_is_streamed_too(serve: Serve) -> None:
-    server, seen = serve(always(ServerReply(text='{"answer": "Johann Goethe"}'))), list[tuple[str, str]]()
-    async with opened(server) as model:
-        session = model.session(on_text=keeping(seen))
-        assert await session.ainvoke("write", ASK, Answer) == Answer(answer="Johann Goethe")
-    assert len(seen) > 1
-
-
 @pytest.mark.parametrize("wrong", [TypeError("no"), ValueError("no"), KeyError("no")])
 async def test_an_error_of_the_listener_is_no_fault_of_the_server(serve: Serve, wrong: Exception) -> None:
     def failing(_request: Request, _text: str) -> None:
@@ -67,17 +59,6 @@ async def test_an_error_of_the_listener_is_no_fault_of_the_server(serve: Serve, 
     async with opened(serve(always(WORDS))) as model:
         with pytest.raises(type(wrong), match="no"):
             await model.session(on_text=failing).areply("write", ASK)
-
-
-async def test_streaming_is_not_requested_again_if_ignored(serve: Serve) -> None:
-    server, seen = serve(always(replace(WORDS, streams=False))), list[tuple[str, str]]()
-    async with opened(server) as model:
-        first, rows = await reply(model, seen)
-        second, _ = await reply(model, seen)
-    assert first == second
-    assert [row.error for row in rows] == ["TransientError", None]
-    assert seen == []
-    assert [body["stream"] for body in server.bodies] == [True, False, False]
 
 
 async def test_streaming_is_not_requested_again_without_usage(serve: Serve) -> None:
@@ -108,10 +89,3 @@ async def test_an_interrupted_stream_is_retried(serve: Serve) -> None:
     assert got.text == WORDS.text
     assert [row.error for row in rows] == [LostConnectionError.__name__, None]
     assert [text for _, text in seen].count("It ") == 2
-
-
-async def test_a_truncated_reply_is_reported(serve: Serve) -> None:
-    server = serve(always(replace(WORDS, finish_reason="length")))
-    async with opened(server) as model:
-        got, _ = await reply(model, [])
-    assert got.finish_reason == "length"

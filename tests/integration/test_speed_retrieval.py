@@ -2,12 +2,14 @@
 
 import gzip
 import json
+import math
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from benchmarks.speed.__main__ import app
+from benchmarks.speed.retrieval import ranking_scores
 
 CORPUS = [
     {"id": "mill", "title": "Corran Mill", "text": "Corran Mill was designed by Edda Voss in 1871."},
@@ -74,8 +76,19 @@ def test_missing_files_and_wrong_rows_are_reported(folder: Path) -> None:
     assert "lacks qrels.tsv" in measure(folder).output
 
 
-def test_missing_judged_passages_are_counted(folder: Path) -> None:
-    (folder / "qrels.tsv").write_text(QRELS + "q1\tnowhere\t1\n")
-    figures = json.loads(measure(folder, "--json").stdout)
-    assert figures["relevant_not_in_corpus"] == 1
-    assert figures["recall@20"] == pytest.approx(66.67)
+def test_ranking_measures_of_a_worked_example() -> None:
+    scores = ranking_scores([["x", "a", "y", "z", "w", "b"], ["c"]], [{"a", "b"}, {"c"}])
+    assert scores["recall@2"] == 75.0
+    assert scores["recall@5"] == 75.0
+    assert scores["recall@10"] == 100.0
+    assert scores["all@5"] == 50.0
+    assert scores["all@10"] == 100.0
+    assert scores["mrr"] == 75.0
+    gain = 1 / math.log2(3) + 1 / math.log2(7)
+    assert scores["ndcg@10"] == pytest.approx(50 * (gain / (1 + 1 / math.log2(3)) + 1), abs=0.01)
+
+
+def test_duplicate_ids_count_once_and_misses_count_zero() -> None:
+    assert ranking_scores([["x", "x", "a"]], [{"a"}])["recall@2"] == 100.0
+    assert set(ranking_scores([["x"]], [{"a"}]).values()) == {0.0}
+    assert ranking_scores([], []) == {}

@@ -178,16 +178,6 @@ async def test_an_answer_that_leaks_outside_knowledge_is_refused(tmp_path: Path,
     assert reply.leaks[0] in answer.lower()
 
 
-async def test_a_leakage_phrase_within_a_verified_quote_is_allowed(tmp_path: Path) -> None:
-    quote = "A letter of Mira Holt says that in the novel the sea is a person."
-    said = "A letter of Mira Holt says that in the novel the sea is a person [3]."
-    reply = await grounded(tmp_path, answering(said, quotes=(quote,), short="a person"), question="Who is Mira Holt?")
-    assert reply.refused is None
-    assert reply.text == "A letter of Mira Holt says that in the novel the sea is a person [Letters]."
-    invented = await grounded(tmp_path, answering(said, quotes=(BIRTH_SENTENCE,), short="a person"))
-    assert_refused(invented, "leakage")
-
-
 @pytest.mark.parametrize(
     ("answer", "short"),
     [
@@ -314,12 +304,6 @@ async def test_a_refusal_says_which_claim_failed_and_why_in_the_critics_words(tm
     assert reply.text.endswith("(Mira Holt was born in Rome. \u2013 Laut Text in Oslo, siehe.)")
 
 
-async def test_words_that_no_passage_has_support_nothing(tmp_path: Path) -> None:
-    invented = {"claim": 1, "words": ["Mira Holt saw the light of day in Oslo."], "verdict": "supported"}
-    script = {**answering("Her life began in Oslo [1]."), "check_claims": verdicts(invented)}
-    assert_refused(await grounded(tmp_path, script, CRITIC), "unsupported")
-
-
 async def test_a_critic_that_accepts_the_control_claim_is_not_believed(tmp_path: Path) -> None:
     gullible = judged(BORN, WENT, {"claim": 0, "words": [SAILED], "verdict": "supported"})
     assert supported(await grounded(tmp_path, gullible, CRITIC)) == [True, False]
@@ -336,21 +320,10 @@ async def test_a_figure_of_no_passage_needs_a_calculation(tmp_path: Path) -> Non
         assert ("[derived: 14 \u00d7 2 = 28]" in reply.text) is (refused is None)
 
 
-async def test_a_translation_passes_if_the_critic_supports_it(tmp_path: Path) -> None:
-    said = "Mira Holt kam in Oslo zur Welt [2]."
-    reply = await grounded(tmp_path, judged(BORN, answer=said), CRITIC)
-    assert (reply.refused, reply.text) == (None, "Mira Holt kam in Oslo zur Welt [Mira Holt, p.7-8].")
-
-
 async def test_an_answer_without_quotes_is_shown_on_the_words_that_the_critic_copies(tmp_path: Path) -> None:
     script = {**answering("Her life began in Oslo.", quotes=()), "check_claims": verdicts(BORN)}
     reply = await grounded(tmp_path, script, CRITIC, "MAX_METACOGNITIVE_ROUNDS=0")
     assert (reply.refused, reply.quotes) == (None, (BIRTH_SENTENCE,))
-    assert [citation.title for citation in reply.citations] == ["Mira Holt"]
-
-
-async def test_a_claim_cites_the_passage_that_has_the_critics_words(tmp_path: Path) -> None:
-    reply = await grounded(tmp_path, judged(BORN, answer="Her life began in Oslo [1]."), CRITIC)
     assert [citation.title for citation in reply.citations] == ["Mira Holt"]
 
 

@@ -43,13 +43,6 @@ def test_the_first_round_is_compared_with_the_last() -> None:
     assert 0.0 <= low < 33.33 < high <= 50.0
 
 
-def test_questions_that_searched_are_grouped_by_last_deficit() -> None:
-    found = figures()
-    assert (found["searched"]["n"], found["searched"]["difference"], found["searched"]["ci95"]) == (2, 50.0, [50, 50])
-    parts = {name: (one["n"], one["first"], one["last"]) for name, one in found["by_last_deficit"].items()}
-    assert parts == {MISSING: (2, 50.0, 100.0), REASON: (1, 0.0, 0.0)}
-
-
 def test_a_stopped_question_keeps_its_last_recall() -> None:
     assert figures()["by_round"] == [
         {"round": 0, "running": 3, "recall": 33.33},

@@ -203,20 +203,6 @@ def test_the_fit_finds_the_informative_signal(tmp_path: Path) -> None:
     assert found.calibration.threshold == pytest.approx(found.repairs.break_even, abs=1e-4)
 
 
-def test_the_order_of_drafts_does_not_change_the_file(tmp_path: Path) -> None:
-    drafts = drafts_of(tmp_path, telling(80))
-    one, other = (
-        fit(some, encoder="e", runs=["run"], models={"pro": "p"}, method="metarag") for some in (drafts, drafts[::-1])
-    )
-    assert one == other
-    assert (
-        fit(
-            drafts, encoder="e", runs=["run"], models={"pro": "p"}, method="metarag", threshold=0.2
-        ).calibration.threshold
-        == 0.2
-    )
-
-
 @pytest.mark.parametrize(
     ("right", "word"), [(True, "0 of the first drafts of 'metarag' are wrong"), (False, "are right")]
 )

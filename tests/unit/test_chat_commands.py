@@ -12,13 +12,12 @@ from typing import cast
 
 import pytest
 
-from meta_agent_rag.agent.engine import Step
 from meta_agent_rag.agent.grounded import GroundedAnswer
 from meta_agent_rag.chat.session import open_chat
 from meta_agent_rag.chat.store import Said
 from meta_agent_rag.chat.transcript import as_markdown, in_short, source_lines
 from meta_agent_rag.cli.shared.display import Screen
-from meta_agent_rag.cli.shell.commands import Leave, Shell, completions, provider_changes, run_command
+from meta_agent_rag.cli.shell.commands import Leave, Shell, provider_changes, run_command
 from meta_agent_rag.cli.shell.lines import Interrupts, Stopped
 from meta_agent_rag.cli.shell.loop import converse
 from meta_agent_rag.errors import InputError, MetaRagError, SettingsError
@@ -45,13 +44,6 @@ async def shell(folder: Path, **model: str) -> AsyncIterator[Shell]:
 
 async def declined(question: str) -> bool:
     return "1 question" not in question
-
-
-def test_completion_offers_commands_and_their_values() -> None:
-    assert [text for text, _ in completions("/mo")] == ["/mode", "/model"]
-    assert [text for text, _ in completions("/mode s")] == []
-    assert "/model groq" in [text for text, _ in completions("/model ")]
-    assert not list(completions("mode"))
 
 
 async def test_commands_report_what_they_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -189,11 +181,6 @@ def test_control_characters_are_neither_saved_nor_shown(capsys: pytest.CaptureFi
     screen.line("\x1b]0;title\x07 [bold]as it is[/] :cat:")
     screen.note("\x9b2J")
     assert capsys.readouterr().out == "\\x1b]0;title\\x07 [bold]as it is[/] :cat:\n\\x9b2J\n"
-
-
-def test_every_stage_has_a_label() -> None:
-    assert Step(node="retrieve", rounds=()).words == "Retrieving"
-    assert Step(node="reasoning_error", rounds=()).words == "Repairing reasoning error"
 
 
 async def test_ctrl_c_stops_only_the_current_task() -> None:

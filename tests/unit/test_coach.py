@@ -17,7 +17,7 @@ from meta_agent_rag.chat.transcript import coaching_lines
 from meta_agent_rag.errors import AuthenticationError, DataFileError, InputError, RefusedError, UnknownNameError
 from meta_agent_rag.testing import ScriptedModel
 from tests.coach import ASKED, EXPLAINED, OnePassage, coaching, reply
-from tests.talk import FakeAnswerer, means, say
+from tests.talk import means, say
 
 QUESTION = "Why does the shadow of a stick move during the day?"
 GOOD = "What stands still, the stick or the Sun?"
@@ -235,21 +235,6 @@ async def test_giving_up_is_understood_in_any_language(tmp_path: Path, gives_up:
         await talk.reply(QUESTION)
         turn = await asked_once(talk, "Je donne ma langue au chat.")
     assert (turn.text, bool(turn.trace.emergency)) == (shown, gives_up)
-
-
-async def test_modes_change_between_turns_and_only_the_teacher_uses_the_rewriter(tmp_path: Path) -> None:
-    model, teacher = (
-        ScriptedModel({"coach": reply(GOOD), "rewrite_query": means("Why does it move?")}),
-        FakeAnswerer("Told."),
-    )
-    async with coaching(tmp_path, model, teacher=teacher) as talk:
-        await talk.reply(QUESTION)
-        talk.socratic = Socratic(mode="teacher")
-        assert (await talk.reply("Why does it?")).reply.text == "Told."
-        talk.socratic = Socratic()
-        assert (await talk.reply("What is the axis of the Earth?")).reply.text == FakeAnswerer().text
-    assert [exchange.mode for exchange in talk.history.exchanges] == ["coach", "teacher", ""]
-    assert [request.stage for request in model.requests][:2] == ["coach", "rewrite_query"]
 
 
 async def test_model_errors_are_survived_or_raised(tmp_path: Path) -> None:

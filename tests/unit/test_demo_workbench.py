@@ -1,7 +1,6 @@
 """What the demo's visitors share: questions, one engine, and a spending cap per visitor."""
 
 import asyncio
-import json
 from decimal import Decimal
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from meta_agent_rag.demo.workbench import (
     Workbench,
     open_workbench,
     packaged_questions,
-    read_questions,
     sample_questions,
 )
 from meta_agent_rag.errors import CostLimitError, DataFileError, UnknownNameError
@@ -27,44 +25,8 @@ from meta_agent_rag.testing import ScriptedModel
 from tests.loop import settings_in
 from tests.story import QUESTION, QUESTION_ID, STORY
 
-HOTPOT = {
-    "_id": "h1",
-    "question": "Where was the director born?",
-    "answer": "Oslo",
-    "supporting_facts": [["Film", 0], ["Mira", 0]],
-    "context": [["Film", ["A film.", " By Mira."]], ["Mira", ["Born in Oslo."]]],
-}
-HUB = {**HOTPOT, "id": "w1", "context": {"title": ["Film"], "sentences": [["A film.", "By Mira."]]}}
-MUSIQUE = {
-    "id": "2hop__1_2",
-    "question": "Which river?",
-    "answer": "the Tarn",
-    "answer_aliases": ["Tarn"],
-    "paragraphs": [{"title": "Orley", "paragraph_text": "The Tarn flows\u0085here.", "is_supporting": True}],
-}
-
 
 class TestQuestions:
-    def test_official_files_are_read_as_json_and_jsonl(self, tmp_path: Path) -> None:
-        whole, lines = tmp_path / "hotpot.json", tmp_path / "musique.jsonl"
-        whole.write_text(json.dumps([HOTPOT]))
-        lines.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in (MUSIQUE, HUB)), encoding="utf-8")
-        (hotpot,) = read_questions(whole).questions
-        assert (hotpot.id, hotpot.golds, hotpot.hops) == ("h1", ("Oslo",), 2)
-        assert hotpot.paragraphs[0].text == "A film. By Mira."
-        musique, hub = read_questions(lines).questions
-        assert musique.golds == ("the Tarn", "Tarn")
-        assert hub.paragraphs[0].text == "A film. By Mira."
-
-    @pytest.mark.parametrize(
-        ("text", "said"), [('[{"id": "x"}]', "row 1"), ("{]", "expected one JSON object"), ("[]", "contains no rows")]
-    )
-    def test_other_files_are_rejected_with_the_reason(self, tmp_path: Path, text: str, said: str) -> None:
-        path = tmp_path / "other.json"
-        path.write_text(text)
-        with pytest.raises(DataFileError, match=said):
-            read_questions(path)
-
     def test_the_packaged_sets_come_with_paragraphs_and_licences(self) -> None:
         found = {one.name: one for one in packaged_questions()}
         assert list(found) == ["2WikiMultiHopQA", "HotpotQA", "sample"]

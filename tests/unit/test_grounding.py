@@ -28,29 +28,6 @@ def test_normalised_text_is_idempotent_and_plain(text: str) -> None:
 
 
 @given(st.text(max_size=40))
-def test_case_and_surrounding_punctuation_do_not_matter(text: str) -> None:
-    assert normalised(f" \u201c{text}\u201d!") == normalised(text)
-    assert normalised(f"({text})...") == normalised(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "plain"),
-    [
-        ("The Salt Road.", "salt road"),
-        ("  an  APPLE a day ", "apple day"),
-        ("theatre and analysis", "theatre and analysis"),
-        ("Jean\u2013Luc\u00a0O\u2019Neill", "jean luc o neill"),
-        ("\ufb01lm \u2460", "film 1"),
-        ("A", "a"),
-        ("The The", "the the"),
-        ("?!", ""),
-    ],
-)
-def test_normalisation_by_hand(text: str, plain: str) -> None:
-    assert normalised(text) == plain
-
-
-@given(st.text(max_size=40))
 def test_as_quoted_is_idempotent_and_keeps_words(text: str) -> None:
     once = as_quoted(text)
     assert as_quoted(once) == once
@@ -94,11 +71,6 @@ def test_other_texts_are_not_verbatim(quote: str) -> None:
     assert not is_verbatim(quote, ["Another text.", TEXT])
 
 
-def test_a_quote_must_occur_within_one_text() -> None:
-    assert not is_verbatim("one two", ["one", "two"])
-    assert not is_verbatim("one", [])
-
-
 @given(text=st.text(alphabet="abc \n.\u2019\u2013", min_size=1, max_size=60), data=st.data())
 def test_every_part_of_a_text_is_verbatim(text: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(text) - 1))
@@ -133,24 +105,12 @@ def test_a_document_that_calls_something_unknown_is_recognised(sentence: str) ->
     assert states_unknown(["It opened in 1912.", sentence])
 
 
-@pytest.mark.parametrize(
-    "sentence", ["The hall seats 400 people.", "The shop is not open on Mondays.", "Das Tor ist nicht verschlossen."]
-)
-def test_a_document_that_states_a_fact_does_not_call_it_unknown(sentence: str) -> None:
-    assert not states_unknown([sentence])
-
-
 def test_listed_abstentions_are_recognised_in_any_case_or_quotes() -> None:
     listed = yaml.safe_load(files("meta_agent_rag.grounding").joinpath("abstention.yaml").read_text(encoding="utf-8"))
     assert len(listed) > 20
     for phrase in listed:
         for dressed in (str(phrase), str(phrase).upper(), f' "{phrase}." '):
             assert is_abstention(dressed), dressed
-
-
-@pytest.mark.parametrize("answer", ["", "  ", "?", "N/A", "Unknown.", "the Unknown", "I don\u2019t know"])
-def test_further_abstentions_are_recognised(answer: str) -> None:
-    assert is_abstention(answer)
 
 
 @pytest.mark.parametrize(

@@ -120,13 +120,6 @@ def test_marks_become_citations_or_are_removed(answer: str, shown: str, removed:
     assert removed_marks(answer, PASSAGES) == removed
 
 
-def test_a_passage_over_two_pages_cites_both() -> None:
-    over = found("over", ROAD, "", (3, 4))
-    assert cite("So [1].", [over], [], chosen("page")).text == "So [doc-over, p.3-4]."
-    assert cite("So [1].", [over], [], chosen("title")).text == "So [doc-over]."
-    assert cite("So [1].", [over], [], chosen("source")).text == f'So [Source: doc-over (Page 3-4) - "{ROAD}"].'
-
-
 COUNCIL = "Empty heading\n\nCouncil\n\nOn 5 May the\ncouncil met."
 
 
@@ -221,12 +214,6 @@ def test_a_claim_without_a_matching_quote_cites_the_best_sentences() -> None:
     assert "three prizes at the first festival" in citation.snippet
 
 
-def test_a_span_that_does_not_fit_the_text_is_left_unchanged() -> None:
-    altered = Found(passage=Passage(id="p", doc_id="d", title="", text=ROAD, span=(5, 9)), score=0.1)
-    (citation,) = cite("A drama [1].", [altered], ["a drama film"], chosen("page")).citations
-    assert citation.span == (5, 9)
-
-
 @given(
     words=st.lists(st.sampled_from(["a", "Oslo.", "sea,", "1912"]), min_size=1, max_size=90),
     blank=st.sampled_from([" ", "\n", "  "]),
@@ -254,16 +241,6 @@ def test_a_quote_is_located_in_its_text(text: str, data: st.DataObject) -> None:
     if at is not None:
         assert is_verbatim(quote, [text])
         assert as_quoted(quote).strip('" ').rstrip('." ') in as_quoted(text[slice(*at)])
-
-
-@given(
-    st.text(alphabet="ab\u00e9\u201c\u201d \n\u00a0\ufb01.'\u2013\u2460", max_size=30),
-    st.integers(0, 30),
-    st.integers(0, 30),
-)
-def test_place_agrees_with_is_verbatim(text: str, start: int, end: int) -> None:
-    quote = text[start:end]
-    assert (place(quote, text) is not None) == is_verbatim(quote, [text])
 
 
 @given(st.lists(st.sampled_from(["ab", "c.", " ", "\n", "  "]), max_size=12), st.data())

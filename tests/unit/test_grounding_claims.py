@@ -9,7 +9,6 @@ from meta_agent_rag.grounding.exact import Source, Support, calculated, lacking,
 from meta_agent_rag.grounding.marks import claims, with_plain_marks
 from meta_agent_rag.grounding.quotes import is_verbatim
 from meta_agent_rag.retrieval.passage import Found, Passage
-from meta_agent_rag.text.sentences import sentences
 
 
 def claims_of(answer: str) -> list[tuple[str, tuple[int, ...]]]:
@@ -67,13 +66,6 @@ def test_claims_have_ordered_spans_in_the_answer(answer: str) -> None:
         assert answer[start:end] == answer[start:end].strip()
         assert claim.text == claim.text.strip() != ""
         position = end
-
-
-def test_a_very_long_line_is_split() -> None:
-    for text in ("He left the house. " * 600, "word " * 2400, "x" * 12_000):
-        pieces = sentences(text)
-        assert "".join(pieces) == text
-        assert max(map(len, pieces)) <= 5_000
 
 
 def sources(text: str, title: str = "Low Tide") -> list[Source]:

@@ -1,6 +1,5 @@
 """The response cache: equal requests share a reply, unequal ones never do."""
 
-import re
 import sqlite3
 from dataclasses import fields, replace
 from datetime import UTC, datetime
@@ -58,12 +57,6 @@ REPLY = Reply(
 )
 
 
-def test_the_same_request_has_the_same_key() -> None:
-    again = replace(REQUEST, json_schema={"properties": {"a": {}, "b": {}}, "type": "object"})
-    assert request_key(ENDPOINT, REQUEST) == request_key(ENDPOINT, again)
-    assert re.fullmatch("[0-9a-f]{64}", request_key(ENDPOINT, REQUEST))
-
-
 def test_every_request_field_is_covered() -> None:
     assert set(OTHER) == {field.name for field in fields(Request)}
 
@@ -86,10 +79,6 @@ def test_keys_are_equal_if_and_only_if_messages_are(one: tuple[Message, ...], ot
     assert (keys[0] == keys[1]) == (one == other)
 
 
-def test_a_lone_surrogate_has_a_key() -> None:
-    assert request_key(ENDPOINT, replace(REQUEST, messages=(Message(role="user", content="\ud83d"),)))
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "folder" / "responses.sqlite"
@@ -109,35 +98,6 @@ def test_a_reply_survives_the_process(path: Path, reply: Reply) -> None:
     again.close()
 
 
-def test_the_newest_reply_wins(path: Path) -> None:
-    cache = ResponseCache(path)
-    cache.put("k", Reply(text="old", usage=None), NOW)
-    cache.put("k", REPLY, NOW)
-    assert kept(cache, "k") == REPLY
-    cache.close()
-
-
-def test_two_connections_can_be_used_concurrently(path: Path) -> None:
-    one, other = ResponseCache(path), ResponseCache(path)
-    for number in range(20):
-        one.put(f"one{number}", REPLY, NOW)
-        other.put(f"other{number}", REPLY, NOW)
-    assert all(
-        kept(cache, f"{name}{n}") == REPLY for cache in (one, other) for name in ("one", "other") for n in range(20)
-    )
-    one.close()
-    other.close()
-
-
-def test_a_reply_survives_without_closing_the_cache(path: Path) -> None:
-    cache = ResponseCache(path)
-    cache.put("k", REPLY, NOW)
-    reader = ResponseCache(path)
-    assert kept(reader, "k") == REPLY
-    reader.close()
-    cache.close()
-
-
 def test_a_file_that_is_not_a_cache_is_reported_with_a_remedy(path: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(b"certainly not a database, and long enough to be looked at" * 100)
@@ -146,18 +106,6 @@ def test_a_file_that_is_not_a_cache_is_reported_with_a_remedy(path: Path) -> Non
     ):
         ResponseCache(path)
     assert path.read_bytes().startswith(b"certainly")
-
-
-def test_a_folder_in_place_of_the_file_is_reported(path: Path) -> None:
-    path.mkdir(parents=True)
-    with pytest.raises(SettingsError, match="cannot be used"):
-        ResponseCache(path)
-
-
-def test_a_file_in_place_of_the_folder_is_reported(path: Path) -> None:
-    path.parent.write_text("a file")
-    with pytest.raises(SettingsError, match="cannot be used"):
-        ResponseCache(path)
 
 
 def test_damage_inside_the_file_is_reported_when_read(path: Path) -> None:

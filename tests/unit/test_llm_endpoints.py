@@ -9,7 +9,7 @@ import yaml
 from meta_agent_rag.errors import SettingsError, UnknownNameError
 from meta_agent_rag.llm.connections import Connections, identity
 from meta_agent_rag.llm.providers import Endpoint, choose_provider
-from meta_agent_rag.llm.stages import ANSWER, check_stages, endpoints_in_use, serving, stage, stages
+from meta_agent_rag.llm.stages import check_stages, serving, stage
 from meta_agent_rag.settings import Settings
 
 SECRET = "sk-0123456789-very-secret"
@@ -51,12 +51,6 @@ def served(name: str, own: Settings) -> Endpoint:
 def test_a_stage_overrides_its_role_and_a_role_its_tier(assignments: list[str], models: tuple[str, ...]) -> None:
     own = settings(*assignments)
     assert tuple(served(name, own).model for name in ("write", "evaluate", "judge", "baseline")) == models
-
-
-def test_every_stage_has_a_role_and_roles_are_shared() -> None:
-    assert {one.role for one in stages().values()} == {
-        *("writer", "look_up", "second_route", "critic", "rewriter", "coach", "judge"),
-    }
 
 
 def test_a_row_of_the_file_changes_only_the_fields_it_sets() -> None:
@@ -144,24 +138,6 @@ def test_a_malformed_file_is_reported_with_the_field_but_no_values(text: str, sa
     assert "secret" not in str(caught.value)
 
 
-def test_recorded_endpoints_can_be_read_back() -> None:
-    row = {"base_url": NODE, "model": "Qwen3", "json": "json_schema", "headers": {"X-A": SECRET}}
-    own = settings(file={"endpoints": {"qwen": row}, "roles": {"writer": "qwen"}})
-    again = Settings.load(model_roles=own.model_dump(mode="json")["model_roles"])
-    assert again.model_roles.roles == own.model_roles.roles
-    assert again.model_roles.endpoints["qwen"].json_mode == "json_schema"
-
-
-def test_roles_in_use_list_every_endpoint_once() -> None:
-    own = settings("MODEL_ROLES=critic=openai:gpt-4.1,coach=groq:m", "TIERS=flash")
-    assert {role: one.model for role, one in endpoints_in_use(own, ANSWER).items()} == {
-        **dict.fromkeys(("writer", "look_up", "second_route"), "deepseek-v4-flash"),
-        "critic": "gpt-4.1",
-    }
-    tiers = ["writer", "rewrite", "second_route", "look_up", "critic", "short_answer"]
-    assert list(endpoints_in_use(settings(), ANSWER)) == tiers
-
-
 VLLM = {"root": "Qwen3-32B"}
 LLAMA = {"meta": {"n_params": 1777088000, "size": 1111370240, "ftype": "Q4_K - Medium"}}
 
@@ -177,15 +153,6 @@ def test_the_identity_is_the_address_only_for_the_providers_own_endpoint() -> No
     assert identity(served("write", elsewhere), VLLM) == identity(served("write", moved), VLLM)
 
 
-def test_a_different_json_mode_is_a_different_identity() -> None:
-    rows = [{"base_url": NODE, "model": "m", **more} for more in ({}, {"json": "json_schema"}, {"concurrency": 9})]
-    found = [
-        identity(served("judge", settings(file={"endpoints": {"a": row}, "roles": {"judge": "a"}})), VLLM)
-        for row in rows
-    ]
-    assert found[0] == found[2] != found[1]
-
-
 async def test_one_connection_name_at_two_addresses_has_two_connections() -> None:
     own = settings("LLM_BASE_URL=http://node1:8000/v1", "MODEL_ROLES=pro=deepseek:deepseek-v4-pro")
     tiers = choose_provider(own).tiers
@@ -196,19 +163,3 @@ async def test_one_connection_name_at_two_addresses_has_two_connections() -> Non
     assert found[0] is found[2]
     assert [one.identity for one in found[:2]] == [tiers["pro"].base_url, "http://127.0.0.1:9/v1"]
     await connections.aclose()
-
-
-@pytest.mark.parametrize("name", ["deepseek", "deepseek:"])
-def test_a_provider_without_a_model_is_not_an_endpoint(name: str) -> None:
-    with pytest.raises(SettingsError, match="or write PROVIDER:MODEL"):
-        check_stages(settings(f"MODEL_ROLES=judge={name}"))
-
-
-def test_a_role_cannot_rename_the_embedded_model() -> None:
-    own = Settings.load(["LLM_PROVIDER=embedded", "MODEL_ROLES=writer=embedded:other"])
-    assert served("write", own).model == choose_provider(own).models["flash"]
-
-
-def test_an_endpoint_with_its_own_address_is_named_by_its_host() -> None:
-    assert served("write", settings()).place == "DeepSeek"
-    assert served("write", settings("LLM_BASE_URL=http://gpu.example:8000/v1")).place == "gpu.example:8000"

@@ -1,16 +1,15 @@
 """Local models: the list, and which one the embedded provider selects."""
 
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.run.provenance import carried_settings, differing, one_model, recorded_settings
+from benchmarks.run.provenance import carried_settings, differing, one_model
 from meta_agent_rag.errors import SettingsError
 from meta_agent_rag.llm import local
 from meta_agent_rag.llm.embedded import embedded_model_file
-from meta_agent_rag.llm.local import AUTO, PACKAGED, decided, listed_model, local_models, machine_memory, own_model_file
+from meta_agent_rag.llm.local import PACKAGED, decided, listed_model, local_models, own_model_file
 from meta_agent_rag.llm.providers import choose_provider
 from meta_agent_rag.settings import Settings
 
@@ -31,25 +30,6 @@ def downloaded(*names: str) -> None:
 def taken(**values: object) -> str | None:
     model = listed_model(settings(**values))
     return None if model is None else model.name
-
-
-def test_every_listed_model_has_a_permissive_licence() -> None:
-    models = list(local_models().values())
-    assert len(models) >= 5
-    assert [model.parameters for model in models] == sorted(model.parameters for model in models)
-    assert {model.licence for model in models} == {"Apache-2.0", "MIT"}
-    assert all(1.5 <= model.parameters <= 8 for model in models)
-    for field in ("file", "sha256"):
-        assert len({getattr(model, field) for model in models}) == len(models)
-    assert all(name == name.lower() and name not in (AUTO, PACKAGED) for name in local_models())
-    assert all("Q4_K_M" in model.file.upper() for model in models)
-
-
-def test_memory_is_the_sum_of_weights_context_and_overhead() -> None:
-    model = local_models()["qwen2.5-1.5b"]
-    a_token = 28 * 2 * 128 * 2 * 2  # layers, heads, size, keys and values, bytes
-    assert model.memory(settings()) == model.bytes + a_token * 8192 * 2 + 2 * 2**30
-    assert model.memory(settings(embedded_context_tokens=4096)) == model.bytes + a_token * 4096 * 2 + 2 * 2**30
 
 
 def test_auto_selects_the_largest_downloaded_model_that_fits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,15 +76,6 @@ def test_the_file_names_the_model_in_ledger_and_results() -> None:
     assert set(choose_provider(chosen).models.values()) == {"Qwen3-4B-Instruct-2507-Q4_K_M"}
 
 
-def test_the_memory_of_a_container_is_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limit = tmp_path / "memory.max"
-    monkeypatch.setattr(local, "_LIMITS", (str(limit), str(tmp_path / "none")))
-    for text, expected in (("max\n", whole), (f"{2**62}\n", whole), ("1073741824\n", 2**30)):
-        limit.write_text(text)
-        assert machine_memory() == expected
-
-
 def as_json(one: Settings) -> dict[str, Any]:
     return one.model_dump(mode="json")
 
@@ -125,22 +96,3 @@ def test_a_run_keeps_the_model_that_auto_selected_at_its_start() -> None:
     given = frozenset({"embedded_model"})
     other = carried_settings(settings(embedded_model="qwen2.5-7b"), as_json(begun), given)
     assert differing(run_with(begun), run_with(other)) == ["EMBEDDED_MODEL"]
-
-
-def test_a_record_older_than_the_setting_uses_the_packaged_model() -> None:
-    downloaded("qwen2.5-1.5b")
-    before = as_json(settings(tiers="flash"))
-    del before["embedded_model"]
-    replayed = recorded_settings({"settings": before, "provider": {"name": "embedded"}})
-    assert set(choose_provider(replayed).models.values()) == {"SmolLM2-135M-Instruct"}
-
-
-def test_a_run_without_an_embedded_model_records_none() -> None:
-    downloaded("qwen2.5-1.5b")
-    begun = one_model(Settings.load((), llm_provider="deepseek", deepseek_api_key="none"))
-    assert begun.embedded_model == AUTO
-
-
-def test_a_run_is_replayed_without_its_model() -> None:
-    record = {"settings": as_json(settings(embedded_model="qwen3-4b")), "provider": {"name": "embedded"}}
-    assert set(choose_provider(recorded_settings(record)).models.values()) == {"Qwen3-4B-Instruct-2507-Q4_K_M"}

@@ -18,13 +18,6 @@ class Answer(BaseModel):
     verdict: Literal["right", "wrong"]
 
 
-class Lenient(BaseModel):
-    """A careless schema: everything has a default."""
-
-    passed: bool = True
-    note: str = ""
-
-
 GOOD: dict[str, Any] = {"answer": "Paris", "rounds": 3, "quotes": ["a", "b"], "verdict": "wrong"}
 TEXT = json.dumps(GOOD)
 
@@ -100,12 +93,6 @@ def test_other_replies_are_rejected(text: str) -> None:
         parse_reply(text, Answer)
 
 
-@pytest.mark.parametrize("text", ["", "passed", "It passed.", "null", "[]", "true", "<think>{}", "[1]", "no } brace"])
-def test_a_schema_of_defaults_still_requires_an_object(text: str) -> None:
-    with pytest.raises(MalformedReplyError):
-        parse_reply(text, Lenient)
-
-
 def test_the_error_names_the_field() -> None:
     with pytest.raises(MalformedReplyError, match=r"^quotes\.1: Input should be a valid string$"):
         parse_reply(TEXT.replace('"b"', "2"), Answer)
@@ -153,13 +140,6 @@ def test_any_text_is_either_parsed_or_a_malformed_reply(text: str) -> None:
         except MalformedReplyError:
             continue
         assert isinstance(parsed, Answer)
-
-
-@given(st.builds(Answer, answer=st.text(), rounds=st.integers(), quotes=st.lists(st.text()), verdict=st.just("right")))
-def test_valid_json_is_parsed_unchanged(answer: Answer) -> None:
-    if "think>" not in answer.model_dump_json():
-        assert parse_reply(answer.model_dump_json(), Answer) == answer
-        assert parse_reply(f"```json\n{answer.model_dump_json(indent=1)}\n```", Answer).rounds == answer.rounds
 
 
 def test_a_truncated_reply_is_not_completed() -> None:

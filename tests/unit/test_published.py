@@ -86,10 +86,3 @@ def test_an_open_domain_row_lists_its_differences() -> None:
         "rounds: 2, ours 5",
         "not stated: scorer",
     ]
-
-
-def test_aliases_are_compared_if_the_data_set_has_them() -> None:
-    with_aliases = replace(OURS, aliases=True)
-    assert differences(with_aliases, replace(OURS, aliases=False)) == ["aliases: with, ours without"]
-    assert differences(OURS, with_aliases) == ["not stated: aliases"]
-    assert differences(with_aliases, OURS) == []

@@ -114,15 +114,6 @@ def test_every_table_is_written_as_csv_and_latex(written: Path) -> None:
     assert len(files) % 2 == 0
 
 
-def test_drawing_twice_produces_identical_bytes(tmp_path: Path, written: Path) -> None:
-    run = config(tmp_path)
-    made = rows(run)[::-1]
-    ours = protocol(run, n=N, pooled=N)
-    write_report(RunFolder(tmp_path), run, summary_of(run, made), rows(run), arms=run.arms, ours=ours)
-    for name in ("report.md", "plots/quality.png", "plots/flips.png", "tables/flips.tex"):
-        assert (tmp_path / name).read_bytes() == (written / name).read_bytes()
-
-
 def test_a_file_in_place_of_the_plots_folder_is_survived(tmp_path: Path) -> None:
     (tmp_path / "plots").write_text("a file where the folder should be")
     run = config(tmp_path, oracles=())

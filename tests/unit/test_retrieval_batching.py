@@ -58,18 +58,6 @@ async def test_waiting_requests_are_merged_into_one_batch() -> None:
     assert len(gated.threads) == 1
 
 
-async def test_questions_and_passages_are_not_mixed() -> None:
-    gated = GatedEncoder()
-    encoder = AsyncEncoder(gated)
-    first = await first_batch_running(gated, encoder)
-    passages = asyncio.create_task(encoder.passages(["p"]))
-    queries = asyncio.create_task(encoder.queries(["q"]))
-    await asyncio.sleep(0.01)
-    open_gate(gated)
-    await asyncio.gather(first, passages, queries)
-    assert gated.batches == [("first",), ("q",)]
-
-
 async def test_an_error_reaches_every_request_of_its_batch_and_no_other() -> None:
     gated = GatedEncoder()
     encoder = AsyncEncoder(gated)

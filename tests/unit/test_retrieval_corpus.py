@@ -12,7 +12,6 @@ from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
 from meta_agent_rag.retrieval.corpus.corpus import (
     chosen_stores,
-    corpus_folder,
     drop_corpus,
     list_corpora,
     open_corpus,
@@ -73,12 +72,6 @@ def crash(done: int, total: int) -> None:
     raise KeyError(done)
 
 
-async def test_an_interrupted_build_can_be_resumed(tmp_path: Path) -> None:
-    with pytest.raises(KeyError):
-        await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER, on_progress=crash)
-    assert (await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)).passages == 3
-
-
 async def test_an_error_while_replacing_keeps_the_earlier_passages(tmp_path: Path) -> None:
     manifest = await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
     with pytest.raises(KeyError):
@@ -88,13 +81,6 @@ async def test_an_error_while_replacing_keeps_the_earlier_passages(tmp_path: Pat
         assert corpus.manifest == manifest
         assert len(await (await corpus.view()).matching("fact", 9)) == 3
         assert await (await corpus.view()).matching("tale", 9) == []
-
-
-async def test_ensure_reuses_a_matching_corpus(tmp_path: Path) -> None:
-    built = await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
-    inode = (tmp_path / "corpora" / "facts" / "manifest.json").stat().st_ino
-    assert await ensure_corpus(at(tmp_path), "facts", passages()[::-1], ENCODER) == built
-    assert (tmp_path / "corpora" / "facts" / "manifest.json").stat().st_ino == inode
 
 
 async def test_ensure_replaces_only_on_request(tmp_path: Path) -> None:
@@ -136,25 +122,6 @@ async def test_a_foreign_folder_is_never_modified(content: str | None, tmp_path:
     assert list_corpora(tmp_path) == ()
 
 
-async def test_a_link_or_a_file_in_its_place_is_treated_as_foreign(tmp_path: Path) -> None:
-    await ensure_corpus(at(tmp_path), "real", passages(), ENCODER)
-    (tmp_path / "corpora" / "linked").symlink_to(tmp_path / "corpora" / "real")
-    (tmp_path / "corpora" / "dangling").symlink_to(tmp_path / "nowhere")
-    (tmp_path / "corpora" / "file").write_text("mine")
-    for name in ("linked", "dangling", "file"):
-        with pytest.raises(CorpusError, match="left unchanged"):
-            await ensure_corpus(at(tmp_path), name, passages(), ENCODER, replace=True)
-    assert await first_title(tmp_path, "real", "fact 1") == "Title 1"
-
-
-async def test_an_unknown_store_is_reported(tmp_path: Path) -> None:
-    await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
-    file = tmp_path / "corpora" / "facts" / "manifest.json"
-    file.write_text(file.read_text().replace('"tantivy"', '"other"'))
-    with pytest.raises(CorpusError, match="'other'"):
-        await first_title(tmp_path, "facts", "fact")
-
-
 @pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/b", "a\\b", "/etc", "A", ".hidden", "a\n", "a" * 65, "ä"])
 async def test_invalid_names_are_rejected(name: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a valid corpus name"):
@@ -162,11 +129,6 @@ async def test_invalid_names_are_rejected(name: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a valid corpus name"):
         await first_title(tmp_path, name, "fact")
     assert os.listdir(tmp_path) == ["data"]
-
-
-@pytest.mark.parametrize("name", ["a", "0", "hotpotqa-dev_1.0", "a" * 64])
-async def test_valid_names_are_accepted(name: str, tmp_path: Path) -> None:
-    assert (await ensure_corpus(at(tmp_path), name, passages(), ENCODER)).name == name
 
 
 async def test_an_empty_list_and_duplicate_ids_are_rejected(tmp_path: Path) -> None:
@@ -185,22 +147,6 @@ async def test_a_missing_corpus_lists_the_existing_ones_and_creates_nothing(tmp_
         await first_title(tmp_path, "tales", "fact")
 
 
-async def test_a_data_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "corpora").write_text("a file")
-    with pytest.raises(CorpusError, match="MARAG_DATA_DIR"):
-        await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
-
-
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files by /proc")
-async def test_nothing_is_left_open_after_an_error(tmp_path: Path) -> None:
-    folder = corpus_folder(tmp_path, "facts")
-    before = len(os.listdir("/proc/self/fd"))
-    async with folder.locked():
-        with pytest.raises(CorpusError, match="being built or changed"):
-            await folder.locked(patience=0.1).__aenter__()
-    assert len(os.listdir("/proc/self/fd")) == before
-
-
 async def test_dropping_a_corpus_leaves_the_others(tmp_path: Path) -> None:
     for name in ("facts", "tales"):
         await ensure_corpus(at(tmp_path), name, passages(), ENCODER)
@@ -209,13 +155,6 @@ async def test_dropping_a_corpus_leaves_the_others(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="'tales'"):
         await drop_corpus(at(tmp_path), "facts")
     assert await first_title(tmp_path, "tales", "fact 1") == "Title 1"
-
-
-@pytest.mark.parametrize("alone", ["qdrant_url", "elasticsearch_url"])
-async def test_one_server_without_the_other_is_rejected(alone: str, tmp_path: Path) -> None:
-    settings = Settings.load(marag_data_dir=tmp_path, **{alone: "http://127.0.0.1:9"})
-    with pytest.raises(SettingsError, match="set both, or neither"):
-        await ensure_corpus(settings, "facts", passages(), ENCODER)
 
 
 @pytest.mark.parametrize(
@@ -271,8 +210,3 @@ async def test_a_failed_or_empty_build_leaves_no_corpus(tmp_path: Path) -> None:
     async with edit_corpus(at(tmp_path), "facts", ENCODER, chunker="none"):
         pass
     assert visible(tmp_path) == []
-
-
-async def test_a_missing_sample_corpus_is_said_to_be_created_on_first_use(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match="on first use"):
-        await drop_corpus(at(tmp_path), "sample")

@@ -13,7 +13,7 @@ from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.catalogue import Catalogue, DocumentRecord
 from meta_agent_rag.retrieval.corpus.corpus import CorpusFolder, list_corpora, open_corpus, read_documents
 from meta_agent_rag.retrieval.corpus.editing import edit_corpus
-from meta_agent_rag.retrieval.encoders.encoder import Encoder
+from meta_agent_rag.retrieval.encoders import Encoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.retrieval.vectors import FloatMatrix
@@ -118,14 +118,6 @@ async def test_an_interrupted_edit_resumes_without_encoding_twice(tmp_path: Path
         await editor.put(document("a"), many)
     assert len(encoder.seen) == len(set(encoder.seen)) == 1500
     assert list_corpora(tmp_path)[0].passages == 1500
-
-
-async def test_staged_passages_not_requested_again_are_discarded(tmp_path: Path) -> None:
-    with pytest.raises(KeyError):
-        await put(tmp_path, HashEncoder(), "gone", pages("gone", "one"), fails=True)
-    async with edit_corpus(at(tmp_path), "c", AsyncEncoder(HashEncoder()), chunker="x") as editor:
-        await editor.put(document("b"), pages("gone", "one"))
-    assert [one.id for one in read_documents(tmp_path, "c")] == ["b"]
 
 
 async def test_a_different_encoder_or_chunker_requires_a_rebuild(tmp_path: Path) -> None:

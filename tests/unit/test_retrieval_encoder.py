@@ -9,14 +9,12 @@ import numpy as np
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
-from meta_agent_rag.errors import InputError, SettingsError
+from meta_agent_rag.errors import SettingsError
 from meta_agent_rag.retrieval.encoders.loading import (
     PACKAGED,
     FastEmbedEncoder,
-    TorchEncoder,
     as_encoder,
     load_encoder,
-    table_prefixes,
 )
 from meta_agent_rag.retrieval.encoders.packaged import PackagedEncoder, _opened
 from meta_agent_rag.settings import Settings
@@ -58,14 +56,6 @@ def test_a_vector_hardly_depends_on_the_texts_around_it() -> None:
     together = encoder.encode_passages(TEXTS * 3)
     for text, row in zip(TEXTS, together, strict=False):
         assert encoder.encode_queries([text])[0] @ row > 0.99, text
-
-
-def test_256_tokens_are_read() -> None:
-    left, right, beyond, further = PackagedEncoder().encode_passages(
-        [f"{'word ' * count}{last}" for count in (180, 260) for last in ("banana", "war")]
-    )
-    assert left @ right < 0.99
-    assert beyond @ further > 0.9999
 
 
 def test_a_model_that_fastembed_lists_is_read_from_the_hubs_cache(no_hub: Path) -> None:
@@ -111,25 +101,6 @@ async def test_a_langchain_embedding_is_an_encoder() -> None:
     assert encoder.encode_passages([]).shape == encoder.encode_queries([]).shape == (0, 12)
 
 
-def test_another_object_is_no_encoder() -> None:
-    with pytest.raises(InputError, match=r"^list is no encoder; pass .*Embeddings.*ENCODER"):
-        as_encoder([])
-
-
-@pytest.mark.parametrize(
-    ("name", "query", "passage"),
-    [
-        ("BAAI/bge-small-en-v1.5", "Represent this sentence for searching relevant passages: ", ""),
-        ("/models/bge-large-en", "Represent this sentence for searching relevant passages: ", ""),
-        ("intfloat/e5-base-v2", "query: ", "passage: "),
-        ("intfloat/multilingual-e5-large", "query: ", "passage: "),
-        (PACKAGED, "", ""),
-    ],
-)
-def test_prefixes_depend_on_the_model_name(name: str, query: str, passage: str) -> None:
-    assert table_prefixes(name) == (query, passage)
-
-
 def test_importing_the_layer_loads_no_heavy_library() -> None:
     program = (
         "import sys, meta_agent_rag.retrieval.hybrid, meta_agent_rag.retrieval.encoders.loading;"
@@ -144,7 +115,3 @@ def test_the_shipped_tokenizer_pads_nothing_and_reads_256_tokens() -> None:
     stated = json.loads((PackagedEncoder.folder / "tokenizer.json").read_text("utf-8"))
     assert stated["padding"] is None
     assert stated["truncation"]["max_length"] == 256
-
-
-def test_an_encoder_on_torch_has_its_runtime_in_its_name() -> None:
-    assert TorchEncoder(model_name="thenlper/gte-small").name == "torch:thenlper/gte-small"

@@ -79,29 +79,11 @@ async def test_an_alias_of_a_document_counts_as_a_name(corpus: Corpus) -> None:
     assert found[0].passage.id == "director"
 
 
-async def test_a_name_shared_by_many_titles_is_not_followed(corpus: Corpus) -> None:
-    ids = (await retriever(corpus).retrieve(["Tell me about Sorvik"], k=50)).pool_ids
-    assert not any(id_.startswith("twin") for id_ in ids)
-
-
 async def test_passages_sharing_a_rare_name_are_linked(corpus: Corpus) -> None:
     """The painter's name is no title, and the question names only the painting."""
     found = (await retriever(corpus, pool=1).retrieve(["Who was married to the painter of Grey Morning?"], k=2)).found
     assert [one.passage.id for one in found] == ["painting", "couple"]
     assert found[1].via == "painting"
-
-
-async def test_names_in_many_texts_or_in_none_are_ignored(corpus: Corpus) -> None:
-    named = corpus.catalogue.mentioning(["runa falk", "northern harbour", "nobody"], most=2)
-    assert named == {"runa falk": [("couple", "couple"), ("painting", "painting")]}
-    assert len(corpus.catalogue.mentioning(["northern harbour"], most=3)["northern harbour"]) == 3
-
-
-async def test_the_number_of_linked_passages_is_limited(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(links, "MOST_LINKED", 0)
-    around = links.neighbourhood(QUESTION, [Found(passage=PASSAGES[0], score=1.0)], corpus.catalogue)
-    assert [(link.source, link.target) for link in around.links] == [("film", "director")], "a name in both passages"
-    assert around.anchors == {"film"}
 
 
 async def test_every_term_of_the_score() -> None:
@@ -118,11 +100,6 @@ async def test_every_term_of_the_score() -> None:
     assert scores["film"] == pytest.approx(0.5 + 1.0 + 1.0)
     assert scores["director"] == pytest.approx((1 + 2 / 4) / 2), "half, since two passages have the name"
     assert scores["remake"] == pytest.approx(0.5 + 2 / 4), "it names the film: a link back"
-
-
-@pytest.mark.parametrize("query", ["?!", "the of and", "\ud800", "a\0b", "Northern " * 2000, "東京", "x"])
-async def test_unusual_questions_are_handled(query: str, corpus: Corpus) -> None:
-    await retriever(corpus).retrieve([query], k=3)
 
 
 async def test_a_floor_on_the_blend_excludes_irrelevant_passages(corpus: Corpus) -> None:

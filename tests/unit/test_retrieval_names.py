@@ -4,22 +4,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from meta_agent_rag.text.names import LONGEST_NAME, name_keys, plain, words
+from meta_agent_rag.text.names import LONGEST_NAME, name_keys, plain
 from meta_agent_rag.text.names import mentioned as names_mentioned
-
-
-@pytest.mark.parametrize(
-    ("left", "right"),
-    [
-        ("Béla Bartók", "bela bartok"),
-        ("Kenan &amp; Kel", "Kenan & Kel"),
-        ("Love & Other Drugs", "Love and Other Drugs"),
-        ("Spider-Man", "Spider Man"), ("\u00c5ngstr\u00f6m", "A\u030angstro\u0308m"), ("AC/DC", "ac dc"),
-    ],
-)  # fmt: skip
-def test_equal_names_are_recognised(left: str, right: str) -> None:
-    assert words(left) == words(right)
-    assert name_keys(left) == name_keys(right)
 
 
 @pytest.mark.parametrize(
@@ -54,12 +40,6 @@ def test_a_name_is_capitalised_if_the_text_has_capitals() -> None:
     assert mentioned("The band played Crash in Band", "band", "crash") == ["crash", "band"]
     assert mentioned("the lead of crash", "crash") == ["crash"]
     assert mentioned("东京 is big", "东京") == ["东京"]
-
-
-def test_names_are_matched_up_to_eight_words() -> None:
-    eight = "one two three four five six seven eight"
-    assert mentioned("Near One two three four five six seven eight nine.", eight) == [eight]
-    assert mentioned("One two three four five six seven eight nine", f"{eight} nine") == []
 
 
 @given(st.text(max_size=200), st.text(max_size=60))

@@ -37,11 +37,6 @@ async def test_excluded_passages_are_replaced_by_the_next() -> None:
     assert [one.passage.id for one in rest.found] == [one.passage.id for one in every.found[2:5]]
 
 
-async def test_several_queries_are_merged_by_best_rank() -> None:
-    found = await searching(*OTHERS, BIRTH, FILM).retrieve(["Town 3 museum", "Town 6 museum"], k=2)
-    assert {one.passage.title for one in found.found} == {"Town 3", "Town 6"}
-
-
 async def test_passages_are_encoded_once() -> None:
     class CountingEncoder(HashEncoder):
         encoded = 0
@@ -56,12 +51,6 @@ async def test_passages_are_encoded_once() -> None:
     await retriever.retrieve([QUESTION], k=2)
     await retriever.retrieve(["Town 3"], k=2)
     assert encoder.encoded == len(OTHERS)
-
-
-async def test_blank_queries_and_empty_supplies_find_nothing() -> None:
-    assert not (await searching(FILM).retrieve(["  "], k=2)).found
-    assert not (await searching().retrieve([QUESTION], k=2)).found
-    assert not (await searching(FILM).retrieve([QUESTION], k=0)).found
 
 
 async def test_suspect_passages_are_marked_and_kept() -> None:

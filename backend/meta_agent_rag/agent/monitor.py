@@ -8,7 +8,7 @@ from ..discovery import named
 from ..errors import ModelError
 from ..extras import require
 from ..grounding.short_answer import without_disambiguation
-from ..retrieval.encoders.encoder import Encoder
+from ..retrieval.encoders import Encoder
 from ..retrieval.encoders.loading import HASH, load_encoder
 from ..settings import Settings
 from .calibration import calibration_in_force, calibration_of_votes, is_satisfied, probability

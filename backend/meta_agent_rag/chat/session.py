@@ -21,8 +21,8 @@ from ..retrieval.corpus.editing import Progress
 from ..retrieval.corpus.naming import addressed
 from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.hybrid import Retriever
-from ..retrieval.limited import limited
 from ..retrieval.opening import open_retriever
+from ..retrieval.retriever import limited
 from ..settings import Settings
 from .coach.coach import Coach, CoachReply
 from .coach.levels import PLAIN, Mode, Socratic, levels

@@ -80,13 +80,10 @@ async def _ingest(
 
     from ..ingestion.pipeline import files_for
     from ..ingestion.pipeline import ingest as ingest_files
-    from ..retrieval.opening import open_cluster_encoder, open_encoder
+    from ..retrieval.opening import open_encoder
 
     await asyncio.to_thread(files_for, settings, paths, corpus, gone_too=prune)  # before a model is loaded
-    if engine is None:
-        encoder = await asyncio.to_thread(open_encoder, settings)
-    else:
-        encoder = await asyncio.to_thread(open_cluster_encoder, settings, engine)
+    encoder = await asyncio.to_thread(open_encoder, settings, engine)
     with _progress_bar(visible) as on_progress:
         return await ingest_files(
             settings,

@@ -39,7 +39,9 @@ def models(context: typer.Context, set_: Assignments = None, json_: Json = False
     screen.print(f"[bold]{'model':14}{'parameters':>10}{'download':>11}{'memory':>10}  {'licence':12}[/]")
     for row in rows:
         figures = f"{row['parameters']:>9}B{row['bytes'] / 1e9:>8.1f} GB{row['memory'] / 1e9:>7.1f} GB"
-        screen.print(f"{row['name']:14}{figures}  {row['licence']:12}{_state(row)}".rstrip())
+        notes = ["downloaded"] * row["downloaded"] + ["chosen by auto"] * row["auto"]
+        notes += [] if row["fits"] else ["too large for this machine"]
+        screen.print(f"{row['name']:14}{figures}  {row['licence']:12}{', '.join(notes)}".rstrip())
     screen.print(f"`auto` chooses {PACKAGED if taken is None else taken.name}{' (packaged)' if taken is None else ''}.")
 
 
@@ -85,9 +87,3 @@ def _row(model: "LocalModel", settings: "Settings", taken: "LocalModel | None") 
         "fits": fits(model, settings),
         "auto": model == taken,
     }
-
-
-def _state(row: dict[str, Any]) -> str:
-    labels = {"downloaded": "downloaded", "auto": "chosen by auto"}
-    words = [said for field, said in labels.items() if row[field]]
-    return ", ".join([*words, *([] if row["fits"] else ["too large for this machine"])])

@@ -85,18 +85,12 @@ def of_kind(question: str, short_answer: str) -> bool | None:
     if kind == "choice":
         return not set(said).isdisjoint(normalised(question).split())
     if kind is not None:
-        return _holds_figure(said, "calendar" if kind == "date" else "numerals")
-    return not _bare_figure(said) if _WHO_OR_WHERE.match(question.strip()) else None
-
-
-def _holds_figure(said: list[str], spelt: str) -> bool:
-    days = (word.removesuffix("s") if word.endswith("days") else word for word in said)
-    return any(re.search(r"\d", word) or word in _words(spelt) for word in days)
-
-
-def _bare_figure(said: list[str]) -> bool:
+        spelt = _words("calendar" if kind == "date" else "numerals")
+        days = (word.removesuffix("s") if word.endswith("days") else word for word in said)
+        return any(re.search(r"\d", word) or word in spelt for word in days)
     dated = all(word.isdigit() or word in _words("calendar") for word in said)
-    return dated and any(re.search(r"\d", word) for word in said)  # May and April are also names
+    bare = dated and any(re.search(r"\d", word) for word in said)  # May and April are also names
+    return not bare if _WHO_OR_WHERE.match(question.strip()) else None
 
 
 @cache

@@ -59,7 +59,7 @@ class Budget:
 
     @property
     def holds(self) -> bool:
-        """Does a call with an unknown bill count at its maximum cost?"""
+        """Whether a call with an unknown bill counts at its maximum cost."""
         return self.counting or self._counts
 
     async def acquire(self, highest_usd: Decimal | None, *, model: str, deadline: float | None = None) -> Decimal:

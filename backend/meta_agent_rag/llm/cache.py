@@ -16,7 +16,7 @@ _OPTIONAL = ("draw", "logprobs", "stop")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kept:
+class CachedReply:
     """A stored reply and the time of the call, which determines its price. `at` is `None` in old caches."""
 
     reply: Reply
@@ -53,7 +53,7 @@ class ResponseCache:
         except (OSError, sqlite3.DatabaseError) as error:
             raise _unusable(path, error) from None
 
-    def get(self, key: str) -> Kept | None:
+    def get(self, key: str) -> CachedReply | None:
         """The stored reply to a request, or `None`."""
         row = self._execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
         if row is None:
@@ -61,7 +61,7 @@ class ResponseCache:
         try:
             kept = json.loads(row[0])
             at = kept.pop("at", None)
-            return Kept(reply=reply_from(kept), at=datetime.fromisoformat(at) if at else None)
+            return CachedReply(reply=reply_from(kept), at=datetime.fromisoformat(at) if at else None)
         except (AttributeError, KeyError, TypeError, ValueError):
             return None  # damaged, or of another version: the call is repeated and the entry replaced
 
@@ -84,7 +84,7 @@ class ResponseCache:
         try:
             return self._connection.execute(statement, values)
         except sqlite3.DatabaseError as error:
-            raise (_unwritable if _is_of_the_disk(error) else _unusable)(self._path, error) from None
+            raise _unusable(self._path, error) from None
 
 
 def reply_from(kept: dict[str, Any]) -> Reply:
@@ -102,18 +102,13 @@ def reply_from(kept: dict[str, Any]) -> Reply:
     )
 
 
-def _is_of_the_disk(error: sqlite3.DatabaseError) -> bool:
+def _unusable(path: Path, error: Exception) -> SettingsError | StorageError:
     kind = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the code without its extension
-    return kind in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY}
-
-
-def _unwritable(path: Path, error: Exception) -> StorageError:
-    return StorageError(
-        f"The response cache {str(path)!r} cannot be written ({error}); free disk space, or set RESPONSE_CACHE=false."
-    )
-
-
-def _unusable(path: Path, error: Exception) -> SettingsError:
+    if kind in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY}:
+        return StorageError(
+            f"The response cache {str(path)!r} cannot be written ({error}); free disk space, or set "
+            "RESPONSE_CACHE=false."
+        )
     return SettingsError(
         f"The response cache {str(path)!r} cannot be used ({error}); set MARAG_DATA_DIR to a writable "
         "folder, move the file away if it is damaged, or set RESPONSE_CACHE=false."

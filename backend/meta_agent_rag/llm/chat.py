@@ -96,7 +96,7 @@ class Connection:
         finally:
             CURRENT.reset(token)
 
-    def _asked(self, model: "BaseChatModel", request: Request) -> "_Asked":
+    def _asked(self, model: "BaseChatModel", request: Request) -> "_PreparedCall":
         """The call as the model's class takes it: in the body of OpenAI's protocol, or by the fields of the class."""
         parameters = {
             "temperature": request.temperature,
@@ -122,7 +122,7 @@ class Connection:
                 body.pop("seed", None)
             optional = frozenset(body) - {provider.limit} | {"stream", "stream_options"}
             body = {name: value for name, value in body.items() if name not in self._left_out}
-            return _Asked(model, {"extra_body": body}, optional)
+            return _PreparedCall(model, {"extra_body": body}, optional)
         from langchain_core.language_models import BaseChatModel
 
         limit = next((name for name in _LIMITS if name in known), None)
@@ -137,7 +137,7 @@ class Connection:
             runs = runs.with_structured_output(schema, method="json_schema", include_raw=True)
         options = {"stop": list(request.stop)} if request.stop and not structured else {}
         optional = frozenset({*update} - {limit}) | ({_FORMAT} if structured else set())
-        return _Asked(runs, options, optional, structured)
+        return _PreparedCall(runs, options, optional, structured)
 
     async def _streamed(
         self, arriving: "AsyncIterator[AIMessageChunk]", on_text: Callable[[str], None]
@@ -175,7 +175,7 @@ class _ListenerError(Exception):
         self.error = error
 
 
-class _Asked(NamedTuple):
+class _PreparedCall(NamedTuple):
     """A call that is ready to run: `structured` through LangChain's parser, of which the raw reply is taken."""
 
     model: "Runnable[Any, Any]"

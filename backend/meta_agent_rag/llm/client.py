@@ -462,14 +462,21 @@ class ModelSession:
 
     async def _attempt(self, call: Call) -> Reply:
         owner = self.owner
-        most = self._held(self._now(call))
+        most = self._held(replace(call, row=replace(call.row, at=owner.clock())))  # priced when sent, not when prepared
         reserved = await owner.budget.acquire(most, model=call.request.model, deadline=self.deadline)
         try:
             seconds = self._seconds_left(call.endpoint)
         except DeadlineError:
             owner.budget.settle(reserved, Decimal(0))
             raise
-        call = self._now(call)
+        call = replace(call, row=replace(call.row, at=owner.clock()))
+        # a trace shows it under the name of its stage, below the node that makes it
+        about = ("stage", "role", "tier", "round", "attempt", "question_id", "method")
+        config: RunnableConfig = {
+            "run_name": call.row.stage,
+            "tags": [call.row.stage, call.row.tier],
+            "metadata": {name: getattr(call.row, name) for name in about},
+        }
         started = time.perf_counter()
         outcome: Reply | None = None
         fault: BaseException | None = None
@@ -477,7 +484,7 @@ class ModelSession:
         unbilled = False
         try:
             async with asyncio.timeout(seconds):
-                outcome = await call.connection.complete(call.request, _traced(call.row), self.on_text)
+                outcome = await call.connection.complete(call.request, config, self.on_text)
             error = None
             if outcome.is_cut and (known := (call.request.stage, call.endpoint.name)) not in owner._warned:
                 owner._warned.add(known)
@@ -504,10 +511,6 @@ class ModelSession:
             finally:  # a failed ledger write must not leave others waiting for this reservation
                 owner.budget.settle(reserved, Decimal(0) if unbilled else row.paid_usd, recorded=recorded)
         return outcome
-
-    def _now(self, call: Call) -> Call:
-        """The call with its current time: it is priced when sent, not when prepared."""
-        return replace(call, row=replace(call.row, at=self.owner.clock()))
 
     def _record(
         self, call: Call, reply: Reply | None, *, cached: bool = False, fault: BaseException | None = None
@@ -563,11 +566,3 @@ async def traced(name: str, work: Callable[[], Awaitable[Result]], config: "Runn
 
     done: Result = await RunnableLambda(run).with_config(run_name=name).ainvoke(None, config)
     return done
-
-
-def _traced(row: LedgerRow) -> "RunnableConfig":
-    """How a call appears in a trace: under the name of its stage, below the node that makes it."""
-    about = {
-        name: getattr(row, name) for name in ("stage", "role", "tier", "round", "attempt", "question_id", "method")
-    }
-    return {"run_name": row.stage, "tags": [row.stage, row.tier], "metadata": about}

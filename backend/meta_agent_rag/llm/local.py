@@ -93,7 +93,7 @@ def listed_model(settings: Settings) -> LocalModel | None:
 
 
 def fits(model: LocalModel, settings: Settings) -> bool:
-    """Does this machine have the memory for it? Assumed if the system does not report its memory."""
+    """Whether this machine has the memory for it; assumed if the system does not report its memory."""
     memory = machine_memory()
     return memory is None or model.memory(settings) <= memory
 
@@ -107,18 +107,6 @@ def own_model_file(settings: Settings) -> Path | None:
         return settings.embedded_model_path
     model = listed_model(settings)
     return None if model is None else model.path(settings)
-
-
-def require_file(settings: Settings, file: Path) -> None:
-    """Raise `SettingsError` with the remedy if the file of `own_model_file` does not exist."""
-    if file.is_file():
-        return
-    if settings.embedded_model_path is not None:
-        raise SettingsError(f"EMBEDDED_MODEL_PATH {str(file)!r} is not a file; give a GGUF file.")
-    name = settings.embedded_model
-    raise SettingsError(
-        f"EMBEDDED_MODEL {name!r} is not downloaded; run `marag models get {name}`, or set EMBEDDED_MODEL=auto."
-    )
 
 
 def decided(settings: Settings) -> Settings:
@@ -184,7 +172,12 @@ def _fetch(model: LocalModel, path: Path, token: str | None) -> None:
         )
     part = path.with_name(f"{path.name}.{model.sha256[:12]}.part")
     there = part.stat().st_size if part.is_file() else 0
-    _require_room(model, path.parent, model.bytes - there)
+    free, wanted = shutil.disk_usage(path.parent).free, model.bytes - there + _SPARE_BYTES
+    if free < wanted:
+        raise StorageError(
+            f"{str(path.parent)!r} has {free / 1e9:.1f} GB free, but {model.name!r} needs another "
+            f"{wanted / 1e9:.1f} GB; free disk space, or set MARAG_DATA_DIR to another disk."
+        )
     if there < model.bytes:
         with part.open("ab") as file, _hub_errors(model):
             http_get(
@@ -203,15 +196,6 @@ def _fetch(model: LocalModel, path: Path, token: str | None) -> None:
             f"`marag models get {model.name}` again."
         )
     part.replace(path)
-
-
-def _require_room(model: LocalModel, folder: Path, missing: int) -> None:
-    free = shutil.disk_usage(folder).free
-    if free < missing + _SPARE_BYTES:
-        raise StorageError(
-            f"{str(folder)!r} has {free / 1e9:.1f} GB free, but {model.name!r} needs another "
-            f"{(missing + _SPARE_BYTES) / 1e9:.1f} GB; free disk space, or set MARAG_DATA_DIR to another disk."
-        )
 
 
 @contextmanager

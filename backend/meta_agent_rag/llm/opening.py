@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 _LOG = logging.getLogger(__name__)
+_GIVEN = "given_"
 Given: TypeAlias = "BaseChatModel | LanguageModel | None"
 """What a caller may pass as `model`: any chat model of LangChain's, or an open language model."""
 
@@ -75,19 +76,18 @@ def with_model(settings: Settings, model: Given, pro: "BaseChatModel | None" = N
         return settings
     from langchain_core.language_models import BaseChatModel
 
-    given = {tier: one for tier, one in (("flash", model), ("pro", pro or model)) if one is not None}
-    for one in given.values():
-        if not isinstance(one, BaseChatModel | LanguageModel):
+    for one in (model, pro):
+        if not isinstance(one, BaseChatModel | LanguageModel | None):
             raise InputError(
                 f"The model must be a chat model of LangChain's (BaseChatModel), not {type(one).__name__}; pass, for "
                 'instance, ChatOpenAI(model="gpt-4.1-mini").'
             )
-    models = {tier: one for tier, one in given.items() if isinstance(one, BaseChatModel) and not _is_scripted(one)}
-    if not models:
+    given = {name: one for name, one in _given(model, pro).items() if name}
+    if not given:
         return settings
     roles = settings.model_roles
-    endpoints = {**roles.endpoints, **{_name_of(tier): _row(one) for tier, one in models.items()}}
-    tiers = {tier: _name_of(tier) for tier in models}
+    endpoints = {**roles.endpoints, **{name: _row(one) for name, one in given.items()}}
+    tiers = {name.removeprefix(_GIVEN): name for name in given}
     return settings.model_copy(
         update={"model_roles": ModelRoles(endpoints=endpoints, roles={**roles.roles, **tiers}), "llm_base_url": None}
     )
@@ -95,17 +95,11 @@ def with_model(settings: Settings, model: Given, pro: "BaseChatModel | None" = N
 
 def _given(model: Given, pro: "BaseChatModel | None") -> dict[str, "BaseChatModel"]:
     """The caller's models by the connections that they serve; a scripted one serves all of them."""
-    if model is None or isinstance(model, LanguageModel):
-        return {}
-    return {"": model} if _is_scripted(model) else {_name_of("flash"): model, _name_of("pro"): pro or model}
-
-
-def _name_of(tier: str) -> str:
-    return f"given_{tier}"
-
-
-def _is_scripted(model: "BaseChatModel") -> bool:
-    return model._llm_type == "scripted"
+    flash = None if isinstance(model, LanguageModel) else model
+    if flash is not None and flash._llm_type == "scripted":
+        return {"": flash}
+    tiers = {"flash": flash, "pro": pro or flash}
+    return {f"{_GIVEN}{tier}": one for tier, one in tiers.items() if one is not None}
 
 
 def _row(model: "BaseChatModel") -> EndpointRow:

@@ -35,13 +35,14 @@ class Peak(BaseModel, frozen=True, extra="forbid"):
     factor: Decimal
 
     def covers(self, at: datetime) -> bool:
-        """Is `at` within a peak window of a working day?"""
+        """Whether `at` is within a peak window of a working day."""
         moment = at.astimezone(UTC)
         in_window = any(start <= moment.time() < end for start, end in self.windows_utc)
-        return in_window and moment.weekday() in self.weekdays and moment.date() not in self._holidays(moment.year)
-
-    def _holidays(self, year: int) -> frozenset[date]:
-        return _holidays(self.except_holidays_of, year)
+        return (
+            in_window
+            and moment.weekday() in self.weekdays
+            and moment.date() not in _holidays(self.except_holidays_of, moment.year)
+        )
 
 
 class Tariff(BaseModel, frozen=True, extra="forbid"):
@@ -56,7 +57,7 @@ class Tariff(BaseModel, frozen=True, extra="forbid"):
     peak: str | None = None
 
     def in_force(self, model: str, day: date) -> bool:
-        """Does this row price `model` on that day?"""
+        """Whether this row prices `model` on that day."""
         return model in self.models and (self.since or date.min) <= day <= (self.until or date.max)
 
 

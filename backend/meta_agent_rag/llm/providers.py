@@ -96,12 +96,12 @@ class Endpoint:
 
     @property
     def is_embedded(self) -> bool:
-        """Does it run in a child process?"""
+        """Whether it runs in a child process."""
         return self.provider.name == EMBEDDED
 
     @property
     def has_own_address(self) -> bool:
-        """Is its address different from its provider's, so that only the server knows which model it serves?"""
+        """Whether its address differs from its provider's, so that only the server knows which model it serves."""
         own = self.is_embedded or self.integration
         return not own and self.base_url != providers()[self.provider.name].base_url
 

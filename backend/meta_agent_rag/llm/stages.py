@@ -91,7 +91,7 @@ def evidence_room(settings: Settings) -> int:
 
 
 def runs_here(settings: Settings, uses: Collection[Use] = ANSWER) -> bool:
-    """Does the embedded model serve all of these uses, so that they are free?"""
+    """Whether the embedded model serves all of these uses, so that they are free."""
     return all(endpoint.is_embedded for endpoint in endpoints_in_use(settings, uses).values())
 
 

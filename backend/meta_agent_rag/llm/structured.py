@@ -60,6 +60,8 @@ def parse_reply(text: str, schema: type[Parsed], *, cut: bool = False) -> Parsed
 def _json_object(text: str, *, cut: bool) -> dict[str, Any]:
     try:
         value = _read(text, cut=cut)
+        # a lone surrogate, from a truncated escape, can be neither stored nor sent: it becomes a question mark
+        value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
     except RecursionError:
         raise MalformedReplyError("the reply is nested too deeply") from None
     if isinstance(value, list) and len(value) == 1:
@@ -71,16 +73,10 @@ def _json_object(text: str, *, cut: bool) -> dict[str, Any]:
 
 def _read(text: str, *, cut: bool) -> Any:
     try:
-        value = json.loads(text)
+        return json.loads(text)
     except ValueError:
         if cut:
             raise MalformedReplyError("the reply was cut at its token limit; be brief") from None
-        value = _repaired(text)
-    # a lone surrogate, from a truncated escape, can be neither stored nor sent: it becomes a question mark
-    return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
-
-
-def _repaired(text: str) -> object:
     start = text.find("{")
     if start < 0:
         raise MalformedReplyError("the reply contains no JSON object")

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from .encoders.encoder import Encoder
+from .encoders import Encoder
 from .vectors import FloatMatrix
 
 _MOST_TEXTS = 1024

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..text.names import content_words, plain, proper_names, spaced, unqualified
-from .corpus.catalogue import Catalogue, Named
+from .corpus.catalogue import Catalogue, NamedPassage
 from .passage import Found, Passage
 from .vectors import FloatVector
 
@@ -174,6 +174,6 @@ def _completed(vector: FloatVector, found: Sequence[Found], around: Neighbourhoo
     ]
 
 
-def _few(named: Mapping[str, list[Named]]) -> dict[str, list[Named]]:
+def _few(named: Mapping[str, list[NamedPassage]]) -> dict[str, list[NamedPassage]]:
     """Names that only few documents have."""
     return {name: ones for name, ones in named.items() if len({one.doc_id for one in ones}) <= MOST_BEARERS}

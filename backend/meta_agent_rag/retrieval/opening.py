@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from ..errors import UnknownNameError
+from ..discovery import named
 from ..extras import require
 from ..settings import Settings
 from .batching import AsyncEncoder
 from .corpus.corpus import open_corpus, require_corpus
 from .corpus.editing import Progress, ensure_corpus
 from .corpus.sample import SAMPLE, sample_passages
-from .encoders.encoder import Encoder
+from .encoders import Encoder
 from .encoders.loading import as_encoder, load_encoder
 from .hybrid import HybridRetriever
 from .reranker import load_reranker
@@ -26,30 +26,23 @@ ENGINES = ("ray",)
 """Engines that distribute work over the machines of a cluster."""
 
 
-def open_encoder(settings: Settings) -> AsyncEncoder:
-    """The encoder of passages, or, with a warning, its substitute."""
-    return AsyncEncoder(_chosen(settings))
-
-
-def open_cluster_encoder(settings: Settings, engine: str) -> AsyncEncoder:
-    """The encoder of passages that runs on the machines of a cluster.
+def open_encoder(settings: Settings, engine: str | None = None) -> AsyncEncoder:
+    """The encoder of passages, or, with a warning, its substitute; with an engine, on the machines of a cluster.
 
     Raises `UnknownNameError` for an engine other than `ray`, and `MissingExtraError`.
     """
-    if engine not in ENGINES:
-        raise UnknownNameError("engine", engine, list(ENGINES))
-    require(engine, f"--engine {engine}")
-    from .encoders.cluster import ClusterEncoder
-
-    local = settings.model_copy(update={"encoder_device": "auto"})  # only the nodes need the device
-    return AsyncEncoder(ClusterEncoder(_chosen(local), settings))
-
-
-def _chosen(settings: Settings) -> Encoder:
-    choice = load_encoder(settings)
+    if engine is not None:
+        named("engine", engine, dict.fromkeys(ENGINES))
+        require(engine, f"--engine {engine}")
+    # only the nodes need the device
+    choice = load_encoder(settings if engine is None else settings.model_copy(update={"encoder_device": "auto"}))
     if choice.note:
         _LOG.warning("%s", choice.note)
-    return choice.encoder
+    if engine is None:
+        return AsyncEncoder(choice.encoder)
+    from .encoders.cluster import ClusterEncoder
+
+    return AsyncEncoder(ClusterEncoder(choice.encoder, settings))
 
 
 @asynccontextmanager

@@ -23,8 +23,8 @@ from ..prompts import prompt
 from ..retrieval.corpus.catalogue import DocumentRecord
 from ..retrieval.corpus.naming import addressed
 from ..retrieval.hybrid import HybridRetriever, Retrieval, Retriever
-from ..retrieval.limited import limited
 from ..retrieval.passage import Passage, passage_id
+from ..retrieval.retriever import limited
 from ..settings import Settings
 from .database import within
 from .failures import envelope, noted, timed_out

@@ -16,8 +16,8 @@ from ...llm.messages import Message
 from ...prompts import phrase, prompt
 from ...prompts.fencing import fenced
 from ...retrieval.hybrid import Retriever
-from ...retrieval.limited import limited
 from ...retrieval.passage import Found
+from ...retrieval.retriever import limited
 from ..history import COACH, HINT, Exchange, History, TurnReply, clipped_at_sentence
 from ..intent import Interpretation
 from ..phrases import files_of

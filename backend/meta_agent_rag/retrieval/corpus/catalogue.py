@@ -21,6 +21,7 @@ import numpy as np
 from ...errors import CorpusError, InputError
 from ...text.names import mentioned, name_keys, proper_names
 from ..passage import Passage, from_record, to_record
+from ..stores.store import Added
 from ..vectors import FloatMatrix, Rows
 
 FILE_NAME = "catalogue.sqlite"
@@ -72,19 +73,11 @@ class DocumentRecord:
     passages: int = 0
 
 
-class Named(NamedTuple):
+class NamedPassage(NamedTuple):
     """A passage that a name may refer to, or whose text contains it, and its document."""
 
     passage_id: str
     doc_id: str
-
-
-class Part(NamedTuple):
-    """Some passages with their rows and vectors."""
-
-    rows: Rows
-    passages: list[Passage]
-    vectors: FloatMatrix
 
 
 class Catalogue:
@@ -94,12 +87,14 @@ class Catalogue:
         self._file = file
         self._dimension = dimension
         self._mentioned: tuple[int, dict[str, tuple[str, ...]]] = (-1, {})
-        with self._translated():
+        try:
             self._connection = sqlite3.connect(file, timeout=30.0, isolation_level=None, check_same_thread=False)
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = NORMAL")
             if not self._connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
                 self._connection.executescript(_SCHEMA)
+        except sqlite3.DatabaseError as error:
+            raise self._unusable(error) from error
 
     def close(self) -> None:
         """Close the file; its write-ahead log is merged into it."""
@@ -113,7 +108,13 @@ class Catalogue:
             "SELECT d.id, d.source, d.title, d.kind, d.content_hash, d.pages, d.aliases, COUNT(p.id) FROM documents d "
             "LEFT JOIN passages p ON p.document = d.id GROUP BY d.id ORDER BY d.source, d.id"
         )
-        return tuple(_document(row) for row in rows)
+        return tuple(
+            DocumentRecord(
+                id=id_, source=source, title=title, kind=kind, content_hash=content_hash, pages=pages,
+                aliases=tuple(json.loads(aliases)), passages=passages,
+            )
+            for id_, source, title, kind, content_hash, pages, aliases, passages in rows
+        )  # fmt: skip
 
     def titles(self) -> tuple[str, ...]:
         """The subjects of the passages, without duplicates: their document's title, or their own."""
@@ -188,16 +189,16 @@ class Catalogue:
 
     def everything(self, size: int) -> Iterator[tuple[list[Passage], FloatMatrix]]:
         """All passages with their vectors, `size` at a time, in order."""
-        return ((part.passages, part.vectors) for part in self.parts(self.rows(), size))
+        return ((list(part.passages), part.vectors) for part in self.parts(self.rows(), size))
 
-    def parts(self, rows: Rows, size: int = AT_ONCE) -> Iterator[Part]:
+    def parts(self, rows: Rows, size: int = AT_ONCE) -> Iterator[Added]:
         """The passages in these rows with their vectors, some at a time, in order."""
         statement = (
             "SELECT p.row, p.record, v.vector FROM passages p JOIN vectors v ON v.digest = p.digest WHERE p.row IN ({})"
         )
         for start in range(0, len(rows), size):
             found = sorted(self._among(statement, rows[start : start + size].tolist()))
-            yield Part(
+            yield Added(
                 np.array([row for row, _, _ in found], dtype=np.int64),
                 [from_record(record) for _, record, _ in found],
                 np.frombuffer(b"".join(vector for *_, vector in found), dtype=np.float32).reshape(-1, self._dimension),
@@ -205,7 +206,7 @@ class Catalogue:
 
     # -- names, which links follow
 
-    def named(self, keys: Sequence[str]) -> dict[str, list[Named]]:
+    def named(self, keys: Sequence[str]) -> dict[str, list[NamedPassage]]:
         """The passages with each of these names, in the order of their documents; unknown names are left out.
 
         If a title equals the name, titles that equal it only without their qualifier do not count.
@@ -214,23 +215,23 @@ class Catalogue:
             "SELECT n.key, n.passage, n.doc, n.whole FROM names n JOIN passages p ON p.id = n.passage "
             "WHERE n.key IN ({}) ORDER BY p.row"
         )
-        found: dict[str, list[Named]] = {}
+        found: dict[str, list[NamedPassage]] = {}
         whole = set()
         for key, passage, doc, is_whole in self._among(statement, keys):
             if is_whole and key not in whole:
                 whole.add(key)
                 found[key] = []
             if is_whole or key not in whole:
-                found.setdefault(key, []).append(Named(passage, doc))
+                found.setdefault(key, []).append(NamedPassage(passage, doc))
         return found
 
-    def mentioning(self, keys: Sequence[str], *, most: int) -> dict[str, list[Named]]:
+    def mentioning(self, keys: Sequence[str], *, most: int) -> dict[str, list[NamedPassage]]:
         """The passages that contain each of these names (`proper_names`) in text or title.
 
         Names that occur in no passage, or in more than `most`, are left out.
         """
         statement = "SELECT passage, doc FROM mentions WHERE key = ? ORDER BY passage LIMIT ?"
-        found = {key: [Named(*row) for row in self._rows(statement, (key, most + 1))] for key in keys}
+        found = {key: [NamedPassage(*row) for row in self._rows(statement, (key, most + 1))] for key in keys}
         return {key: ones for key, ones in found.items() if 0 < len(ones) <= most}
 
     def mentioned(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
@@ -271,24 +272,26 @@ class Catalogue:
             for id_ in (*removed, *(document.id for document, _ in documents)):
                 self._remove(id_)
             for document, passages in documents:
-                self._execute("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)", _fields(document))
+                plain = (document.id, document.source, document.title, document.kind, document.content_hash)
+                values = (*plain, document.pages, json.dumps(document.aliases))
+                self._rows("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)", values)
                 named: dict[str, int] = {}
                 for part in in_parts(passages, AT_ONCE):
                     self._insert(document, part, named)
-            self._execute(f"PRAGMA user_version = {self.edits() + 1}")
+            self._rows(f"PRAGMA user_version = {self.edits() + 1}")
 
     def forget_unused(self) -> None:
         """Delete the vectors of texts that no passage has."""
         with self._transaction():
-            self._execute("DELETE FROM vectors WHERE digest NOT IN (SELECT digest FROM passages)")
+            self._rows("DELETE FROM vectors WHERE digest NOT IN (SELECT digest FROM passages)")
 
     def _remove(self, document: str) -> None:
         for table in ("names", "mentions"):
-            self._execute(
+            self._rows(
                 f"DELETE FROM {table} WHERE passage IN (SELECT id FROM passages WHERE document = ?)", (document,)
             )
-        self._execute("DELETE FROM passages WHERE document = ?", (document,))
-        self._execute("DELETE FROM documents WHERE id = ?", (document,))
+        self._rows("DELETE FROM passages WHERE document = ?", (document,))
+        self._rows("DELETE FROM documents WHERE id = ?", (document,))
 
     def _insert(self, document: DocumentRecord, passages: Sequence[Passage], named: dict[str, int]) -> None:
         """Insert passages; `named` counts those of each document whose names were inserted."""
@@ -303,7 +306,7 @@ class Catalogue:
                     names.extend((key.key, one.id, one.doc_id, key.whole) for key in name_keys(name))
         columns = "id, document, record, digest, first_page, last_page, section"
         try:
-            self._connection.executemany(f"INSERT INTO passages ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+            self._many(f"INSERT INTO passages ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         except sqlite3.IntegrityError:
             raise InputError(self._duplicate(document, passages)) from None
         self._many("INSERT OR IGNORE INTO names VALUES (?, ?, ?, ?)", names)
@@ -333,36 +336,34 @@ class Catalogue:
         return found
 
     def _rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        with self._translated():
+        try:
             return self._connection.execute(statement, values).fetchall()
-
-    def _execute(self, statement: str, values: Sequence[object] = ()) -> None:
-        with self._translated():
-            self._connection.execute(statement, values)
+        except sqlite3.DatabaseError as error:
+            raise self._unusable(error) from error
 
     def _many(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
-        with self._translated():
+        try:
             self._connection.executemany(statement, rows)
+        except sqlite3.IntegrityError:  # of an id, which the caller explains
+            raise
+        except sqlite3.DatabaseError as error:
+            raise self._unusable(error) from error
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._execute("BEGIN IMMEDIATE")
+        self._rows("BEGIN IMMEDIATE")
         try:
             yield
-            self._execute("COMMIT")  # this is what fails on a full disk
+            self._rows("COMMIT")  # this is what fails on a full disk
         except BaseException:
             self._connection.rollback()
             raise
 
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.DatabaseError as error:
-            raise CorpusError(
-                f"The catalogue {str(self._file)!r} cannot be used ({error}); free disk space or fix its permissions, "
-                "or drop the corpus and ingest it again."
-            ) from error
+    def _unusable(self, error: sqlite3.DatabaseError) -> CorpusError:
+        return CorpusError(
+            f"The catalogue {str(self._file)!r} cannot be used ({error}); free disk space or fix its permissions, "
+            "or drop the corpus and ingest it again."
+        )
 
 
 def in_parts(values: Iterable[T], size: int) -> Iterator[list[T]]:
@@ -374,16 +375,3 @@ def in_parts(values: Iterable[T], size: int) -> Iterator[list[T]]:
 
 def _digest(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
-def _fields(document: DocumentRecord) -> tuple[object, ...]:
-    plain = (document.id, document.source, document.title, document.kind, document.content_hash, document.pages)
-    return (*plain, json.dumps(document.aliases))
-
-
-def _document(row: tuple[Any, ...]) -> DocumentRecord:
-    id_, source, title, kind, content_hash, pages, aliases, passages = row
-    return DocumentRecord(
-        id=id_, source=source, title=title, kind=kind, content_hash=content_hash, pages=pages,
-        aliases=tuple(json.loads(aliases)), passages=passages,
-    )  # fmt: skip

@@ -31,7 +31,7 @@ from ...errors import CorpusError, DamagedIndexError, InputError, SettingsError,
 from ...settings import Settings
 from ..passage import Found, Passage
 from ..stores import discover_stores
-from ..stores.store import CREATED_BY, Added, Changes, DenseStore, Hit, LexicalStore, StoreBackend, StorePlace
+from ..stores.store import CREATED_BY, Changes, DenseStore, Hit, LexicalStore, StoreBackend, StorePlace
 from ..vectors import FloatVector, Rows
 from .catalogue import FILE_NAME, Catalogue, DocumentRecord
 from .sample import SAMPLE
@@ -66,22 +66,18 @@ class Manifest(BaseModel, frozen=True):
     generation: str = Field(default_factory=lambda: uuid4().hex[:8])
     created: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
 
-    def built_like(self, other: "Manifest") -> bool:
-        """Whether both have the same encoder and chunker, so that one can be continued as the other."""
-        return (self.encoder, self.dimension, self.chunker) == (other.encoder, other.dimension, other.chunker)
+    @property
+    def recipe(self) -> tuple[str, int, str]:
+        """The encoder, its dimension and the chunker: what a corpus can only be continued with."""
+        return self.encoder, self.dimension, self.chunker
 
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusFolder:
     """`<data_dir>/corpora/<name>`, and the lock beside it."""
 
-    home: Path
+    path: Path
     name: str
-
-    @property
-    def path(self) -> Path:
-        """The folder itself."""
-        return self.home / self.name
 
     @property
     def manifest_file(self) -> Path:
@@ -146,15 +142,16 @@ class CorpusFolder:
 
         Raises `CorpusError` if another process has it for longer than `patience` seconds. Locks end with their process.
         """
-        lock = AsyncFileLock(self.home / f".{self.name}.lock", timeout=patience, run_in_executor=False)
+        lock = AsyncFileLock(self.path.with_name(f".{self.name}.lock"), timeout=patience, run_in_executor=False)
         try:
-            self.home.mkdir(parents=True, exist_ok=True)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             await lock.acquire()
         except Timeout:
             busy = "is being built or changed elsewhere; try again when that is done."
             raise CorpusError(f"The corpus {self.name!r} {busy}") from None
         except OSError as error:
-            raise CorpusError(f"{str(self.home)!r} cannot be written to; set MARAG_DATA_DIR. ({error})") from error
+            home = str(self.path.parent)
+            raise CorpusError(f"{home!r} cannot be written to; set MARAG_DATA_DIR. ({error})") from error
         try:
             yield
         finally:
@@ -177,7 +174,7 @@ def corpus_folder(data_dir: Path, name: str) -> CorpusFolder:
             f"{name!r} is not a valid corpus name; use 1 to 64 of a-z, 0-9, '.', '_' and '-', "
             "starting with a letter or digit."
         )
-    return CorpusFolder(home=data_dir / "corpora", name=name)
+    return CorpusFolder(path=data_dir / "corpora" / name, name=name)
 
 
 class StoreNames(NamedTuple):
@@ -277,7 +274,7 @@ async def publish(
     last = int(rows[-1]) if len(rows) else manifest.last_row
     now = manifest.model_copy(update={"documents": documents, "passages": passages, "edits": edits, "last_row": last})
     target, stores = folder.index(now), stores_of(settings, folder, now, before)
-    changes = Changes(removed=removed, added=added, parts=lambda: (Added(*part) for part in catalogue.parts(added)))
+    changes = Changes(removed=removed, added=added, parts=lambda: catalogue.parts(added))
     try:
         if target.exists():  # of a killed writer, or damaged
             await asyncio.to_thread(shutil.rmtree, target)
@@ -432,7 +429,7 @@ def list_corpora(data_dir: Path) -> tuple[Manifest, ...]:
     """The manifests of all corpora, by name; other folders are skipped. Counts include what is not published yet."""
     manifests = []
     for file in sorted((data_dir / "corpora").glob(f"[!.]*/{MANIFEST}")):
-        folder = CorpusFolder(home=file.parents[1], name=file.parent.name)
+        folder = CorpusFolder(path=file.parent, name=file.parent.name)
         with suppress(CorpusError):
             manifest = _existing(folder)
             with closing(folder.catalogue(manifest)) as catalogue:
@@ -546,7 +543,7 @@ def _existing(folder: CorpusFolder) -> Manifest:
 def _missing(folder: CorpusFolder, *, to_build: bool = True) -> str:
     if folder.name == SAMPLE:
         return f"The corpus {SAMPLE!r} does not exist yet; it is built on first use."
-    known = ", ".join(repr(manifest.name) for manifest in list_corpora(folder.home.parent)) or "none yet"
+    known = ", ".join(repr(manifest.name) for manifest in list_corpora(folder.path.parents[1])) or "none yet"
     if not to_build:
         return f"There is no corpus {folder.name!r} (known: {known}); see `marag corpora list`."
     return (

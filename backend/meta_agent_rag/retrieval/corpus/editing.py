@@ -181,7 +181,7 @@ async def ensure_corpus(
     whole = DocumentRecord(id=name, source=name, title=name, kind=ROWS, content_hash=checksum)
     fresh = await _new(settings, name, encoder, UNCHUNKED)
     existing = await asyncio.to_thread(folder.read)
-    alike = existing is not None and existing.built_like(fresh)
+    alike = existing is not None and existing.recipe == fresh.recipe
     if existing is not None:
         with closing(folder.catalogue(existing)) as catalogue:
             held = [(document.id, document.content_hash) for document in catalogue.documents()]

@@ -11,7 +11,7 @@ from ...errors import MetaRagError, SettingsError
 from ...extras import require
 from ...settings import Settings
 from ..vectors import FloatMatrix
-from .encoder import Encoder
+from . import Encoder
 from .loading import load_encoder
 
 _FEWEST = 16
@@ -23,7 +23,7 @@ class ClusterEncoder:
 
     A group of texts is split into one part for each node, whose task uses all of its processors, or, with an encoder
     on torch and on a cluster with GPUs, for each GPU unless ENCODER_DEVICE=cpu. A task whose node is lost is repeated
-    on another. Raises `SettingsError` for a device that the cluster cannot provide.
+    on another.
     """
 
     def __init__(self, inner: Encoder, settings: Settings) -> None:
@@ -31,19 +31,9 @@ class ClusterEncoder:
 
         self._inner = inner
         self._device = settings.encoder_device
-        if ":" in self._device:
-            raise SettingsError(
-                f"ENCODER_DEVICE={self._device} cannot be used with --engine ray, which assigns a GPU to each task; "
-                "set cuda."
-            )
         join("--engine ray")
         resources: dict[str, float] = ray.cluster_resources()
         gpus = int(resources.get("GPU", 0)) if inner.name.startswith("torch:") and self._device != "cpu" else 0
-        if self._device == "cuda" and not gpus:
-            raise SettingsError(
-                "ENCODER_DEVICE=cuda is not available: no node of the Ray cluster has a GPU; set ENCODER_DEVICE=auto, "
-                "or start a node with `ray start --num-gpus`."
-            )
         nodes = sum(one["Alive"] and one["Resources"].get("CPU", 0) >= 1 for one in ray.nodes())
         self._tasks = max(1, gpus or nodes)
         self._remote = ray.remote(num_cpus=1, num_gpus=1 if gpus else 0, max_retries=-1, scheduling_strategy="SPREAD")(

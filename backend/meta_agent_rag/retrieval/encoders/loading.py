@@ -15,7 +15,7 @@ from ...extras import installed, missing, require
 from ...settings import Settings
 from ...text.normalise import encodable
 from ..vectors import FloatMatrix
-from .encoder import Encoder
+from . import Encoder
 from .hashing import HashEncoder
 from .packaged import PackagedEncoder
 

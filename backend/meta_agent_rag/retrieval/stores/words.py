@@ -51,10 +51,19 @@ class WordStore:
 
     async def search(self, text: str, k: int, *, among: Rows | None = None) -> list[Hit]:
         """The k best rows; empty for a query without words."""
-        terms = self._terms(text)
+        words = encodable(text)
+        # function words count only if there are no others ("The Who")
+        analysed = self._content_words.analyze(words) or self._all_words.analyze(words)
+        terms = list(dict.fromkeys(analysed))[:_MOST_TERMS]
         if not terms or (among is not None and not len(among)):
             return []
-        query = self._query(terms, among)
+        # built, not parsed, because a user's text has no syntax: any of the terms in any of the fields
+        kind, schema, occur = self._tantivy.Query, self._index.schema, self._tantivy.Occur
+        wanted = [kind.term_query(schema, field, term, "freq") for term in terms for field in _FIELDS]
+        query = kind.boolean_query([(occur.Should, one) for one in wanted])
+        if among is not None:
+            allowed = kind.const_score_query(kind.term_set_query(schema, "row", among.tolist()), 0.0)
+            query = kind.boolean_query([(occur.Must, query), (occur.Must, allowed)])
 
         async def fetch(limit: int) -> list[Hit]:
             with self._reading():  # a millisecond or two: a thread would cost as much
@@ -63,22 +72,6 @@ class WordStore:
             return [Hit(score, int(row)) for (score, _), row in zip(found, rows, strict=True) if row is not None]
 
         return await best(fetch, k)
-
-    def _terms(self, text: str) -> list[str]:
-        """Distinct analysed words; function words count only if there are no others ("The Who")."""
-        words = encodable(text)
-        terms = self._content_words.analyze(words) or self._all_words.analyze(words)
-        return list(dict.fromkeys(terms))[:_MOST_TERMS]
-
-    def _query(self, terms: Sequence[str], among: Rows | None) -> "tantivy.Query":
-        """Any of the terms in any of the fields. Built, not parsed, because a user's text has no syntax."""
-        kind, schema, occur = self._tantivy.Query, self._index.schema, self._tantivy.Occur
-        wanted = [kind.term_query(schema, field, term, "freq") for term in terms for field in _FIELDS]
-        query = kind.boolean_query([(occur.Should, one) for one in wanted])
-        if among is None:
-            return query
-        allowed = kind.term_set_query(schema, "row", among.tolist())
-        return kind.boolean_query([(occur.Must, query), (occur.Must, kind.const_score_query(allowed, 0.0))])
 
     @contextmanager
     def _reading(self) -> Iterator[None]:

@@ -1,7 +1,6 @@
 """Post-hook: once the coach has acknowledged the right answer, the learner may celebrate."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ....text.normalise import typed
@@ -26,17 +25,14 @@ class ExitTrigger:
 
     def after(self, draft: CoachDraft) -> RuleFinding:
         """See `PostHook`."""
-        clauses = list(_statements(draft.text))
+        statements = [
+            match[1] for match in _CLAUSE.finditer(_DASH.sub(", ", draft.text)) if match[2] not in {"?", "\uff1f"}
+        ]
+        parts = [part for said in statements for part in _CONJUNCTION.split(typed(said)[:_LONGEST])]
+        clauses = [clause for part in parts if (clause := part.strip())]
         if draft.is_hint or any(map(_rejects, clauses)):
             return RuleFinding()
         return RuleFinding(acknowledged=draft.acknowledges or any(map(_acknowledges, clauses)))
-
-
-def _statements(text: str) -> Iterator[str]:
-    """The typed clauses of a text that are not questions."""
-    for match in _CLAUSE.finditer(_DASH.sub(", ", text)):
-        if match[2] not in {"?", "\uff1f"}:
-            yield from filter(None, map(str.strip, _CONJUNCTION.split(typed(match[1])[:_LONGEST])))
 
 
 def _rejects(clause: str) -> bool:
