@@ -191,7 +191,7 @@ def main(
     given = {name for name in context.params if (by := context.get_parameter_source(name)) and by.name != "DEFAULT"}
     _check_together(given)
     # imported here, so that --help is quick
-    from meta_agent_rag.discovery import named as as_named
+    from meta_agent_rag import discovery
     from meta_agent_rag.settings import Settings
 
     from .methods import named
@@ -214,7 +214,7 @@ def main(
     settings = Settings.load(assignments)
     config = RunConfig(
         dataset=dataset,
-        mode=as_named("mode", mode, {one: one for one in MODES}),
+        mode=discovery.named("mode", mode, {one: one for one in MODES}),
         methods=tuple(chosen.name for chosen in named(method, settings.methods_dir)),
         n=n,
         limit=limit,

@@ -241,9 +241,7 @@ class Settings(ProviderKeys):
         description="Model of the embedded provider: a name of `marag models`, or `auto`, the largest that is "
         "downloaded and fits this machine's memory, else the packaged SmolLM2-135M-Instruct.",
     )
-    embedded_model_path: Path | None = Field(
-        None, description="A GGUF file of your own for the embedded provider; comes before EMBEDDED_MODEL."
-    )
+    embedded_model_path: Path | None = Field(None, description="Path to a GGUF file; overrides EMBEDDED_MODEL.")
     embedded_context_tokens: PositiveInt = Field(
         8192, description="Context window of the embedded model in tokens, per slot."
     )

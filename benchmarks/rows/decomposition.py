@@ -39,29 +39,21 @@ def gold_chains(facts: Iterable[Sequence[str]]) -> GoldChains:
 
     Several values of one relation count as one fact.
     """
+    values: dict[tuple[str, str], list[str]] = {}
+    for subject, relation, value in facts:
+        values.setdefault((subject, relation), []).append(value)
     chains: list[list[GoldFact]] = []
-    for fact in _merged(facts):
-        chain = next((chain for chain in chains if continues(fact, chain[-1])), None)
+    for (subject, relation), held in values.items():
+        fact = GoldFact(subject=subject, relation=relation, value=", ".join(held))
+        chain = next((chain for chain in chains if not subject or names(subject, chain[-1].value)), None)
         if chain is None:
             chains.append(chain := [])
         chain.append(fact)
     return tuple(tuple(chain) for chain in chains)
 
 
-def _merged(facts: Iterable[Sequence[str]]) -> list[GoldFact]:
-    values: dict[tuple[str, str], list[str]] = {}
-    for subject, relation, value in facts:
-        values.setdefault((subject, relation), []).append(value)
-    return [GoldFact(subject=of, relation=relation, value=", ".join(held)) for (of, relation), held in values.items()]
-
-
-def continues(fact: GoldFact, before: GoldFact) -> bool:
-    """Is a fact about the value of the previous one?"""
-    return not fact.subject or names(fact.subject, before.value)
-
-
 def gives(plan: Plan, question: str, answer: str, chains: GoldChains, operators: Operators) -> bool:
-    """Does a plan's operator, applied to the gold values, give the gold answer?"""
+    """Return whether a plan's operator, applied to the gold values, gives the gold answer."""
     operator = operators.get(plan.operator)
     if operator is None or operator.check(question, plan) is not None:
         return False
@@ -76,7 +68,7 @@ def gives(plan: Plan, question: str, answer: str, chains: GoldChains, operators:
 
 
 def says(said: str, meant: str) -> bool:
-    """Are two values the same: as dates, numbers and countries, or with most of their words in common?"""
+    """Return whether two values agree as dates, numbers or countries, or in most of their words."""
     return bool(same_value(said, meant)) or score_answer(said, (meant,)).f1 >= 0.5
 
 
@@ -95,7 +87,7 @@ def pairs(plan: Plan, chains: GoldChains) -> tuple[tuple[Chain, tuple[GoldFact, 
 
 
 def begins_alike(chain: Chain, first: GoldFact) -> bool:
-    """Does the first fact of a chain name what the first gold fact is about?"""
+    """Return whether the first fact of a chain names what the first gold fact is about."""
     return _shares(f"{chain.of} {chain.facts[0]}", first.subject or first.relation)
 
 
@@ -105,7 +97,7 @@ def _shares(text: str, other: str) -> bool:
 
 
 def asks_for(fact: str, gold: GoldFact) -> bool:
-    """Does a fact of a plan ask for the relation of a gold fact?"""
+    """Return whether a fact of a plan asks for the relation of a gold fact."""
     pattern = _relations().get(gold.relation.lower())
     if pattern is not None:
         return pattern.search(fact.lower()) is not None
@@ -121,7 +113,7 @@ def _relations() -> Mapping[str, re.Pattern[str]]:
 
 
 def follows(chain: Chain, gold: Sequence[GoldFact]) -> bool:
-    """Does a chain ask for the gold facts, one by one, each about the values of the previous ones?"""
+    """Return whether a chain asks for the gold facts, one by one, each about the values of the previous ones."""
     if len(chain.facts) != len(gold):
         return False
     values = {index: fact.value for index, fact in enumerate(gold)}

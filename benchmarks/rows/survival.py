@@ -54,7 +54,7 @@ def evidence_recall(question: Question, round_: Round, evidence: Sequence[Passag
 
 
 def answer_recall(question: Question, round_: Round, evidence: Sequence[Passage]) -> dict[str, float] | None:
-    """Was a gold answer present after each stage, 1.0 or 0.0: in the texts, in verbatim quotes, in the short answer?
+    """Presence of a gold answer after each stage, 1.0 or 0.0: in texts, in verbatim quotes, in the short answer.
 
     Matched as consecutive whole words, after normalisation. `None` for answers that texts do not contain as such
     (yes, no).
