@@ -133,7 +133,7 @@ class _Round(BaseModel, frozen=True):
     signals: Signals | None
 
 
-class _Answered(BaseModel, frozen=True):
+class _FittedRow(BaseModel, frozen=True):
     question: StrictStr
     f1: UnitFloat
     fired: StrictBool
@@ -144,7 +144,7 @@ def _first_draft(run: PastRun, row: Row) -> FirstDraft | None:
     """The first draft of a row; `None` if it failed or was not monitored."""
     if row["error"] is not None:
         return None
-    answered = run.checked(row, _Answered)
+    answered = run.checked(row, _FittedRow)
     if not answered.rounds or answered.rounds[0].signals is None:
         return None
     return FirstDraft(

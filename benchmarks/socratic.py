@@ -32,7 +32,7 @@ from meta_agent_rag.llm.client import LanguageModel
 from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.prompts import prompt
-from meta_agent_rag.retrieval.opening import open_encoder, open_retriever
+from meta_agent_rag.retrieval.open_retriever import open_encoder, open_retriever
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.shipped import shipped
 from meta_agent_rag.testing import ScriptedModel

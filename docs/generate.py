@@ -24,7 +24,7 @@ from meta_agent_rag.cli.config import env_example
 from meta_agent_rag.cli.config import settings_with_choices as described
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.datasets import Dataset, discover
-from meta_agent_rag.demo.words import STOP_REASONS
+from meta_agent_rag.demo.vocabulary import STOP_REASONS
 from meta_agent_rag.settings import Settings
 
 ROOT = Path(__file__).parents[1]

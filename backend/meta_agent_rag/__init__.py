@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .asking import answer, grounded_answer
     from .errors import MetaRagError
     from .llm.ledger import Ledger
-    from .retrieval.opening import open_retriever
+    from .retrieval.open_retriever import open_retriever
     from .retrieval.passage import Passage
     from .settings import Settings
     from .text.dates import as_date
@@ -84,7 +84,7 @@ _HOMES = {
     "discover_deficits": "agent.deficits",
     "grounded_answer": "asking",
     "open_engine": "agent.engine",
-    "open_retriever": "retrieval.opening",
+    "open_retriever": "retrieval.open_retriever",
 }
 
 

@@ -16,7 +16,7 @@ from .retrieval.corpus.corpus import open_catalogue, require_corpus
 from .retrieval.corpus.naming import addressed, documents_named
 from .retrieval.corpus.sample import SAMPLE
 from .retrieval.hybrid import Retriever
-from .retrieval.opening import open_retriever
+from .retrieval.open_retriever import open_retriever
 from .retrieval.passage import Passage
 from .retrieval.retriever import limited
 from .settings import Settings

@@ -11,7 +11,7 @@ from meta_agent_rag.agent.state import NO_DEFICIT, Draft, Round
 from meta_agent_rag.datasets import LoadedQuestions, Question
 from meta_agent_rag.retrieval.corpus.editing import Progress, ensure_corpus
 from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retriever
-from meta_agent_rag.retrieval.opening import open_encoder, open_retriever
+from meta_agent_rag.retrieval.open_retriever import open_encoder, open_retriever
 from meta_agent_rag.retrieval.passage import Passage, passages_of
 from meta_agent_rag.retrieval.supplied import SuppliedRetriever
 from meta_agent_rag.settings import Settings

@@ -26,7 +26,7 @@ from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.editing import ensure_corpus
 from meta_agent_rag.retrieval.encoders.loading import load_encoder
 from meta_agent_rag.retrieval.hybrid import HybridRetriever
-from meta_agent_rag.retrieval.opening import open_retriever
+from meta_agent_rag.retrieval.open_retriever import open_retriever
 from meta_agent_rag.retrieval.passage import Found, Passage
 from meta_agent_rag.retrieval.vectors import FloatMatrix, FloatVector
 from meta_agent_rag.settings import Settings

@@ -23,7 +23,7 @@ from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.corpus import read_documents
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
-from meta_agent_rag.retrieval.opening import open_retriever
+from meta_agent_rag.retrieval.open_retriever import open_retriever
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
 from tests.files import pdf

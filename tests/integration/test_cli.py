@@ -152,7 +152,7 @@ def test_wrong_input_is_rejected_before_models_are_loaded(
     def loaded(*_: object) -> None:
         raise AssertionError("an encoder was loaded for wrong input")
 
-    for user in ("agent.monitor", "retrieval.opening"):
+    for user in ("agent.monitor", "retrieval.open_retriever"):
         monkeypatch.setattr(f"meta_agent_rag.{user}.load_encoder", loaded)
     result = marag(*words)
     assert result.exit_code == 2, result.output

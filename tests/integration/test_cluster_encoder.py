@@ -15,7 +15,7 @@ from meta_agent_rag.errors import SettingsError, UnknownNameError
 from meta_agent_rag.retrieval.corpus.catalogue import Catalogue
 from meta_agent_rag.retrieval.encoders.cluster import encoded
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
-from meta_agent_rag.retrieval.opening import open_encoder
+from meta_agent_rag.retrieval.open_retriever import open_encoder
 from meta_agent_rag.settings import Settings
 from tests.cluster import two_nodes
 

@@ -19,7 +19,7 @@ from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.sample import SAMPLE
 from meta_agent_rag.retrieval.encoders import Encoder
 from meta_agent_rag.retrieval.encoders.loading import PACKAGED, load_encoder
-from meta_agent_rag.retrieval.opening import open_retriever
+from meta_agent_rag.retrieval.open_retriever import open_retriever
 from meta_agent_rag.retrieval.vectors import FloatMatrix
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel

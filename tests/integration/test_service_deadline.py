@@ -15,7 +15,7 @@ from meta_agent_rag.errors import CorpusError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import HybridRetriever
-from meta_agent_rag.retrieval.opening import open_retriever
+from meta_agent_rag.retrieval.open_retriever import open_retriever
 from meta_agent_rag.retrieval.passage import Found
 from meta_agent_rag.service.retention import latest
 from meta_agent_rag.testing import ScriptedModel

@@ -18,7 +18,7 @@ from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
 from meta_agent_rag.retrieval.corpus.editing import edit_corpus
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
-from meta_agent_rag.retrieval.opening import open_retriever
+from meta_agent_rag.retrieval.open_retriever import open_retriever
 from meta_agent_rag.retrieval.stores import words
 from meta_agent_rag.service import uploads
 from meta_agent_rag.service.uploads import safe_name

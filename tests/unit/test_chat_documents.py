@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from meta_agent_rag.agent.grounded import GroundedAnswer
 from meta_agent_rag.asking import answer, grounded_answer
 from meta_agent_rag.chat.history import History
-from meta_agent_rag.chat.session import ChatSession, GroundedReply, Turn, open_chat
+from meta_agent_rag.chat.session import ChatSession, DocumentsReply, Turn, open_chat
 from meta_agent_rag.chat.store import open_sessions
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.cli.shared.display import Screen
@@ -117,7 +117,7 @@ async def talk(
 
 
 def grounded(turn: Turn) -> GroundedAnswer:
-    assert isinstance(turn.reply, GroundedReply)
+    assert isinstance(turn.reply, DocumentsReply)
     return turn.reply.grounded
 
 

@@ -16,7 +16,7 @@ from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.encoders.loading import load_encoder
 from meta_agent_rag.retrieval.hybrid import HybridRetriever
-from meta_agent_rag.retrieval.opening import open_retriever
+from meta_agent_rag.retrieval.open_retriever import open_retriever
 from meta_agent_rag.retrieval.retriever import LimitedRetriever
 from meta_agent_rag.testing import ScriptedModel
 from tests.coach import reply

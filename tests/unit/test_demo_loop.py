@@ -38,7 +38,7 @@ from meta_agent_rag.demo.cards import (
 )
 from meta_agent_rag.demo.stepping import LoopStepper, LoopView, WhatIf
 from meta_agent_rag.demo.tabs.loop import line
-from meta_agent_rag.demo.words import STOP_REASONS
+from meta_agent_rag.demo.vocabulary import STOP_REASONS
 from meta_agent_rag.demo.workbench import sample_questions
 from meta_agent_rag.errors import RefusedError
 from meta_agent_rag.llm.messages import Request

@@ -13,7 +13,7 @@ from meta_agent_rag.errors import CorpusError, InputError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.editing import ensure_corpus
 from meta_agent_rag.retrieval.encoders.loading import as_encoder
-from meta_agent_rag.retrieval.opening import open_retriever
+from meta_agent_rag.retrieval.open_retriever import open_retriever
 from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.settings import Settings
 

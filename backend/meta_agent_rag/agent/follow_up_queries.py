@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ..grounding.abstention import is_abstention
 from ..text.names import spaced, words
 from ..text.normalise import jaccard, normalised, tokens
-from ..text.words import stop_words
+from ..text.stop_words import stop_words
 from .state import VERDICTS, Round
 
 _RESTATED = 0.7

@@ -25,7 +25,7 @@ _STOP = "stop"
 Node: TypeAlias = Callable[[State, Runtime[Context]], Awaitable[Update]]
 
 
-class Question(TypedDict):
+class GraphInput(TypedDict):
     """The graph's input."""
 
     question: str
@@ -54,8 +54,8 @@ def build_graph(
     given = {"corpus": corpus, "retriever": retriever, "evidence": evidence, "model": model, "settings": settings}
     resources = Resources().updated({**given, "grounded": grounded})
     deficits = deficits or discover_deficits(getattr(settings, "deficits_dir", None))
-    graph: StateGraph[State, Resources, Question, State] = StateGraph(
-        State, context_schema=Resources, input_schema=Question, output_schema=State
+    graph: StateGraph[State, Resources, GraphInput, State] = StateGraph(
+        State, context_schema=Resources, input_schema=GraphInput, output_schema=State
     )
     nodes: dict[str, Node] = {"retrieve": retrieve, "write": write, "diagnose": diagnose}
     for name, node in (nodes | dict.fromkeys(deficits.names, remediate)).items():

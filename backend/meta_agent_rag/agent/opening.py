@@ -23,7 +23,7 @@ from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.hybrid import Retriever
-from ..retrieval.opening import open_retriever
+from ..retrieval.open_retriever import open_retriever
 from ..retrieval.passage import Found, Passage
 from ..retrieval.screening import Dropped, screen
 from ..retrieval.supplied import SuppliedRetriever

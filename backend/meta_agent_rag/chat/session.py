@@ -21,7 +21,7 @@ from ..retrieval.corpus.editing import Progress
 from ..retrieval.corpus.naming import addressed
 from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.hybrid import Retriever
-from ..retrieval.opening import open_retriever
+from ..retrieval.open_retriever import open_retriever
 from ..retrieval.retriever import limited
 from ..settings import Settings
 from .coach.coach import Coach, CoachReply
@@ -42,7 +42,7 @@ LONGEST_MESSAGE = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroundedReply(TurnReply):
+class DocumentsReply(TurnReply):
     """A reply with the grounded answer behind it."""
 
     grounded: GroundedAnswer
@@ -81,7 +81,7 @@ class GroundedAnswerer:
 
     async def __call__(
         self, question: str, standalone: str, *, before: str = "", documents: frozenset[str] = frozenset()
-    ) -> GroundedReply:
+    ) -> DocumentsReply:
         """See `Answerer`."""
         task = Task(
             question=standalone,
@@ -95,7 +95,7 @@ class GroundedAnswerer:
         )
         answer = await self.engine.run(task, on_step=self.on_step)
         grounded = await checked(self.engine, answer, self.checks)
-        return GroundedReply(text=grounded.text, short_answer=grounded.short_answer, grounded=grounded)
+        return DocumentsReply(text=grounded.text, short_answer=grounded.short_answer, grounded=grounded)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,7 +244,7 @@ class ChatSession:
         answerer = self.teacher if socratic.mode == "teacher" and self.teacher else self.answerer
         before = conversation(self.history, self.model.settings.memory_tokens) if reading.refers_back else ""
         reply = await answerer(text, reading.standalone, before=before, documents=documents)
-        left_out = reply.grounded.left_out if isinstance(reply, GroundedReply) else ()
+        left_out = reply.grounded.left_out if isinstance(reply, DocumentsReply) else ()
         notes = (*([reply_phrase("not_rewritten", reason=reading.fault)] if reading.fault else []), *left_out)
         return Turn(reply=reply, reading=reading, mode=socratic.mode, notes=notes)
 
@@ -252,7 +252,7 @@ class ChatSession:
         """Store a turn, which is complete from here on."""
         reply, sources, own = turn.reply, self.sources, tuple[Citation, ...]()
         calls = reply.calls if isinstance(reply, CoachReply) else ()
-        if isinstance(reply, GroundedReply):
+        if isinstance(reply, DocumentsReply):
             sources = own = reply.grounded.citations
             calls = reply.grounded.calls
         mode = reply.kind or turn.mode

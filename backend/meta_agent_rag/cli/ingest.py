@@ -80,7 +80,7 @@ async def _ingest(
 
     from ..ingestion.pipeline import files_for
     from ..ingestion.pipeline import ingest as ingest_files
-    from ..retrieval.opening import open_encoder
+    from ..retrieval.open_retriever import open_encoder
 
     await asyncio.to_thread(files_for, settings, paths, corpus, gone_too=prune)  # before a model is loaded
     encoder = await asyncio.to_thread(open_encoder, settings, engine)

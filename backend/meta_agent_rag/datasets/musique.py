@@ -28,7 +28,7 @@ class _Hop(BaseModel, frozen=True):
     answer: String
 
 
-class _Row(BaseModel, frozen=True):
+class _MusiqueRow(BaseModel, frozen=True):
     id: Text
     question: Text
     answer: Text
@@ -40,7 +40,7 @@ class _Row(BaseModel, frozen=True):
 
 def parse(raw: object, _aliases: Aliases) -> Question | None:
     """Convert a row; its type and hops are in the id's prefix, e.g. `3hop1` in `3hop1__145194_160545_62931`."""
-    row = _Row.model_validate(raw)
+    row = _MusiqueRow.model_validate(raw)
     if not row.answerable:
         return None
     prefix = _HOPS.match(row.id)

@@ -6,14 +6,14 @@ from .dataset import Aliases, Dataset, Question
 from .schema import HotpotRow, String, paragraphs
 
 
-class _Row(HotpotRow):
+class _SampleRow(HotpotRow):
     hop_count: StrictInt = Field(ge=1, validation_alias="hops")
     answer_aliases: tuple[String, ...] = ()
 
 
 def parse(raw: object, _aliases: Aliases) -> Question:
     """Convert a row of the sample."""
-    row = _Row.model_validate(raw)
+    row = _SampleRow.model_validate(raw)
     return Question(
         id=row.id,
         text=row.question,

@@ -10,14 +10,14 @@ from .hub import Hub
 from .schema import HotpotRow, String, paragraphs
 
 
-class _Row(HotpotRow):
+class _TwoWikiRow(HotpotRow):
     answer_id: String | None = None
     evidences: tuple[tuple[String, String, String], ...] = ()
 
 
 def parse(raw: object, aliases: Aliases) -> Question:
     """Convert a row of the official file or of the hub; in both, the sentences lack their leading blanks."""
-    row = _Row.model_validate(raw)
+    row = _TwoWikiRow.model_validate(raw)
     return Question(
         id=row.id,
         text=row.question,

@@ -22,7 +22,7 @@ from ..settings import Settings
 from ..statistics.scores import score_answer
 from ..wording import FREE, counted, passage_name
 from .stepping import LoopView
-from .words import ANSWER_MODES, ERROR_TYPES, STAGES, at_work, ballot_note, deficit, repair, spoken, stop_reason
+from .vocabulary import ANSWER_MODES, ERROR_TYPES, STAGES, at_work, ballot_note, deficit, repair, spoken, stop_reason
 
 
 def quiet(text: str) -> str:

@@ -16,7 +16,7 @@ from ..ingestion.sources import IngestReport
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.hybrid import HybridRetriever, Retrieval, Retriever
-from ..retrieval.opening import open_retriever
+from ..retrieval.open_retriever import open_retriever
 from ..settings import Settings
 from .workbench import Workbench
 

@@ -17,7 +17,7 @@ from ..wording import FREE, counted
 from .cards import card, cards, cards_with_slider, cell, outcome, quiet
 from .run_files import RIGHT, Row, Run, Stop, mapping, rounds_of
 from .stepping import LoopView
-from .words import deficit
+from .vocabulary import deficit
 
 
 def about(run: Run) -> str:

@@ -23,7 +23,7 @@ from ..errors import InputError
 from ..retrieval.passage import Found, Passage
 from ..shipped import shipped
 from ..wording import first_fault
-from .words import spoken
+from .vocabulary import spoken
 
 RECORDED: Mapping[str, str] = MappingProxyType(
     {

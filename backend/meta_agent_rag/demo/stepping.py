@@ -17,7 +17,7 @@ from ..llm.ledger import LedgerRow
 from ..retrieval.hybrid import HybridRetriever, Retriever
 from ..retrieval.passage import Found
 from ..settings import Settings
-from .words import unexpected
+from .vocabulary import unexpected
 from .workbench import Workbench
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from ..retrieval.batching import AsyncEncoder
 from ..retrieval.corpus.corpus import list_corpora
 from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.hybrid import Retriever
-from ..retrieval.opening import open_encoder, open_retriever
+from ..retrieval.open_retriever import open_encoder, open_retriever
 from ..settings import ModelRoles, Settings
 from ..shipped import shipped
 

@@ -21,7 +21,7 @@ from ..retrieval.passage import Passage
 from ..text.names import words
 from ..text.normalise import as_quoted
 from ..text.sentences import sentences
-from ..text.words import stop_words
+from ..text.stop_words import stop_words
 
 _DENIALS = frozenset(
     {"not", "no", "never", "none", "nobody", "nothing", "few", "hardly", "without", "nor", "neither", "except", "only"}
@@ -179,7 +179,7 @@ _LONGEST, _MOST_READINGS = 200, 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figure:
+class ReadFigure:
     """A number in digits, as written, with its possible values: `1,260` may be 1260 or 1.26; for times see `_clock`."""
 
     written: str
@@ -195,7 +195,7 @@ class Figure:
         return any(abs(own - result) <= self.step / 2 + 1e-9 * abs(result) for own in self.values)
 
 
-def figures(text: str) -> tuple[Figure, ...]:
+def figures(text: str) -> tuple[ReadFigure, ...]:
     """The numbers of a text that are written in digits.
 
     >>> [figure.values for figure in figures("In 2021 it cost 1,260.50 euros.")]
@@ -204,16 +204,16 @@ def figures(text: str) -> tuple[Figure, ...]:
     return tuple(_figure(match[0]) for match in _NUMBER.finditer(unicodedata.normalize("NFKC", text)))
 
 
-def _figure(written: str) -> Figure:
+def _figure(written: str) -> ReadFigure:
     time = _TIME.fullmatch(written) or _DOTTED_TIME.fullmatch(written)
     minutes = (_clock(time[1], time[2]),) if time else ()
     if ":" in written:
-        return Figure(written=written, values=minutes)
+        return ReadFigure(written=written, values=minutes)
     plain = re.sub(r"['\u2019\u00a0\u202f ]", "", written)
     grouped = re.sub(r"[.,](?=\d{3}(?:[.,]|$))", "", plain)
     readings = [one.replace(",", ".") for one in (grouped, plain) if re.fullmatch(r"\d+(?:[.,]\d+)?", one)]
     decimals = len(readings[-1].partition(".")[2]) if readings else 0
-    return Figure(written=written, values=(*dict.fromkeys(map(float, readings)), *minutes), step=10.0**-decimals)
+    return ReadFigure(written=written, values=(*dict.fromkeys(map(float, readings)), *minutes), step=10.0**-decimals)
 
 
 def _clock(hour: str | int, minute: str) -> float:

@@ -14,7 +14,7 @@ from ..agent.engine import Answer, Engine, OnStep, Step
 from ..agent.grounded import Checks, checked
 from ..chat.coach.levels import Socratic
 from ..chat.history import History
-from ..chat.session import ChatSession, GroundedReply, Turn
+from ..chat.session import ChatSession, DocumentsReply, Turn
 from ..errors import DeadlineError, RequestError
 from ..grounding.citations import chosen
 from ..ingestion.chunkers.characters import spans
@@ -108,7 +108,7 @@ class _Answerer:
 
     async def __call__(
         self, question: str, standalone: str, *, before: str = "", documents: frozenset[str] = frozenset()
-    ) -> GroundedReply:
+    ) -> DocumentsReply:
         """See `Answerer`."""
         context, options = self.context, self.asked.options
         engine = _engine(context.service.engine, options)
@@ -134,7 +134,7 @@ class _Answerer:
         started = time.perf_counter()
         result = await checked(engine, drafted, checks, question_id=context.query_id, deadline=self.loop_ends)
         context.took("checks", time.perf_counter() - started)
-        return GroundedReply(text=result.text, short_answer=result.short_answer, grounded=result)
+        return DocumentsReply(text=result.text, short_answer=result.short_answer, grounded=result)
 
 
 def _require_verified(answer: Answer) -> None:

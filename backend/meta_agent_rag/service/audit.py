@@ -21,7 +21,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyErro
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from ..chat.coach.coach import CoachReply
-from ..chat.session import GroundedReply, Turn
+from ..chat.session import DocumentsReply, Turn
 from ..errors import StorageError
 from ..journal import Journal, read_journal
 from ..llm.ledger import total
@@ -265,7 +265,7 @@ def _answer(turn: Turn) -> dict[str, Any]:
         fields["coach_success"] = fields.pop("success")
         fields["passages"] = [_passage(found) for found in reply.trace.evidence]
         fields["checks"] = {"violations": list(reply.trace.violations)}
-    if isinstance(reply, GroundedReply):
+    if isinstance(reply, DocumentsReply):
         result = reply.grounded
         fields["citations"] = [asdict(citation) for citation in result.citations]
         fields["passages"] = [_passage(found) for found in result.answer.evidence]

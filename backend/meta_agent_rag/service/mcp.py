@@ -24,7 +24,7 @@ from ..llm.opening import Given
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.hybrid import Retriever
-from ..retrieval.opening import open_encoder, open_retriever
+from ..retrieval.open_retriever import open_encoder, open_retriever
 from ..settings import Settings
 from .access import Client, Keys, open_keys
 from .schemas import QUESTION_CHARACTERS, CheckedReply, as_checked

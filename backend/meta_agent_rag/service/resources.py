@@ -31,7 +31,7 @@ from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.corpus.catalogue import Catalogue
 from ..retrieval.hybrid import HybridRetriever, Retriever
-from ..retrieval.opening import open_encoder, open_retriever
+from ..retrieval.open_retriever import open_encoder, open_retriever
 from ..settings import Settings
 from .access import Client, Keys, RateLimits, open_keys, open_limits
 from .audit import AuditLog, open_audit, row_of

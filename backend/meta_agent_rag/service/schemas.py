@@ -11,7 +11,7 @@ from ..agent.state import StopReason
 from ..chat.coach.coach import CoachReply, Outcome
 from ..chat.history import HINT
 from ..chat.intent import Intent
-from ..chat.session import GroundedReply, Turn
+from ..chat.session import DocumentsReply, Turn
 from ..grounding.citations import STYLES, Citation
 from ..retrieval.corpus.catalogue import DocumentRecord
 from ..retrieval.screening import Dropped
@@ -181,7 +181,7 @@ def as_checked(result: GroundedAnswer) -> dict[str, Any]:
 def reply_fields(turn: Turn) -> dict[str, Any]:
     """A reply of the conversation as fields of `AskResponse`: a checked answer, the coach's reply, or small talk."""
     reply = turn.reply
-    if isinstance(reply, GroundedReply):
+    if isinstance(reply, DocumentsReply):
         return as_checked(reply.grounded)
     if not isinstance(reply, CoachReply):
         return {"answer": reply.text, "stop_reason": turn.reading.intent}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from .words import stop_words
+from .stop_words import stop_words
 
 LONGEST_NAME = 8
 """The most words; a longer title is found by its words, not by its name."""

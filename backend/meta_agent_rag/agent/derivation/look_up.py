@@ -102,7 +102,7 @@ class Text:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Support:
+class Occurrence:
     """Where a value occurs; otherwise `fault` says why it is unreliable."""
 
     passage_id: str | None = None
@@ -131,26 +131,26 @@ def _without_genitive(name: str) -> str:
     return re.sub(r"['\u2019]s$", "", name.strip(" .,?!'\"\u201c\u201d"))
 
 
-def supported(fact: str, entity: str, value: str, texts: Sequence[Text]) -> Support:
+def supported(fact: str, entity: str, value: str, texts: Sequence[Text]) -> Occurrence:
     """Where the value occurs in a passage that also mentions the entity, if it answers what the fact asks.
 
     A passage whose title names the entity is preferred; if one exists, a value from another passage must occur
     in a sentence that names the entity. A yes or no cannot be located: a passage that mentions the entity is enough.
     """
     if fault := _no_answer(fact, value):
-        return Support(fault=fault)
+        return Occurrence(fault=fault)
     about = [text for text in texts if mentions(text.text, entity)]
     if is_closed(fact):
-        return Support(passage_id=about[0].id) if about else Support(fault=f"no passage mentions {entity!r}")
+        return Occurrence(passage_id=about[0].id) if about else Occurrence(fault=f"no passage mentions {entity!r}")
     places = list(_places(value, texts))
     titled = bool(entity) and any(names(text.title, entity) for text in texts)
     by_title = [place for place in places if entity and names(place[0].title, entity)]
     near = [place for place in places if mentions(place[1], entity) or (not titled and place[0] in about)]
     if best := [*by_title, *near]:
-        return Support(passage_id=best[0][0].id, sentence=best[0][1])
+        return Occurrence(passage_id=best[0][0].id, sentence=best[0][1])
     if not places:
-        return Support(fault=f"{value!r} occurs in no passage")
-    return Support(fault=f"no passage that gives {value!r} mentions {entity!r}")
+        return Occurrence(fault=f"{value!r} occurs in no passage")
+    return Occurrence(fault=f"no passage that gives {value!r} mentions {entity!r}")
 
 
 def _no_answer(fact: str, value: str) -> str | None:

@@ -233,7 +233,7 @@ def round_steps(
 
     A quote that occurs in none of the `passages` is marked if these include all of the round's evidence.
     """
-    from ...demo.words import deficit, repair, spoken
+    from ...demo.vocabulary import deficit, repair, spoken
 
     if (plan := round_.plan) is not None:
         searched = "".join(f"\n    searched for “{plain(query)}”" for query in plan.queries)
@@ -283,7 +283,7 @@ def _derivation_lines(derivation: "Derivation") -> Iterator[str]:
 
 def _vote_lines(vote: "Vote", derivation: "Derivation | None") -> Iterator[str]:
     """A line for the elected answer, then a bar for each route."""
-    from ...demo.words import ballot_note, spoken
+    from ...demo.vocabulary import ballot_note, spoken
 
     yield f"  vote: {plain(vote.elected or '(nothing)')} wins with a support of {vote.share:.0%}"
     for ballot, support in zip(vote.ballots, vote.support, strict=True):
@@ -315,7 +315,7 @@ def _signals(round_: "Round") -> str:
 
 def _outcome(row: "Row", one_pass: "Row | None", rounds: "tuple[Round, ...]") -> str:
     from ...demo.run_files import LOOP, ONE_PASS, RIGHT
-    from ...demo.words import stop_reason
+    from ...demo.vocabulary import stop_reason
 
     p_correct = rounds[row["chosen"]].p_correct
     verdict = "right" if row["f1"] >= RIGHT else "wrong"

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from ...chat.coach.coach import CoachReply
 from ...chat.phrases import files_of, reply_phrase
-from ...chat.session import ChatSession, GroundedReply, notice, open_chat
+from ...chat.session import ChatSession, DocumentsReply, notice, open_chat
 from ...chat.transcript import in_short
 from ...errors import MetaRagError
 from ...grounding.confidence import Confidence
@@ -139,10 +139,10 @@ class _Talk:
             turn = await self.interrupts.finished(shell.chat.reply(message))
         seconds = time.perf_counter() - started
         shell.coached = turn.reply if isinstance(turn.reply, CoachReply) else None
-        if isinstance(turn.reply, GroundedReply):
+        if isinstance(turn.reply, DocumentsReply):
             shell.last = turn.reply.grounded
         await self._harmless(shell.screen.answer(turn.reply.text.strip() or turn.reply.short_answer))
-        if isinstance(turn.reply, GroundedReply):
+        if isinstance(turn.reply, DocumentsReply):
             if shell.chat.sources:
                 shell.screen.note(f"Sources: {in_short(shell.chat.sources)}")
             rounds = len(turn.reply.grounded.answer.rounds)

@@ -18,7 +18,7 @@ from ...retrieval.passage import passages_of
 from ...wording import counted
 from ..cards import doubtful, graph, outcome, problem, quiet, stages, timeline
 from ..stepping import LoopStepper, LoopView, WhatIf, switches, what_if
-from ..words import at_work, spoken, unexpected
+from ..vocabulary import at_work, spoken, unexpected
 from ..workbench import QuestionSet, Workbench
 from .tab import Tab, Tell, Updates, visitor_of
 

@@ -24,7 +24,7 @@ from ...chat.coach.scope import TopicScope
 from ...chat.coach.words import length
 from ...chat.history import HINT, History
 from ...chat.phrases import files_of, reply_phrase
-from ...chat.session import ChatSession, GroundedAnswerer, GroundedReply, Turn
+from ...chat.session import ChatSession, DocumentsReply, GroundedAnswerer, Turn
 from ...chat.transcript import source_lines
 from ...errors import MetaRagError
 from ...ingestion.sources import FileOutcome, IngestProgress, IngestReport
@@ -33,7 +33,7 @@ from ...shipped import shipped
 from ...wording import counted
 from ..cards import problem, quiet
 from ..private_corpus import CORPUS, PrivateCorpus, corpora, subject_in
-from ..words import spoken, unexpected
+from ..vocabulary import spoken, unexpected
 from .tab import Tab, Tell, Updates, uploaded_files, visitor_of
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def summary(turn: Turn) -> str:
     """A one-line summary of how an answer was produced."""
     if isinstance(turn.reply, CoachReply):
         return "Turned away" if turn.reply.trace.outcome == "out_of_scope" else "Asked back"
-    if not isinstance(turn.reply, GroundedReply):
+    if not isinstance(turn.reply, DocumentsReply):
         return "Answered without searching the documents"
     answer = turn.reply.grounded
     rounds = counted(len(answer.answer.rounds), "round")
@@ -148,7 +148,7 @@ async def replying(
     try:
         session: ChatSession = await opening(step)
         turn = await session.reply(message)
-        grounded = turn.reply.grounded.answer.rounds if isinstance(turn.reply, GroundedReply) else ()
+        grounded = turn.reply.grounded.answer.rounds if isinstance(turn.reply, DocumentsReply) else ()
         trail.end(summary(turn), grounded)
         answer.append(said("assistant", turn.reply.text.strip() or turn.reply.short_answer))
         show(**aside(turn, turn.notes))
@@ -479,7 +479,7 @@ _ASKED = (
 def sources(turn: Turn | None, notes: Sequence[str] = ()) -> str:
     """Confidence and citations of an answer, or why there are none."""
     notes_html = "".join(map(quiet, notes))
-    if turn is None or not isinstance(turn.reply, GroundedReply):
+    if turn is None or not isinstance(turn.reply, DocumentsReply):
         return notes_html or quiet("The sources of an answer appear here.")
     answer = turn.reply.grounded
     if answer.refused is not None:

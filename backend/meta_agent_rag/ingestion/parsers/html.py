@@ -68,7 +68,7 @@ def blocks_of(root: "Tag") -> Iterator[Block]:
     from bs4 import Tag
     from bs4.element import CData, NavigableString
 
-    reading = _Reading()
+    reading = _HtmlReading()
     waiting: list[tuple[PageElement, bool]] = [(root, False)]
     while waiting:
         element, left = waiting.pop()
@@ -85,7 +85,7 @@ def blocks_of(root: "Tag") -> Iterator[Block]:
 
 
 @dataclass(kw_only=True)
-class _Reading:
+class _HtmlReading:
     """The text since the end of the last block, and the rows of the current table."""
 
     pieces: list[str] = field(default_factory=list)

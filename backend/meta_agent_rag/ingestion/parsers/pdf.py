@@ -115,7 +115,7 @@ def _read_pages(
     """The blocks of all pages, and a note on each page that could not be read."""
     parts: dict[int, Sequence[Part]] = {}
     faults: dict[int, Refused] = {}
-    reading = _Reading(file.content)
+    reading = _PdfReading(file.content)
     for number, page in enumerate(pages, start=1):
         try:
             parts[number] = reading.parts(number, page)
@@ -152,7 +152,7 @@ class Part:
     rows: tuple[str, ...] = ()
 
 
-class _Reading:
+class _PdfReading:
     """Reads one page after another; opens the file with pdfplumber for the first page with ruled tables."""
 
     def __init__(self, content: bytes) -> None:

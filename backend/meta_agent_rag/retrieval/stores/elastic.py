@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import CorpusError, SettingsError
 from ...extras import require
 from ...text.normalise import encodable
-from ...text.words import stop_words
+from ...text.stop_words import stop_words
 from ..vectors import Rows
 from .store import (
     BATCH_SECONDS,

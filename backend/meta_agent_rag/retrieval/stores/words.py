@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import DamagedIndexError, StorageError
 from ...text.normalise import encodable
-from ...text.words import stop_words
+from ...text.stop_words import stop_words
 from ..vectors import Rows
 from .store import Changes, Hit, LexicalStore, StoreBackend, StorePlace, best, dropped_with_folder
 

@@ -8,7 +8,7 @@ from text_to_num import alpha2digit
 
 from ....text.names import content_words, words
 from ....text.normalise import typed
-from ....text.words import stop_words
+from ....text.stop_words import stop_words
 from ..hook import CoachDraft, RuleFinding
 from ..words import ends_with_question, holds, language_of, pieces, reason
 
