@@ -20,6 +20,8 @@ from benchmarks.run import on_ray
 from benchmarks.run.config import RunConfig, RunOptions
 from benchmarks.run.on_ray import ShardTask, tasks_of, work
 from benchmarks.run.provenance import one_model
+from meta_agent_rag.errors import SettingsError
+from meta_agent_rag.retrieval.encoders.cluster import join
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing.server import ServerReply, always, disagreeing, loopback_server
 from tests.cluster import two_nodes
@@ -218,3 +220,10 @@ def test_a_lost_node_changes_no_result_and_adds_no_cost(
     assert set(received.values()) == {1}, "a reply that was received is never paid for again"
     asked = Counter(json.dumps(body, sort_keys=True) for body in settings.bodies)
     assert sum(asked.values()) - len(asked) <= 2, "only calls in progress on the lost node are repeated"
+
+
+def test_a_cluster_that_is_not_there_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ray")
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:9")
+    with pytest.raises(SettingsError, match=r"could not reach the Ray cluster at RAY_ADDRESS='127\.0\.0\.1:9'"):
+        join("--engine ray")

@@ -1,6 +1,7 @@
 """Passages are encoded by the machines of a Ray cluster; questions, which are few, locally."""
 
 import logging
+import socket
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -9,13 +10,14 @@ import numpy as np
 
 from ...errors import MetaRagError, SettingsError
 from ...extras import require
-from ...settings import Settings
+from ...settings import Settings, child_environment
 from ..vectors import FloatMatrix
 from . import Encoder
 from .loading import load_encoder
 
 _FEWEST = 16
 """The minimum number of texts per task; for fewer, the transfer takes longer than the encoding."""
+_REACHED_WITHIN_S = 5.0
 
 
 class ClusterEncoder:
@@ -66,9 +68,11 @@ class ClusterEncoder:
 def join(wanted: str) -> int:
     """Join the existing Ray cluster, or start one on this machine; returns its number of processors.
 
-    Raises `MissingExtraError`, naming the feature `wanted`, without the extra `ray`.
+    Raises `MissingExtraError`, naming the feature `wanted`, without the extra `ray`, and `SettingsError` if there is no
+    cluster at RAY_ADDRESS.
     """
     require("ray", wanted)
+    _require_reachable(wanted)
     import ray
 
     if not ray.is_initialized():
@@ -81,6 +85,21 @@ def join(wanted: str) -> int:
             ) from None
     resources: dict[str, float] = ray.cluster_resources()
     return max(1, int(resources.get("CPU", 1)))
+
+
+def _require_reachable(wanted: str) -> None:
+    """Ray itself tries an address for minutes."""
+    address = child_environment().get("RAY_ADDRESS", "")
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not port.isdigit():
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=_REACHED_WITHIN_S).close()
+    except OSError as error:
+        raise SettingsError(
+            f"{wanted} could not reach the Ray cluster at RAY_ADDRESS={address!r} ({error.strerror or error}); start "
+            "it there, or unset RAY_ADDRESS to use this machine."
+        ) from None
 
 
 def results(tasks: Sequence[Any]) -> list[Any]:
