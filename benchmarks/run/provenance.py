@@ -246,7 +246,10 @@ def conditions(run: Mapping[str, Any]) -> dict[str, Any]:
 
     Servers may move and keys may change: of an address only whether it is set counts.
     """
-    roles = {role: [one.get("provider"), one.get("model")] for role, one in run.get("endpoints", {}).items()}
+    roles = {
+        role: [one.get("provider"), one.get("model"), one.get("identity")]
+        for role, one in run.get("endpoints", {}).items()
+    }
     settings = {
         name: _in_force(name, run["settings"]) for name in {*run["settings"], *Settings.model_fields} - {*_FREE}
     }
