@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,7 +16,7 @@ from ..retrieval.screening import Dropped
 from ..settings import Settings
 from .context import Context, Task
 from .graph import build_graph
-from .opening import Components, as_passages, as_retriever, open_components
+from .opening import Components, as_retriever, open_components
 from .state import MethodStop, Round, State, StopReason
 
 if TYPE_CHECKING:
@@ -112,11 +112,8 @@ class Engine(Components):
         Raises `InputError` for an empty question or one with neither evidence nor a retriever,
         and a `ModelError` or `BudgetError` if not even a first draft could be written.
         """
-        if task.evidence is not None:
-            task = replace(task, evidence=as_passages(task.evidence))
         state, context = self.begin(task)
-        final = await self._run(state, context, _traced(task), on_step)
-        return self.answered(final, context)
+        return self.answered(await self._run(state, context, _traced(task), on_step), context)
 
     async def _run(self, state: State, context: Context, config: "RunnableConfig", on_step: OnStep | None) -> Any:
         if on_step is None:

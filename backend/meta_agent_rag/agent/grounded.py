@@ -182,7 +182,7 @@ async def _checked(
         [found.number for found in judged.support if found.supported and found.number is not None],
         calibrated=round_.p_correct is not None,
     )
-    covered = is_covered(judged.sufficient, round_.p_correct) and sure.coverage >= checks.settings.confidence_floor
+    covered = is_covered(judged.sufficient) and sure.coverage >= checks.settings.confidence_floor
     if reason := _fault(answer.question, paired, judged, short, quotes, covered=covered):
         shown_sure = sure if reason == "not_covered" else None
         refused = _refused(answer, reason, claims=paired, calls=calls, sure=shown_sure)

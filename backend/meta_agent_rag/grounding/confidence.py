@@ -6,7 +6,7 @@ with `retrieval` limited to 0.60..1.0. That number ranks answers, and is not a p
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, isfinite, log
+from math import isfinite
 from typing import Literal, TypeAlias, get_args
 
 _RETRIEVAL_WEIGHT, _GENERATION_WEIGHT = 0.6, 0.4
@@ -14,7 +14,8 @@ _LEAST_RETRIEVAL = 0.60
 _GENERATION_WHERE_MISSING = 0.80
 _LIKELY, _EVEN = 0.75, 0.5
 """Probabilities from which a level is `high` and `medium`: right in three of four cases, and in one of two."""
-_LEAST_COVERED = 0.35
+_LEAST_SUFFICIENT = 0.18
+"""A small model seldom gives more than 0.5 even where the passages suffice (measured in docs/decisions/036)."""
 
 Level: TypeAlias = Literal["high", "medium", "low"]
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -82,15 +83,9 @@ def is_doubtful(probability: float | None) -> bool:
     return probability is not None and probability < _EVEN
 
 
-def is_covered(sufficient: float | None, p_correct: float | None) -> bool:
-    """Whether the passages answer the question, by the critic's probability of it and that of a right answer, if known.
+def is_covered(sufficient: float | None) -> bool:
+    """Whether the passages answer the question, by the critic's probability (0..1) of it, if known.
 
-    A critic without log-probabilities says 0 or 1, and decides alone. The weights are those of a logistic model of 141
-    drafts (docs/decisions/036).
+    A critic without log-probabilities says 0 or 1.
     """
-    if sufficient is None or sufficient in {0.0, 1.0}:
-        return sufficient != 0.0
-    right = 0.5 if p_correct is None else p_correct
-    bounded = [min(max(one, 0.02), 0.98) for one in (sufficient, right)]
-    odds = [log(one / (1.0 - one)) for one in bounded]
-    return 1.0 / (1.0 + exp(3.36 - 2.07 * odds[0] - 0.68 * odds[1])) >= _LEAST_COVERED
+    return sufficient is None or sufficient >= _LEAST_SUFFICIENT
