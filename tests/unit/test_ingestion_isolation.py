@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 import os
+import pickle
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +24,21 @@ from meta_agent_rag.ingestion.isolation import IsolatedReader
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux alone")
 JOB = Job(seconds=60, memory_mb=1024, file_mb=8, chunking=ChunkingOptions())
-HANDSHAKE = "import pickle, sys; print('ready', flush=True); pickle.load(sys.stdin.buffer); "
+HANDSHAKE = "import sys; print('ready', flush=True); sys.stdin.readline(); "
+READ: dict[str, Any] = {
+    "title": "a",
+    "kind": "text",
+    "content_hash": "0",
+    "passages": [],
+    "pages": None,
+    "aliases": [],
+    "notes": [],
+}
+
+
+class Hostile:
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str]]:
+        return pytest.fail, ("its code runs here",)
 
 
 @asynccontextmanager
@@ -104,7 +120,7 @@ async def test_an_unsatisfiable_memory_limit_is_a_settings_error(written: Callab
     [
         ("import os; os.abort()", "unreadable"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "limit"),
-        ("sys.stdout.buffer.write(pickle.dumps([1])); sys.stdout.flush(); sys.stdin.read()", "unreadable"),
+        ("print([1], flush=True); sys.stdin.read()", "unreadable"),
         ("[sys.stdout.write('x' * 100000) for _ in iter(int, 1)]", "unreadable"),
         ("", "unreadable"),
     ],
@@ -117,6 +133,32 @@ async def test_a_crashing_or_garbling_child_affects_only_its_file(
         path = written(b"x")
         assert (await refused(reader, path)).kind == kind
         assert (await refused(reader, path)).kind == kind
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pickle.dumps(Hostile(), protocol=0) + b"\n",
+        b'["nonsense", "an unknown kind"]\n',
+        b'["empty", "' + b"long " * 800_000 + b'"]\n',
+        b"[" * 100_000 + b"\n",
+        json.dumps({**READ, "title": ["no text"]}).encode() + b"\n",
+        json.dumps({**READ, "passages": [{"id": "a"}]}).encode() + b"\n",
+    ],
+    ids=["pickle", "kind", "long", "deep", "type", "fields"],
+)
+async def test_a_child_that_a_file_took_over_is_replaced(written: Callable[[bytes], Path], answer: bytes) -> None:
+    code = (
+        "import os, runpy, sys\nif os.path.exists('taken over'): "
+        "runpy.run_module('meta_agent_rag.ingestion.child', run_name='__main__')\n"
+        f"os.mkdir('taken over'); {HANDSHAKE}"
+        "sys.stdout.buffer.write(open('a.txt', 'rb').read()); sys.stdout.flush(); sys.stdin.read()"
+    )
+    job = Job(seconds=20, memory_mb=1024, file_mb=0.1, chunking=ChunkingOptions())
+    async with reading(job, code) as reader:
+        fault = await refused(reader, written(answer))
+        assert (fault.kind, fault.reason) == ("unreadable", "the parser crashed on it")
+        assert (await reader.read(written(b"Words."), "d")).passages
 
 
 async def test_cancellation_ends_the_child_immediately(written: Callable[[bytes], Path]) -> None:

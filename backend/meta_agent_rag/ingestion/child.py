@@ -1,17 +1,16 @@
 """The process that parses and chunks files: `python -m meta_agent_rag.ingestion.child JOB`.
 
-It reads one pickled request after another (path, name, document id) on stdin and answers each on stdout: with a
-`ReadFile`, with kind and reason of a refusal, or with `OUT_OF_MEMORY`. It imports neither torch nor anything else that
-is slow, and serves file after file until it is killed.
+It reads one request (path, name, document id) per line of JSON on stdin and answers each with a line of JSON on stdout:
+the fields of a `ReadFile`, kind and reason of a refusal, or null if the memory limit was reached. It imports neither
+torch nor anything else that is slow, and serves file after file until it is killed.
 """
 
 import hashlib
 import json
 import mmap
 import os
-import pickle
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,7 +20,6 @@ from .document import ReadFile, Refused
 from .parsers import File, read_document
 
 READY = b"ready\n"
-OUT_OF_MEMORY = "out of memory"
 MOST_PASSAGES = 20_000
 """The most passages of one file; the longest handbooks at hand have 5,000. Passage JSONL may have any number."""
 _MEGABYTE = 1024 * 1024
@@ -72,20 +70,16 @@ def serve(job: Job, requests: BinaryIO, answers: BinaryIO) -> None:
     chunking = prepared(job.chunking)
     answers.write(READY)
     answers.flush()
-    while True:
-        try:
-            request = pickle.load(requests)
-        except EOFError:
-            return
+    for request in requests:
         _limit_cpu(job.seconds)
         try:
-            path, name, doc_id = request
-            answer = pickle.dumps(read_file(path, name, doc_id, job, chunking))
+            path, name, doc_id = json.loads(request)
+            answer = json.dumps(asdict(read_file(path, name, doc_id, job, chunking))).encode()
         except Refused as refused:
-            answer = pickle.dumps((refused.kind, refused.reason))
+            answer = json.dumps([refused.kind, refused.reason]).encode()
         except MemoryError:
-            answer = pickle.dumps(OUT_OF_MEMORY)
-        answers.write(answer)
+            answer = b"null"
+        answers.writelines((answer, b"\n"))
         answers.flush()
 
 

@@ -6,21 +6,26 @@ dies, or if it answers anything that `child` does not define.
 
 import asyncio
 import json
-import pickle
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
+from typing import Any, get_type_hints
 
 from ..errors import SettingsError
-from .child import OUT_OF_MEMORY, READY, Job
-from .document import ReadFile, Refused
+from ..retrieval.passage import Passage, from_fields
+from .child import READY, Job
+from .document import REFUSAL_KINDS, ReadFile, Refused
 
 _START_SECONDS, _DEATH_SECONDS = 60.0, 0.5
+_MEGABYTE = 1024 * 1024
+_MOST_ANSWERED = 16
+"""The factor by which an answer may exceed the largest file: unpacked text, in JSON, with its overlaps."""
 _TOO_MUCH = {getattr(signal, "SIGXCPU", None), getattr(signal, "SIGKILL", None)}
 """The signals by which a system ends a process that takes too much time or memory."""
 
@@ -63,31 +68,28 @@ class IsolatedReader:
 
     def _read(self, request: tuple[str, str, str]) -> ReadFile:
         with self._reading:
-            while (answer := self._asked(request)) == OUT_OF_MEMORY:
+            while (answer := self._asked(request)) is None:
                 alone = self._served == 1
                 self._end()
                 if alone:  # otherwise earlier files may have used up the memory
                     reason = f"reading it takes more than {self._job.memory_mb} MB; raise INGEST_MEMORY_MB"
                     raise Refused("limit", reason)
-            match answer:
-                case ReadFile():
-                    return answer
-                case str(kind), str(reason):
-                    raise Refused(kind, reason)  # type: ignore[arg-type]  # as the child got it
-            self._end()
-            raise Refused("unreadable", "the parser crashed on it")
+            if isinstance(answer, Refused):
+                raise answer
+            return answer
 
-    def _asked(self, request: tuple[str, str, str]) -> object:
-        """The child's answer. Raises `Refused` if there is none."""
+    def _asked(self, request: tuple[str, str, str]) -> ReadFile | Refused | None:
+        """The child's answer; `None`: it reached its memory limit. Raises `Refused` if there is none."""
         process = self._running()
         assert process.stdin is not None
         assert process.stdout is not None
         self._served += 1
         with _watched(process, self._job.seconds) as expired:
             try:
-                pickle.dump(request, process.stdin)
+                process.stdin.write(json.dumps(request).encode() + b"\n")
                 process.stdin.flush()
-                return pickle.load(process.stdout)
+                most = int(_MOST_ANSWERED * self._job.file_mb * _MEGABYTE) + _MEGABYTE
+                return _understood(process.stdout.readline(most))
             except Exception as error:  # a child that dies or writes nonsense may cause any error
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(timeout=_DEATH_SECONDS)
@@ -133,6 +135,36 @@ class IsolatedReader:
                 if stream is not None:
                     stream.close()
         process.wait()
+
+
+def _understood(line: bytes) -> ReadFile | Refused | None:
+    """What the child answers; raises some error for anything else, because a file may have taken the child over."""
+    match json.loads(line):
+        case None:
+            return None
+        case [kind, str(reason)] if kind in REFUSAL_KINDS:
+            return Refused(kind, reason)
+        case dict(fields):
+            passages = tuple(from_fields(_checked(one, _PASSAGE)) for one in fields["passages"])
+            texts = {name: tuple(fields[name]) for name in ("aliases", "notes")}
+            if all(isinstance(text, str) for text in chain.from_iterable(texts.values())):
+                return ReadFile(**{**_checked(fields, _FILE), **texts, "passages": passages})
+    raise ValueError("no known answer")
+
+
+def _plain(kind: type[ReadFile | Passage]) -> dict[str, Any]:
+    """The types of the fields that are texts or numbers; building a `kind` checks the others."""
+    others = {"passages", "aliases", "notes", "span", "page_breaks"}
+    return {name: hint for name, hint in get_type_hints(kind).items() if name not in others}
+
+
+_FILE, _PASSAGE = _plain(ReadFile), _plain(Passage)
+
+
+def _checked(fields: Mapping[str, Any], types: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not all(isinstance(fields[name], types[name]) for name in types):
+        raise TypeError("a field has another type")
+    return fields
 
 
 @contextmanager
