@@ -1,6 +1,7 @@
 """Which files are found, and which are skipped."""
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -50,6 +51,19 @@ def test_a_folder_is_walked_in_order_skipping_hidden_and_outside_entries(folder:
     assert broken == {"out.txt", "outside", "nowhere.txt"}
     assert found.covers(str(folder / "b" / "deep" / "c.txt"))
     assert not found.covers(str(folder) + "-other/c.txt")
+
+
+def test_a_file_far_down_is_found(tmp_path: Path) -> None:
+    folders = [tmp_path]
+    for _ in range(1200):
+        folders.append(folders[-1] / "d")
+        folders[-1].mkdir()
+    (folders[-1] / "deep.txt").write_text("words")
+    try:
+        assert names(find_files([tmp_path])) == ["deep.txt"]
+    finally:
+        for folder in folders[:0:-1]:  # from the bottom, since removing a tree is recursive, too
+            shutil.rmtree(folder)
 
 
 def test_a_path_given_by_name_is_included_and_every_file_once(folder: Path) -> None:

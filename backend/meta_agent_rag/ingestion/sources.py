@@ -133,16 +133,25 @@ def is_gone(source: str) -> bool:
 
 
 def _below(root: Path, left_out: str | None) -> Iterator[FoundFile | FileOutcome]:
-    failed: list[OSError] = []
-    for folder, folders, names in os.walk(root, onerror=failed.append):
-        links = [name for name in folders if Path(folder, name).is_symlink()]
-        for path in (Path(folder, name) for name in sorted([*names, *links]) if not name.startswith(".")):
-            yield _linked(root, path) if path.is_symlink() else _examined(path, named=False)
-        inner = (name for name in folders if not name.startswith(".") and name not in links)
-        folders[:] = sorted(name for name in inner if str(Path(folder, name)) != left_out)
-    for error in failed:
-        if error.filename != str(root) or root.exists():
-            yield _passed_over(error.filename, f"it cannot be opened ({error.strerror})")
+    waiting = [root]
+    while waiting:  # `os.walk` is recursive in Python 3.11
+        folder = waiting.pop()
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError as error:
+            if folder != root or root.exists():
+                yield _passed_over(folder, f"it cannot be opened ({error.strerror})")
+            continue
+        inner: list[Path] = []
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            path = Path(entry)
+            if entry.is_dir(follow_symlinks=False):
+                inner.append(path)
+            else:
+                yield _linked(root, path) if entry.is_symlink() else _examined(path, named=False)
+        waiting += (path for path in reversed(inner) if str(path) != left_out)
 
 
 def _linked(root: Path, link: Path) -> FoundFile | FileOutcome:
