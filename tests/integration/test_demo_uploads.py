@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from meta_agent_rag.demo import private_corpus
+from meta_agent_rag.errors import CorpusError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.testing import ScriptedModel
@@ -41,11 +43,17 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
 
 def uploading(client: TestClient, file: str) -> str:
     """Everything that the page is told after its upload handler was called with a path."""
-    config = client.get("/config").json()
-    upload = next(one["id"] for one in config["components"] if one["props"].get("elem_id") == "chat-upload")
-    handler = next(one for one in config["dependencies"] if [upload, "upload"] in one["targets"])
     given = [{"path": file, "orig_name": "a.md", "meta": {"_type": "gradio.FileData"}}]
-    body = {"data": [given, None], "fn_index": handler["id"], "session_hash": "visitor"}
+    return told_by(client, "chat-upload", "upload", [given, None])
+
+
+def told_by(client: TestClient, element: str, event: str, data: list[Any]) -> str:
+    """Everything that the page is told after the handler of an event was called; `element` is an id or a type."""
+    config = client.get("/config").json()
+    names = {one["id"]: one["props"].get("elem_id") or one["type"] for one in config["components"]}
+    handlers = {(names.get(id_), event): one for one in config["dependencies"] for id_, event in one["targets"]}
+    handler = handlers[element, event]
+    body = {"data": data, "fn_index": handler["id"], "session_hash": "visitor"}
     assert client.post("/gradio_api/queue/join", json=body).status_code == 200
     with client.stream("GET", "/gradio_api/queue/data", params={"session_hash": "visitor"}) as events:
         told = [json.loads(line.removeprefix("data:")) for line in events.iter_lines() if line.startswith("data:")]
@@ -67,6 +75,31 @@ def test_an_uploaded_file_is_read(client: TestClient) -> None:
     told = uploading(client, sent.json()[0])
     assert '"success": true' in told
     assert "a.md" in told
+
+
+def test_the_coach_returns_to_its_course_once_no_file_is_left(client: TestClient) -> None:
+    sent = client.post("/gradio_api/upload", files={"files": ("a.md", SECRET.encode())})
+    uploading(client, sent.json()[0])
+    offered = told_by(client, "state", "change", [None])
+    assert '"Your documents"' in offered
+    assert '"value": "sample course"' not in offered
+    told_by(client, "chat-discard", "input", ["a.md", None])
+    offered = told_by(client, "state", "change", [None])
+    assert '"Your documents"' not in offered
+    assert '"value": "sample course"' in offered
+
+
+def test_a_file_that_cannot_be_removed_is_reported(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def in_use(*_args: Any, **_options: Any) -> None:
+        raise CorpusError("The corpus is in use; try again later.")
+
+    for name in ("a.md", "b.md"):
+        sent = client.post("/gradio_api/upload", files={"files": (name, f"{SECRET} {name}".encode())})
+        uploading(client, sent.json()[0])
+    monkeypatch.setattr(private_corpus, "ingest", in_use)
+    told = told_by(client, "chat-discard", "input", ["a.md", None])
+    assert "The corpus is in use; try again later." in told
+    assert '["a.md", "a.md"]' in told, "it can be removed later"
 
 
 def test_a_foreign_host_is_rejected(client: TestClient) -> None:

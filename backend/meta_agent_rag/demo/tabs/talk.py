@@ -329,9 +329,13 @@ class Chat(Conversation):
     async def discarded(self, request: "gr.Request", name: str | None, own: PrivateCorpus | None) -> Updates:
         """Remove one of the visitor's files. Restarts the conversation."""
         await self.activities.drop(visitor_of(request))
-        if own is not None and name is not None:
-            await own.discard(name)
-        return {**self.emptied(), **await self.idle(own)}
+        fault: Updates = {}
+        try:
+            if own is not None and name is not None:
+                await own.discard(name)
+        except Exception as error:  # noqa: BLE001  # the last handler: logs it and informs the visitor
+            fault = _reported(error)
+        return {**self.emptied(), **await self.idle(own), **fault}
 
     async def _adding(self, uploads: Sequence[str] | None, own: PrivateCorpus | None, tell: Tell) -> None:
         import gradio as gr
@@ -348,9 +352,7 @@ class Chat(Conversation):
             tell(await self.idle(own))
             raise
         except Exception as fault:  # noqa: BLE001  # the last handler: logs it and informs the visitor
-            if not isinstance(fault, MetaRagError):
-                _LOG.exception("Files could not be read.")
-            tell({**await self.idle(own), "files": problem(unexpected(fault))})
+            tell({**await self.idle(own), **_reported(fault)})
 
     async def idle(self, own: PrivateCorpus | None, *, chosen: bool = False) -> Updates:
         """Nothing is running, and these are the visitor's documents; with `chosen`, they are selected."""
@@ -368,6 +370,12 @@ class Chat(Conversation):
             "discard": gr.update(choices=files, value=None, visible=bool(files)),
             "corpus": gr.update(choices=corpora(self.workbench, files), **selected),
         }
+
+
+def _reported(fault: Exception) -> Updates:
+    if not isinstance(fault, MetaRagError):
+        _LOG.exception("Files could not be read or removed.")
+    return {"files": problem(unexpected(fault))}
 
 
 class Teaching(Conversation):
@@ -411,10 +419,11 @@ class Teaching(Conversation):
         self.on(parts["names"].change, self.offered, ["names"])
 
     def offered(self, _request: "gr.Request", files: Sequence[str]) -> Updates:
-        """The courses, now that the visitor's files have changed."""
+        """The courses, now that the visitor's files have changed; without any, the sample course is selected."""
         import gradio as gr
 
-        return {"corpus": gr.update(choices=[_COURSE, *corpora(self.workbench, files)])}
+        selected: dict[str, Any] = {} if files else {"value": _COURSE[1]}
+        return {"corpus": gr.update(choices=[_COURSE, *corpora(self.workbench, files)], **selected)}
 
     def set_rules(self, _request: "gr.Request", mode: Any, level: float) -> Updates:
         """Mode and level apply from the next message on."""
