@@ -70,6 +70,8 @@ def test_a_link_opens_an_answer_and_tables_fit_a_phone_screen(visit: OpenPage) -
         page.get_by_role("tab", name=tab).click()
         page.locator(shown).get_by_text("quality" if tab == "Plots" else "metarag").first.wait_for()
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, tab
+        page.wait_for_function("!location.search.includes('question')")
+        assert "run=recorded" in page.url, "the address still names the run"
 
 
 def test_a_missing_run_is_reported(visit: OpenPage) -> None:

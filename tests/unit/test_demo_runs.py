@@ -66,6 +66,7 @@ def test_a_recorded_run_opens_with_everything_the_view_shows(recorded: Run) -> N
     assert recorded.plots["quality"].startswith(b"\x89PNG")
     assert "24 questions" in about(recorded)
     assert "qwen2.5-coder-1.5b-instruct" in about(recorded)
+    assert 'data-place="?run=recorded%3A+' in about(recorded)
     assert plots(recorded).count("<img ") == len(recorded.plots) == 5
 
 
@@ -154,6 +155,7 @@ def test_text_from_a_run_never_becomes_markup(tmp_path: Path, repaired: dict[str
             round_["diagnosis"]["source"] = "heuristic"
     run = open_zip(_zipped(tmp_path, row))
     page = shown(row, replayed(row, row, {}, Settings.load()), 1, {"run": HOSTILE})
+    assert "data-place" not in about(run), "an uploaded run has no address"
     for html in (page, table([[HOSTILE], [HOSTILE]], HOSTILE), about(run)):
         assert "<img src" not in html
     failed = {"id": HOSTILE, "method": HOSTILE, "rounds": [], "error": HOSTILE}

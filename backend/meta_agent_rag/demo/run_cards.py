@@ -21,7 +21,7 @@ from .vocabulary import deficit
 
 
 def about(run: Run) -> str:
-    """A description of the run in a sentence; empty for a run without answers."""
+    """A description of the run in a sentence, with its address within the app; empty for a run without answers."""
     if not run.rows:
         return ""
     experiment, provider = mapping(run.config.get("experiment")), mapping(run.config.get("provider"))
@@ -30,7 +30,8 @@ def about(run: Run) -> str:
     questions = counted(facts["n"] or len({row["id"] for row in run.rows}), "question")
     named = {"data set": facts["dataset"], "mode": facts["mode"], "seed": facts["seed"], "model": models or None}
     parts = [questions, *(f"{name} {value}" for name, value in named.items() if value is not None)]
-    return f"<p>{escape(', '.join(parts))}.</p>"
+    place = f' data-place="{_address({"run": run.name})}"' if run.linked else ""
+    return f"<p{place}>{escape(', '.join(parts))}.</p>"
 
 
 def plain(name: str) -> str:
@@ -108,7 +109,7 @@ def shown(row: Row, taken: Sequence[str], of: int, place: Mapping[str, str]) -> 
     """The question and the steps taken so far of all; `place` is the address of the answer within the app."""
     steps = "".join(taken)
     rounds = sum(f'data-round="{index}"' in steps for index in range(len(row.get("rounds") or ())))
-    address = f"?{escape(urlencode(place))}" if place else ""
+    address = _address(place) if place else ""
     linked = f'<a href="{address}">Link to this answer</a>' if place else ""
     return (
         f'<section aria-label="Replay" data-place="{address}"><h3 class="m-side-head" title="{escape(str(row["id"]))}">'
@@ -116,6 +117,10 @@ def shown(row: Row, taken: Sequence[str], of: int, place: Mapping[str, str]) -> 
         f'<p class="m-note">Method {escape(row["method"])}, step {len(taken)} of {of}. {linked}</p>'
         f"{cards_with_slider(taken, rounds)}</section>"
     )
+
+
+def _address(place: Mapping[str, str]) -> str:
+    return f"?{escape(urlencode(place))}"
 
 
 def _spent(row: Row, *, free: bool) -> str:
