@@ -310,14 +310,13 @@ def _bar(name: str, value: float | None, threshold: float | None, words: str) ->
         return f"{min(max(figure, 0.0), 1.0):.0%}"
 
     figure = "nothing to compare" if value is None else f"{value:.2f}"
-    against, mark, low = figure, "", ""
+    against, mark = figure, ""
     if threshold is not None:
         against = f"{figure}, threshold {threshold:.2f}"
         mark = f'<span class="m-threshold" style="left:{percent(threshold)}"></span>'
-        low = " m-low" if value is None or value < threshold else ""
     head = f'<div class="m-gauge-head"><span>{escape(name)}</span><span>{escape(against)}</span></div>'
     return (
-        f'<div class="m-gauge{low}" role="img" aria-label="{escape(f"{name}: {against}")}">{head}'
+        f'<div class="m-gauge" role="img" aria-label="{escape(f"{name}: {against}")}">{head}'
         f'<div class="m-track"><span class="m-fill" style="width:{percent(value or 0.0)}"></span>{mark}</div>'
         f"{quiet(f'Here {words}.')}</div>"
     )
@@ -457,7 +456,7 @@ def _chosen(answer: Answer) -> str:
 
 def _scored(name: str, short_answer: str, golds: Sequence[str]) -> str:
     if not golds:
-        return cell(name, short_answer, kind="m-open")
+        return cell(name, short_answer)
     scored = score_answer(short_answer, golds)
     figures = f"EM {100 * scored.em:.0f} · F1 {100 * scored.f1:.0f}"
     return cell(name, short_answer, figures, "m-right" if scored.em == 1.0 else "m-wrong")

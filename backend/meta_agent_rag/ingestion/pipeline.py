@@ -39,7 +39,6 @@ from .sources import (
 )
 
 OnProgress: TypeAlias = Callable[[IngestProgress], None]
-_HELD = {"added", "unchanged", "replaced", "moved"}
 _READ_AHEAD = 8
 """The number of parsed files that wait while earlier ones are encoded."""
 _MEGABYTE = 1024 * 1024
