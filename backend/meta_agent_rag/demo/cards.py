@@ -186,7 +186,7 @@ def _quoted(draft: Draft, packing: Packing, evidence: Mapping[str, Found]) -> st
     )
     shown = f"<h4>Quoted from the evidence</h4>{held}" if held else ""
     lost = ""
-    for quote in draft.quotes:
+    for quote in dict.fromkeys(draft.quotes):
         if not is_verbatim(quote, [one.passage.searchable() for one in packed]):
             known = (n for n, one in enumerate(evidence.values(), 1) if is_verbatim(quote, [one.passage.searchable()]))
             number = next(known, None)
