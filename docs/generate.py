@@ -109,7 +109,7 @@ _ADDS = {
     "servers": "Qdrant and Elasticsearch as stores",
     "telemetry": "Traces to an OpenTelemetry collector",
     "bench": "the benchmark's plots, calibration, and data sets of the hub",
-    "ray": "benchmark runs, and reading and encoding documents, on a Ray cluster (`--engine ray`)",
+    "ray": "benchmark runs, and encoding documents, on a Ray cluster (`--engine ray`)",
     "torch": "encoders and rerankers that need PyTorch, or a GPU; on Linux with CUDA libraries",
     "all": "all of these",
 }
