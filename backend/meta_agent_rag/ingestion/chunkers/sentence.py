@@ -130,7 +130,7 @@ def _tokenizer(file: Path) -> Any:
 
 
 def encoder_limit(folder: Path | None) -> int:
-    """The most tokens of a passage that the encoder in `folder` reads, up to 512; 512 if unknown."""
+    """The most tokens for a passage: the limit of the encoder in `folder` less 8, up to 512; 512 if unknown."""
     if folder is None:
         return MOST_TOKENS
     for name, key in _LIMITS:
