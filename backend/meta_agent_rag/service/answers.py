@@ -86,7 +86,7 @@ async def _turn(asked: AskRequest, context: RequestContext, on_step: OnStep | No
             topic=asked.options.topic or "",
         ),
         coach=coach,
-        catalogue=service.catalogue(corpus),
+        catalogue=None if retriever is None else service.catalogue(corpus),
         sessions=None if asked.session is None else service.sessions,
     )
     return await session.reply(message, deadline=answerer.loop_ends, documents=documents)
