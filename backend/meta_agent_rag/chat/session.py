@@ -116,7 +116,8 @@ class Turn:
 class ChatSession:
     """A conversation with its history; turns run one at a time, and one that fails or is cancelled leaves no trace.
 
-    With `sessions` it is stored under its name after every turn, and continues with what other processes have added.
+    With `sessions` it is stored under its name after every turn, and continues with what other processes have added;
+    if `transcribed`, so is the whole text of every turn.
     `socratic` may be set between any two turns: in the mode `teacher` the `teacher` replaces the `answerer`, in the
     mode `coach` the `coach`; if that one is missing, the answerer answers. `sources` are the citations of the last
     answer, `calls` all calls of this process.
@@ -132,6 +133,7 @@ class ChatSession:
     coach: Coach | None = None
     catalogue: Library | None = None
     sessions: Sessions | None = None
+    transcribed: bool = True
     sources: tuple[Citation, ...] = ()
     calls: list[LedgerRow] = field(default_factory=list)
     _busy: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
@@ -276,7 +278,7 @@ class ChatSession:
             self.history = longer(None).history
         else:
             cited = tuple(source_lines(citation)[0] for citation in own)
-            said = Said(question=message, answer=reply.text, sources=cited, mode=mode)
+            said = Said(question=message, answer=reply.text, sources=cited, mode=mode) if self.transcribed else None
             work = self.sessions.change(self.name, longer, said, remembered=reply.remembered)
             self.history = (await asyncio.shield(work)).history
         self.sources = sources

@@ -88,6 +88,7 @@ async def _turn(asked: AskRequest, context: RequestContext, on_step: OnStep | No
         coach=coach,
         catalogue=None if retriever is None else service.catalogue(corpus),
         sessions=None if asked.session is None else service.sessions,
+        transcribed=False,
     )
     return await session.reply(message, deadline=answerer.loop_ends, documents=documents)
 
