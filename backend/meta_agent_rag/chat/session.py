@@ -152,13 +152,19 @@ class ChatSession:
         return () if self.sessions is None else await self.sessions.said(self.name)
 
     async def reply(
-        self, message: str, *, deadline: float | None = None, documents: frozenset[str] = frozenset()
+        self,
+        message: str,
+        *,
+        deadline: float | None = None,
+        documents: frozenset[str] = frozenset(),
+        question_id: str = "",
     ) -> Turn:
         """Answer one message and store the conversation; `@name` in it limits the answer to a document.
 
         `documents` limit it to these ids; the coach keeps to its topic instead. `deadline` is a `time.monotonic`
-        timestamp for the interpretation. Raises `InputError` for a message that is empty, too long or not valid
-        Unicode, and the errors of `interpreted`, `addressed` and the answerer.
+        timestamp for the interpretation. `question_id` names its calls, by default after the turn. Raises `InputError`
+        for a message that is empty, too long or not valid Unicode, and the errors of `interpreted`, `addressed` and
+        the answerer.
         """
         text = checked_message(message)
         async with self._busy:
@@ -167,7 +173,7 @@ class ChatSession:
                     self.history = self._stored(await self.sessions.load(self.name)).history
                 known = await self.documents() if "@" in text else ()
                 asked, named = addressed(text, known) if known else (text, frozenset[str]())
-                session = self._session(deadline)
+                session = self._session(deadline, question_id)
                 turn = await self._answered(asked, session, deadline, named or documents)
                 return await self._remembered(text, asked, turn, session)
 
@@ -235,7 +241,12 @@ class ChatSession:
         reading = await interpreted(text, self.history, session)
         if coach is not None and not answered_before_the_coach(reading, self.history):
             reply: TurnReply = await coach(
-                text, history=self.history, socratic=socratic, reading=reading, deadline=deadline
+                text,
+                history=self.history,
+                socratic=socratic,
+                reading=reading,
+                deadline=deadline,
+                question_id=session.question_id,
             )
             return Turn(reply=reply, reading=reading, mode=socratic.mode)
         searches = reading.intent in {"question", "change_last_answer"}
@@ -296,8 +307,9 @@ class ChatSession:
         corpus_of(self.name, self.corpus, stored)
         return replace(stored, socratic=self.socratic)
 
-    def _session(self, deadline: float | None) -> ModelSession:
-        return self.model.session(f"turn {self.history.turns + 1}", method=METHOD, deadline=deadline)
+    def _session(self, deadline: float | None, question_id: str = "") -> ModelSession:
+        named = question_id or f"turn {self.history.turns + 1}"
+        return self.model.session(named, method=METHOD, deadline=deadline)
 
 
 def answered_before_the_coach(reading: Interpretation, history: History) -> bool:
