@@ -2,7 +2,6 @@
 
 import importlib
 import importlib.util
-import logging
 import pkgutil
 import re
 import sys
@@ -18,7 +17,6 @@ from typing import Any, Protocol, TypeVar
 from .errors import DuplicateNameError, ExtensionError, InputError, MetaRagError, UnknownNameError
 
 T = TypeVar("T")
-_LOG = logging.getLogger(__name__)
 _NAME = re.compile(r"[a-z][a-z0-9_]{1,39}")
 FORMER_STAGES: Mapping[str, str] = {"reference": "second_answer"}
 """Names of stages in records of earlier versions, and what they are called now."""

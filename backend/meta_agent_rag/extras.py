@@ -30,7 +30,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         "mcp": ("mcp", "starlette", "uvicorn"),
         "ray": ("ray",),
-        "servers": ("elasticsearch", "grpc", "qdrant_client"),
+        "servers": ("elasticsearch", "qdrant_client"),
         "service": (
             "fastapi",
             "limits",

@@ -18,6 +18,8 @@ _OWN = {
     "extra_forbidden": "unknown field",
     "unexpected_keyword_argument": "unknown field",
     "json_invalid": "it is not JSON",
+    "date_from_datetime_inexact": "it must be a date",
+    "path_type": "it must be a path",
     SESSION_PATTERN: (
         "it must have 1 to 48 letters, digits, dots, dashes or underscores, beginning with a letter or digit"
     ),
@@ -25,7 +27,7 @@ _OWN = {
 """The message for a fault of that type, or for a text that does not match that pattern."""
 _PLAIN = (
     (r"^\w+ should ", "it must "),
-    (r", (?:unable to|got|input) .*| after validation.*", ""),
+    (r", (?:unable to|got an?|input is) .*| after validation.*", ""),
     (r"be a (?:valid )?dictionary.*", "be an object"),
     ("a valid (?:list|tuple|set|frozenset)", "a list"),
     ("a valid string", "text"),

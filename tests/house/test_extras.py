@@ -114,7 +114,7 @@ def test_every_import_is_in_the_core_or_in_an_extra() -> None:
         ("pypdf", "ingest", ["ingest", ".", "--corpus", "mine"], "`marag ingest`"),
         ("prompt_toolkit", "chat", ["chat"], "`marag chat`"),
         ("sqlalchemy", "service", ["keys", "list"], "`marag keys list`"),
-        ("grpc", "servers", ["ask", "Who?", *SERVERS], "QDRANT_URL"),
+        ("qdrant_client", "servers", ["ask", "Who?", *SERVERS], "QDRANT_URL"),
     ],
 )
 def test_a_command_names_its_missing_extra(

@@ -225,6 +225,15 @@ async def test_a_session_understands_follow_ups_only_from_its_client(tmp_path: P
         assert len(service.model.asked("rewrite_query")) == 1, "another session, another client, no session"
 
 
+async def test_a_session_stores_no_transcript(tmp_path: Path) -> None:
+    async with running(tmp_path) as service:
+        for question in (QUESTION, "Thanks!"):
+            assert (await service.ask(question=question, session="one")).status_code == 200
+        sessions = service.service.sessions
+        (name,) = await sessions.names()
+        assert await sessions.said(name) == (), "nothing reads it, and the audit record has what was said"
+
+
 async def test_a_path_with_a_line_feed_is_not_found(tmp_path: Path) -> None:
     # a route's pattern would match it, but the rate limiter would not count it as a question
     async with running(tmp_path) as service:

@@ -3,9 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
+from meta_agent_rag.retrieval.open_retriever import open_retriever
 from tests.integration.test_service_documents import TUNNEL, files_of, final_status, serving
-from tests.loop import BIRTH_SENTENCE, FILM_SENTENCE, QUESTION
-from tests.service import Running, bearer, code_of
+from tests.loop import BIRTH_SENTENCE, FILM_SENTENCE, QUESTION, settings_in
+from tests.service import CONTEXT, Running, bearer, code_of, film_retrievers, running
 
 INN = b"# The Ferry Inn\n\nThe Ferry Inn stands at Lund, beside the old road.\n"
 LIST = "/v1/corpora/films/documents"
@@ -107,6 +110,22 @@ async def test_documents_of_a_corpus_are_listed_shown_and_removed(tmp_path: Path
         last = (await client.get(LIST)).json()["documents"]
         refused = await client.delete(f"{LIST}/{last[0]['doc_id']}", headers=admin)
         assert (len(last), refused.status_code, code_of(refused)) == (1, 409, "last_document")
+
+
+async def test_a_supplied_text_is_not_about_a_corpus_named_context(tmp_path: Path) -> None:
+    async with serving(tmp_path):
+        pass  # builds a corpus
+    encoder = AsyncEncoder(HashEncoder())
+    async with (
+        open_retriever(settings_in(tmp_path), "films", encoder=encoder) as retriever,
+        running(tmp_path, retrievers={**film_retrievers(), "context": retriever}) as service,
+    ):
+        other = bearer(await service.token_for("films alone", corpora=("films",)))
+        for question in ("Which documents are there?", '@"x" Who was born in Oslo?'):
+            asked = {**CONTEXT, "context": "The heron sleeps.", "question": question}
+            told = await service.client.post("/v1/ask", json=asked, headers=other)
+            assert told.status_code == 200, told.text
+            assert "Birth" not in told.text
 
 
 async def test_a_question_can_name_its_documents(tmp_path: Path) -> None:

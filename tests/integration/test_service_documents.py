@@ -16,7 +16,7 @@ from meta_agent_rag.ingestion.chunkers import prepared
 from meta_agent_rag.ingestion.pipeline import chunking_options
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
-from meta_agent_rag.retrieval.corpus.editing import edit_corpus
+from meta_agent_rag.retrieval.corpus.editing import CorpusEditor, edit_corpus
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.open_retriever import open_retriever
 from meta_agent_rag.retrieval.stores import words
@@ -25,6 +25,7 @@ from meta_agent_rag.service.uploads import safe_name
 from tests.loop import BIRTH, FILM, settings_in
 from tests.service import Nursery, Running, bearer, code_of, running, service_process
 
+BRIDGE = b"# The Mill Bridge\n\nThe Mill Bridge has nine arches of grey stone.\n"
 TUNNEL = b"# The Ridge Tunnel\n\nThe Ridge Tunnel was dug in 1871 by Ines Karstad and forty men.\n"
 KEPT = ("../../etc/passwd.txt", "passwd.txt"), ("/abs/plan.md", "plan.md"), ("C:\\a\\b.md", "b.md")
 
@@ -161,6 +162,82 @@ async def test_a_temporary_index_failure_loses_no_upload(tmp_path: Path, monkeyp
         assert failures == []
         found = await service.service.retrievers["films"].retrieve(["Who dug the Ridge Tunnel?"], k=1)
         assert "Ines Karstad" in found.found[0].passage.text
+
+
+async def sent(service: Running, key: dict[str, str], **files: bytes) -> list[str]:
+    """Upload Markdown files in one request; returns their ids."""
+    parts = [("files", (f"{name}.md", content)) for name, content in files.items()]
+    taken = await service.client.post("/v1/documents", files=parts, headers=key)
+    assert taken.status_code == 202, taken.text
+    return [one["id"] for one in taken.json()["documents"]]
+
+
+async def held_by(service: Running) -> list[str]:
+    """The files of the uploaded documents in the corpus."""
+    listed = (await service.client.get("/v1/corpora/films/documents")).json()["documents"]
+    return [one["file"] for one in listed if one["file"].endswith(".md")]
+
+
+async def test_a_copy_takes_over_from_the_document_replaced_with_it(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (service, key):
+        (old,) = await sent(service, key, x=TUNNEL)
+        assert (await final_status(service, key, old))["passages"] == 1
+        for id_ in await sent(service, key, x=BRIDGE, y=TUNNEL):
+            assert (await final_status(service, key, id_))["passages"] == 1
+        assert sorted(await held_by(service)) == ["x.md", "y.md"]
+        found = await service.service.retrievers["films"].retrieve(["Who dug the Ridge Tunnel?"], k=1)
+        assert "Ines Karstad" in found.found[0].passage.text
+
+
+@pytest.mark.parametrize(("times", "kept"), [(1, 1), (9, 2)])
+async def test_an_upload_is_indexed_even_if_its_earlier_version_cannot_be_removed(
+    times: int, kept: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uploads, "_PAUSES_SECONDS", (0.1, 0.1))
+    async with serving(tmp_path) as (service, key):
+        (old,) = await sent(service, key, x=TUNNEL)
+        await final_status(service, key, old)
+        remove, failures = CorpusEditor.remove, [CorpusError("The index does not answer.")] * times
+
+        async def failing(*given: Any) -> None:
+            if failures:
+                raise failures.pop()
+            await remove(*given)
+
+        monkeypatch.setattr(CorpusEditor, "remove", failing)
+        (new,) = await sent(service, key, x=BRIDGE)
+        reported = await final_status(service, key, new)
+        assert (reported["state"], reported["passages"]) == ("indexed", 1), reported
+        assert len(await held_by(service)) == kept
+
+
+async def test_documents_can_be_deleted_while_an_upload_waits_for_its_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(tmp_path) as (service, key):
+        (old,) = await sent(service, key, x=TUNNEL)
+        await final_status(service, key, old)
+        write, failed = words._write, asyncio.Event()
+
+        def failing(*given: Any) -> None:
+            if not failed.is_set():
+                loop.call_soon_threadsafe(failed.set)
+                raise CorpusError("The lexical index does not answer.")
+            write(*given)
+
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr(uploads, "_PAUSES_SECONDS", (60.0,))
+        monkeypatch.setattr(words, "_write", failing)
+        (waiting,) = await sent(service, key, y=BRIDGE)
+        async with asyncio.timeout(30):
+            await failed.wait()
+        gone = await service.client.delete(f"/v1/documents/{old}", headers=key)
+        assert (gone.status_code, gone.json()["state"]) == (200, "deleted"), gone.text
+        reported = (await service.client.get(f"/v1/documents/{waiting}", headers=key)).json()
+        assert reported["state"] == "queued"
+        gone = await service.client.delete(f"/v1/documents/{waiting}", headers=key)
+        assert gone.json()["state"] == "deleted"
+        assert await held_by(service) == [], "what the failed attempt left is removed"
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of a file that was cut off

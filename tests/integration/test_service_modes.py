@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from meta_agent_rag.llm.ledger import LedgerRow
 from meta_agent_rag.service.retention import latest
 from meta_agent_rag.testing import ScriptedModel
 from tests.coach import ASKED as COUNTER_QUESTION
@@ -12,7 +13,9 @@ from tests.service import CONTEXT, SCRIPT, code_of, running
 
 async def test_a_teacher_explains_and_a_coach_asks_in_one_session(tmp_path: Path) -> None:
     model = ScriptedModel({**SCRIPT, "coach": [reply(COUNTER_QUESTION), reply(EXPLAINED)]})
+    rows: list[LedgerRow] = []
     async with running(tmp_path, model=model) as service:
+        service.service.engine.model.ledger.listeners.append(rows.append)
         taught = (await service.ask(mode="teacher", session="one")).json()
         assert (taught["mode"], taught["short_answer"]) == ("teacher", "Oslo")
         assert "learner" in str(model.asked("write")[-1].messages)
@@ -20,6 +23,8 @@ async def test_a_teacher_explains_and_a_coach_asks_in_one_session(tmp_path: Path
         assert (asked["mode"], asked["answer"], asked["stop_reason"]) == ("coach", COUNTER_QUESTION, "accepted")
         assert (asked["citations"], asked["confidence_score"], asked["short_answer"]) == ([], None, "")
         assert asked["cost_usd"] > 0
+        named = [(row.stage, row.question_id) for row in rows[-2:]]
+        assert named == [("rewrite_query", asked["query_id"]), ("coach", asked["query_id"])]
         assert "Oslo" in str(model.asked("coach")[-1].messages), "the teacher's explanation is remembered"
         again = (await service.ask(question="The Sun turns.", mode="coach", session="one")).json()
         assert again["answer"].endswith("?")
@@ -56,8 +61,10 @@ async def test_success_hint_and_topic_are_response_fields(tmp_path: Path) -> Non
         assert (stuck["success"], stuck["hint"], stuck["answer"]) == (False, True, "The stick throws it.")
         right = (await service.ask(question="It belongs to the river.", mode="coach", session="one")).json()
         assert (right["success"], right["hint"], right["topic"]) == (True, False, "water")
-        unknown = await service.ask(mode="coach", options={"topic": "moons"})
+        calls = len(model.requests)
+        unknown = await service.ask(mode="coach", session="one", options={"topic": "moons"})
         assert (unknown.status_code, code_of(unknown)) == (422, "invalid_request")
+        assert len(model.requests) == calls
         plain = (await service.ask()).json()
         assert (plain["success"], plain["hint"], plain["topic"]) == (None, None, None)
         for told in (asked, stuck, right, plain):

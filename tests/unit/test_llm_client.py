@@ -238,6 +238,14 @@ def test_evidence_is_limited_by_the_context_window(values: dict[str, object], to
     assert model.evidence_tokens() == tokens
 
 
+def test_a_copy_with_other_settings_has_endpoints_and_room_of_its_own() -> None:
+    first = model_of(CountingModel())
+    assert (first.serving("write")[0].max_tokens, first.evidence_tokens()) == (700, 6_000)
+    settings = first.settings.model_copy(update={"stage_tokens": {"write": 900}, "evidence_tokens": 777})
+    second = replace(first, settings=settings)
+    assert (second.serving("write")[0].max_tokens, second.evidence_tokens()) == (900, 777)
+
+
 async def test_a_run_keeps_unusable_replies_until_it_forgets_them(tmp_path: Path) -> None:
     settings = Settings.load([f"MARAG_DATA_DIR={tmp_path}", "LLM_PROVIDER=groq", "GROQ_API_KEY=k"])
     prose = Reply(text="It is Goethe.", usage=None)

@@ -12,8 +12,12 @@ from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.vectors import FloatMatrix
 
 
+class Panic(BaseException):
+    """What a library in Rust raises."""
+
+
 class GatedEncoder(HashEncoder):
-    """Records its batches and waits at a gate in each; the text "bad" raises an error."""
+    """Records its batches and waits at a gate in each; the texts "bad" and "worse" raise an error."""
 
     def __init__(self) -> None:
         super().__init__(16)
@@ -29,6 +33,8 @@ class GatedEncoder(HashEncoder):
         assert self.gate.acquire(timeout=10)
         if "bad" in texts:
             raise ArithmeticError("bad text")
+        if "worse" in texts:
+            raise Panic
         return super().encode_queries(texts)
 
 
@@ -69,6 +75,13 @@ async def test_an_error_reaches_every_request_of_its_batch_and_no_other() -> Non
     outcomes = await asyncio.gather(*waiting, return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [ArithmeticError, ArithmeticError]
     assert (await encoder.queries(["after"])).shape == (1, 16)
+
+
+async def test_a_panic_reaches_the_request_too() -> None:
+    gated = GatedEncoder()
+    open_gate(gated)
+    with pytest.raises(Panic):
+        await asyncio.wait_for(AsyncEncoder(gated).queries(["worse"]), timeout=10)
 
 
 async def test_a_cancelled_request_is_not_encoded() -> None:

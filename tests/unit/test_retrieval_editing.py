@@ -10,8 +10,16 @@ import pytest
 
 from meta_agent_rag.errors import CorpusError, InputError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
+from meta_agent_rag.retrieval.corpus import editing
 from meta_agent_rag.retrieval.corpus.catalogue import Catalogue, DocumentRecord
-from meta_agent_rag.retrieval.corpus.corpus import CorpusFolder, list_corpora, open_corpus, read_documents
+from meta_agent_rag.retrieval.corpus.corpus import (
+    CorpusFolder,
+    Manifest,
+    corpus_folder,
+    list_corpora,
+    open_corpus,
+    read_documents,
+)
 from meta_agent_rag.retrieval.corpus.editing import edit_corpus
 from meta_agent_rag.retrieval.encoders import Encoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
@@ -124,7 +132,8 @@ async def test_a_different_encoder_or_chunker_requires_a_rebuild(tmp_path: Path)
     async with edit_corpus(at(tmp_path), "c", AsyncEncoder(HashEncoder()), chunker="x") as editor:
         await editor.put(document("a"), pages("a", "one"))
     for encoder, chunker in ((HashEncoder(32), "x"), (HashEncoder(), "y")):
-        with pytest.raises(CorpusError, match=r"marag ingest PATH... --corpus c --rebuild"):
+        again = "ENCODER=hash-64" if encoder.name != "hash-64" else "the chunker"
+        with pytest.raises(CorpusError, match=rf"set {again} again, or .*marag ingest PATH... --corpus c --rebuild"):
             async with edit_corpus(at(tmp_path), "c", AsyncEncoder(encoder), chunker=chunker):
                 pass
     with pytest.raises(KeyError):
@@ -136,6 +145,46 @@ async def test_a_different_encoder_or_chunker_requires_a_rebuild(tmp_path: Path)
         await editor.put(document("b"), pages("b", "one"))
     assert await texts(tmp_path, "one") == {"one of b"}
     assert list_corpora(tmp_path)[0].chunker == "y"
+
+
+@pytest.mark.parametrize("place", ["before", "during"])
+async def test_an_abandoned_rebuild_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    await put(tmp_path, HashEncoder(), "a", pages("a", "one"))
+    dropped: list[str] = []
+
+    async def fails(settings: Settings, folder: CorpusFolder, manifest: Manifest, *_: Any, **__: Any) -> None:
+        dropped.append(manifest.generation)
+        raise CorpusError("a server does not answer")
+
+    if place == "during":
+        monkeypatch.setattr(editing, "publish", fails)
+
+    async def rebuilt() -> None:
+        async with edit_corpus(at(tmp_path), "c", AsyncEncoder(HashEncoder()), chunker="y", rebuild=True) as editor:
+            await editor.put(document("b"), pages("b", "one"))
+            if place == "before":
+                raise asyncio.CancelledError
+
+    with pytest.raises((CorpusError, asyncio.CancelledError)):
+        await rebuilt()
+    monkeypatch.undo()
+    assert await texts(tmp_path, "one") == {"one of a"}
+    (generation,) = [one.name for one in (tmp_path / "corpora" / "c").iterdir() if one.is_dir()]
+    assert generation not in dropped
+
+
+async def test_a_corpus_dropped_between_two_looks_is_missing(tmp_path: Path) -> None:
+    folder = corpus_folder(tmp_path, "c")
+    folder.path.mkdir(parents=True)
+    manifest = Manifest(
+        name="c", encoder="hash-64", dimension=64, chunker="x", dense_store="matrix", lexical_store="tantivy"
+    )
+    folder.write(manifest)
+    folder.drop()
+    with pytest.raises(CorpusError, match="There is no corpus 'c'"):
+        folder.catalogue(manifest)
 
 
 def killed_at(step: str, folder: Path) -> None:

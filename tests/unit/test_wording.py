@@ -1,5 +1,7 @@
 """Wording of error messages for invalid values, and of numbers."""
 
+from datetime import date
+from pathlib import Path
 from typing import Annotated, Literal
 
 import pytest
@@ -18,6 +20,9 @@ class Shape(BaseModel):
     switch: bool = False
     text: Annotated[str, Field(min_length=1, max_length=3, pattern="^a")] = "a"
     one: Literal["a", "b"] = "a"
+    odd: Literal["a, got b", "c"] = "c"
+    day: date = date(2026, 1, 1)
+    file: Path = Path()
     several: Annotated[list[int], Field(max_length=1)] = []
     inner: dict[str, int] = {}
 
@@ -34,7 +39,11 @@ class Shape(BaseModel):
         ("text", 7, "it must be text"),
         ("text", "", "it must have at least 1 character"),
         ("text", "aaaa", "it must have at most 3 characters"),
+        ("whole", 1.5, "it must be a whole number"),
         ("one", "c", "it must be 'a' or 'b'"),
+        ("odd", "d", "it must be 'a, got b' or 'c'"),
+        ("day", "2020", "it must be a date"),
+        ("file", 4, "it must be a path"),
         ("several", 1, "it must be a list"),
         ("several", [1, 2], "it must have at most 1 item"),
         ("inner", [], "it must be an object"),

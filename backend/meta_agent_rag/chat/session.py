@@ -116,7 +116,8 @@ class Turn:
 class ChatSession:
     """A conversation with its history; turns run one at a time, and one that fails or is cancelled leaves no trace.
 
-    With `sessions` it is stored under its name after every turn, and continues with what other processes have added.
+    With `sessions` it is stored under its name after every turn, and continues with what other processes have added;
+    if `transcribed`, so is the whole text of every turn.
     `socratic` may be set between any two turns: in the mode `teacher` the `teacher` replaces the `answerer`, in the
     mode `coach` the `coach`; if that one is missing, the answerer answers. `sources` are the citations of the last
     answer, `calls` all calls of this process.
@@ -132,6 +133,7 @@ class ChatSession:
     coach: Coach | None = None
     catalogue: Library | None = None
     sessions: Sessions | None = None
+    transcribed: bool = True
     sources: tuple[Citation, ...] = ()
     calls: list[LedgerRow] = field(default_factory=list)
     _busy: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
@@ -150,13 +152,19 @@ class ChatSession:
         return () if self.sessions is None else await self.sessions.said(self.name)
 
     async def reply(
-        self, message: str, *, deadline: float | None = None, documents: frozenset[str] = frozenset()
+        self,
+        message: str,
+        *,
+        deadline: float | None = None,
+        documents: frozenset[str] = frozenset(),
+        question_id: str = "",
     ) -> Turn:
         """Answer one message and store the conversation; `@name` in it limits the answer to a document.
 
         `documents` limit it to these ids; the coach keeps to its topic instead. `deadline` is a `time.monotonic`
-        timestamp for the interpretation. Raises `InputError` for a message that is empty, too long or not valid
-        Unicode, and the errors of `interpreted`, `addressed` and the answerer.
+        timestamp for the interpretation. `question_id` names its calls, by default after the turn. Raises `InputError`
+        for a message that is empty, too long or not valid Unicode, and the errors of `interpreted`, `addressed` and
+        the answerer.
         """
         text = checked_message(message)
         async with self._busy:
@@ -165,7 +173,7 @@ class ChatSession:
                     self.history = self._stored(await self.sessions.load(self.name)).history
                 known = await self.documents() if "@" in text else ()
                 asked, named = addressed(text, known) if known else (text, frozenset[str]())
-                session = self._session(deadline)
+                session = self._session(deadline, question_id)
                 turn = await self._answered(asked, session, deadline, named or documents)
                 return await self._remembered(text, asked, turn, session)
 
@@ -233,7 +241,12 @@ class ChatSession:
         reading = await interpreted(text, self.history, session)
         if coach is not None and not answered_before_the_coach(reading, self.history):
             reply: TurnReply = await coach(
-                text, history=self.history, socratic=socratic, reading=reading, deadline=deadline
+                text,
+                history=self.history,
+                socratic=socratic,
+                reading=reading,
+                deadline=deadline,
+                question_id=session.question_id,
             )
             return Turn(reply=reply, reading=reading, mode=socratic.mode)
         searches = reading.intent in {"question", "change_last_answer"}
@@ -276,7 +289,7 @@ class ChatSession:
             self.history = longer(None).history
         else:
             cited = tuple(source_lines(citation)[0] for citation in own)
-            said = Said(question=message, answer=reply.text, sources=cited, mode=mode)
+            said = Said(question=message, answer=reply.text, sources=cited, mode=mode) if self.transcribed else None
             work = self.sessions.change(self.name, longer, said, remembered=reply.remembered)
             self.history = (await asyncio.shield(work)).history
         self.sources = sources
@@ -294,8 +307,9 @@ class ChatSession:
         corpus_of(self.name, self.corpus, stored)
         return replace(stored, socratic=self.socratic)
 
-    def _session(self, deadline: float | None) -> ModelSession:
-        return self.model.session(f"turn {self.history.turns + 1}", method=METHOD, deadline=deadline)
+    def _session(self, deadline: float | None, question_id: str = "") -> ModelSession:
+        named = question_id or f"turn {self.history.turns + 1}"
+        return self.model.session(named, method=METHOD, deadline=deadline)
 
 
 def answered_before_the_coach(reading: Interpretation, history: History) -> bool:

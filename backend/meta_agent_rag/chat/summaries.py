@@ -83,13 +83,12 @@ class Divided:
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """A point that may be shown; `text` has its citation written out, `bare` has none.
+    """A point that may be shown, with its citation written out in the text.
 
     If the document's sentence supports the model's wording, that is the text; else it is the sentence itself, quoted.
     """
 
     text: str
-    bare: str
     citation: Citation
 
 
@@ -330,9 +329,9 @@ def kept_points(reply: PointsReply, section: Sequence[Found], style: Style) -> S
         if sentence in points or sentence in (passage.title, passage.section):
             continue
         supported = said_exactly(said.point, [Source(number=number, passage=passage)], "").supported
-        bare = said.point if supported else f"\u201c{sentence}\u201d"
-        cited = cite(f"{bare} [{number}]", section, (sentence,), style)
-        points[sentence] = Point(text=cited.text, bare=bare, citation=cited.citations[0])
+        text = said.point if supported else f"\u201c{sentence}\u201d"
+        cited = cite(f"{text} [{number}]", section, (sentence,), style)
+        points[sentence] = Point(text=cited.text, citation=cited.citations[0])
     return SectionPoints(heading=_heading(section), points=tuple(points.values()), invented=invented)
 
 

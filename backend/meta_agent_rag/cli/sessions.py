@@ -85,13 +85,15 @@ def delete(
 
     data_dir = settings_of(set_).marag_data_dir
 
-    async def deleted() -> None:
+    async def deleted(really: bool) -> None:
         async with open_sessions(data_dir) as sessions:
             if name not in await sessions.names():
                 raise unknown_session(name)
-            if not yes:
-                confirm(f"Deleting {name!r}", f"Delete the conversation {name!r}?", declined="Nothing was deleted.")
-            await sessions.drop(name)
+            if really:
+                await sessions.drop(name)
 
-    run(deleted())
+    run(deleted(really=yes))
+    if not yes:
+        confirm(f"Deleting {name!r}", f"Delete the conversation {name!r}?", declined="Nothing was deleted.")
+        run(deleted(really=True))
     say(f"Deleted {name!r}.")

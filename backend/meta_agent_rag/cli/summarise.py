@@ -48,19 +48,26 @@ def summarise(
 ) -> None:
     """Summarise whole documents with one call per section; every point cites the sentence that supports it."""
     from ..asking import summarise as summary_of
-    from ..chat.summaries import summary_text
+    from ..chat.summaries import prepared, summary_text
+    from ..llm.opening import open_language_model
+    from ..retrieval.corpus.corpus import open_catalogue
 
-    def confirmed(estimate: "Estimate") -> None:
-        complain(f"{estimate}.")
-        if not (yes or estimate.free):
-            confirm("This", "Continue?", declined="No call was made.", json_=json_)
+    settings = settings_of(set_)
 
+    async def estimated() -> "Estimate":
+        with open_catalogue(settings.marag_data_dir, corpus) as catalogue:
+            async with open_language_model(settings) as model:
+                return (await prepared(model, catalogue, documents or ())).estimate
+
+    estimate = run(estimated())
+    complain(f"{estimate}.")
+    if not (yes or estimate.free):  # asked between two runs, since Ctrl+C does not interrupt a question within one
+        confirm("This", "Continue?", declined="No call was made.", json_=json_)
     summary = run(
         summary_of(
             documents or (),
             corpus=corpus,
-            settings=settings_of(set_),
-            on_estimate=confirmed,
+            settings=settings,
             on_section=(lambda done, of: complain(f"Section {done} of {of}")) if sys.stderr.isatty() else None,
         )
     )

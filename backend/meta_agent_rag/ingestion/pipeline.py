@@ -61,9 +61,9 @@ async def ingest(
     A file with known content is skipped, a changed one replaces its own passages, a broken one is
     skipped and keeps its earlier version. `prune` removes documents whose files no longer exist in the
     given folders; `rebuild` rebuilds the corpus from `paths` only. After an interruption, the same call
-    continues. Raises `InputError` for paths that do not exist or contain no files (with `rebuild`: none that can
-    be read), `SettingsError` for the chunker's settings, `CorpusError` if the corpus was built differently
-    or is in use.
+    continues; a rebuild begins again. Raises `InputError` for paths that do not exist or contain no files (with
+    `rebuild`: none that can be read), `SettingsError` for the chunker's settings, `CorpusError` if the corpus was built
+    differently or is in use.
     """
     began = time.monotonic()
     found = await asyncio.to_thread(files_for, settings, paths, corpus, gone_too=prune)

@@ -97,8 +97,9 @@ class LanguageModel:
     _gates: dict[str, asyncio.Semaphore] = field(default_factory=dict)
     _under_way: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
     _warned: set[tuple[str, str]] = field(default_factory=set)
-    _served: dict[str, tuple[Stage, Endpoint]] = field(default_factory=dict)
-    _room: list[int] = field(default_factory=list)
+    # of these settings alone: a copy with others, made by `replace`, must not have them
+    _served: dict[str, tuple[Stage, Endpoint]] = field(default_factory=dict, init=False)
+    _room: list[int] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         check_stages(self.settings)

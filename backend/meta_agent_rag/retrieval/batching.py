@@ -93,12 +93,12 @@ class AsyncEncoder:
         if not batch:
             return
         encode = self._encoder.encode_queries if batch[0][0] == "queries" else self._encoder.encode_passages
+        ends = np.cumsum([len(asked) for _, asked, _ in batch])
         try:
-            rows = encode(texts)
-        except Exception as error:  # noqa: BLE001  # it is raised where the rows are awaited
+            parts = np.split(encode(texts), ends[:-1])
+        except BaseException as error:  # noqa: BLE001  # raised where the rows are awaited; Rust's panics are no Exception
             for _, _, answer in batch:
                 answer.set_exception(error)
             return
-        ends = np.cumsum([len(asked) for _, asked, _ in batch])
-        for (_, _, answer), part in zip(batch, np.split(rows, ends[:-1]), strict=True):
+        for (_, _, answer), part in zip(batch, parts, strict=True):
             answer.set_result(part)

@@ -211,9 +211,11 @@ def _pepper(settings: Settings) -> bytes:
         if not path.exists():
             with os.fdopen(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
                 file.write(secrets.token_hex(32))
-            with suppress(FileExistsError):
-                os.link(own, path)  # atomic; the first one is kept
-            own.unlink()
+            try:
+                with suppress(FileExistsError):
+                    os.link(own, path)  # atomic; the first one is kept
+            finally:
+                own.unlink()
         return path.read_bytes()
     except OSError as error:
         raise StorageError(f"The pepper {str(path)!r} cannot be stored ({error}); set SERVICE_KEY_PEPPER.") from None

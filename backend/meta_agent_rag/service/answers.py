@@ -13,6 +13,7 @@ from ..agent.context import Task
 from ..agent.engine import Answer, Engine, OnStep, Step
 from ..agent.grounded import Checks, checked
 from ..chat.coach.levels import Socratic
+from ..chat.coach.scope import topic_named
 from ..chat.history import History
 from ..chat.session import ChatSession, DocumentsReply, Turn
 from ..errors import DeadlineError, RequestError
@@ -73,6 +74,8 @@ async def _turn(asked: AskRequest, context: RequestContext, on_step: OnStep | No
     coach = None
     if retriever is not None and asked.mode == "coach":
         coach = replace(await service.coach(corpus), retriever=retriever)
+        if asked.options.topic is not None:
+            topic_named(coach.topics, asked.options.topic)  # an unknown one costs no call
     about = hashlib.sha256(corpus.encode()).hexdigest()[:8]  # a session about another corpus is another one
     session = ChatSession(
         model=service.engine.model,
@@ -86,10 +89,11 @@ async def _turn(asked: AskRequest, context: RequestContext, on_step: OnStep | No
             topic=asked.options.topic or "",
         ),
         coach=coach,
-        catalogue=service.catalogue(corpus),
+        catalogue=None if retriever is None else service.catalogue(corpus),
         sessions=None if asked.session is None else service.sessions,
+        transcribed=False,
     )
-    return await session.reply(message, deadline=answerer.loop_ends, documents=documents)
+    return await session.reply(message, deadline=answerer.loop_ends, documents=documents, question_id=context.query_id)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -46,8 +46,8 @@ EMBEDDED_SECONDS = 120.0
 _MEMORY_OF_FAULTS_SECONDS = 60.0
 _MEMORY_OF_WRITES_SECONDS = 1.0
 _PROBE_BYTES = 65_536
-CONTEXT = "context"
-"""The name under which answers from a supplied text are checked and remembered, since it has no corpus."""
+CONTEXT = "(context)"
+"""Stands for the corpus of answers from a supplied text, which have none; no corpus can have this name."""
 _BEFORE_COUNTED = timedelta(seconds=3)
 """A request is counted after its key look-up, which can be this much later than its arrival."""
 

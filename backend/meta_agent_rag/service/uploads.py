@@ -52,7 +52,7 @@ _AT_ONCE = 8
 _MOST_WAITING = 200
 _REMEMBERED = timedelta(days=90)
 _PAUSES_SECONDS = (2.0, 15.0)
-"""How long to wait before another attempt after an index has failed."""
+"""How long a corpus rests before another attempt after its index has failed."""
 _LOOK_SECONDS = 1.0
 _TOGETHER = 16
 """The number of documents of one corpus that are read and published together."""
@@ -94,6 +94,8 @@ class Uploads:
     receiving: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
     _new: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
     _editing: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
+    _resting: dict[str, tuple[int, float]] = field(default_factory=dict, repr=False)
+    """Failed attempts, and the `time.monotonic` timestamp of the next one, by corpus."""
 
     @property
     def folder(self) -> Path:
@@ -154,7 +156,7 @@ class Uploads:
             (upload,) = await self.select(UPLOADS.c.id == upload.id)
             if upload.state == "parsing":
                 raise RequestError(409, "in_progress", "The document is being read; delete it once it is indexed.")
-            if upload.state == "indexed" and upload.corpus in self.retrievers:
+            if upload.state in {"queued", "indexed"} and upload.corpus in self.retrievers:
                 await self._remove(upload.corpus, self.source(upload))
             return await self._ended(replace(upload, state="deleted", message=None, passages=0))
 
@@ -169,7 +171,7 @@ class Uploads:
             source = next((one.source for one in await self.documents(corpus) if one.id == doc_id), None)
             if source is None:
                 return False
-            known = await self.select(UPLOADS.c.corpus == corpus, UPLOADS.c.state == "indexed")
+            known = await self.select(UPLOADS.c.corpus == corpus, UPLOADS.c.state.in_(["queued", "indexed"]))
             uploads = [upload for upload in known if self.source(upload) == source]
             if "admin" not in client.scopes and not any(upload.client_id == client.id for upload in uploads):
                 words = "This key did not send the document; removing it needs the scope 'admin'."
@@ -198,7 +200,7 @@ class Uploads:
                                     await self._new.wait()
             except Timeout:
                 await asyncio.sleep(_LOOK_SECONDS)
-            except (SQLAlchemyError, OSError) as error:
+            except (SQLAlchemyError, OSError, CorpusError) as error:
                 _LOG.error("Uploads cannot be read at the moment (%s).", type(error).__name__)
                 await asyncio.sleep(_LOOK_SECONDS)
 
@@ -216,54 +218,76 @@ class Uploads:
                 await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     async def _next(self) -> list[Upload]:
-        """The oldest waiting uploads of one corpus; of two to one place, only the earlier one."""
+        """The oldest waiting uploads of a corpus that is not resting; of two to one place, only the earlier one."""
         group: dict[tuple[str, str], Upload] = {}
-        waiting = [upload for upload in await self.select(UPLOADS.c.state == "queued") if self.file(upload).exists()]
+        resting = [corpus for corpus, (_, until) in self._resting.items() if until > time.monotonic()]
+        queued = await self.select(UPLOADS.c.state == "queued", UPLOADS.c.corpus.not_in(resting))
+        waiting = [upload for upload in queued if self.file(upload).exists()]
         for upload in waiting:
             if len(group) < _TOGETHER and upload.corpus == waiting[0].corpus:
                 group.setdefault((upload.client_id, upload.name), upload)
         return list(group.values())
 
     async def _read(self, group: Sequence[Upload]) -> None:
-        """Add uploads to their corpus, where they replace those at their places, and note how that ended."""
-        corpus = group[0].corpus
+        """Add uploads to their corpus, where they replace those at their places, and note how that ended.
+
+        After a failure of an index they are queued again; what is in the corpus by then is read as unchanged.
+        """
+        corpus, fault = group[0].corpus, ""
         await self._change(group, state="parsing")
         try:
             outcomes = await self._taken_in(corpus, {self.source(upload): self.file(upload) for upload in group})
-            documents = {document.source: document for document in await self.documents(corpus)}
-            ended = [
-                _result(upload, outcomes[source], documents.get(source))
-                for upload, source in ((upload, self.source(upload)) for upload in group)
-            ]
-            for upload in ended:
-                if upload.state == "indexed":
-                    await self._replace_earlier(upload)
         except Exception as error:  # noqa: BLE001  # in any case, the next ones are read
+            if isinstance(error, CorpusError) and await self._put_off(group, error):
+                return
             _LOG.error("Uploads to %r failed: %s: %s", corpus, type(error).__name__, error)
-            words = str(refusal(error))
+            outcomes, fault = {}, str(refusal(error))
             if isinstance(error, CorpusError):
-                words = "The corpus cannot accept documents at the moment; tell the operator this id."
-            ended = [replace(upload, state="failed", message=words) for upload in group]
+                fault = "The corpus cannot accept documents at the moment; tell the operator this id."
+        served = isinstance(self.retrievers.get(corpus), HybridRetriever)
+        documents = {document.source: document for document in (await self.documents(corpus) if served else ())}
+        ended = [
+            _result(upload, outcomes.get(source), documents.get(source), fault)
+            for upload, source in ((upload, self.source(upload)) for upload in group)
+        ]
         for upload in ended:
-            await self._ended(upload)
-            self.metrics.documents.labels(upload.state).inc()
+            if upload.state == "indexed":
+                try:
+                    await self._replace_earlier(upload)
+                except Exception as error:  # noqa: BLE001  # its document is in the corpus all the same
+                    if await self._put_off(group, error):
+                        return
+                    _LOG.error("The earlier version of upload %s stays in %r: %s", upload.id, corpus, error)
+        self._resting.pop(corpus, None)
+        unended = {upload.id for upload in await self._being_read(group)}
+        for upload in ended:
+            if upload.id in unended:  # else the document with its content was removed, and it is queued again
+                await self._ended(upload)
+                self.metrics.documents.labels(upload.state).inc()
 
     async def _taken_in(self, corpus: str, files: Mapping[str, Path]) -> dict[str, FileOutcome]:
-        """Add files to a corpus; the outcomes by source. Raises the errors of an edit; a failing index is retried."""
+        """Add files to a corpus; the outcomes by source. Raises the errors of an edit."""
         retriever = self.retrievers.get(corpus)
         if not isinstance(retriever, HybridRetriever):
             raise CorpusError(f"The corpus {corpus!r} is no longer served.")
         found = [FoundFile(path=path, source=source, named=True) for source, path in files.items()]
-        for pause in (*_PAUSES_SECONDS, None):
-            options, edit = await self._edit(retriever)
-            try:
-                return {outcome.source: outcome for outcome in await take_in(self.settings, found, options, edit)}
-            except CorpusError as error:
-                if pause is None:
-                    raise
-                _LOG.warning("Uploads to %r failed and are tried again: %s", corpus, error)
-                await asyncio.sleep(pause)
-        raise AssertionError
+        options, edit = await self._edit(retriever)
+        return {outcome.source: outcome for outcome in await take_in(self.settings, found, options, edit)}
+
+    async def _put_off(self, group: Sequence[Upload], error: Exception) -> bool:
+        """Queue a group again and let its corpus rest; `False` if that was tried often enough."""
+        corpus = group[0].corpus
+        attempts, _ = self._resting.get(corpus, (0, 0.0))
+        if attempts == len(_PAUSES_SECONDS):
+            return False
+        _LOG.warning("Uploads to %r failed and are tried again: %s", corpus, error)
+        self._resting[corpus] = (attempts + 1, time.monotonic() + _PAUSES_SECONDS[attempts])
+        await self._change(await self._being_read(group), state="queued")
+        return True
+
+    async def _being_read(self, group: Sequence[Upload]) -> list[Upload]:
+        ids = [upload.id for upload in group]
+        return await self.select(UPLOADS.c.id.in_(ids), UPLOADS.c.state == "parsing")
 
     async def _replace_earlier(self, upload: Upload) -> None:
         words = "A later upload of the same name by this key replaced it."
@@ -283,15 +307,15 @@ class Uploads:
         if gone is None:
             return
         same = await self.select(UPLOADS.c.digest == gone.content_hash, UPLOADS.c.corpus == corpus)
-        copies = [upload for upload in same if upload.state == "indexed" and self.source(upload) != source]
+        copies = [one for one in same if one.state in {"parsing", "indexed"} and self.source(one) != source]
         if len(documents) == 1 and not copies:
             words = f"The corpus {corpus!r} has no other document; add one before you delete this one."
             raise RequestError(409, "last_document", words)
         _, edit = await self._edit(retriever)
+        await self._change(copies, state="queued", message=None)  # first: a failing edit may have removed it, too
+        self._new.set()
         async with edit as editor:
             await editor.remove([gone.id])
-        await self._change(copies, state="queued", message=None)
-        self._new.set()
 
     async def _edit(
         self, retriever: HybridRetriever
@@ -366,7 +390,12 @@ async def open_uploads(
         await asyncio.wait({reading})
 
 
-def _result(upload: Upload, outcome: FileOutcome, document: DocumentRecord | None) -> Upload:
+def _result(upload: Upload, outcome: FileOutcome | None, document: DocumentRecord | None, fault: str) -> Upload:
+    """The end of an upload; without an outcome, because of a `fault`, its document may still be in the corpus."""
+    if outcome is None:
+        if document is None:
+            return replace(upload, state="failed", message=fault)
+        return replace(upload, state="indexed", passages=document.passages)
     if outcome.status == "skipped" and (outcome.broken or outcome.refusal is not None):
         return replace(upload, state="failed", message=f"{upload.name!r} was rejected: {outcome.reason}.")
     if document is None:

@@ -1,8 +1,8 @@
 """Resolves what a question describes without naming, one step at a time, with the evidence in view.
 
 A step names what the question describes (`clue`, `name`) and asks the question that is then left (`ask`). It is checked
-in code, and each becomes a fact of the derivation. With PLANS=resolution, this takes the place of the plan that a model
-makes from the question alone.
+in code, and each becomes a fact of the derivation. With PLANS=resolution, this comes before the plan that a model makes
+from the question alone, and takes the place of one that was rejected.
 """
 
 import re

@@ -135,6 +135,7 @@ class Coach:
         socratic: Socratic,
         reading: Interpretation | None = None,
         deadline: float | None = None,
+        question_id: str = "",
     ) -> CoachReply:
         """The reply to a message; never text of the model that breaks the level's rules.
 
@@ -150,7 +151,8 @@ class Coach:
                 topic=socratic.topic,
                 reading=reading,
             )
-            session = self.model.session(f"turn {history.turns + 1}", method=METHOD, deadline=deadline)
+            named = question_id or f"turn {history.turns + 1}"
+            session = self.model.session(named, method=METHOD, deadline=deadline)
             for hook in self.hooks.before:
                 incoming = replace(incoming, rulings=(*incoming.rulings, await hook.before(incoming)))
                 if incoming.rulings[-1].refusal:

@@ -1,6 +1,7 @@
 """The tabs Tour and Runs: recorded answers, replayed step by step without a model, and a benchmark run's figures."""
 
 import csv
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -65,9 +66,9 @@ class Replay(Tab):
     def _moved(self, by: int, _request: "gr.Request", step: int, *chosen: Any) -> Updates:
         return self.replay(step + by, *chosen)
 
+    @abstractmethod
     def replay(self, step: int, *chosen: Any) -> Updates:
         """The chosen answer up to a step, counted from 1."""
-        raise NotImplementedError
 
     @cached_property
     def texts(self) -> Mapping[str, Found]:

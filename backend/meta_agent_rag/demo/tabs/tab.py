@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -120,20 +121,20 @@ def uploaded_files(paths: Sequence[str] | None) -> list[Path]:
 
 
 @dataclass(kw_only=True, eq=False)
-class Tab:
+class Tab(ABC):
     """A tab: `lay_out` creates its components in `parts`, and `connect` their events."""
 
     workbench: Workbench
     parts: dict[str, Any] = field(default_factory=dict)
     activities: Activities = field(default_factory=Activities)
 
+    @abstractmethod
     def lay_out(self) -> None:
         """Create the components in the tab that is open."""
-        raise NotImplementedError
 
+    @abstractmethod
     def connect(self, page: "gr.Blocks") -> None:
         """Connect the components; the events of `page` are a visitor's arrival and departure."""
-        raise NotImplementedError
 
     def on(
         self, triggers: Any, handler: Callable[..., Any], inputs: Sequence[str] = (), *, repeated: bool = False

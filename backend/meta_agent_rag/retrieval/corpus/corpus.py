@@ -129,7 +129,10 @@ class CorpusFolder:
                 f"The catalogue of the corpus {manifest.name!r} is missing; rebuild the corpus with "
                 f"`marag ingest PATH... --corpus {manifest.name} --rebuild`, or drop it."
             )
-        file.parent.mkdir(exist_ok=True)
+        try:
+            file.parent.mkdir(exist_ok=True)
+        except FileNotFoundError:  # dropped since its manifest was read
+            raise CorpusError(_missing(self)) from None
         return Catalogue(file, manifest.dimension)
 
     def index(self, manifest: Manifest) -> Path:
@@ -526,9 +529,10 @@ def require_alike(manifest: Manifest, encoder: str, dimension: int, chunker: str
     """Raise `CorpusError` unless a corpus was built with this encoder and, if given, this chunker."""
     if (manifest.encoder, manifest.dimension) != (encoder, dimension) or chunker not in (None, manifest.chunker):
         chunked, but = (f" and the chunker {manifest.chunker!r}", f" and {chunker!r}") if chunker else ("", "")
+        again = f"ENCODER={manifest.encoder}" if manifest.encoder != encoder else "the chunker"
         raise CorpusError(
             f"The corpus {manifest.name!r} was built with the encoder {manifest.encoder!r} ({manifest.dimension} "
-            f"dimensions){chunked}, not with {encoder!r} ({dimension}){but}; set ENCODER={manifest.encoder} again, or "
+            f"dimensions){chunked}, not with {encoder!r} ({dimension}){but}; set {again} again, or "
             f"rebuild it: `marag ingest PATH... --corpus {manifest.name} --rebuild`."
         )
 

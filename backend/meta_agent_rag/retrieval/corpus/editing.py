@@ -11,12 +11,12 @@ all of it once the block ends.
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 from hashlib import sha256
 from itertools import chain
 from typing import TypeAlias
 
-from ...errors import CorpusError, InputError
+from ...errors import CorpusError, InputError, SettingsError
 from ...settings import Settings
 from ..batching import AsyncEncoder
 from ..passage import Passage, to_record
@@ -141,6 +141,7 @@ async def edit_corpus(
             await asyncio.to_thread(folder.write, fresh)
         elif not rebuild:
             require_alike(existing, fresh.encoder, fresh.dimension, fresh.chunker)
+        replacing = existing is not None and rebuild
         manifest = fresh if existing is None or rebuild else existing
         with closing(folder.catalogue(manifest)) as catalogue:
             editor = CorpusEditor(catalogue, encoder, on_progress, together=_TOGETHER_SHARED if shared else _TOGETHER)
@@ -149,13 +150,16 @@ async def edit_corpus(
                 await editor.publish()
                 if not shared:
                     await asyncio.to_thread(catalogue.forget_unused)
-            except Exception:
-                if not rebuild or existing is None:
+                if replacing:
                     await _published(settings, folder, manifest, catalogue)
-                else:
-                    await asyncio.to_thread(folder.discard, manifest.generation)
+            except BaseException as error:
+                if replacing:
+                    await _abandoned(settings, folder, manifest)
+                elif isinstance(error, Exception):
+                    await _published(settings, folder, manifest, catalogue)
                 raise
-            await _published(settings, folder, manifest, catalogue)
+            if not replacing:
+                await _published(settings, folder, manifest, catalogue)
         if existing is not None and existing.generation != manifest.generation:
             await stores_of(settings, folder, existing).drop()
 
@@ -203,6 +207,16 @@ async def ensure_corpus(
     manifest = await asyncio.to_thread(folder.read)
     assert manifest is not None
     return manifest
+
+
+async def _abandoned(settings: Settings, folder: CorpusFolder, manifest: Manifest) -> None:
+    """Remove a generation that was not completed, on servers too, if these can be reached."""
+    now = await asyncio.to_thread(folder.read)
+    if now is not None and now.generation == manifest.generation:
+        return
+    with suppress(CorpusError, SettingsError):
+        await stores_of(settings, folder, manifest).drop()
+    await asyncio.to_thread(folder.discard, manifest.generation)
 
 
 async def _published(settings: Settings, folder: CorpusFolder, manifest: Manifest, catalogue: Catalogue) -> None:

@@ -72,10 +72,10 @@ def join(wanted: str) -> int:
     cluster at RAY_ADDRESS.
     """
     require("ray", wanted)
-    _require_reachable(wanted)
     import ray
 
     if not ray.is_initialized():
+        _require_reachable(wanted)
         try:
             ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
         except Exception as error:  # noqa: BLE001  # Ray's failures to start have no common base
@@ -94,7 +94,7 @@ def _require_reachable(wanted: str) -> None:
     if not port.isdigit():
         return
     try:
-        socket.create_connection((host, int(port)), timeout=_REACHED_WITHIN_S).close()
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_REACHED_WITHIN_S).close()
     except OSError as error:
         raise SettingsError(
             f"{wanted} could not reach the Ray cluster at RAY_ADDRESS={address!r} ({error.strerror or error}); start "
