@@ -6,12 +6,12 @@ left out unless failures are to be counted; they then score 0.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, StrictInt, StrictStr
+from pydantic import BaseModel, StrictStr
 
 from meta_agent_rag.datasets import LoadedQuestions
 from meta_agent_rag.errors import InputError
@@ -31,7 +31,7 @@ from .predictions import imported
 from .rows.past_run import PastRun, Row
 from .statistics import score_interval
 
-_APART = ("dataset", "methods", "data_file", "aliases_file", "judge", "repeats")
+_APART = ("dataset", "methods", "data_file", "aliases_file", "judge")
 """Fields of an experiment that are compared, or that change no answer."""
 _NOTHING = AnswerScore(em=0.0, f1=0.0, precision=0.0, recall=0.0)
 
@@ -44,7 +44,6 @@ class Scored:
     question: str
     golds: tuple[str, ...]
     type: str | None
-    hops: int | None
     prediction: str | None
     score: AnswerScore
 
@@ -69,7 +68,6 @@ class _Asked(BaseModel, frozen=True):
     gold: StrictStr
     aliases: tuple[StrictStr, ...] = ()
     type: StrictStr | None = None
-    hops: StrictInt | None = None
 
 
 class _Answered(_Asked):
@@ -116,7 +114,6 @@ def _scored(run: PastRun, row: Row) -> Scored:
         question=found.question,
         golds=tuple(dict.fromkeys((found.gold, *found.aliases))),
         type=found.type,
-        hops=found.hops,
         prediction=None if answered is None else answered.prediction,
         score=_NOTHING if answered is None else AnswerScore(**answered.model_dump(include=set(SCORES))),
     )
@@ -134,40 +131,12 @@ def file_side(path: Path, loaded: LoadedQuestions, dataset: str) -> Side:
                 question=question.text,
                 golds=question.golds,
                 type=question.type,
-                hops=question.hops,
                 prediction=text,
                 score=_NOTHING if text is None else score_answer(text, question.golds),
             )
     protocol = {"data": _words([loaded.sha256, loaded.aliases_sha256])}
     return Side(
         name=path.name, source=str(path), dataset=dataset, answers=answers, protocol=protocol, unknown=read.unknown
-    )
-
-
-def pooled(sides: Sequence[Side]) -> Side:
-    """One method's answers from several runs as one side, with the data set in place of the question type.
-
-    Raises `InputError` if two of the runs contain the same question.
-    """
-    held = Counter((side.dataset, id_) for side in sides for id_ in side.answers)
-    twice = [f"{dataset} {id_}" for (dataset, id_), times in held.items() if times > 1]
-    if twice:
-        raise InputError(
-            f"Two of the pooled runs share questions ({twice[0]!r} and {len(twice) - 1} more); "
-            "pool runs over different questions."
-        )
-    aspects = dict.fromkeys(aspect for side in sides for aspect in side.protocol)
-    stated = {aspect: dict.fromkeys(side.protocol.get(aspect, "not stated") for side in sides) for aspect in aspects}
-    return Side(
-        name=sides[0].name,
-        source=" and ".join(side.source for side in sides),
-        dataset=" and ".join(dict.fromkeys(side.dataset for side in sides)),
-        answers={
-            f"{side.dataset} {id_}": replace(scored, id=f"{side.dataset} {id_}", type=side.dataset)
-            for side in sides
-            for id_, scored in side.answers.items()
-        },
-        protocol={aspect: " | ".join(values) for aspect, values in stated.items()},
     )
 
 
@@ -212,7 +181,6 @@ class Comparison:
     b: Side
     figures: Figures
     by_type: Mapping[str, Figures]
-    by_hops: Mapping[str, Figures]
     won: tuple[Pair, ...]
     lost: tuple[Pair, ...]
     alone_a: int
@@ -258,8 +226,7 @@ def compare(a: Side, b: Side, *, count_failures: bool = False) -> Comparison:
         a=a,
         b=b,
         figures=figures(pairs),
-        by_type=_grouped(pairs, lambda one: one.type),
-        by_hops=_grouped(pairs, lambda one: None if one.hops is None else str(one.hops)),
+        by_type=_by_type(pairs),
         won=tuple(pair for pair in ranked if _outcome(pair) > 0),
         lost=tuple(pair for pair in ranked if _outcome(pair) < 0),
         alone_a=len(a.answers) - len(shared),
@@ -333,7 +300,6 @@ def as_object(found: Comparison) -> dict[str, Any]:
         "failures_counted": found.failures_counted,
         **_plain(found.figures),
         "by_type": {name: _plain(one) for name, one in found.by_type.items()},
-        "by_hops": {name: _plain(one) for name, one in found.by_hops.items()},
         "differing": [{"aspect": aspect, "a": a, "b": b} for aspect, a, b in found.differing],
         **moved,
     }
@@ -359,8 +325,8 @@ def _change(pair: Pair) -> tuple[float, float]:
     return abs(other.score.em - one.score.em), abs(other.score.f1 - one.score.f1)
 
 
-def _grouped(pairs: Sequence[Pair], group: Callable[[Scored], str | None]) -> Mapping[str, Figures]:
-    """Figures by group, ordered by name; empty if no question states its group."""
-    names = {one.id: group(one) or group(other) for one, other in pairs}
-    known = sorted({name for name in names.values() if name is not None})
-    return {name: figures([pair for pair in pairs if names[pair[0].id] == name]) for name in known}
+def _by_type(pairs: Sequence[Pair]) -> Mapping[str, Figures]:
+    """Figures by question type, ordered by name; empty if no question states its type."""
+    types = {one.id: one.type or other.type for one, other in pairs}
+    known = sorted({name for name in types.values() if name is not None})
+    return {name: figures([pair for pair in pairs if types[pair[0].id] == name]) for name in known}

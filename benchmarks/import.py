@@ -17,7 +17,7 @@ from meta_agent_rag.wording import counted
 from .methods import Method, MethodTask
 from .metrics import SCORES, score_answer
 from .predictions import Imported, imported
-from .report import write_report
+from .report import SCORER, write_report
 from .rows.past_run import PastRun, past_run
 from .rows.samples import asked
 from .rows.summary import summarise
@@ -25,7 +25,6 @@ from .run.arms import Arm
 from .run.config import RunConfig
 from .run.folder import SUMMARY, RunFolder
 from .run.plan import recorded_config
-from .run.protocols import SCORER, Protocol
 from .tables import with_interval
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -178,16 +177,9 @@ def _written(
         model_words=_THEIRS,
         recorded_arms=tuple(arms),
     )
-    protocol = Protocol(
-        dataset=dataset,
-        evidence=_THEIRS,
-        sample=f"{len(questions)} that all rows have",
-        n=len(questions),
-        scorer=SCORER,
-        aliases=True if any(question.aliases for question in loaded.questions) else None,
-        model=_THEIRS,
-    )
-    write_report(folder, config, summary, rows, arms=arms, ours=protocol, plots=plots)
+    sample = f"{len(questions)} that all rows have"
+    protocol = {"data set": dataset, "sample": sample, "scorer": SCORER, "evidence and model": _THEIRS}
+    write_report(folder, config, summary, rows, arms=arms, protocol=protocol, plots=plots)
     return folder, summary
 
 

@@ -1,4 +1,4 @@
-"""`report.md`, with its plots as PNG and its tables as CSV and LaTeX beside it."""
+"""`report.md`, with its plots as PNG and its tables as CSV beside it."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,8 +20,7 @@ from ..rows.summary import FAILED
 from ..run.arms import Arm
 from ..run.config import RunConfig
 from ..run.folder import REPORT, RunFolder
-from ..run.protocols import Protocol
-from ..tables import Table, as_csv, as_latex, as_markdown, p_words, signed, with_interval
+from ..tables import Table, as_csv, as_markdown, p_words, signed, with_interval
 from .figures import (
     Methods,
     cost,
@@ -34,7 +33,7 @@ from .figures import (
     supporting,
     survival,
 )
-from .published import other_protocols, same_protocol
+from .published import published
 
 Summary = Mapping[str, Any]
 PLOTS, TABLES = "plots", "tables"
@@ -81,24 +80,26 @@ def write_report(
     rows: Sequence[Mapping[str, Any]],
     *,
     arms: Sequence[Arm],
-    ours: Protocol,
+    protocol: Mapping[str, str],
     plots: bool = True,
     caveat: str = "",
 ) -> None:
-    """Write `report.md`, `plots/*.png`, `tables/*.csv` and `tables/*.tex` into a run's folder.
+    """Write `report.md`, `plots/*.png` and `tables/*.csv` into a run's folder.
 
     `caveat` is a sentence for its opening. If a plot cannot be drawn, the report names it with
     the reason; nothing else is lost.
     """
-    found = list(_sections(summary, rows, arms=arms, ours=ours, free=runs_here(config.settings)))
+    found = list(_sections(summary, rows, arms=arms, free=runs_here(config.settings)))
     if caution := mixed(summary["methods"]):
         found = [replace(one, tables=[replace(table, caveat=caution) for table in one.tables]) for one in found]
-    found += _published(ours)
+    found += _section(
+        "Published figures under other protocols",
+        "Figures are comparable only if everything in their protocol is as in this run's.",
+        [published(config.dataset)],
+    )
     (folder.path / TABLES).mkdir(exist_ok=True)
     for table in (table for section in found for table in section.tables):
         (folder.path / TABLES / f"{table.name}.csv").write_text(as_csv(table), encoding="utf-8")
-        (folder.path / TABLES / f"{table.name}.tex").write_text(as_latex(table) + "\n", encoding="utf-8")
-    protocol = "; ".join(f"{aspect}: {words}" for aspect, words in ours.aspects().items() if words is not None)
     model = config.model_words or described(config.settings)
     parts = [
         of_the_packaged_model(summary),
@@ -107,7 +108,7 @@ def write_report(
         _mixture(summary),
         f"Data set {config.dataset}, mode {config.mode}, {counted(summary['n'], 'question')}; model {model}.",
         caveat,
-        f"Protocol: {protocol}.",
+        f"Protocol: {'; '.join(f'{aspect}: {words}' for aspect, words in protocol.items())}.",
     ]
     for section in found:
         parts += [f"## {section.title}", section.text]
@@ -128,7 +129,7 @@ def _drawn(plot: Plot, folder: Path) -> str:
 
 
 def _sections(
-    summary: Summary, rows: Sequence[Mapping[str, Any]], *, arms: Sequence[Arm], ours: Protocol, free: bool
+    summary: Summary, rows: Sequence[Mapping[str, Any]], *, arms: Sequence[Arm], free: bool
 ) -> Iterator[Section]:
     """Everything below the opening; `free` says that the model runs on this machine."""
     methods: Methods = summary["methods"]
@@ -166,18 +167,11 @@ def _sections(
     for title, items in (("Notes", [*_lost(rows), *notes]), ("Failed questions", failures)):
         if items:
             yield Section(title=title, text="\n".join(f"- {item}" for item in items))
-    if (together := same_protocol(ours, plain)) is not None:
-        yield Section(title="Published figures under the same protocol", tables=[together])
 
 
 def _section(title: str, text: str, tables: Sequence[Table], plots: Sequence[Plot] = ()) -> Iterator[Section]:
     if kept := [table for table in tables if table.rows]:
         yield Section(title=title, text=text, tables=kept, plots=plots)
-
-
-def _published(ours: Protocol) -> Iterator[Section]:
-    text = "Not comparable with this run; each table says what differs."
-    yield from _section("Published figures under other protocols", text, other_protocols(ours))
 
 
 def _unjudged(methods: Methods) -> Iterator[str]:

@@ -51,23 +51,6 @@ def test_two_runs_are_compared_at_80_columns(tmp_path: Path) -> None:
     assert (tmp_path / "comparison.md").read_text().startswith("**No significant difference")
 
 
-def test_runs_of_two_data_sets_are_pooled(tmp_path: Path) -> None:
-    rows = [*rows_a("react"), *rows_b("metarag")]
-    hotpot = write_run(tmp_path / "hotpot", rows, dataset="hotpotqa")
-    wiki = write_run(tmp_path / "wiki", rows, dataset="2wikimultihopqa")
-    named = ("--method-a", "react", "--method-b", "metarag", "--count-failures", "--json")
-    alone = json.loads(run_compare(hotpot, *named).stdout)
-    both = json.loads(run_compare(hotpot, *named, "--pool", wiki).stdout)
-    assert (both["n"], both["only_b_right"]) == (2 * alone["n"], 2 * alone["only_b_right"])
-    assert {name: row["n"] for name, row in both["by_type"].items()} == {"hotpotqa": 12, "2wikimultihopqa": 12}
-    assert "pool runs over different questions" in run_compare(hotpot, *named, "--pool", hotpot).output
-    others = [{**row, "id": f"more-{row['id']}", "question": f"More: {row['question']}"} for row in rows]
-    more = write_run(tmp_path / "more", others, dataset="hotpotqa")
-    whole = json.loads(run_compare(hotpot, *named, "--pool", more, "--pool", wiki).stdout)
-    assert {name: row["n"] for name, row in whole["by_type"].items()} == {"hotpotqa": 24, "2wikimultihopqa": 12}
-    assert "leave B out" in run_compare(hotpot, wiki, *named, "--pool", wiki).output
-
-
 def test_two_methods_of_one_run_are_compared_as_json(tmp_path: Path) -> None:
     run = write_run(tmp_path / "both", [*rows_a("react"), *rows_b("metarag")], methods=["react", "metarag", "flare"])
     implied, named = (

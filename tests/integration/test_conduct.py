@@ -102,10 +102,6 @@ def test_a_dry_run_makes_no_call_and_extrapolates_an_earlier_run(tmp_path: Path)
         assert rows["metarag"]["calls"] == 5 * spent["llm_calls"]
         assert abs(rows["metarag"]["cost_usd"] - 5 * spent["cost_usd"]) < 1e-9
         assert "react" in reported["unknown"]
-        probed = in_process([*words, "--probe", "1"], env)
-        assert probed.exit_code == 0, probed.output
-        assert json.loads(probed.stdout)["unknown"] == []
-    assert only_run(tmp_path), "a probe leaves no run folder"
 
 
 def test_a_dry_run_covers_judge_and_oracle_and_reports_other_settings(tmp_path: Path) -> None:
@@ -121,8 +117,7 @@ def test_a_dry_run_covers_judge_and_oracle_and_reports_other_settings(tmp_path: 
     expected = {row["method"]: row["calls"] for row in reported["rows"]}
     assert expected == {name: 2 * calls.count(name) for name in expected}
     assert set(expected) == set(calls) > {"metarag", "judge"}
-    assert all(row["other_settings"] == [] for row in reported["rows"])
-    assert "measured under different settings: EVIDENCE_TOKENS" in shown.stdout
+    assert "which had other values of EVIDENCE_TOKENS" in shown.stdout
 
 
 @pytest.mark.slow
@@ -173,14 +168,14 @@ def test_identical_calls_in_one_run_are_paid_for_once(tmp_path: Path) -> None:
 def test_the_judge_scores_each_distinct_answer_once(tmp_path: Path) -> None:
     with loopback_server(helpful(0.05)) as server:
         env = environment(server.base_url, tmp_path / "data")
-        words = ["--n", "2", "--judge", "--sweep", "WRITER_TEMPERATURE=0,0.9", "--repeat", "2", "--no-cache"]
+        words = ["--n", "2", "--judge", "--sweep", "WRITER_TEMPERATURE=0,0.9", "--no-cache"]
         assert in_process(words, env).exit_code == 0
         judged = [body for body in server.bodies if "reference answers" in json.dumps(body)]
     assert len(judged) == 2, "one distinct answer to each of two questions, however many rows share it"
     assert {body["temperature"] for body in judged} == {0.0}
     rows = lines(only_run(tmp_path) / "samples.jsonl")
     assert {row["judge"] for row in rows} == {1.0}
-    assert len(rows) == 8
+    assert len(rows) == 4
 
 
 def test_a_url_with_a_password_is_rejected_and_not_shown(tmp_path: Path) -> None:

@@ -53,10 +53,7 @@ _BEFORE_COUNTED = timedelta(seconds=3)
 
 
 class CallLog:
-    """Adds every model call to the request that it was made for; replays nothing."""
-
-    def play(self, row: LedgerRow, request: Request) -> None:
-        """See `Tape`."""
+    """Adds every model call to the request that it was made for."""
 
     def keep(self, row: LedgerRow, request: Request, outcome: Reply | BaseException) -> None:
         """See `Tape`."""
