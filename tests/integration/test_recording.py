@@ -14,7 +14,7 @@ from meta_agent_rag.errors import SearchDownError
 from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retrieval
 from meta_agent_rag.testing.server import LoopbackServer, ServerReply, disagreeing, loopback_server
 from tests.forked import RUNNER, forked
-from tests.integration.test_runner import command, environment, in_process, lines, only_run
+from tests.integration.test_runner import QUESTIONS, command, environment, in_process, lines, only_run
 
 pytestmark = pytest.mark.slow
 
@@ -53,12 +53,14 @@ def rows(folder: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("mode", ["gold", "open_domain"])
 def test_a_replay_makes_no_call_and_reproduces_the_bytes(tmp_path: Path, mode: str) -> None:
-    def broken_for_some(body: dict[str, Any]) -> ServerReply:
-        asked = json.dumps(body["messages"])
-        return ServerReply(status=418) if "Brannock" in asked else disagreeing()(body)
+    first_asked = json.loads(QUESTIONS.read_text())[0]["question"]
 
-    with loopback_server(broken_for_some) as server:
-        kept, first = record(server, tmp_path, "--mode", mode, "--limit", "1-12", "--method", METHODS, "--judge")
+    def broken_for_one(body: dict[str, Any]) -> ServerReply:
+        asked = json.dumps(body["messages"], ensure_ascii=False)
+        return ServerReply(status=418) if first_asked in asked else disagreeing()(body)
+
+    with loopback_server(broken_for_one) as server:
+        kept, first = record(server, tmp_path, "--mode", mode, "--limit", "1-3", "--method", METHODS, "--judge")
     again = replay(kept, tmp_path)
     assert again.exit_code == 0, again.output
     assert "byte for byte" in again.stdout

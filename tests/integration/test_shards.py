@@ -20,7 +20,7 @@ from tests.integration.test_runner import command, environment, in_process, line
 pytestmark = pytest.mark.slow
 
 COUNT = 4
-KILLS = 5
+KILLS = 1
 WORDS = ("--n", "14", "--method", "metarag,standard_rag", "--concurrency", "2")
 
 
