@@ -155,7 +155,7 @@ def main(
     ] = True,
     record: Annotated[
         Path | None,
-        _option(_RECORD, metavar="FILE", help="Record answers, calls, searches and vectors in FILE (.jsonl[.gz])."),
+        _option(_RECORD, metavar="FILE", help="Record answers and calls in FILE (.jsonl[.gz])."),
     ] = None,
     replay: Annotated[
         Path | None,

@@ -65,19 +65,6 @@ def test_two_methods_of_one_run_are_compared_as_json(tmp_path: Path) -> None:
     assert one["differing"] == []
 
 
-def test_two_prediction_files_are_compared(tmp_path: Path) -> None:
-    questions = load_questions("sample").questions[:6]
-    good, bad = tmp_path / "good.json", tmp_path / "bad.jsonl"
-    good.write_text(json.dumps({"answer": {one.id: one.answer for one in questions}, "sp": {}}))
-    bad.write_text("".join(json.dumps({"id": one.id, "prediction": "nobody knows"}) + "\n" for one in questions))
-    data = ROOT / "benchmarks" / "sample" / "questions.json"
-    done = run_compare(bad, good, "--dataset", "sample", "--data-file", data, "--json")
-    assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
-    assert (found["n"], found["only_b_right"], found["mcnemar_p"]) == (6, 6, 2 / 64)
-    assert (found["verdict"], found["scores"]["f1"]["difference"]["mean"]) == ("more", 100.0)
-
-
 def test_the_data_are_loaded_once_and_in_the_revision_of_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,8 +125,8 @@ def test_misuse_is_reported_in_one_sentence_with_exit_code_2(tmp_path: Path, wor
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("field", ["em", "question", "prediction"])
-def test_a_damaged_row_is_reported_in_one_sentence(tmp_path: Path, field: str) -> None:
+def test_a_damaged_row_is_reported_in_one_sentence(tmp_path: Path) -> None:
+    field = "question"
     rows = rows_b()
     broken = next(row for row in rows if row["error"] is None)
     del broken[field]
@@ -184,16 +171,6 @@ def test_a_policy_is_fitted_and_evaluated_on_other_questions(tmp_path: Path) -> 
     again = run_calibrate("fitted", "fresh", "--evaluate", file)
     assert again.exit_code == 2
     assert "fitted on 150 of these 210 questions of 'sample'" in again.stderr
-
-
-def test_a_fit_does_not_depend_on_row_order(tmp_path: Path) -> None:
-    write_run(tmp_path / "RESULTS" / "one", telling(90))
-    assert run_calibrate("one", "--out", "a.yaml").exit_code == 0
-    (tmp_path / "RESULTS" / "one" / "samples.jsonl").write_text(
-        "".join(json.dumps(row) + "\n" for row in telling(90)[::-1])
-    )
-    assert run_calibrate("one", "--out", "b.yaml").exit_code == 0
-    assert (tmp_path / "a.yaml").read_bytes() == (tmp_path / "b.yaml").read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -64,14 +64,6 @@ def test_answers_without_some_of_their_calls_are_reported_and_retried(tmp_path: 
     assert [row.get("lost_calls") for row in lines(folder / "samples.jsonl")] == [None, None]
 
 
-def test_chosen_questions_are_asked_in_file_order(tmp_path: Path) -> None:
-    with loopback_server(helpful()) as server:
-        env = environment(server.base_url, tmp_path / "data")
-        done = in_process(["--sample-id", "sample-005", "--sample-id", "sample-002", "--concurrency", "1"], env)
-        assert done.exit_code == 0, done.output
-    assert [row["id"] for row in lines(only_run(tmp_path) / "samples.jsonl")] == ["sample-002", "sample-005"]
-
-
 @pytest.mark.slow
 def test_a_flag_that_contradicts_the_resumed_run_is_rejected(tmp_path: Path) -> None:
     with loopback_server(helpful()) as server:

@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 from meta_agent_rag.testing.server import LoopbackServer, ServerReply, disagreeing, loopback_server
-from tests.integration.test_recording import replay, rows
 from tests.integration.test_runner import environment, in_process, lines, only_run
 
 METHODS = ("--method", "metarag,standard_rag", "--n", "2", "--judge")
@@ -124,18 +123,6 @@ def test_a_cost_limit_needs_the_prices_of_what_each_row_calls(env: dict[str, str
     assert "the price of unknown-x is unknown" in swept.stderr
 
 
-def test_equal_dollars_need_a_model_that_costs_something(
-    role_servers: RoleServers, env: dict[str, str], tmp_path: Path
-) -> None:
-    own = {"base_url": role_servers.writer.base_url, "model": "mine", "prices": "free"}
-    file = tmp_path / "own.yaml"
-    file.write_text(yaml.safe_dump({"endpoints": {"own": own}, "roles": {"flash": "own"}}))
-    words = ["--n", "1", "--method", "metarag,self_consistency", "--equal", "dollars"]
-    done = in_process(words, {**env, "MODEL_ROLES": str(file)})
-    assert done.exit_code == 2
-    assert "--equal dollars needs a model that costs something; give --equal tokens." in done.stderr
-
-
 @pytest.mark.parametrize("method", ["metarag", "standard_rag"])
 def test_a_cost_limit_needs_every_price_before_anything_is_paid(
     role_servers: RoleServers, env: dict[str, str], tmp_path: Path, method: str
@@ -156,20 +143,6 @@ def test_a_cost_limit_needs_every_price_before_anything_is_paid(
 
 
 @pytest.mark.slow
-def test_the_record_replays_without_the_endpoints(
-    role_servers: RoleServers, env: dict[str, str], tmp_path: Path
-) -> None:
-    kept = tmp_path / "run.jsonl"
-    assert in_process([*METHODS, "--record", str(kept)], env).exit_code == 0
-    asked = [len(server.bodies) for server in (role_servers.writer, role_servers.critic, role_servers.judge)]
-    again = replay(kept, tmp_path)
-    assert again.exit_code == 0, again.output
-    assert "byte for byte" in again.stdout
-    assert [len(server.bodies) for server in (role_servers.writer, role_servers.critic, role_servers.judge)] == asked
-    assert rows(only_run(tmp_path)) == rows(next((tmp_path / "AGAIN").iterdir()))
-
-
-@pytest.mark.slow
 def test_every_table_of_a_mixed_run_has_a_caveat(env: dict[str, str], tmp_path: Path) -> None:
     assert in_process([*METHODS], env).exit_code == 0
     folder = only_run(tmp_path)
@@ -184,24 +157,6 @@ def test_every_table_of_a_mixed_run_has_a_caveat(env: dict[str, str], tmp_path: 
     for file in ours:
         head, *cells = csv.reader(file.read_text().splitlines())
         assert (head[-1], {line[-1] for line in cells}) == ("caveat", {"mixed models"}), file.name
-        assert "(mixed models)" in file.with_suffix(".tex").read_text(), file.name
-
-
-@pytest.mark.slow
-def test_by_default_every_method_uses_one_model_and_no_table_has_a_caveat(
-    role_servers: RoleServers, tmp_path: Path
-) -> None:
-    env = environment(role_servers.writer.base_url, tmp_path / "data")
-    assert in_process([*METHODS[:4]], env).exit_code == 0
-    folder = only_run(tmp_path)
-    assert {model for found in summary(folder)["methods"].values() for model in found["models"]} == {
-        "deepseek-v4-flash"
-    }
-    assert "ixed models" not in (folder / "report.md").read_text()
-    assert in_process([*METHODS[:4], "--set", "TIERS=by_stage", "--output-dir", "two"], env).exit_code == 0
-    (two,) = (tmp_path / "two").iterdir()
-    assert set(summary(two)["methods"]["metarag"]["models"]) == {"deepseek-v4-flash", "deepseek-v4-pro"}
-    assert "**Mixed models**: " in (two / "report.md").read_text()
 
 
 def summary(folder: Path) -> dict[str, Any]:

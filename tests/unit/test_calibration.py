@@ -220,18 +220,3 @@ def test_a_question_under_several_ids_stays_in_one_fold(tmp_path: Path) -> None:
         assert not {drafts[index].question for index in learned} & {drafts[index].question for index in held_out}
     found = fit(drafts, encoder="e", runs=["run"], models={"pro": "p"}, method="metarag").calibration.fitted_on
     assert (len(found.questions), len(found.texts)) == (80, 40)
-
-
-@pytest.mark.parametrize(
-    ("method", "message"),
-    [
-        ("metarag oracle monitor", "'metarag oracle monitor' used gold answers"),
-        ("metarag EVIDENCE_TOKENS=512 oracle diagnosis", "used gold answers"),
-        ("metarag MONITOR_ENCODER=hash-64", "its own encoder"),
-    ],
-)
-def test_rows_that_do_not_reflect_the_runs_monitor_are_rejected(tmp_path: Path, method: str, message: str) -> None:
-    rows = [{**one, "method": method} for one in telling(3)]
-    run = past_run(str(write_run(tmp_path / "run", rows)), Path("RESULTS"))
-    with pytest.raises(InputError, match=message):
-        first_drafts(run, method)

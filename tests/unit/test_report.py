@@ -153,13 +153,6 @@ def test_the_headline_claims_no_more_than_interval_and_p_value(
     assert f"[{low:+.1f}, {high:+.1f}]" in sentence
 
 
-def test_a_single_method_is_reported_with_its_intervals() -> None:
-    figures = {**compared(0, 0, 0)["methods"]["metarag"], "n": 100, "answered": 98, "errors": 2}
-    sentence = headline({"n": 100, "methods": {"metarag": figures}})
-    assert "50.0 [45.0, 55.0] F1" in sentence
-    assert "98 answered, 2 failed" in sentence
-
-
 def test_judge_figures_state_the_number_of_judged_answers(tmp_path: Path) -> None:
     run = config(tmp_path, methods=("standard_rag", "closed_book"), oracles=(), sweeps=("SELECTION=best,last",))
     made = []
