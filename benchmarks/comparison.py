@@ -7,15 +7,12 @@ left out unless failures are to be counted; they then score 0.
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, StrictStr
-
 from meta_agent_rag.datasets import LoadedQuestions
 from meta_agent_rag.errors import InputError
-from meta_agent_rag.settings import UnitFloat
 from meta_agent_rag.statistics.paired import (
     Difference,
     Verdict,
@@ -63,21 +60,6 @@ class Side:
     unknown: int = 0
 
 
-class _Asked(BaseModel, frozen=True):
-    question: StrictStr
-    gold: StrictStr
-    aliases: tuple[StrictStr, ...] = ()
-    type: StrictStr | None = None
-
-
-class _Answered(_Asked):
-    prediction: StrictStr
-    em: UnitFloat
-    f1: UnitFloat
-    precision: UnitFloat
-    recall: UnitFloat
-
-
 def run_side(run: PastRun, method: str | None) -> Side:
     """A method of a run; without a name, the run's only method. Raises `InputError` if it has several, or lacks it."""
     from .run.provenance import conditions  # imported here, so that --help is quick
@@ -97,7 +79,7 @@ def run_side(run: PastRun, method: str | None) -> Side:
         name=method,
         source=f"run {run.name}",
         dataset=run.dataset,
-        answers={row["id"]: _scored(run, row) for row in rows},
+        answers={row["id"]: _scored(row) for row in rows},
         protocol={name: _words(value) for name, value in (stated | conditions(run.config)).items()},
     )
 
@@ -106,16 +88,15 @@ def _words(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _scored(run: PastRun, row: Row) -> Scored:
-    found = run.checked(row, _Answered if row["error"] is None else _Asked)
-    answered = found if isinstance(found, _Answered) else None
+def _scored(row: Row) -> Scored:
+    failed = row["error"] is not None
     return Scored(
         id=row["id"],
-        question=found.question,
-        golds=tuple(dict.fromkeys((found.gold, *found.aliases))),
-        type=found.type,
-        prediction=None if answered is None else answered.prediction,
-        score=_NOTHING if answered is None else AnswerScore(**answered.model_dump(include=set(SCORES))),
+        question=row["question"],
+        golds=tuple(dict.fromkeys((row["gold"], *row.get("aliases", ())))),
+        type=row.get("type"),
+        prediction=None if failed else row["prediction"],
+        score=_NOTHING if failed else AnswerScore(**{name: row[name] for name in SCORES}),
     )
 
 
@@ -266,48 +247,15 @@ def figures(pairs: Sequence[Pair]) -> Figures:
 
 def as_object(found: Comparison) -> dict[str, Any]:
     """The comparison as one JSON object; figures in percent, `difference` is B minus A."""
-    sides = {
-        letter: {
-            "name": side.name,
-            "source": side.source,
-            "answers": len(side.answers),
-            "alone": alone,
-            "failed": failed,
-            "unknown": side.unknown,
-        }
-        for letter, side, alone, failed in (
-            ("a", found.a, found.alone_a, found.failed_a),
-            ("b", found.b, found.alone_b, found.failed_b),
-        )
-    }
-    moved = {
-        name: [
-            {
-                "id": one.id,
-                "question": one.question,
-                "golds": list(one.golds),
-                "a": {"prediction": one.prediction, **vars(one.score)},
-                "b": {"prediction": other.prediction, **vars(other.score)},
-            }
-            for one, other in pairs
-        ]
-        for name, pairs in (("won", found.won), ("lost", found.lost))
-    }
-    return {
-        "verdict": found.figures.verdict,
-        "dataset": found.a.dataset,
-        **sides,
-        "failures_counted": found.failures_counted,
-        **_plain(found.figures),
-        "by_type": {name: _plain(one) for name, one in found.by_type.items()},
-        "differing": [{"aspect": aspect, "a": a, "b": b} for aspect, a, b in found.differing],
-        **moved,
-    }
-
-
-def _plain(found: Figures) -> dict[str, Any]:
-    scores = {name: {part: vars(one) for part, one in parts.items()} for name, parts in found.scores.items()}
-    return {**vars(found), "scores": scores}
+    whole = asdict(found)
+    for letter in "ab":
+        side = whole.pop(letter)
+        kept = {name: side[name] for name in ("name", "source", "unknown")}
+        numbers = {name: whole.pop(f"{name}_{letter}") for name in ("alone", "failed")}
+        whole[letter] = {**kept, "answers": len(side["answers"]), **numbers}
+    for name in ("won", "lost"):
+        whole[name] = [{"id": a["id"], "question": a["question"], "a": a, "b": b} for a, b in whole[name]]
+    return {"verdict": found.figures.verdict, "dataset": found.a.dataset, **whole.pop("figures"), **whole}
 
 
 def _mean(values: Sequence[float], *, exact: bool) -> Difference:

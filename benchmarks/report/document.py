@@ -42,13 +42,12 @@ _OVER = (
 _CHANGED = "Not results of the protocol above: each row changes what its name says."
 _VARIED = "Variations: same protocol except for what each name says, percent"
 _LOST = (
-    "The percentage still present after each stage of a round, over the answered questions that reached it. "
-    "Retrieved: among the round's evidence; packed: in the prompt, after shortening; quoted: packed, and quoted "
-    "verbatim; used: packed, and cited or quoted; of an answer: in the short answer."
+    "The percentage still present after each stage of a round: among its evidence; in the prompt, after shortening; "
+    "quoted verbatim; cited or quoted (of an answer: in the short answer)."
 )
 _SUPPORT = (
-    "The official scores: verbatim quotes count as the sentences that they come from, and quotes from passages of "
-    "other questions as wrong. The joint score multiplies precision and recall of answer and supporting facts."
+    "The official scores: a verbatim quote counts as the sentences that it comes from, and as wrong if it is from "
+    "another question's passage. Joint scores multiply precision and recall."
 )
 _CACHED = "Over the answers without calls served by the response cache; `cached`: no answer is without."
 _PUBLISHED = "Figures are comparable only if everything in their protocol is as in this run's."

@@ -133,8 +133,7 @@ def test_a_damaged_row_is_reported_in_one_sentence(tmp_path: Path) -> None:
     write_run(tmp_path / "one", rows_a())
     done = run_compare(tmp_path / "one", write_run(tmp_path / "two", rows))
     assert done.exit_code == 2, done.output
-    assert f"The run 'two' has a damaged row in samples.jsonl, of 'metarag' for {broken['id']!r}" in done.stderr
-    assert f"field {field!r}" in done.stderr
+    assert f"has a damaged row, of 'metarag' for {broken['id']!r} (field {field!r}" in done.stderr
 
 
 def test_a_policy_is_fitted_and_evaluated_on_other_questions(tmp_path: Path) -> None:
@@ -145,7 +144,6 @@ def test_a_policy_is_fitted_and_evaluated_on_other_questions(tmp_path: Path) -> 
     assert done.exit_code == 0, done.output
     assert "150 first drafts" in done.stdout
     assert "calibrated, 5-fold" in done.stdout
-    assert "cosine alone, from 0.4" in done.stdout
     assert max(len(line) for line in done.stdout.splitlines() if str(file) not in line) <= 80
     calibration = read_calibration(file)
     assert calibration.encoder == "all-MiniLM-L6-v2"
@@ -156,8 +154,8 @@ def test_a_policy_is_fitted_and_evaluated_on_other_questions(tmp_path: Path) -> 
 
     measured = run_calibrate("fresh", "--evaluate", file, "--json")
     assert measured.exit_code == 0, measured.output
-    fitted, cosine = json.loads(measured.stdout)["monitors"]
-    assert fitted["auroc"] > 0.75 > cosine["auroc"]
+    (fitted,) = json.loads(measured.stdout)["monitors"]
+    assert fitted["auroc"] > 0.75
 
     reported = run_calibrate("fresh", "--evaluate", file).stdout
     assert "Fitted with: flash 'f', pro 'p'" in reported
@@ -186,7 +184,7 @@ def test_a_policy_is_fitted_and_evaluated_on_other_questions(tmp_path: Path) -> 
         (["one", "pooled", "--out", "x.yaml"], "The runs differ in mode ('gold'; 'open_domain')"),
         (["one", "large", "--out", "x.yaml"], "The runs differ in models (flash 'f', pro 'p' of 'deepseek'; flash 'f'"),
         (["one", "--out", "x.yaml", "--method", "metarag oracle monitor"], "used gold answers"),
-        (["torn", "--out", "x.yaml"], "damaged row in samples.jsonl, of 'metarag' for 'torn0' (field 'rounds"),
+        (["torn", "--out", "x.yaml"], "a damaged row, of 'metarag' for 'torn0' (field 'rounds"),
         (["other", "--evaluate", "fitted.yaml"], "encoder 'all-MiniLM-L6-v2', but the runs used 'hash-64'"),
     ],
 )
