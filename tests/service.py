@@ -100,7 +100,7 @@ def code_of(response: httpx.Response) -> str:
     """The error code of a response whose body is the error envelope and nothing else."""
     body = response.json()
     assert set(body) == {"error"}, body
-    assert set(body["error"]) == {"code", "message", "request_id"}
+    assert set(body["error"]) == {"code", "message", "type", "request_id"}
     assert body["error"]["request_id"] == response.headers["x-request-id"]
     return str(body["error"]["code"])
 

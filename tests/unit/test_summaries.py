@@ -12,11 +12,8 @@ from typer.testing import CliRunner
 
 from meta_agent_rag.agent.prompting import pack
 from meta_agent_rag.asking import summarise
-from meta_agent_rag.chat.session import open_chat
 from meta_agent_rag.chat.summaries import Estimate, divided, prepared, summary_text
 from meta_agent_rag.cli.main import app
-from meta_agent_rag.cli.shared.display import Screen
-from meta_agent_rag.cli.shell.commands import Shell, as_command, run_command
 from meta_agent_rag.errors import AuthenticationError, InputError, RefusedError
 from meta_agent_rag.llm.client import utc_now
 from meta_agent_rag.llm.messages import Request
@@ -186,62 +183,6 @@ async def test_the_estimated_maximum_covers_replies_that_are_requested_again(fol
     assert len(costs) == 4 == 2 * effort.calls
     assert effort.usd is not None
     assert sum(cost or 0 for cost in costs) <= effort.usd
-
-
-async def test_the_chat_summarises_and_remembers_but_not_in_coach_mode(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    settings = over(folder, "CLAIM_CHECK=exact")
-    model = ScriptedModel({"overview": section_reply})
-    async with open_chat(settings, corpus="coast", session="whole", model=model) as talk:
-        shell = Shell(chat=talk, settings=settings, load=lambda **_: settings, screen=Screen())
-        await run_command(shell, "/summarise @tides")
-        shown = capsys.readouterr().out
-        assert "1 call, about" in shown
-        assert TIDES in shown
-        assert [one.question for one in talk.history.exchanges] == ["Summarise Tides"]
-        assert "Summarise Tides" in [one.question for one in await talk.said()]
-        with pytest.raises(InputError, match="Unclosed quotation mark"):
-            await run_command(shell, '/summarise "tides')
-        await talk.hold(mode="coach")
-        with pytest.raises(InputError, match="The coach does not summarise"):
-            await run_command(shell, "/summarise all")
-
-
-async def test_a_paid_summary_of_several_documents_understood_from_words_asks_first(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    settings, questions = over(folder, "CLAIM_CHECK=exact"), []
-    model = ScriptedModel({"overview": section_reply})
-
-    async def declined(question: str) -> bool:
-        questions.append(question)
-        return False
-
-    async with open_chat(settings, corpus="coast", session="asked", model=model) as talk:
-        shell = Shell(chat=talk, settings=settings, load=lambda **_: settings, screen=Screen(), confirmed=declined)
-        command = as_command("Give me an overview of all documents")
-        assert command == "/summarise all"
-        await run_command(shell, command)
-        assert (questions, talk.calls, talk.history.turns) == (["Continue?"], [], 0)
-        assert "No call was made." in capsys.readouterr().out
-        await run_command(shell, "/summarise tides")
-        assert (questions, talk.history.turns) == (["Continue?"], 1)
-
-
-@pytest.mark.parametrize(
-    ("message", "command"),
-    [
-        ("Summarise @tides", "/summarise tides"),
-        ('please summarize @"North Winds"!', "/summarise 'North Winds'"),
-        ("Give me a summary of all the documents, please", "/summarise all"),
-        ("Summarise the tides", None),
-        ("Who wrote @tides?", None),
-        ("Summarise all documents of @tides", None),
-    ],
-)
-def test_requests_about_whole_documents_are_recognised(message: str, command: str | None) -> None:
-    assert as_command(message) == command
 
 
 def test_the_commands_print_the_estimated_cost_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
