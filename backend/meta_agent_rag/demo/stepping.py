@@ -72,7 +72,6 @@ class WhatIf:
 _POLICY_NAMES = {
     "agreement": "the two short answers agree",
     "paper": "their cosine reaches the threshold",
-    "calibrated": "a fitted probability of being correct",
 }
 
 
@@ -81,11 +80,10 @@ def switches(workbench: Workbench, start: WhatIf, *, name: str) -> list[Any]:
     import gradio as gr
 
     policy, threshold, rounds, convergence, top_k, fusion, links = start.values
-    policies = [known for known in POLICIES if known != "calibrated" or workbench.settings.monitor_calibration]
     corpus, cosine = "With a corpus.", "Applies to the policy “paper”."
     similar = "Similarity of two drafts at which repairing stops."
     fusions = [("reciprocal ranks", "rrf"), ("weighted blend", "blend")]
-    named = [(f"{known}: {_POLICY_NAMES.get(known, known)}", known) for known in sorted(policies)]
+    named = [(f"{known}: {_POLICY_NAMES.get(known, known)}", known) for known in sorted(POLICIES)]
     return [
         gr.Dropdown(named, value=policy, label="The monitor is satisfied if", elem_id=f"{name}-policy"),
         gr.Slider(-1.0, 1.0, value=threshold, step=0.05, label="Cosine threshold", info=cosine),
