@@ -56,7 +56,7 @@ async def test_all_stages_share_one_prefix(tmp_path: Path) -> None:
     (prefix,) = prefixes
     assert FILM_SENTENCE in prefix
     assert BIRTH_SENTENCE in prefix
-    assert set(run.stages) == {"write", "short_answer", "second_answer", "evaluate", "rewrite"}
+    assert set(run.stages) == {"write", "second_answer", "evaluate", "rewrite"}
 
 
 async def test_every_round_is_complete(tmp_path: Path) -> None:

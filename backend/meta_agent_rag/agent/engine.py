@@ -22,12 +22,12 @@ from ..settings import Settings
 from .context import Context, Task
 from .deficits import DeficitRegistry, discover_deficits
 from .derivation.operator import Operators, discover_operators
-from .graph import build_graph
 from .monitor import monitor_encoder as encoder_of_monitor
 from .monitor import policy
 from .routes.route import Routes, discover_routes
 from .state import MethodStop, Round, State, StopReason
 from .voting import small_model_defaults
+from .wiring import wired
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -287,5 +287,5 @@ async def open_engine(
             deficits=deficits,
             operators=discover_operators(settings.operators_dir),
             routes=discover_routes(settings.routes_dir),
-            graph=build_graph(deficits),
+            graph=wired(deficits),
         )
