@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.text.figures import figures, in_digits, in_unit
+from meta_agent_rag.text.figures import figures, in_digits
 
 
 @pytest.mark.parametrize(
@@ -33,10 +33,3 @@ def test_any_text_is_read(text: str) -> None:
     plain = in_digits(text)
     for figure in figures(plain):
         assert plain[figure.start : figure.end].strip() == figure.written.strip()
-
-
-def test_units_of_one_kind_are_converted() -> None:
-    assert in_unit(1.0, "kilometer", "mile") == pytest.approx(0.621, abs=0.001)
-    assert in_unit(0.0, "degree_Celsius", "degree_Fahrenheit") == pytest.approx(32.0)
-    assert in_unit(1.0, "currency:USD", "currency:EUR") is None
-    assert in_unit(1.0, "hour", "meter") is None

@@ -88,11 +88,11 @@ async def _monitored(state: State, context: Context, round_: Round) -> Round:
         second = await second_answer(context, state["question"], packed, round_=round_.index)
     signals = await measure(context, state["question"], round_.draft, second, packed)
     known = context.oracles.monitor
-    judged = policy(context.settings)(signals, context.settings)
     # in grounded runs, an answer that quotes none of the documents is not shown, however plausible
     unquoted = context.grounded and not signals.verbatim
-    satisfied = (judged.satisfied and not unquoted) if known is None else known(round_.draft)
-    return replace(round_, second_answer=second, signals=signals, satisfied=satisfied, p_correct=judged.p_correct)
+    satisfied = not unquoted and policy(context.settings)(signals, context.settings)
+    satisfied = satisfied if known is None else known(round_.draft)
+    return replace(round_, second_answer=second, signals=signals, satisfied=satisfied)
 
 
 def _packed(state: State, context: Context) -> Packed:

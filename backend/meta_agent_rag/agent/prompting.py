@@ -320,7 +320,7 @@ class SecondAnswerReply(ReplyModel, json_schema_extra=_SENT_AS):
 
 
 class PlainReply(ReplyModel):
-    """The routes `plain_pass` and `cited_only`."""
+    """The route `plain_pass`."""
 
     answer: Line
     short_answer: Short
@@ -341,9 +341,3 @@ class ThoughtReply(ReplyModel):
     def said(self) -> tuple[str, ...]:
         """The thoughts."""
         return (self.rationale,)
-
-
-class ShortAnswerReply(ReplyModel):
-    """Stage `short_answer`."""
-
-    short_answer: Short

@@ -50,7 +50,7 @@ async def run_vote(
         if decided(vote, VOTE_SHARE):
             break
         taken = sum(answer.route == name for answer in (*earlier, *drawn))
-        given = _input(state, packed, round_.draft, derivation, draw=taken)
+        given = RouteInput(question=state["question"], packed=packed, round=round_.index, draw=taken)
         with calling("route", name, context.routes[name].run):
             answer = await context.routes[name].run(context, given)
             require_result(answer, RouteAnswer)
@@ -187,13 +187,6 @@ def _in_evidence(short_answer: str, held: str) -> bool | None:
 
 def _weight(context: Context, answer: RouteAnswer) -> float:
     return context.routes[answer.route].weight if answer.route in context.routes else 1.0
-
-
-def _input(state: State, packed: Packed, draft: Draft, derivation: Derivation, *, draw: int) -> RouteInput:
-    cited = cited_passages(state, packed, draft, derivation)
-    return RouteInput(
-        question=state["question"], packed=packed, cited=cited, round=len(state.get("rounds", ())), draw=draw
-    )
 
 
 def cited_passages(state: State, packed: Packed, draft: Draft, derivation: Derivation | None) -> Packed:

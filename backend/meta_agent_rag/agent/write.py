@@ -26,7 +26,6 @@ from .prompting import (
     DraftReply,
     GroundedReply,
     Packed,
-    ShortAnswerReply,
     asked_for,
     in_conversation,
     in_manner,
@@ -158,9 +157,6 @@ async def _draft(
     short = without_disambiguation(
         reply.short_answer or _only(reply.answer), packed.titles if packed is not None else ()
     )
-    if context.settings.short_answer == "stage":
-        prompt = task(context, "short_answer", question, packed, draft=reply.answer)
-        short = (await context.model.ainvoke("short_answer", prompt, ShortAnswerReply, round_=round_)).short_answer
     return Draft(
         answer=reply.answer or short or phrase("not_found"),
         short_answer=short or phrase("not_found"),

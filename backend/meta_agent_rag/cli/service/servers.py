@@ -73,12 +73,6 @@ def demo(
         list[Path] | None,
         typer.Option(help="An official file of a known data set to choose questions from."),
     ] = None,
-    dataset: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Offer a data set of the Hugging Face hub, fetched on selection; an unknown name lists them."
-        ),
-    ] = None,
     runs: Annotated[Path, typer.Option(help="The folder of benchmark runs to browse.")] = _RUNS,
     set_: Assignments = None,
     debug: Debug = False,
@@ -94,9 +88,8 @@ def demo(
 
     if runs != _RUNS and not runs.is_dir():
         raise InputError(f"There is no folder {str(runs)!r}; name a folder of benchmark runs with --runs.")
-    files, datasets = data_file or (), dataset or ()
     launch(
-        lambda: open_workbench(settings, corpus=corpus, data_files=files, datasets=datasets, runs_dir=runs),
+        lambda: open_workbench(settings, corpus=corpus, data_files=data_file or (), runs_dir=runs),
         host=host,
         port=port,
     )
