@@ -373,7 +373,6 @@ class Settings(ProviderKeys):
         description="Who checks claims: the `critic`, in one call, or code alone (`exact`), which shows only what a "
         "passage says in the same words; default: `critic`, and `exact` with the packaged model.",
     )
-    overview_calls: int = Field(50, ge=1, description="Maximum number of calls for one summary of whole documents.")
     confidence_floor: UnitFloat = Field(
         0.5,
         description="A grounded answer is refused as not covered if 0.6 x retrieval + 0.4 x generation is lower.",

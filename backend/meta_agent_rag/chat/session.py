@@ -177,12 +177,6 @@ class ChatSession:
                 turn = await self._answered(asked, session, deadline, named or documents)
                 return await self._remembered(text, asked, turn, session)
 
-    async def remember(self, message: str, text: str) -> None:
-        """Remember and store a message answered elsewhere, such as a request for a summary."""
-        turn = Turn(reply=TurnReply(text=text), reading=Interpretation(standalone=message))
-        async with self._busy:
-            await self._remembered(message, message, turn, self._session(None))
-
     async def settle(self) -> tuple[str, ...]:
         """Fold older exchanges if due; to be awaited once the answer is shown. Returns notes for the user."""
         async with self._busy:

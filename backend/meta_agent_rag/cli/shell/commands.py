@@ -1,8 +1,6 @@
 """The slash commands of `marag chat`: one function each, and the state that they share with the loop."""
 
 import asyncio
-import re
-import shlex
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -15,15 +13,12 @@ from ...chat.coach.levels import levels
 from ...chat.intent import document_lines
 from ...chat.phrases import reply_phrase
 from ...chat.session import ChatSession, notice, topic_notice
-from ...chat.summaries import prepared, summary_text
 from ...chat.transcript import as_markdown, coaching_lines, source_lines
 from ...errors import InputError
 from ...llm.ledger import LedgerRow, Totals, total
 from ...llm.providers import COMPATIBLE, choose_provider, providers
 from ...retrieval.corpus.corpus import read_titles
-from ...retrieval.corpus.naming import mentions, without_mentions
 from ...settings import ModelRoles, Settings
-from ...text.normalise import typed
 from ...wording import counted
 from ..shared.command import plain
 from ..shared.display import Screen, dropped_line, round_line, round_steps, spending
@@ -32,9 +27,6 @@ TOPICS = 40
 """The number of topics that `/topic` and `/topics` show."""
 MODES = {"plain": "", "teacher": "teacher", "coach": "coach"}
 """The names that `/mode` uses for the modes of a conversation."""
-_SUMMARISE = re.compile(
-    r"(please )?(summari[sz]e|sum up|(give me )?(a summary|an overview) of)( all( the)? documents)?( please)?"
-)
 
 Load: TypeAlias = Callable[..., Settings]
 """Reloads the settings of this session, with changes as keyword arguments."""
@@ -126,20 +118,6 @@ def _command(
     return registered
 
 
-def as_command(line: str) -> str | None:
-    """The command that a line is, or that it asks for in words, such as `Summarise @tides`; `None` for a message.
-
-    >>> as_command("/help"), as_command("Please summarise @tides."), as_command("Who built it?")
-    ('/help', '/summarise tides', None)
-    """
-    if line.lstrip().startswith("/"):
-        return line.strip()
-    asked, names = typed(without_mentions(line)), [shlex.quote(name) for name in mentions(line)]
-    if not _SUMMARISE.fullmatch(asked) or bool(names) == ("all" in asked.split()):
-        return None
-    return " ".join(["/summarise", *(names or ["all"])])
-
-
 async def run_command(shell: Shell, line: str) -> NextAction:
     """Run a command line. Raises `InputError` for an unknown command, and the command's own errors."""
     name, _, argument = line.strip().removeprefix("/").partition(" ")
@@ -211,30 +189,6 @@ async def _documents(shell: Shell, argument: str) -> NextAction:
     for line in document_lines(await shell.chat.documents()):
         shell.screen.line(line)
     shell.screen.note(reply_phrase("documents_mention"))
-    return None
-
-
-@_command("summarise", "whole documents section by section, every point cited", "[NAME...|all]")
-async def _summarise(shell: Shell, argument: str) -> NextAction:
-    if shell.chat.socratic.mode == "coach":
-        raise InputError("The coach does not summarise; write /mode plain first.")
-    try:
-        names = [name.removeprefix("@") for name in shlex.split(argument)]
-    except ValueError:
-        raise InputError(f'Unclosed quotation mark in {argument!r}; write names as "LONGER NAME".') from None
-    if shell.chat.catalogue is None:
-        raise InputError("This conversation has no list of documents; open it over a corpus.")
-    work = await prepared(shell.chat.model, shell.chat.catalogue, names)
-    shell.screen.note(f"{work.estimate}. Ctrl+C stops it.")
-    asks = len(work.documents) > 1 and not work.estimate.free
-    if asks and shell.confirmed is not None and not await shell.confirmed("Continue?"):
-        shell.screen.line("No call was made.")
-        return None
-    with shell.screen.working():
-        text = summary_text(await work.done(shell.screen.progress("Reading section")))
-    for line in text.splitlines():
-        shell.screen.line(line)
-    await shell.chat.remember(f"Summarise {' and '.join(one.document.title for one in work.documents)}", text)
     return None
 
 

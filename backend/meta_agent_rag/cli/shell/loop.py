@@ -19,7 +19,7 @@ from ...retrieval.corpus.sample import SAMPLE
 from ...settings import Settings
 from ...wording import counted
 from ..shared.display import Screen, small_model_hint, spending
-from .commands import Leave, Load, NextAction, Reopen, Shell, as_command, mode_called, run_command
+from .commands import Leave, Load, NextAction, Reopen, Shell, mode_called, run_command
 from .lines import Interrupts, LineCleared, Lines, PlainLines, PromptedLines, Stopped
 
 T = TypeVar("T")
@@ -124,8 +124,8 @@ class _Talk:
 
     async def _served(self, line: str) -> NextAction:
         try:
-            if (command := as_command(line)) is not None:
-                return await self._harmless(run_command(self.shell, command))
+            if line.lstrip().startswith("/"):
+                return await self._harmless(run_command(self.shell, line))
             await self._turn(line)
         except Stopped:
             self.shell.screen.line(STOPPED)
