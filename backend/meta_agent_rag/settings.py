@@ -382,11 +382,6 @@ class Settings(ProviderKeys):
     )
 
     # -- the conversation
-    memory: Literal["summary_buffer", "buffer", "none"] = Field(
-        "summary_buffer",
-        description="What a conversation remembers: the latest exchanges and a summary of older ones "
-        "(`summary_buffer`), the latest alone (`buffer`), or `none`.",
-    )
     memory_tokens: Annotated[int, Field(ge=200)] = Field(
         3000,
         description="Maximum tokens of exchanges kept verbatim and shown in a prompt; beyond it, older ones "
@@ -403,9 +398,6 @@ class Settings(ProviderKeys):
         None,
         description="Folder with your own levels.yaml, words.yaml, generic.yaml or replies.yaml; an "
         "entry replaces the built-in entry of the same name.",
-    )
-    scope_topics: Path | None = Field(
-        None, description="A YAML file of topics with anchor texts; default: titles and headings of the corpus."
     )
 
     # -- retrieval

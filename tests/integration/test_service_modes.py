@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import pytest
+
+from meta_agent_rag.chat.coach.scope import Subject, Topic
 from meta_agent_rag.llm.ledger import LedgerRow
 from meta_agent_rag.service.retention import latest
 from meta_agent_rag.testing import ScriptedModel
@@ -49,12 +52,12 @@ async def test_a_teacher_explains_and_a_coach_asks_in_one_session(tmp_path: Path
         assert modes == ["teacher", "coach", "coach", "teacher", "", "", "", "", "teacher", "grounded"]
 
 
-async def test_success_hint_and_topic_are_response_fields(tmp_path: Path) -> None:
-    topics = tmp_path / "topics.yaml"
-    topics.write_text("mills: [the owner of the mill]\nwater: [the river]\n", "utf-8")
+async def test_success_hint_and_topic_are_response_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    topics = (Topic(name="mills", anchors=("the owner of the mill",)), Topic(name="water", anchors=("the river",)))
+    monkeypatch.setattr("meta_agent_rag.service.resources.subject_of", lambda _: Subject(topics=topics))
     replies = [reply(COUNTER_QUESTION), reply("The stick throws it."), reply("That's right. What follows?", right=True)]
     model = ScriptedModel({**SCRIPT, "coach": replies})
-    async with running(tmp_path, f"SCOPE_TOPICS={topics}", "SCOPE_THRESHOLD=-1", model=model) as service:
+    async with running(tmp_path, "SCOPE_THRESHOLD=-1", model=model) as service:
         asked = (await service.ask(mode="coach", session="one", options={"topic": "mills"})).json()
         assert (asked["success"], asked["hint"], asked["topic"]) == (False, False, "mills")
         stuck = (await service.ask(question="I don't know.", mode="coach", session="one")).json()

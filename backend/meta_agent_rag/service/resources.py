@@ -130,7 +130,7 @@ class Service:
         version = 0 if catalogue is None else await asyncio.to_thread(catalogue.version)
         held = self._coaches.get(corpus)
         if held is None or held[0] != version:
-            subject = await asyncio.to_thread(subject_of, self.settings.scope_topics, catalogue)
+            subject = await asyncio.to_thread(subject_of, catalogue)
             encoder = retriever.encoder if isinstance(retriever, HybridRetriever) else self.engine.monitor_encoder
             scope = TopicScope(subject=subject, encoder=encoder, threshold=self.settings.scope_threshold)
             coach = Coach(model=self.engine.model, retriever=retriever, scope=scope, topics=subject.topics)

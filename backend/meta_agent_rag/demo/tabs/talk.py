@@ -402,7 +402,7 @@ class Teaching(Conversation):
             subject = await retriever.subject()
         else:
             catalogue = retriever.corpus.catalogue if isinstance(retriever, HybridRetriever) else None
-            subject = await asyncio.to_thread(subject_of, None, catalogue)
+            subject = await asyncio.to_thread(subject_of, catalogue)
         yield TopicScope(subject=subject, encoder=await bench.encoder(), threshold=bench.settings.scope_threshold)
 
 
