@@ -86,7 +86,7 @@ async def grounded_answer(
     Otherwise like `answer`; `GroundedAnswer.answer` has the history of rounds.
     """
     settings = settings or Settings.load()
-    checks = Checks.of(settings, corpus)
+    checks = Checks.of(settings)
     opened = _opened(
         question, settings, corpus, evidence, retriever, documents=documents, mentions=mentions, model=model
     )

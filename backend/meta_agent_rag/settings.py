@@ -377,9 +377,6 @@ class Settings(ProviderKeys):
         0.5,
         description="A grounded answer is refused as not covered if 0.6 x retrieval + 0.4 x generation is lower.",
     )
-    leakage_dir: Path | None = Field(
-        None, description="A folder with CORPUS.yaml files: phrases that show an answer going beyond that corpus."
-    )
 
     # -- the conversation
     memory_tokens: Annotated[int, Field(ge=200)] = Field(

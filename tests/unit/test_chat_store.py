@@ -118,7 +118,7 @@ async def chat_over(folder: Path, model: ScriptedModel) -> AsyncIterator[ChatSes
         open_engine(settings, model=model, monitor_encoder=encoder) as engine,
     ):
         stored = await sessions.load("talk")
-        companion = GroundedAnswerer(engine=engine, retriever=FixedRetriever(), checks=Checks.of(settings, "notes"))
+        companion = GroundedAnswerer(engine=engine, retriever=FixedRetriever(), checks=Checks.of(settings))
         yield ChatSession(
             model=engine.model,
             answerer=companion,

@@ -384,7 +384,7 @@ async def open_chat(
         sessions = await stack.enter_async_context(open_sessions(settings.marag_data_dir))
         stored = await sessions.load(name)
         about = corpus_of(name, corpus, stored)
-        checks = Checks.of(settings, about)
+        checks = Checks.of(settings)
         retriever = await stack.enter_async_context(open_retriever(settings, about, on_progress=on_progress))
         engine = await stack.enter_async_context(open_engine(settings, model=model))
         answerer = GroundedAnswerer(engine=engine, retriever=retriever, checks=checks, on_step=on_step, on_text=on_text)

@@ -67,7 +67,7 @@ class ToolLibrary:
         from ..agent.engine import open_engine
         from ..agent.grounded import Checks, checked
 
-        wanted, checks = _words("question", question), Checks.of(self.settings, corpus)
+        wanted, checks = _words("question", question), Checks.of(self.settings)
         retriever = await self._retriever(corpus)
         async with self._opening:
             if self._engine is None:

@@ -212,7 +212,7 @@ async def open_service(
     check_prompts(settings.prompts_dir, methods=settings.methods_dir)
     check_files(settings.coach_dir)
     names = tuple(dict.fromkeys(corpora if retrievers is None else retrievers))
-    checks = {name: Checks.of(settings, name) for name in (*names, CONTEXT)}
+    checks = dict.fromkeys((*names, CONTEXT), Checks.of(settings))
     metrics, budgets = Metrics(), Budgets.of(settings)
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(open_database(settings))
