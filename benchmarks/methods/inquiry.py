@@ -20,8 +20,7 @@ from meta_agent_rag.grounding.short_answer import without_disambiguation
 from meta_agent_rag.llm.client import ModelSession
 from meta_agent_rag.llm.ledger import total
 from meta_agent_rag.llm.messages import Message, Sampling
-from meta_agent_rag.prompts import phrase
-from meta_agent_rag.prompts.tokens import estimate_tokens
+from meta_agent_rag.prompts import estimate_tokens, phrase
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.passage import Found
 from meta_agent_rag.retrieval.screening import Dropped

@@ -9,9 +9,7 @@ from pydantic import NonNegativeInt
 from ..errors import BudgetError, ModelError
 from ..llm.client import ModelSession
 from ..llm.messages import Message
-from ..prompts import phrase, prompt
-from ..prompts.fencing import fenced
-from ..prompts.tokens import estimate_tokens
+from ..prompts import estimate_tokens, fenced, phrase, prompt
 from ..text.normalise import encodable
 from .phrases import reply_phrase
 
