@@ -117,7 +117,7 @@ class Inquiry:
     async def write(self, name: str, packed: Packed | None, *, stop: str | None = None, **values: Any) -> str:
         """The text of a step, up to `stop`."""
         sampling = _GREEDY if stop is None else Sampling(stop=(stop,))
-        return await self.session.ainvoke("step", self.prompt(name, packed, **values), sampling=sampling)
+        return (await self.session.areply("step", self.prompt(name, packed, **values), sampling=sampling)).text
 
     async def concluded(self, reasoning: Sequence[str], stop_reason: str, *, alone: bool = False) -> Answer:
         """The answer that a final call derives from the reasoning so far, `alone` or with the evidence."""

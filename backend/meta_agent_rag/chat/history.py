@@ -164,8 +164,8 @@ async def _summarised(model: ModelSession, summary: str, exchanges: Sequence[Exc
         summary=fenced(summary) or phrase("nothing_yet"),
         conversation=transcript(exchanges, settings.memory_tokens),
     )
-    said = await model.ainvoke("summarize", [Message(role="user", content=task)])
-    return clipped_at_sentence(" ".join(said.split()), LONGEST_SUMMARY)
+    said = await model.areply("summarize", [Message(role="user", content=task)])
+    return clipped_at_sentence(" ".join(said.text.split()), LONGEST_SUMMARY)
 
 
 def clipped(text: str, characters: int) -> str:
