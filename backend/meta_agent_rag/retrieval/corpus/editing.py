@@ -176,8 +176,9 @@ async def ensure_corpus(
 ) -> Manifest:
     """The corpus `name` over exactly these passages, none of which is split; reused if it exists.
 
-    With a `checksum` of what the passages are made from, they are made only if the corpus is to be built. Raises `CorpusError` if it was built differently (without `replace`) or is being edited, `InputError` for an
-    invalid name, no passages, or duplicate passage ids.
+    With a `checksum` of what the passages are made from, they are made only if the corpus is to be built. Raises
+    `CorpusError` if it was built differently (without `replace`) or is being edited, `InputError` for an invalid name,
+    no passages, or duplicate passage ids.
     """
     if not passages:
         raise InputError("There are no passages to build a corpus from; give at least one document with text.")
