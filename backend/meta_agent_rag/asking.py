@@ -5,9 +5,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
-from .agent.engine import Answer, Engine, OnStep, open_engine
+from .agent.engine import Answer, Engine, OnStep, open_engine, require_question
 from .agent.grounded import Checks, GroundedAnswer, checked
-from .agent.opening import require_question
 from .llm.client import traced
 from .llm.messages import OnText
 from .llm.opening import Given

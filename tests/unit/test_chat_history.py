@@ -20,7 +20,7 @@ from meta_agent_rag.chat.history import (
 )
 from meta_agent_rag.chat.store import Stored
 from meta_agent_rag.errors import CostLimitError, DataFileError, DeadlineError, MetaRagError, RefusedError
-from meta_agent_rag.prompts.tokens import estimate_tokens
+from meta_agent_rag.prompts import estimate_tokens
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import user_text
 from tests.talk import SCRIPT, conversation, exchange, history_of, say

@@ -19,8 +19,7 @@ from ..llm.ledger import LedgerRow
 from ..llm.messages import Message, Reply
 from ..llm.pricing import max_cost, priced_model
 from ..llm.structured import LONGEST_QUOTED_REPLY, MalformedReplyError, asked_again, json_schema
-from ..prompts import prompt
-from ..prompts.fencing import attribute
+from ..prompts import attribute, prompt
 from ..retrieval.corpus.catalogue import DocumentRecord
 from ..retrieval.corpus.naming import documents_named
 from ..retrieval.passage import Found, Passage

@@ -37,7 +37,7 @@ def ask(
     debug: Debug = False,
 ) -> None:
     """Answer a question over a corpus; check the answer and repair it if it is inadequate."""
-    from ..agent.opening import require_question
+    from ..agent.engine import require_question
     from ..llm.providers import choose_provider
     from ..retrieval.corpus.corpus import require_corpus
 

@@ -7,13 +7,11 @@ from dataclasses import asdict
 from html import escape
 from itertools import groupby
 
-from ..agent.calibration import calibration_in_force
 from ..agent.derivation import Derivation, Fact
 from ..agent.engine import Answer
 from ..agent.routes import DERIVATION, Vote
 from ..agent.routes.vote import alike, upholds
 from ..agent.state import NO_DEFICIT, Diagnosis, Draft, Packing, RepairPlan, Round, Signals
-from ..errors import MetaRagError
 from ..grounding.confidence import is_doubtful
 from ..grounding.quotes import is_verbatim, place
 from ..llm.ledger import LedgerRow, total
@@ -282,11 +280,7 @@ def _gauges(round_: Round, signals: Signals, settings: Settings) -> str:
     """A bar from 0 to 1 with a mark at the threshold, and the deciding signal in words."""
     limit = settings.monitor_similarity_threshold
     if round_.p_correct is not None:
-        try:
-            threshold: float | None = calibration_in_force(settings).threshold
-        except MetaRagError:  # a run made elsewhere may have used another one, which is unknown
-            threshold = None
-        return _bar("Probability of being correct", round_.p_correct, threshold, "the fitted probability decides")
+        return _bar("Probability of being correct", round_.p_correct, None, "the fitted probability decides")
     cosine = "Cosine of the two answers"
     if settings.monitor_policy == "paper":
         return _bar(cosine, signals.similarity, limit, "the cosine of the two answers decides")
