@@ -143,7 +143,6 @@ LoopParts = Annotated[tuple[LoopPart, ...], NoDecode, BeforeValidator(_loop_part
 
 
 JsonMode = Literal["json_object", "json_schema"]
-ReplyLimit = Literal["max_tokens", "max_completion_tokens"]
 _FORM = "ROLE=ENDPOINT,ROLE=ENDPOINT, for instance judge=openai:gpt-4.1, or give a .yaml file"
 
 
@@ -151,7 +150,7 @@ class EndpointRow(BaseModel, frozen=True, extra="forbid", populate_by_name=True)
     """One endpoint in the file: a provider in `providers.yaml`, with the differences.
 
     `key` names the variable that holds the key, by default the provider's. `body` and `headers` are added to every
-    request; their values are never shown. All other fields are those of `providers.yaml`, for this endpoint alone.
+    request; their values are never shown. The others are fields of `providers.yaml`, for this endpoint alone.
     """
 
     provider: str = "compatible"
@@ -162,13 +161,9 @@ class EndpointRow(BaseModel, frozen=True, extra="forbid", populate_by_name=True)
     body: dict[str, Any] = {}
     headers: dict[str, SecretStr] = {}
     json_mode: JsonMode | None = Field(None, alias="json")
-    limit: ReplyLimit | None = None
-    thinking_off: dict[str, Any] | None = None
-    thinking_on: dict[str, Any] | None = None
     concurrency: PositiveInt | None = None
     context: PositiveInt | None = None
     seconds: PositiveInt | None = None
-    seeds: bool | None = None
     logprobs: bool | None = None
     prices: str | None = None
 

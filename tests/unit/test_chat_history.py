@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from meta_agent_rag.chat.history import History, clipped, clipped_at_sentence, transcript
 from meta_agent_rag.chat.store import Stored
 from meta_agent_rag.errors import DataFileError
-from meta_agent_rag.prompts.tokens import estimate_tokens
+from meta_agent_rag.prompts import estimate_tokens
 from tests.talk import exchange, history_of
 
 ANY_TEXT = st.text(alphabet=st.characters(codec="utf-8"), max_size=60)

@@ -24,9 +24,7 @@ from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, field
 from ..grounding.abstention import is_abstention
 from ..grounding.answer_kind import kind_asked
 from ..llm.messages import Message
-from ..prompts import phrase, prompt
-from ..prompts.fencing import attribute, fenced
-from ..prompts.tokens import estimate_tokens
+from ..prompts import attribute, estimate_tokens, fenced, phrase, prompt
 from ..retrieval.passage import Found, Passage
 from ..settings import Settings
 from ..text.sentences import sentences

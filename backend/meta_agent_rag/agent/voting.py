@@ -14,7 +14,7 @@ from .context import Context
 from .deficits import Findings
 from .derivation import Derivation
 from .derivation.derive import derive, make_plan
-from .prompting import Packed, pack
+from .prompting import Packed
 from .routes import DERIVATION, DRAFT, Ballot, RouteAnswer, Vote
 from .routes.route import RouteInput
 from .routes.vote import cast, count, decided, same, support_for, upholds
@@ -174,7 +174,9 @@ def _ballots(
         fixed.append(ballot(DERIVATION, derivation.answer, weight=weight, outranks=derivation.compared))
 
     def counted(answers: Sequence[RouteAnswer]) -> Vote:
-        return count([*fixed, *(ballot(one.route, one.short_answer, weight=_weight(context, one)) for one in answers)])
+        weights = {name: route.weight for name, route in context.routes.items()}
+        drawn = [ballot(one.route, one.short_answer, weight=weights.get(one.route, 1.0)) for one in answers]
+        return count([*fixed, *drawn])
 
     return counted
 
@@ -186,23 +188,6 @@ def _spaced(packed: Packed) -> str:
 def _in_evidence(short_answer: str, held: str) -> bool | None:
     short = normalised(short_answer)
     return None if short in VERDICTS else f" {short} " in held
-
-
-def _weight(context: Context, answer: RouteAnswer) -> float:
-    return context.routes[answer.route].weight if answer.route in context.routes else 1.0
-
-
-def cited_passages(state: State, packed: Packed, draft: Draft, derivation: Derivation | None) -> Packed:
-    """The evidence reduced to passages that contain a fact of the derivation or a name that the draft mentions."""
-    held = {fact.passage_id for fact in derivation.facts} if derivation is not None else set()
-    said = f" {normalised(' '.join((draft.answer, *draft.quotes)))} "
-    kept = [
-        found
-        for found in shown(state)
-        if found.passage.id in packed.packing.packed_ids
-        and (found.passage.id in held or f" {normalised(found.passage.title)} " in said)
-    ]
-    return pack(kept, packed.packing.tokens or 1, marked=packed.marked)
 
 
 _ROUTES = ("plain_pass", "chain_of_thought", "step_by_step", "chain_of_thought", "chain_of_thought")

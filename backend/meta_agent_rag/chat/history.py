@@ -9,9 +9,7 @@ from pydantic import NonNegativeInt
 from ..errors import BudgetError, ModelError
 from ..llm.client import ModelSession
 from ..llm.messages import Message
-from ..prompts import phrase, prompt
-from ..prompts.fencing import fenced
-from ..prompts.tokens import estimate_tokens
+from ..prompts import estimate_tokens, fenced, phrase, prompt
 from ..text.normalise import encodable
 from .phrases import reply_phrase
 
@@ -166,8 +164,8 @@ async def _summarised(model: ModelSession, summary: str, exchanges: Sequence[Exc
         summary=fenced(summary) or phrase("nothing_yet"),
         conversation=transcript(exchanges, settings.memory_tokens),
     )
-    said = await model.ainvoke("summarize", [Message(role="user", content=task)])
-    return clipped_at_sentence(" ".join(said.split()), LONGEST_SUMMARY)
+    said = await model.areply("summarize", [Message(role="user", content=task)])
+    return clipped_at_sentence(" ".join(said.text.split()), LONGEST_SUMMARY)
 
 
 def clipped(text: str, characters: int) -> str:

@@ -13,8 +13,7 @@ from ..errors import ModelError
 from ..llm.client import ModelSession
 from ..llm.local import own_model_file
 from ..llm.messages import Message
-from ..prompts import phrase, prompt
-from ..prompts.fencing import fenced
+from ..prompts import fenced, phrase, prompt
 from ..retrieval.corpus.catalogue import DocumentRecord
 from ..text.normalise import typed
 from ..wording import counted, printable

@@ -19,9 +19,7 @@ from ..llm.ledger import LedgerRow, Totals, total
 from ..llm.messages import Message, Reply
 from ..llm.pricing import max_cost, priced_model
 from ..llm.structured import LONGEST_QUOTED_REPLY, MalformedReplyError, asked_again, json_schema
-from ..prompts import prompt
-from ..prompts.fencing import attribute
-from ..prompts.tokens import estimate_tokens
+from ..prompts import attribute, estimate_tokens, prompt
 from ..retrieval.corpus.catalogue import DocumentRecord
 from ..retrieval.corpus.naming import documents_named, require_list
 from ..retrieval.passage import Found, Passage

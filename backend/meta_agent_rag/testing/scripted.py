@@ -14,7 +14,7 @@ from pydantic import Field
 
 from ..errors import MetaRagError
 from ..llm.messages import CURRENT, Message, Reply, Request, Usage
-from ..prompts.tokens import estimate_tokens
+from ..prompts import estimate_tokens
 
 Line: TypeAlias = str | Mapping[str, Any] | MetaRagError
 Scripted: TypeAlias = Line | Sequence[Line] | Callable[[Request], Line]

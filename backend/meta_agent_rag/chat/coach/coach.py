@@ -13,8 +13,7 @@ from ...errors import BudgetError, ModelError, StructuredOutputError
 from ...llm.client import LanguageModel, ModelSession
 from ...llm.ledger import LedgerRow
 from ...llm.messages import Message
-from ...prompts import phrase, prompt
-from ...prompts.fencing import fenced
+from ...prompts import fenced, phrase, prompt
 from ...retrieval.hybrid import Retriever
 from ...retrieval.passage import Found
 from ...retrieval.retriever import limited
