@@ -277,7 +277,7 @@ async def test_the_critic_judges_all_claims_in_one_call(tmp_path: Path) -> None:
     asked = request.messages[1].content
     assert "1. Mira Holt was born in Oslo. (passage 2)\n2. At nineteen she went to sea" in asked
     assert BIRTH_TEXT in without_marks(asked)
-    assert [row.stage for row in reply.calls] == ["write", "second_answer", "check_claims"]
+    assert [row.stage for row in reply.calls] == ["write", "second_answer", "sufficiency", "check_claims"]
     assert len(reply.answer.calls) == 2
 
 
@@ -327,13 +327,25 @@ async def test_an_answer_without_quotes_is_shown_on_the_words_that_the_critic_co
     assert [citation.title for citation in reply.citations] == ["Mira Holt"]
 
 
-@pytest.mark.parametrize(
-    ("of_all", "reason"), [({"answers": False}, "off_question"), ({"sufficient": False}, "not_covered")]
-)
-async def test_the_critic_may_find_that_the_question_is_not_answered(
-    tmp_path: Path, of_all: dict[str, Any], reason: str
+async def test_the_critic_may_find_that_the_claims_do_not_answer_the_question(tmp_path: Path) -> None:
+    assert_refused(await grounded(tmp_path, judged(BORN, WENT, answers=False), CRITIC), "off_question")
+
+
+async def test_nothing_is_checked_if_the_passages_do_not_suffice(tmp_path: Path) -> None:
+    reply = await grounded(tmp_path, judged(BORN, WENT) | {"sufficiency": {"sufficient": False}}, CRITIC)
+    assert_refused(reply, "not_covered")
+    assert reply.sufficient == 0.0
+    assert "check_claims" not in [row.stage for row in reply.calls]
+
+
+@pytest.mark.parametrize(("sufficient", "refused"), [(True, None), (False, "not_covered")])
+async def test_without_log_probabilities_the_critic_says_it_in_its_one_call(
+    tmp_path: Path, sufficient: bool, refused: str | None
 ) -> None:
-    assert_refused(await grounded(tmp_path, judged(BORN, WENT, **of_all), CRITIC), reason)
+    plain = ("LLM_PROVIDER=groq", "GROQ_API_KEY=none")
+    reply = await grounded(tmp_path, judged(BORN, WENT, sufficient=sufficient), CRITIC, *plain)
+    assert (reply.refused, reply.sufficient) == (refused, float(sufficient))
+    assert [row.stage for row in reply.calls][2:] == ["check_claims"]
 
 
 def test_a_critic_that_gives_the_passages_little_chance_refuses() -> None:
