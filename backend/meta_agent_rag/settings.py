@@ -143,7 +143,6 @@ LoopParts = Annotated[tuple[LoopPart, ...], NoDecode, BeforeValidator(_loop_part
 
 
 JsonMode = Literal["json_object", "json_schema"]
-ReplyLimit = Literal["max_tokens", "max_completion_tokens"]
 _FORM = "ROLE=ENDPOINT,ROLE=ENDPOINT, for instance judge=openai:gpt-4.1, or give a .yaml file"
 
 
@@ -151,7 +150,7 @@ class EndpointRow(BaseModel, frozen=True, extra="forbid", populate_by_name=True)
     """One endpoint in the file: a provider in `providers.yaml`, with the differences.
 
     `key` names the variable that holds the key, by default the provider's. `body` and `headers` are added to every
-    request; their values are never shown. All other fields are those of `providers.yaml`, for this endpoint alone.
+    request; their values are never shown. The others are fields of `providers.yaml`, for this endpoint alone.
     """
 
     provider: str = "compatible"
@@ -162,13 +161,9 @@ class EndpointRow(BaseModel, frozen=True, extra="forbid", populate_by_name=True)
     body: dict[str, Any] = {}
     headers: dict[str, SecretStr] = {}
     json_mode: JsonMode | None = Field(None, alias="json")
-    limit: ReplyLimit | None = None
-    thinking_off: dict[str, Any] | None = None
-    thinking_on: dict[str, Any] | None = None
     concurrency: PositiveInt | None = None
     context: PositiveInt | None = None
     seconds: PositiveInt | None = None
-    seeds: bool | None = None
     logprobs: bool | None = None
     prices: str | None = None
 
@@ -363,21 +358,12 @@ class Settings(ProviderKeys):
         description="Who checks claims: the `critic`, in one call, or code alone (`exact`), which shows only what a "
         "passage says in the same words; default: `critic`, and `exact` with the packaged model.",
     )
-    overview_calls: int = Field(50, ge=1, description="Maximum number of calls for one summary of whole documents.")
     confidence_floor: UnitFloat = Field(
         0.5,
         description="A grounded answer is refused as not covered if 0.6 x retrieval + 0.4 x generation is lower.",
     )
-    leakage_dir: Path | None = Field(
-        None, description="A folder with CORPUS.yaml files: phrases that show an answer going beyond that corpus."
-    )
 
     # -- the conversation
-    memory: Literal["summary_buffer", "buffer", "none"] = Field(
-        "summary_buffer",
-        description="What a conversation remembers: the latest exchanges and a summary of older ones "
-        "(`summary_buffer`), the latest alone (`buffer`), or `none`.",
-    )
     memory_tokens: Annotated[int, Field(ge=200)] = Field(
         3000,
         description="Maximum tokens of exchanges kept verbatim and shown in a prompt; beyond it, older ones "
@@ -394,9 +380,6 @@ class Settings(ProviderKeys):
         None,
         description="Folder with your own levels.yaml, words.yaml, generic.yaml or replies.yaml; an "
         "entry replaces the built-in entry of the same name.",
-    )
-    scope_topics: Path | None = Field(
-        None, description="A YAML file of topics with anchor texts; default: titles and headings of the corpus."
     )
 
     # -- retrieval

@@ -113,7 +113,7 @@ async def test_closing_does_not_wait_for_a_call_in_progress() -> None:
         story = [Message(role="user", content="Tell a very long story about a doctor.")]
         await model.session().ainvoke("look_up", story, Answer)
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(model.session().ainvoke("rewrite", story), 0.3)
+            await asyncio.wait_for(model.session().areply("rewrite", story), 0.3)
         started = time.monotonic()
     assert time.monotonic() - started < 3
     assert servers_of(os.getpid()) == []
@@ -155,7 +155,7 @@ async def test_a_prompt_longer_than_the_context_window_is_reported() -> None:
     async with open_language_model(settings_for()) as model:
         long = [Message(role="user", content="word " * 4_000)]
         with pytest.raises(ContextWindowError, match="lower EVIDENCE_TOKENS"):
-            await model.session().ainvoke("write", long)
+            await model.session().areply("write", long)
 
 
 async def test_an_invalid_model_file_is_reported(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ async def test_an_invalid_model_file_is_reported(tmp_path: Path) -> None:
         with pytest.raises(
             UnknownModelError, match=r"'wrong\.gguf' did not start; check that the file is a GGUF model"
         ):
-            await session.ainvoke("write", [Message(role="user", content="Hi")])
+            await session.areply("write", [Message(role="user", content="Hi")])
         assert servers_of(os.getpid()) == []
     assert [row.error for row in session.rows] == ["UnknownModelError"]
 
@@ -186,7 +186,7 @@ async def main():
     async with open_language_model(settings) as model:
         ask = [Message(role="user", content="Tell a very long story about a doctor.")]
         await model.session().ainvoke("look_up", ask, Yes)
-        task = asyncio.create_task(model.session().ainvoke("rewrite", ask))
+        task = asyncio.create_task(model.session().areply("rewrite", ask))
         await asyncio.sleep(0.2)
         print("busy", flush=True)
         await task

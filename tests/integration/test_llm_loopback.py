@@ -158,7 +158,7 @@ async def test_a_reply_that_is_not_a_completion_is_rejected(body: dict[str, Any]
     async with opened(server) as model:
         session = model.session()
         with pytest.raises(RefusedError, match="not a chat completion; check the address"):
-            await session.ainvoke("write", ASK)
+            await session.areply("write", ASK)
     assert [row.error for row in session.rows] == ["TransientError"] * 3
 
 
@@ -182,7 +182,7 @@ async def test_malformed_usage_is_unknown(usage: Any, read: tuple[int, int, int]
     server = serve(always(ServerReply(body={**body, "usage": usage})))
     async with opened(server, cost_limit_usd=1.0) as model:
         session = model.session()
-        assert await session.ainvoke("write", ASK) == "Goethe"
+        assert (await session.areply("write", ASK)).text == "Goethe"
         assert 0 < model.budget.paid_usd < Decimal("0.01")
     (row,) = session.rows
     assert row.usage_known is (read is not None)

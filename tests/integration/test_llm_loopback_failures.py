@@ -88,9 +88,9 @@ async def test_a_requested_pause_beyond_the_total_time_fails_at_once(status: int
     said = f"(?:failed|rejected the call) with {status}: .*; wait 90 s{fewer}, then try again"
     async with opened(server, llm_timeout_seconds=60) as model:
         with pytest.raises(RefusedError, match=said):
-            await model.session().ainvoke("write", ASK)
+            await model.session().areply("write", ASK)
         with pytest.raises(RefusedError, match=said):
-            await model.session(deadline=time.monotonic() + 30).ainvoke("write", ASK)
+            await model.session(deadline=time.monotonic() + 30).areply("write", ASK)
     assert len(server.bodies) == 2
     assert time.monotonic() - started < 5
 
@@ -102,7 +102,7 @@ async def test_an_unreachable_server_is_reported(serve: Serve) -> None:
         async with opened(url, llm_max_retries=0) as model:
             session = model.session()
             with pytest.raises(UnreachableError, match=f"DeepSeek at {url} does not respond; check that it is running"):
-                await session.ainvoke("write", ASK)
+                await session.areply("write", ASK)
     assert [row.error for row in session.rows] == ["UnreachableError"]
 
 
@@ -140,7 +140,7 @@ async def test_a_non_http_reply_is_reported_as_our_error(raw: bytes) -> None:
         session = model.session()
         said = r"cannot be read.*; try again|broke before the whole reply arrived|not a chat completion"
         with pytest.raises(ModelError, match=said):
-            await session.ainvoke("write", ASK)
+            await session.areply("write", ASK)
     assert any(head.startswith(b"POST") for head in heads)
     assert len(session.rows) > 1, "the call was retried"
 
@@ -152,7 +152,7 @@ async def test_a_hanging_server_is_timed_out(serve: Serve) -> None:
     async with opened(server, llm_timeout_seconds=1.0, cost_limit_usd=1.0) as model:
         session = model.session()
         with pytest.raises(RefusedError, match=r"did not answer within 1 s; raise LLM_TIMEOUT_SECONDS"):
-            await session.ainvoke("write", ASK)
+            await session.areply("write", ASK)
         assert model.budget.reserved_usd == 0
         assert model.budget.paid_usd > 0  # the server may bill what it was sent
     assert 3 <= time.monotonic() - started < 30
@@ -192,7 +192,7 @@ async def test_a_cancelled_call_is_recorded(serve: Serve) -> None:
 
     async with opened(serve(behaviour), cost_limit_usd=1.0) as model:
         session = model.session()
-        task = asyncio.create_task(session.ainvoke("write", ASK))
+        task = asyncio.create_task(session.areply("write", ASK))
         assert await asyncio.to_thread(arrived.wait, 10)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

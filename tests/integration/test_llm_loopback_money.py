@@ -74,7 +74,7 @@ async def test_the_cost_limit_is_checked_before_the_call(serve: Serve) -> None:
     async with opened(server, cost_limit_usd=0.0001) as model:
         session = model.session()
         with pytest.raises(CostLimitError, match=r"limit of 0\.0001 USD") as caught:
-            await session.ainvoke("write", ASK)
+            await session.areply("write", ASK)
         assert caught.value.stop_reason == "cost_limit"
         assert caught.value.stops_run
     assert server.bodies == []
@@ -87,7 +87,7 @@ async def test_concurrent_calls_respect_the_cost_limit(serve: Serve) -> None:
     async with opened(server, cost_limit_usd=0.002) as model:
         rows: list[LedgerRow] = []
         model.ledger.listeners.append(rows.append)
-        calls = [model.session().ainvoke("write", [*ASK, Message(role="user", content=str(n))]) for n in range(10)]
+        calls = [model.session().areply("write", [*ASK, Message(role="user", content=str(n))]) for n in range(10)]
         results = await asyncio.gather(*calls, return_exceptions=True)
         spent = model.budget.paid_usd
         assert model.budget.reserved_usd == 0
@@ -102,7 +102,7 @@ async def test_missing_usage_is_charged_at_the_highest_possible_cost(serve: Serv
     server = serve(always(replace(GOOD, usage=None)))
     async with opened(server, cost_limit_usd=1.0) as model:
         session = model.session()
-        await session.ainvoke("write", ASK)
+        await session.areply("write", ASK)
         (row,) = session.rows
         assert model.budget.reserved_usd == 0
         assert row.paid_usd == model.budget.paid_usd
@@ -137,7 +137,7 @@ async def test_the_cost_limit_holds_if_every_byte_is_a_token(text: str, serve: S
     async with opened(server, cost_limit_usd=0.02) as model:
         asked = [Message(role="user", content=f"{text * 1000}{n}") for n in range(64)]
         results = await asyncio.gather(
-            *(model.session().ainvoke("write", [one]) for one in asked), return_exceptions=True
+            *(model.session().areply("write", [one]) for one in asked), return_exceptions=True
         )
         assert model.budget.paid_usd <= Decimal("0.02")
     assert any(isinstance(result, CostLimitError) for result in results)
@@ -162,7 +162,7 @@ async def test_nominal_prices_are_used(price_as: str, stage: str, cost: str, ser
     local = {"llm_provider": COMPATIBLE, "flash_model": "local", "cost_limit_usd": 1.0}
     async with opened(server, **local, price_as=price_as) as model:
         session = model.session()
-        await session.ainvoke(stage, ASK)
+        await session.areply(stage, ASK)
         (row,) = session.rows
         assert model.budget.paid_usd == Decimal(cost)
     assert row.model == "local"

@@ -140,7 +140,7 @@ async def test_free_text_is_streamed_if_wanted(kind: str, tmp_path: Path) -> Non
     with loopback_server(always(ServerReply(text="It was Goethe.")), kind=Providers) as server:
         async with open_language_model(settings_in(tmp_path), model=chat_of(kind, server)) as opened:
             session = opened.session(on_text=lambda request, text: seen.append(text))
-            assert await session.ainvoke("write", ASK) == "It was Goethe."
+            assert (await session.areply("write", ASK)).text == "It was Goethe."
     assert seen[-1] == "It was Goethe."
     assert session.rows[0].prompt_tokens == 100
 

@@ -226,7 +226,7 @@ def test_a_record_cannot_run_files_or_choose_folders_or_urls(tmp_path: Path) -> 
         done = altered(*strict, experiment={"sweeps": [f"DEFICITS_DIR={own}"]})
         assert done.exit_code == 2
         assert "A record does not contain the files of DEFICITS_DIR" in done.stderr
-    away = {"marag_data_dir": str(tmp_path / "away"), "qdrant_url": "http://127.0.0.1:9", "leakage_dir": str(own)}
+    away = {"marag_data_dir": str(tmp_path / "away"), "qdrant_url": "http://127.0.0.1:9"}
     assert altered(settings=away).exit_code == 0
     assert altered("--strict", settings=away).exit_code == 0
     assert not (tmp_path / "away").exists()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from meta_agent_rag.chat.coach.scope import Subject, Topic
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.errors import BalanceError
 from meta_agent_rag.grounding.abstention import refusal
@@ -172,12 +173,14 @@ async def test_a_session_understands_follow_ups_only_from_its_client(tmp_path: P
         assert await service.service.sessions.said(name) == (), "the audit record has what was said"
 
 
-async def test_a_teacher_explains_and_a_coach_asks_in_one_session(tmp_path: Path) -> None:
-    topics = tmp_path / "topics.yaml"
-    topics.write_text("mills: [the owner of the mill]\nwater: [the river]\n", "utf-8")
+async def test_a_teacher_explains_and_a_coach_asks_in_one_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics = (Topic(name="mills", anchors=("the owner of the mill",)), Topic(name="water", anchors=("the river",)))
+    monkeypatch.setattr("meta_agent_rag.service.resources.subject_of", lambda _: Subject(topics=topics))
     replies = [reply(COUNTER_QUESTION), reply(EXPLAINED), reply(EXPLAINED)]
     model = ScriptedModel({**SCRIPT, "coach": [*replies, reply("That's right. What follows?", right=True)]})
-    async with running(tmp_path, f"SCOPE_TOPICS={topics}", "SCOPE_THRESHOLD=-1", model=model) as service:
+    async with running(tmp_path, "SCOPE_THRESHOLD=-1", model=model) as service:
         taught = (await service.ask(mode="teacher", session="one")).json()
         assert (taught["mode"], taught["short_answer"], taught["success"]) == ("teacher", "Oslo", None)
         assert "learner" in str(model.asked("write")[-1].messages)

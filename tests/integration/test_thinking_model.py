@@ -97,6 +97,6 @@ async def test_reasoning_takes_at_most_half_the_window_and_evidence_shrinks(serv
     row = {"base_url": server.base_url, "model": "qwen", "thinking": True, "context": 8_192}
     roles = {"endpoints": {"small": row}, "roles": {"writer": "small"}}
     async with opened(server, model_roles=roles) as model:
-        await model.session().ainvoke("write", ASK)
+        await model.session().areply("write", ASK)
         assert model.evidence_tokens() == 8_192 - 4_096 - 1_800
     assert server.bodies[0]["max_tokens"] == 700 + 4_096

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meta_agent_rag.agent.prompting import MARK, AnswererReply, Packed, pack, without_marks
-from meta_agent_rag.prompts.tokens import estimate_tokens
+from meta_agent_rag.prompts import estimate_tokens
 from meta_agent_rag.retrieval.passage import Found, Passage
 from meta_agent_rag.text.sentences import sentences
 

@@ -1,6 +1,5 @@
 """The slash commands of `marag chat`, and how sources and answers are displayed."""
 
-import asyncio
 import io
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,9 +13,9 @@ import pytest
 from meta_agent_rag.agent.grounded import GroundedAnswer
 from meta_agent_rag.chat.session import open_chat
 from meta_agent_rag.chat.store import Said
-from meta_agent_rag.chat.transcript import as_markdown, in_short, source_lines
+from meta_agent_rag.chat.transcript import as_markdown, in_short
 from meta_agent_rag.cli.shared.display import Screen
-from meta_agent_rag.cli.shared.shell import Interrupts, Shell, Stopped, converse, run_command
+from meta_agent_rag.cli.shared.shell import Shell, converse, run_command
 from meta_agent_rag.errors import InputError, MetaRagError
 from meta_agent_rag.grounding.citations import Citation, Scores
 from meta_agent_rag.retrieval.screening import Dropped
@@ -148,18 +147,6 @@ async def test_errors_are_reported_in_one_sentence(tmp_path: Path, line: str, sa
     assert taken.read_text() == "mine"
 
 
-@pytest.mark.parametrize(
-    ("source", "line"),
-    [
-        (PLACE, "Tides, pages 3-4, section Spring, characters 10-42"),
-        (replace(PLACE, last_page=None, section="Tides", span=None), "Tides, page 3"),
-        (replace(PLACE, title="", page=None, section=None, span=None), "tides"),
-    ],
-)
-def test_a_source_names_its_location(source: Citation, line: str) -> None:
-    assert source_lines(source)[0] == line
-
-
 def test_control_characters_are_neither_saved_nor_shown(capsys: pytest.CaptureFixture[str]) -> None:
     sources = [replace(PLACE, title="Ti\x1b[2Jdes", snippet="high\x07 water")]
     text = as_markdown("evening", "sea", [Said(question="Red?", answer="It is \x1b[31mred[/].")], sources)
@@ -171,20 +158,8 @@ def test_control_characters_are_neither_saved_nor_shown(capsys: pytest.CaptureFi
     assert capsys.readouterr().out == "\\x1b]0;title\\x07 [bold]as it is[/] :cat:\n\\x9b2J\n"
 
 
-async def test_ctrl_c_stops_only_the_current_task() -> None:
-    interrupts = Interrupts()
-    interrupts.stop()  # without a running task it does nothing
-    asyncio.get_running_loop().call_later(0.01, interrupts.stop)
-    with pytest.raises(Stopped):
-        await interrupts.finished(asyncio.sleep(10))
-    assert await interrupts.finished(asyncio.sleep(0, "done")) == "done"
-    outer = asyncio.ensure_future(interrupts.finished(asyncio.sleep(10)))
-    await asyncio.sleep(0)
-    outer.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await outer
-
-
 def test_short_sources_name_each_document_once() -> None:
     winds = replace(PLACE, title="Winds", page=None)
-    assert in_short([PLACE, winds, replace(PLACE, page=9, last_page=None), PLACE]) == "Tides, p. 3-4, 9; Winds"
+    assert (
+        in_short([PLACE, winds, replace(PLACE, page=9, last_page=None), PLACE]) == "Tides, p. 3-4; Winds; Tides, p. 9"
+    )

@@ -102,10 +102,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-async def talk(
-    folder: Path, *messages: str, session: str, memory: str = "summary_buffer"
-) -> tuple[ChatSession, list[Turn]]:
-    settings = settings_in(folder, *HASHED, f"MARAG_DATA_DIR={folder}", f"MEMORY={memory}")
+async def talk(folder: Path, *messages: str, session: str) -> tuple[ChatSession, list[Turn]]:
+    settings = settings_in(folder, *HASHED, f"MARAG_DATA_DIR={folder}")
     async with open_chat(settings, corpus="coast", session=session, model=ScriptedModel({})) as chat:
         turns = []
         for message in messages:
@@ -151,16 +149,15 @@ async def test_one_question_can_be_limited_to_documents(folder: Path) -> None:
     assert unread.question.startswith("@waves"), "in Python, a question is taken as it is"
 
 
-async def test_the_whole_conversation_is_saved_regardless_of_memory(folder: Path, tmp_path: Path) -> None:
-    questions = [f"How high is tide number {number} at Quell?" for number in range(5)]
-    chat, _ = await talk(folder, *questions, session="forgetful", memory="none")
-    assert chat.history.is_empty
-    settings = settings_in(folder, *HASHED, f"MARAG_DATA_DIR={folder}", "MEMORY=none")
+async def test_the_whole_conversation_is_saved_after_older_turns_were_folded(folder: Path, tmp_path: Path) -> None:
+    questions = [f"How high is tide number {number} at Quell?" for number in range(9)]
+    await talk(folder, *questions, session="forgetful")
+    settings = settings_in(folder, *HASHED, f"MARAG_DATA_DIR={folder}")
     async with open_chat(settings, corpus="coast", session="forgetful", model=ScriptedModel({})) as again:
         shell = Shell(chat=again, settings=settings, screen=Screen())
         await run_command(shell, f"/save {tmp_path / 'saved.md'}")
         saved = (tmp_path / "saved.md").read_text()
-        assert [f"## {turn}. {question}" in saved for turn, question in enumerate(questions, start=1)] == [True] * 5
+        assert [f"## {turn}. {question}" in saved for turn, question in enumerate(questions, start=1)] == [True] * 9
         await run_command(shell, "/reset")
         assert await again.said() == ()
 

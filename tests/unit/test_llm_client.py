@@ -82,29 +82,29 @@ async def test_the_deadline_ends_the_wait_for_a_slot() -> None:
     scripted = CountingModel(seconds=30.0)
     model = model_of(scripted)
     slots = model.choice.provider.concurrency["flash"]
-    busy = [asyncio.create_task(model.session().ainvoke("write", ASK)) for _ in range(slots)]
+    busy = [asyncio.create_task(model.session().areply("write", ASK)) for _ in range(slots)]
     await asyncio.sleep(0.01)
     session = model.session(deadline=time.monotonic() + 0.1)
     with pytest.raises(DeadlineError):
-        await asyncio.wait_for(session.ainvoke("write", ASK), 5)
+        await asyncio.wait_for(session.areply("write", ASK), 5)
     assert session.rows == []
     assert scripted.calls == slots
     for task in busy:
         task.cancel()
     await asyncio.gather(*busy, return_exceptions=True)
     scripted.seconds = 0.0
-    assert await session.owner.session().ainvoke("write", ASK) == "Goethe"  # no slot was lost
+    assert (await session.owner.session().areply("write", ASK)).text == "Goethe"  # no slot was lost
 
 
 async def test_the_deadline_ends_the_wait_for_reserved_budget() -> None:
     scripted = CountingModel(seconds=30.0)
     at_peak = datetime(2026, 11, 3, 2, 0, tzinfo=UTC)
     model = replace(model_of(scripted, limit="0.001", provider="deepseek"), clock=lambda: at_peak)
-    busy = asyncio.create_task(model.session().ainvoke("write", ASK))
+    busy = asyncio.create_task(model.session().areply("write", ASK))
     await asyncio.sleep(0.01)
     session = model.session(deadline=time.monotonic() + 0.1)
     with pytest.raises(DeadlineError):
-        await asyncio.wait_for(session.ainvoke("write", ASK), 5)
+        await asyncio.wait_for(session.areply("write", ASK), 5)
     assert (scripted.calls, session.rows) == (1, [])
     busy.cancel()
     await asyncio.gather(busy, return_exceptions=True)
@@ -124,7 +124,7 @@ async def test_a_failed_call_releases_its_slot_and_writes_a_row(fault: Exception
     model = model_of(scripted, limit="1", provider="deepseek", llm_max_retries=0)
     session = model.session()
     with pytest.raises(kind):
-        await session.ainvoke("write", ASK)
+        await session.areply("write", ASK)
     assert [row.error for row in session.rows] == [kind.__name__]
     assert model.budget.reserved_usd == 0
     assert (model.budget.paid_usd > 0) == (not isinstance(fault, RefusedError))
@@ -136,7 +136,7 @@ async def test_a_call_cancelled_while_waiting_is_never_made() -> None:
     model, rows = model_of(scripted, limit="1"), list[LedgerRow]()
     model.ledger.listeners.append(rows.append)
     slots = model.choice.provider.concurrency["flash"]
-    tasks = [asyncio.create_task(model.session(str(n)).ainvoke("write", ASK)) for n in range(slots + 1)]
+    tasks = [asyncio.create_task(model.session(str(n)).areply("write", ASK)) for n in range(slots + 1)]
     await asyncio.sleep(0.05)
     reserved = model.budget.reserved_usd
     tasks[-1].cancel()
@@ -157,7 +157,7 @@ async def test_a_failed_ledger_write_still_settles_the_reservation() -> None:
     model = model_of(CountingModel(), limit="1")
     model.ledger.listeners.append(full)
     with pytest.raises(StorageError):
-        await model.session("one").ainvoke("write", ASK)
+        await model.session("one").areply("write", ASK)
     assert model.budget.reserved_usd == 0
     assert model.budget.paid_usd > 0, "the unknown cost of the reply counts as paid"
 
@@ -168,11 +168,11 @@ async def test_a_call_whose_row_is_lost_counts_in_the_resumed_run(tmp_path: Path
 
     journal = tmp_path / "reservations.jsonl"
     model = replace(model_of(CountingModel()), budget=Budget.under(1.0, journal=journal))
-    await model.session("written").ainvoke("write", ASK)
+    await model.session("written").areply("write", ASK)
     assert unsettled(journal) == 0
     model.ledger.listeners.append(full)
     with pytest.raises(StorageError):
-        await model.session("lost").ainvoke("write", ASK)
+        await model.session("lost").areply("write", ASK)
     assert unsettled(journal) > 0
     await model.aclose()
     assert unsettled(journal) > 0
@@ -185,7 +185,7 @@ async def test_a_call_is_priced_when_sent_not_when_it_started_waiting() -> None:
     while not gate.locked():
         await gate.acquire()
     session = model.session()
-    call = asyncio.create_task(session.ainvoke("write", ASK))
+    call = asyncio.create_task(session.areply("write", ASK))
     await asyncio.sleep(0.02)
     hour[0] += timedelta(minutes=2)
     gate.release()

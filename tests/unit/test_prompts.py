@@ -39,15 +39,6 @@ def test_a_custom_file_replaces_the_built_in_prompt_of_its_name(tmp_path: Path) 
     assert "Mine." not in prompt("write").text(mode="m", abstention="a", short_answer_rule="s")
 
 
-def test_a_strategy_is_inserted_by_name(tmp_path: Path) -> None:
-    named = own(tmp_path, "instruction: Do it.\nreasoning_strategy: chain_of_thought").text()
-    assert "step by step" in named
-    assert "chain_of_thought" not in named
-    assert named.startswith("Do it.\n\nHow to think:\n")
-    written = own(tmp_path, "instruction: Do it.\nreasoning_strategy: Think as you like.", "reask").text()
-    assert written == "Do it.\n\nHow to think:\nThink as you like."
-
-
 @pytest.mark.parametrize(
     ("name", "source", "message"),
     [

@@ -24,9 +24,7 @@ from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, field
 from ..grounding.abstention import is_abstention
 from ..grounding.answer_kind import kind_asked
 from ..llm.messages import Message
-from ..prompts import phrase, prompt
-from ..prompts.fencing import attribute, fenced
-from ..prompts.tokens import estimate_tokens
+from ..prompts import attribute, estimate_tokens, fenced, phrase, prompt
 from ..retrieval.passage import Found, Passage
 from ..settings import Settings
 from ..text.sentences import sentences
@@ -293,6 +291,12 @@ class ClaimVerdict(ReplyModel, json_schema_extra={"required": ["claim", "words",
     calculation: Annotated[str, BeforeValidator(_joined), _at_most(maxLength=160)] = ""
     verdict: Annotated[Literal["supported", "contradicted", "not stated"], BeforeValidator(_verdict)]
     reason: Annotated[_Blank, _at_most(maxLength=160)] = ""
+
+
+class SufficientReply(ReplyModel):
+    """Stage `check_claims`, asked alone: whether the passages answer the question."""
+
+    sufficient: bool
 
 
 class ClaimsReply(ReplyModel, json_schema_extra={"required": ["sufficient", "claims", "answers_question"]}):

@@ -127,7 +127,7 @@ class Service:
         version = 0 if catalogue is None else await asyncio.to_thread(catalogue.version)
         held = self._coaches.get(corpus)
         if held is None or held[0] != version:
-            subject = await asyncio.to_thread(subject_of, self.settings.scope_topics, catalogue)
+            subject = await asyncio.to_thread(subject_of, catalogue)
             encoder = retriever.encoder if isinstance(retriever, HybridRetriever) else self.engine.monitor_encoder
             scope = TopicScope(subject=subject, encoder=encoder, threshold=self.settings.scope_threshold)
             coach = Coach(model=self.engine.model, retriever=retriever, scope=scope, topics=subject.topics)
@@ -209,7 +209,7 @@ async def open_service(
     check_prompts(settings.prompts_dir, methods=settings.methods_dir)
     check_files(settings.coach_dir)
     names = tuple(dict.fromkeys(corpora if retrievers is None else retrievers))
-    checks = {name: Checks.of(settings, name) for name in (*names, CONTEXT)}
+    checks = dict.fromkeys((*names, CONTEXT), Checks.of(settings))
     metrics, budgets = Metrics(), Budgets.of(settings)
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(open_database(settings))

@@ -1,7 +1,7 @@
 """What commands show a person: a screen with a spinner, an answer's rounds, derivation and vote, places and cost."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -83,15 +83,6 @@ class Screen:
         """Show which node of the loop starts."""
         if self._status is not None:
             self._status.update(plain(step.words))
-
-    def progress(self, words: str) -> Callable[[int, int], None]:
-        """Show next to the spinner how many of how many parts are done."""
-
-        def advance(done: int, of: int) -> None:
-            if self._status is not None and done < of:
-                self._status.update(f"{plain(words)} {done + 1} of {of}")
-
-        return advance
 
 
 def round_line(round_: "Round", *, chosen: bool) -> str:
