@@ -36,7 +36,7 @@ def config(dataset: str = "sample", **changes: Any) -> dict[str, Any]:
 def row(answer: Answer, method: str = "metarag", **more: Any) -> dict[str, Any]:
     """A row of `samples.jsonl`, scored as the runner would."""
     id_, gold, prediction = answer
-    asked = {"id": id_, "method": method, "question": f"What is {id_}?", "gold": gold, "aliases": []}
+    asked: dict[str, Any] = {"id": id_, "method": method, "question": f"What is {id_}?", "gold": gold, "aliases": []}
     spent = {"tokens": {"prompt": 10, "cache_hit": 5, "completion": 2}, "llm_calls": 1, "cached_calls": 0}
     asked |= {**spent, "latency_s": 1.0, "cost_usd": None}
     if prediction is None:

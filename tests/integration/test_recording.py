@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from meta_agent_rag.errors import SearchDownError
+from meta_agent_rag.errors import CorpusError
 from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retrieval
 from meta_agent_rag.testing.server import LoopbackServer, ServerReply, disagreeing, loopback_server
 from tests.forked import RUNNER, forked
@@ -89,7 +89,7 @@ def test_a_failed_follow_up_search_can_be_retried(tmp_path: Path, monkeypatch: p
         self: HybridRetriever, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()
     ) -> Retrieval:
         if exclude:
-            raise SearchDownError("Neither index answers.")
+            raise CorpusError("Neither index answers.")
         return await whole(self, queries, k=k, exclude=exclude)
 
     def lacking(body: dict[str, Any]) -> ServerReply:
@@ -180,7 +180,7 @@ def test_a_record_cannot_run_files_or_choose_folders_or_urls(tmp_path: Path) -> 
         return replay(other, tmp_path, "--display", "none")
 
     of_their_own = ("deficits_dir", "methods_dir", "datasets_dir", "operators_dir", "routes_dir", "prompts_dir")
-    away = {"marag_data_dir": str(tmp_path / "away"), "qdrant_url": "http://127.0.0.1:9", "leakage_dir": str(own)}
+    away = {"marag_data_dir": str(tmp_path / "away"), "qdrant_url": "http://127.0.0.1:9"}
     assert altered(settings={**dict.fromkeys(of_their_own, str(own)), **away}).exit_code == 0
     assert altered(experiment={"sweeps": [f"DEFICITS_DIR={own}"]}).exit_code == 0
     assert not (tmp_path / "away").exists()

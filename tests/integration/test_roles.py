@@ -1,6 +1,5 @@
 """Several endpoints in one run: which is called for what, in which dialect, and what the run records."""
 
-import csv
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -109,54 +108,6 @@ def test_the_run_and_its_record_name_the_endpoints_without_secrets(
     whole = kept.read_text() + (folder / "config.json").read_text() + (folder / "calls.jsonl").read_text()
     for secret in ("sk-second-secret", "planted-header", "sk-planted-secret"):
         assert secret not in whole
-
-
-def test_a_cost_limit_needs_the_prices_of_what_each_row_calls(env: dict[str, str]) -> None:
-    unpriced = {**env, "MODEL_ROLES": "critic=groq:unknown-x", "GROQ_API_KEY": "k"}
-    words = ["--n", "1", "--cost-limit", "5"]
-    done = in_process([*words, "--method", "standard_rag"], unpriced)
-    assert done.exit_code == 0, done.output
-    assert in_process([*words, "--method", "standard_rag,metarag"], unpriced).exit_code == 2, "the loop has a critic"
-    sweep = ["--method", "standard_rag", "--sweep", "FLASH_MODEL=deepseek-v4-flash,unknown-x"]
-    swept = in_process([*words, *sweep], {**env, "MODEL_ROLES": ""})
-    assert swept.exit_code == 2
-    assert "the price of unknown-x is unknown" in swept.stderr
-
-
-@pytest.mark.parametrize("method", ["metarag", "standard_rag"])
-def test_a_cost_limit_needs_every_price_before_anything_is_paid(
-    role_servers: RoleServers, env: dict[str, str], tmp_path: Path, method: str
-) -> None:
-    unpriced = {"MODEL_ROLES": str(role_servers.roles(tmp_path, provider="compatible"))}
-    words = ["--method", method, "--n", "1", "--judge", "--cost-limit", "5"]
-    done = in_process(words, {**env, **unpriced})
-    assert done.exit_code == 2
-    assert "A cost limit needs prices, but the price of judge-7b is unknown" in done.stderr
-    assert "`prices: free` in MODEL_ROLES" in done.stderr
-    assert role_servers.writer.bodies == role_servers.judge.bodies == []
-    role_servers.roles(tmp_path, provider="compatible", prices="free")
-    done = in_process(words, {**env, **unpriced})
-    assert done.exit_code == 0, done.output
-    calls = lines(only_run(tmp_path) / "calls.jsonl")
-    assert {call["model"]: float(call["cost_usd"]) > 0 for call in calls}["judge-7b"] is False
-    assert json.loads((only_run(tmp_path) / "summary.json").read_text())["methods"][method]["cost_usd"] > 0
-
-
-@pytest.mark.slow
-def test_every_table_of_a_mixed_run_has_a_caveat(env: dict[str, str], tmp_path: Path) -> None:
-    assert in_process([*METHODS], env).exit_code == 0
-    folder = only_run(tmp_path)
-    models = {name: found["models"] for name, found in summary(folder)["methods"].items()}
-    assert models["standard_rag"] == {"deepseek-v4-flash": 2}
-    assert set(models["metarag"]) == {"deepseek-v4-flash", "gpt-4.1"}
-    report = (folder / "report.md").read_text()
-    assert "**Mixed models**: " in report
-    assert "standard_rag: deepseek-v4-flash (2)" in report
-    ours = [file for file in (folder / "tables").glob("*.csv") if not file.stem.startswith("published")]
-    assert len(ours) >= 5
-    for file in ours:
-        head, *cells = csv.reader(file.read_text().splitlines())
-        assert (head[-1], {line[-1] for line in cells}) == ("caveat", {"mixed models"}), file.name
 
 
 def summary(folder: Path) -> dict[str, Any]:

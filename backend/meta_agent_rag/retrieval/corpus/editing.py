@@ -167,21 +167,24 @@ async def edit_corpus(
 async def ensure_corpus(
     settings: Settings,
     name: str,
-    passages: Sequence[Passage],
+    passages: Sequence[Passage] | Callable[[], Sequence[Passage]],
     encoder: AsyncEncoder,
     *,
+    checksum: str = "",
     replace: bool = False,
     on_progress: Progress | None = None,
 ) -> Manifest:
     """The corpus `name` over exactly these passages, none of which is split; reused if it exists.
 
-    Raises `CorpusError` if it was built differently (without `replace`) or is being edited, `InputError` for an
-    invalid name, no passages, or duplicate passage ids.
+    With a `checksum` of what the passages are made from, they are made only if the corpus is to be built. Raises
+    `CorpusError` if it was built differently (without `replace`) or is being edited, `InputError` for an invalid name,
+    no passages, or duplicate passage ids.
     """
     if not passages:
         raise InputError("There are no passages to build a corpus from; give at least one document with text.")
     folder = corpus_folder(settings.marag_data_dir, name)
-    checksum = await asyncio.to_thread(_checksum, passages)
+    if not checksum:
+        checksum = await asyncio.to_thread(_checksum, passages() if callable(passages) else passages)
     whole = DocumentRecord(id=name, source=name, title=name, kind=ROWS, content_hash=checksum)
     fresh = await _new(settings, name, encoder, UNCHUNKED)
     existing = await asyncio.to_thread(folder.read)
@@ -203,7 +206,7 @@ async def ensure_corpus(
         held = [(document.id, document.content_hash) for document in editor.documents()]
         if held != [(name, checksum)]:  # another process may have been first
             await editor.remove([id_ for id_, _ in held if id_ != name])
-            await editor.put(whole, passages)
+            await editor.put(whole, passages() if callable(passages) else passages)
     manifest = await asyncio.to_thread(folder.read)
     assert manifest is not None
     return manifest
