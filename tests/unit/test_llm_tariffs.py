@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.llm.messages import Usage
+from meta_agent_rag.llm.messages import Message, Request, Usage
 from meta_agent_rag.llm.pricing import (
-    highest_price,
+    max_cost,
     million_token_prices,
     price,
     tariff_book,
@@ -24,6 +24,13 @@ MILLION_EACH = Usage(prompt=2_000_000, cache_hit=1_000_000, completion=1_000_000
 def paid(model: str, at: datetime, usage: Usage = MILLION_EACH) -> Decimal | None:
     found = price(usage, model=model, prices=None, at=at)
     return found.usd if found is not None else None
+
+
+def highest(prompt: int, most: int, model: str, prices: str | None, at: datetime) -> Decimal | None:
+    """The reservation for a call whose prompt has that many tokens of a byte each."""
+    said = (Message(role="user", content="x" * prompt),)
+    request = Request(stage="write", model=model, messages=said, max_tokens=most, temperature=0.0)
+    return max_cost(request, model=model, prices=prices, at=at)
 
 
 def is_peak(at: datetime) -> bool:
@@ -72,7 +79,7 @@ def test_weekends_and_chinese_holidays_are_off_peak(day: str, peak: bool) -> Non
 )
 def test_unknown_prices_are_none_and_never_zero(model: str, prices: str | None) -> None:
     assert price(MILLION_EACH, model=model, prices=prices, at=OFF_PEAK) is None
-    assert highest_price(100, 100, model=model, prices=prices, at=OFF_PEAK) is None
+    assert highest(100, 100, model, prices, OFF_PEAK) is None
     assert million_token_prices(model, prices, OFF_PEAK) is None
 
 
@@ -96,10 +103,10 @@ def test_a_reservation_covers_the_cost_of_its_call(
         completion=data.draw(st.integers(0, most)),
     )
     actual = price(used, model=model, prices=prices, at=at)
-    highest = highest_price(prompt, most, model=model, prices=prices, at=at)
-    assert (actual is None) == (highest is None)
-    if actual is not None and highest is not None:
-        assert highest >= actual.usd >= 0
+    reserved = highest(prompt, most, model, prices, at)
+    assert (actual is None) == (reserved is None)
+    if actual is not None and reserved is not None:
+        assert reserved >= actual.usd >= 0
 
 
 @given(st.sampled_from([FLASH, PRO]), moments, st.integers(0, 3_600), counts, counts)
@@ -108,8 +115,8 @@ def test_a_reservation_suffices_if_peak_hours_begin_during_the_call(
 ) -> None:
     later = at + timedelta(seconds=seconds)
     tariffs = [[row for row in tariff_book().tariffs if row.in_force(model, moment.date())] for moment in (at, later)]
-    highest = highest_price(prompt, completion, model=model, prices=None, at=at)
+    reserved = highest(prompt, completion, model, None, at)
     actual = paid(model, later, Usage(prompt=prompt, completion=completion))
-    if tariffs[0] == tariffs[1] and highest is not None:
+    if tariffs[0] == tariffs[1] and reserved is not None:
         assert actual is not None
-        assert highest >= actual
+        assert reserved >= actual
