@@ -77,7 +77,7 @@ async def grounded(
         companion = GroundedAnswerer(
             engine=engine,
             retriever=retriever or FixedRetriever(),
-            checks=Checks.of(settings, corpus),
+            checks=Checks.of(settings),
             on_step=None if steps is None else steps.append,
         )
         reply = await companion(asked or question, question)
@@ -223,9 +223,9 @@ async def test_a_citation_of_an_unknown_passage_is_removed_and_counted(tmp_path:
 def test_only_the_packaged_model_is_not_asked_as_critic(tmp_path: Path) -> None:
     (own := tmp_path / "own.gguf").write_bytes(b"GGUF")
     usual = [f"MARAG_DATA_DIR={tmp_path}", "LLM_PROVIDER=embedded"]
-    assert Checks.of(Settings.load(usual), "").claim_check == "exact"
-    assert Checks.of(Settings.load([*usual, f"EMBEDDED_MODEL_PATH={own}"]), "").claim_check == "critic"
-    assert Checks.of(Settings.load([*usual, "CLAIM_CHECK=critic"]), "").claim_check == "critic"
+    assert Checks.of(Settings.load(usual)).claim_check == "exact"
+    assert Checks.of(Settings.load([*usual, f"EMBEDDED_MODEL_PATH={own}"])).claim_check == "critic"
+    assert Checks.of(Settings.load([*usual, "CLAIM_CHECK=critic"])).claim_check == "critic"
 
 
 # -- claims
@@ -364,22 +364,6 @@ async def test_code_decides_if_the_critic_fails(tmp_path: Path, fault: Exception
     assert supported(reply) == [True, False]
 
 
-# -- the corpus's own phrases
-
-
-async def test_a_corpus_can_add_its_own_phrases(tmp_path: Path) -> None:
-    lists = tmp_path / "leakage"
-    lists.mkdir()
-    (lists / "films.yaml").write_text("- born in oslo\n", encoding="utf-8")
-    setting = f"LEAKAGE_DIR={lists}"
-    reply = await grounded(tmp_path, answering("Mira was born in Oslo [2].", quotes=("She left the city",)), setting)
-    assert (reply.refused, reply.leaks) == ("leakage", ("born in oslo",))
-    general = answering("Based on my knowledge, Mira Holt was born in Oslo [2].")
-    assert (await grounded(tmp_path, general, setting)).leaks[0] == "based on my knowledge"
-    other = answering("Mira was born in Oslo [2].", quotes=("She left the city",))
-    assert (await grounded(tmp_path, other, setting, corpus="other")).refused is None
-
-
 # -- the prompt and progress reports
 
 
@@ -410,7 +394,7 @@ async def test_only_the_writer_sees_the_conversation(tmp_path: Path) -> None:
     model = ScriptedModel(answering())
     settings = settings_in(tmp_path)
     async with open_engine(settings, model=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
-        companion = GroundedAnswerer(engine=engine, retriever=FixedRetriever(), checks=Checks.of(settings, "films"))
+        companion = GroundedAnswerer(engine=engine, retriever=FixedRetriever(), checks=Checks.of(settings))
         await companion("In German please", QUESTION, before="User: Where?\nAssistant: Oslo.")
     write, other = (request.messages[-1].content for request in model.requests)
     assert "<conversation>\nUser: Where?\nAssistant: Oslo.\n</conversation>" in write
