@@ -232,7 +232,7 @@ def _asked(
 async def _answered(
     asked: Sequence[tuple[Question, bool]], out: Path, settings: Settings, most: int
 ) -> list[GroundedRow]:
-    checks, slots, rows = Checks.of(settings, ""), asyncio.Semaphore(most), list[GroundedRow]()
+    checks, slots, rows = Checks.of(settings), asyncio.Semaphore(most), list[GroundedRow]()
     if asked:
         _LOG.info("Model: %s.", described(settings))
     async with open_engine(settings) as engine:

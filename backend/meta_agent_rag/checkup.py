@@ -209,5 +209,5 @@ async def _documents(settings: Settings) -> CheckResult:
     encoder = (await asyncio.to_thread(load_encoder, settings, settings.encoder)).encoder.name
     prepared(await asyncio.to_thread(chunking_options, settings, encoder))
     reranker = await asyncio.to_thread(load_reranker, settings)
-    words = f"chunker {settings.chunker}, citations {settings.citation_style}, memory {settings.memory}"
+    words = f"chunker {settings.chunker}, citations {settings.citation_style}"
     return CheckResult(words=f"{words}, {f'reranker {reranker.name}' if reranker else 'no reranker'}")

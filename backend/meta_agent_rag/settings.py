@@ -351,21 +351,12 @@ class Settings(ProviderKeys):
         description="Who checks claims: the `critic`, in one call, or code alone (`exact`), which shows only what a "
         "passage says in the same words; default: `critic`, and `exact` with the packaged model.",
     )
-    overview_calls: int = Field(50, ge=1, description="Maximum number of calls for one summary of whole documents.")
     confidence_floor: UnitFloat = Field(
         0.5,
         description="A grounded answer is refused as not covered if 0.6 x retrieval + 0.4 x generation is lower.",
     )
-    leakage_dir: Path | None = Field(
-        None, description="A folder with CORPUS.yaml files: phrases that show an answer going beyond that corpus."
-    )
 
     # -- the conversation
-    memory: Literal["summary_buffer", "buffer", "none"] = Field(
-        "summary_buffer",
-        description="What a conversation remembers: the latest exchanges and a summary of older ones "
-        "(`summary_buffer`), the latest alone (`buffer`), or `none`.",
-    )
     memory_tokens: Annotated[int, Field(ge=200)] = Field(
         3000,
         description="Maximum tokens of exchanges kept verbatim and shown in a prompt; beyond it, older ones "
@@ -382,9 +373,6 @@ class Settings(ProviderKeys):
         None,
         description="Folder with your own levels.yaml, words.yaml, generic.yaml or replies.yaml; an "
         "entry replaces the built-in entry of the same name.",
-    )
-    scope_topics: Path | None = Field(
-        None, description="A YAML file of topics with anchor texts; default: titles and headings of the corpus."
     )
 
     # -- retrieval
@@ -472,19 +460,13 @@ class Settings(ProviderKeys):
         description="Questions that one key may ask in any minute; reads are counted separately against the "
         "same limit.",
     )
-    service_wrong_keys_per_minute: PositiveInt = Field(
-        20,
-        description="Wrong keys that one address may send per minute before it is rejected.",
-    )
     service_key_pepper: Key | None = Field(
         None, description="Secret mixed into the digests of keys; default: one generated in the data folder."
     )
     audit_hot_days: PositiveInt = Field(
         90, description="Days after which `marag audit prune` removes prompts and raw replies from a record."
     )
-    audit_warm_days: PositiveInt = Field(
-        365, description="Days after which `marag audit prune` moves a record from the database to a file."
-    )
+    audit_warm_days: PositiveInt = Field(365, description="Days after which `marag audit prune` removes a record.")
     database_url: Key | None = Field(
         None,
         description="Database for keys and audit, as postgresql://NAME:PASSWORD@HOST/DATABASE; default: SQLite "

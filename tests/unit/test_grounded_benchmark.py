@@ -56,7 +56,7 @@ async def test_a_row_has_the_draft_and_the_shown_answer(
     encoder = AsyncEncoder(HashEncoder())
     async with open_engine(settings, model=ScriptedModel(script), monitor_encoder=encoder) as engine:
         answer = await engine.answer(ASKED.text, evidence=evidence_for(ASKED, answerable=True), grounded=True)
-        found = row(ASKED, await checked(engine, answer, Checks.of(settings, "")), answerable=True)
+        found = row(ASKED, await checked(engine, answer, Checks.of(settings)), answerable=True)
     assert found.refused == refused
     assert (found.draft_is_right, found.shown_is_right) == right
     assert found.calls == 2

@@ -280,6 +280,12 @@ class ClaimVerdict(ReplyModel, json_schema_extra={"required": ["claim", "words",
     reason: Annotated[_Blank, _at_most(maxLength=160)] = ""
 
 
+class SufficientReply(ReplyModel):
+    """Stage `check_claims`, asked alone: whether the passages answer the question."""
+
+    sufficient: bool
+
+
 class ClaimsReply(ReplyModel, json_schema_extra={"required": ["sufficient", "claims", "answers_question"]}):
     """Stage `check_claims`."""
 

@@ -89,7 +89,7 @@ class PrivateCorpus:
     async def subject(self) -> Subject:
         """The subject of the documents, for the coach."""
         async with self._in_use, open_retriever(self.settings, CORPUS, encoder=self.encoder) as retriever:
-            return await asyncio.to_thread(subject_of, None, retriever.corpus.catalogue)
+            return await asyncio.to_thread(subject_of, retriever.corpus.catalogue)
 
     def remove(self) -> None:
         """Delete the corpus."""

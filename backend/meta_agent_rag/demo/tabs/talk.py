@@ -206,7 +206,7 @@ class Conversation(Tab):
     ) -> ChatSession:
         """The visitor's conversation in its current state. Raises a `MetaRagError`."""
         engine, retriever = await self.workbench.engine(visitor), await self.retriever(*inputs)
-        checks = Checks.of(engine.settings, self.workbench.corpus)
+        checks = Checks.of(engine.settings)
         answerer = GroundedAnswerer(engine=engine, retriever=retriever, checks=checks, on_step=on_step)
         lesson = await self.lesson(answerer, *inputs)
         return ChatSession(model=engine.model, answerer=answerer, history=history, **lesson)
@@ -402,7 +402,7 @@ class Teaching(Conversation):
             subject = await retriever.subject()
         else:
             catalogue = retriever.corpus.catalogue if isinstance(retriever, HybridRetriever) else None
-            subject = await asyncio.to_thread(subject_of, None, catalogue)
+            subject = await asyncio.to_thread(subject_of, catalogue)
         yield TopicScope(subject=subject, encoder=await bench.encoder(), threshold=bench.settings.scope_threshold)
 
 
