@@ -36,7 +36,7 @@ class Shape(BaseModel):
         ("other", 1, "unknown field"),
     ],
 )
-def test_an_error_is_described_in_plain_words(field: str, value: object, words: str) -> None:
+def test_a_fault_is_described_in_plain_words(field: str, value: object, words: str) -> None:
     with pytest.raises(ValidationError) as caught:
         Shape.model_validate({field: value})
     assert fault_words(caught.value.errors()[0]) == words
