@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 from uvicorn import Config, Server
 
 from meta_agent_rag.cli.main import app
+from meta_agent_rag.errors import UnreachableError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.service.access import open_keys
@@ -110,7 +111,10 @@ async def test_errors_are_reported_without_a_traceback(
 
 async def test_the_http_server_requires_a_key(tmp_path: Path) -> None:
     settings = settings_in(tmp_path)
-    async with open_database(settings) as database, open_library(settings, retrievers=film_retrievers()) as library:
+    model = ScriptedModel({"write": UnreachableError("DeepSeek at http://10.0.0.5:8000/v1 does not respond.")})
+    encoder = AsyncEncoder(HashEncoder())
+    opened = open_library(settings, model=model, retrievers=film_retrievers(), monitor_encoder=encoder)
+    async with open_database(settings) as database, opened as library:
         keys = open_keys(database, settings)
         token, _ = await keys.create("tests")
         ingest, _ = await keys.create("ingest", ("ingest",))
@@ -128,6 +132,10 @@ async def test_the_http_server_requires_a_key(tmp_path: Path) -> None:
                     result = await connected.call_tool("search", {"query": QUESTION, "corpus": "films"})
                     titles = [passage["title"] for passage in (result.structured_content or {})["passages"]]
                     assert titles == ["Film", "Birth"]
+                    result = await connected.call_tool("ask", {"question": QUESTION, "corpus": "films"})
+                    assert result.is_error
+                    assert "The language model is not responding at the moment" in words(result)
+                    assert "10.0.0.5" not in words(result)
                 async with (
                     httpx2.AsyncClient(headers={"Authorization": f"Bearer {restricted}"}) as http,
                     Client(streamable_http_client(url, http_client=http)) as connected,

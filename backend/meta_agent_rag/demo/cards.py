@@ -21,7 +21,18 @@ from ..settings import Settings
 from ..statistics.scores import score_answer
 from ..wording import FREE, counted, passage_name
 from .stepping import LoopView
-from .vocabulary import ANSWER_MODES, ERROR_TYPES, STAGES, at_work, ballot_note, deficit, repair, spoken, stop_reason
+from .vocabulary import (
+    ANSWER_MODES,
+    ERROR_TYPES,
+    STAGES,
+    at_work,
+    ballot_note,
+    deficit,
+    repair,
+    spoken,
+    stop_reason,
+    without_addresses,
+)
 
 
 def quiet(text: str) -> str:
@@ -196,7 +207,7 @@ def evaluating(diagnosis: Diagnosis) -> str:
         rows.append(("Suggested queries", "; ".join(diagnosis.suggested_queries)))
     by_rule = ""
     if diagnosis.source == "heuristic":
-        why = f" ({diagnosis.critic_error})" if diagnosis.critic_error else ""
+        why = f" ({without_addresses(diagnosis.critic_error)})" if diagnosis.critic_error else ""
         by_rule = quiet(f"The critic failed{why}; a rule chose the deficit.")
     return card("evaluating", "Evaluating", deficit(diagnosis.deficit), _facts(rows) + by_rule)
 
@@ -261,7 +272,7 @@ def _voted(round_: Round, vote: Vote, before: Round | None) -> str:
 
 def _two_routes(round_: Round) -> str:
     second = round_.second_answer
-    other = (second and (second.short_answer or second.error)) or "none"
+    other = (second and (second.short_answer or without_addresses(second.error or ""))) or "none"
     how = "".join(f"<li>{escape(step)}</li>" for step in (second.steps if second is not None else ()))
     steps = f'<details class="m-passage"><summary>Steps of the second answer</summary><ol>{how}</ol></details>'
     return (

@@ -17,7 +17,7 @@ from ..wording import FREE, counted
 from .cards import card, cards, cell, outcome, quiet
 from .run_files import RIGHT, Row, Run, Stop, mapping, rounds_of
 from .stepping import LoopView
-from .vocabulary import deficit, spoken
+from .vocabulary import deficit, spoken, without_addresses
 
 
 def about(run: Run) -> str:
@@ -67,7 +67,7 @@ def replayed(row: Row, one_pass: Row | None, texts: Mapping[str, Found], setting
     question, state = str(row.get("question")), State(evidence=found, rounds=rounds)
     steps = cards(LoopView(question=question, state=state, status="done"), settings)
     if row.get("error"):
-        return (*steps, card("doubted", "Answer", "None", f"<p>{escape(str(row['error']))}</p>"))
+        return (*steps, card("doubted", "Answer", "None", f"<p>{escape(without_addresses(str(row['error'])))}</p>"))
     answer = Answer(
         question=question,
         text=str(row.get("answer") or ""),

@@ -27,6 +27,7 @@ from ..retrieval.hybrid import Retriever
 from ..retrieval.open_retriever import open_encoder, open_retriever
 from ..settings import Settings
 from .access import Client, Keys, open_keys
+from .failures import refusal
 from .schemas import QUESTION_CHARACTERS, CheckedReply, as_checked
 
 if TYPE_CHECKING:
@@ -146,7 +147,8 @@ def create_server(library: ToolLibrary) -> "MCPServer":
         try:
             yield client.corpus(corpus, library.corpora)
         except MetaRagError as error:
-            raise ToolError(str(error)) from None
+            # another machine's client is told no more than over HTTP: no addresses of servers
+            raise ToolError(str(error if client is _LOCAL else refusal(error))) from None
 
     @server.tool()
     async def ask(question: str, ctx: Context, corpus: Corpus = None) -> CheckedReply:
