@@ -112,22 +112,6 @@ def _spent(row: Row, *, free: bool) -> str:
     return " · ".join(part for part in parts if part)
 
 
-_TERMS = {
-    "Derivation": (
-        "A second way to an answer: the question is broken into single facts, each fact is looked up in the passages, "
-        "and code, not the model, combines them."
-    ),
-    "Vote": (
-        "The draft, the derivation and, while it is undecided, further answers of the model vote; answers in the same "
-        "words support each other. If another answer than the draft's wins, the draft is questioned."
-    ),
-    "Deficit": (
-        "What is wrong with a draft: a fact is missing (insufficient knowledge) or left to memory (internal only), it "
-        "strays from the passages (external only), or joins facts wrongly (reasoning error)."
-    ),
-}
-
-
 def opening(stop: Stop) -> str:
     """What the loop gains: one question before and after, and the held-out result of each data set as a chart."""
     row = stop.row
@@ -174,10 +158,3 @@ def _chart(results: Sequence[Mapping[str, Any]]) -> str:
         )
     size = f'viewBox="0 0 {width} {row * len(results) + 2}"'
     return f'<svg class="m-chart" {size} role="img" aria-label="{"; ".join(labels)}">{"".join(parts)}</svg>'
-
-
-def primer() -> str:
-    """The terms, on demand."""
-    terms = "".join(f"<dt>{name}</dt><dd>{escape(words)}</dd>" for name, words in _TERMS.items())
-    asked = "What are a derivation, the vote and a deficit?"
-    return f'<details class="m-primer"><summary>{asked}</summary><dl class="m-facts">{terms}</dl></details>'
