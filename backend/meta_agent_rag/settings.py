@@ -467,19 +467,13 @@ class Settings(ProviderKeys):
         description="Questions that one key may ask in any minute; reads are counted separately against the "
         "same limit.",
     )
-    service_wrong_keys_per_minute: PositiveInt = Field(
-        20,
-        description="Wrong keys that one address may send per minute before it is rejected.",
-    )
     service_key_pepper: Key | None = Field(
         None, description="Secret mixed into the digests of keys; default: one generated in the data folder."
     )
     audit_hot_days: PositiveInt = Field(
         90, description="Days after which `marag audit prune` removes prompts and raw replies from a record."
     )
-    audit_warm_days: PositiveInt = Field(
-        365, description="Days after which `marag audit prune` moves a record from the database to a file."
-    )
+    audit_warm_days: PositiveInt = Field(365, description="Days after which `marag audit prune` removes a record.")
     database_url: Key | None = Field(
         None,
         description="Database for keys and audit, as postgresql://NAME:PASSWORD@HOST/DATABASE; default: SQLite "

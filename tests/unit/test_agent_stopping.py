@@ -12,11 +12,11 @@ from meta_agent_rag.errors import (
     AuthenticationError,
     BalanceError,
     ContextWindowError,
+    CorpusError,
     CostLimitError,
     DeadlineError,
     ModelError,
     RefusedError,
-    SearchDownError,
     UnreachableError,
 )
 from meta_agent_rag.llm.messages import Reply, Request
@@ -109,7 +109,7 @@ class FailingRetriever(FakeRetriever):
 
     async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
         if self.asked:
-            raise SearchDownError("Neither index answers.")
+            raise CorpusError("Neither index answers.")
         return await super().retrieve(queries, k=k, exclude=exclude)
 
 
@@ -118,7 +118,7 @@ async def test_a_failed_follow_up_search_keeps_the_draft(tmp_path: Path, caplog:
     run = await ask(tmp_path, script, retriever=FailingRetriever(results={QUESTION: [FILM]}))
     assert (run.answer.stop_reason, run.answer.short_answer, run.answer.fired) == ("search_failed", "Paris", False)
     assert "Neither index answers." in caplog.text
-    with pytest.raises(SearchDownError):
+    with pytest.raises(CorpusError):
         await ask(tmp_path, script, retriever=FailingRetriever(results={}, asked=[((), 0, frozenset())]))
 
 

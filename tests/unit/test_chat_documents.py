@@ -13,7 +13,7 @@ from meta_agent_rag.chat.session import ChatSession, DocumentsReply, Turn, open_
 from meta_agent_rag.chat.store import open_sessions
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.cli.shared.display import Screen
-from meta_agent_rag.cli.shell.commands import Shell, run_command
+from meta_agent_rag.cli.shared.shell import Shell, run_command
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
 from meta_agent_rag.retrieval.corpus.naming import (
@@ -154,7 +154,7 @@ async def test_the_whole_conversation_is_saved_after_older_turns_were_folded(fol
     await talk(folder, *questions, session="forgetful")
     settings = settings_in(folder, *HASHED, f"MARAG_DATA_DIR={folder}")
     async with open_chat(settings, corpus="coast", session="forgetful", model=ScriptedModel({})) as again:
-        shell = Shell(chat=again, settings=settings, load=lambda: settings, screen=Screen())
+        shell = Shell(chat=again, settings=settings, screen=Screen())
         await run_command(shell, f"/save {tmp_path / 'saved.md'}")
         saved = (tmp_path / "saved.md").read_text()
         assert [f"## {turn}. {question}" in saved for turn, question in enumerate(questions, start=1)] == [True] * 9

@@ -57,7 +57,6 @@ def ask(
                 mentions=True,
                 settings=settings,
                 on_step=screen.stage,
-                on_text=screen.writing,
             )
         )
     from ..agent.engine import Answer
