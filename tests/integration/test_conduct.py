@@ -158,20 +158,3 @@ async def answer(engine, task):
 
 METHOD = replace(CLOSED_BOOK, name="buggy", answer=answer)
 """
-
-
-def test_a_bug_in_an_own_method_fails_only_its_question(tmp_path: Path) -> None:
-    (tmp_path / "own").mkdir()
-    (tmp_path / "own" / "buggy.py").write_text(METHOD_WITH_A_BUG)
-    words = ["--limit", "1-3", "--method", "buggy", "--set", "METHODS_DIR=own", "--fail-on-error", "1"]
-    with loopback_server(helpful()) as server:
-        done = in_process(words, environment(server.base_url, tmp_path / "data"))
-    assert done.exit_code == 0, done.stderr
-    file = str(tmp_path / "own" / "buggy.py")
-    said = f"The method 'buggy' failed in {file!r}, line 8 (KeyError: 'gold'); fix it or leave it out."
-    assert said in done.stderr
-    assert "Traceback" in done.stderr
-    errors = {row["id"]: row["error"] for row in lines(only_run(tmp_path) / "samples.jsonl")}
-    assert errors.pop("sample-001") == f"ExtensionError: {said}"
-    assert "returned NoneType, not an Answer" in errors.pop("sample-002")
-    assert list(errors.values()) == [None]
