@@ -198,17 +198,14 @@ async def _documents(settings: Settings) -> CheckResult:
     """The components for reading, chunking, citing and remembering: names that are resolved only on use."""
     from .chat.phrases import check_files
     from .grounding.citations import chosen
-    from .ingestion.chunkers import prepared
-    from .ingestion.pipeline import chunking_options
+    from .ingestion.pipeline import chunking_of
     from .prompts import check_prompts
-    from .retrieval.encoders.loading import load_encoder
     from .retrieval.reranker import load_reranker
 
     check_prompts(settings.prompts_dir, methods=settings.methods_dir)
     check_files(settings.coach_dir)
     chosen(settings.citation_style)
-    encoder = (await asyncio.to_thread(load_encoder, settings, settings.encoder)).encoder.name
-    prepared(await asyncio.to_thread(chunking_options, settings, encoder))
+    chunking_of(settings)
     reranker = await asyncio.to_thread(load_reranker, settings)
     words = f"chunker {settings.chunker}, citations {settings.citation_style}, memory {settings.memory}"
     return CheckResult(words=f"{words}, {f'reranker {reranker.name}' if reranker else 'no reranker'}")

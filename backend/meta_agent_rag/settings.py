@@ -465,12 +465,12 @@ class Settings(ProviderKeys):
     )
 
     # -- ingestion
-    chunker: str = Field("characters", description="How documents are split into passages.")
-    chunk_characters: Annotated[int, Field(ge=64, le=100_000)] = Field(
-        512, description="Maximum passage length of the chunker `characters`."
+    chunker: Literal["characters", "sentence"] = Field(
+        "characters", description="How documents are split into passages: by length, or in whole sentences."
     )
+    chunk_characters: Annotated[int, Field(ge=64, le=100_000)] = Field(512, description="Maximum length of a passage.")
     chunk_overlap: Annotated[int, Field(ge=0)] = Field(
-        64, description="Characters that a passage shares with the previous one; less than CHUNK_CHARACTERS."
+        64, description="Characters that passages share with CHUNKER=characters; less than CHUNK_CHARACTERS."
     )
     ingest_file_mb: PositiveFloat = Field(
         64.0,

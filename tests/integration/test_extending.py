@@ -34,7 +34,6 @@ NAMES = {
     "A provider": "acme",
     "A store": "flat",
     "A parser": "subtitles",
-    "A chunker": "blocks",
     "A hook of the coach": "no_links",
     "A method of the benchmark": "iter_retgen",
     "An analysis": "length",
@@ -58,7 +57,6 @@ from meta_agent_rag.agent.monitor import policy
 from meta_agent_rag.chat.coach.hooks import discover_hooks
 from meta_agent_rag.datasets import discover, load_questions
 from meta_agent_rag.demo.workbench import read_questions
-from meta_agent_rag.ingestion.chunkers import ChunkingOptions, prepared
 from meta_agent_rag.ingestion.parsers import known_suffixes
 from meta_agent_rag.llm.providers import choose_provider
 from meta_agent_rag.retrieval.corpus.corpus import chosen_stores
@@ -76,7 +74,6 @@ rivers = discover()["two_rivers"]
 Path("rivers.json").write_text(json.dumps([rivers.example]))
 assert load_questions("two_rivers", data_file=Path("rivers.json")).questions == (rivers.parse(rivers.example, {}),)
 assert read_questions(Path("rivers.json")).questions[0].id == "rivers-1"
-assert prepared(ChunkingOptions(chunker="blocks")).name == "blocks"
 assert ".srt" in known_suffixes()
 assert "no_links" in {hook.name for hook in discover_hooks().after}
 assert "length" in {analysis.name for analysis in discover_analyses()}
@@ -129,7 +126,7 @@ def test_documents_are_generated_with_the_examples(tree: Path) -> None:
     assert (checked.returncode, checked.stdout) == (0, "")
     example = (tree / ".env.example").read_text(encoding="utf-8")
     assert "# API key for Acme.\n# ACME_API_KEY=\n" in example
-    assert all(f"`{NAMES[kind]}`" in example for kind in ("A chunker", "A route"))
+    assert f"`{NAMES['A route']}`" in example
     assert "| `iter_retgen` |" in (tree / "docs" / "benchmarks-reference.md").read_text(encoding="utf-8")
     assert "| `outdated_facts` |" in (tree / "docs" / "architecture.md").read_text(encoding="utf-8")
 

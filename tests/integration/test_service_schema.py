@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from meta_agent_rag.ingestion.chunkers import prepared
-from meta_agent_rag.ingestion.pipeline import chunking_options
+from meta_agent_rag.ingestion.pipeline import chunking_of
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
 from meta_agent_rag.retrieval.corpus.editing import edit_corpus
@@ -63,7 +62,7 @@ async def serving(settings: Settings) -> AsyncIterator[tuple[str, str]]:
     from uvicorn import Server
 
     encoder = AsyncEncoder(HashEncoder())
-    chunker = prepared(chunking_options(settings, encoder.name)).name
+    chunker = chunking_of(settings).name
     passage = Passage(id="film", doc_id="film", title="Film", text=_TEXT)
     record = DocumentRecord(id="film", source="film", title="Film", kind="text", content_hash="0")
     async with edit_corpus(settings, _CORPUS, encoder, chunker=chunker) as editor:

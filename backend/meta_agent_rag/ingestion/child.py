@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ..retrieval.passage import Passage
-from .chunkers import Chunking, ChunkingOptions, prepared
+from .chunking import Chunking, cut
 from .document import ReadFile, Refused
 from .parsers import File, read_document
 
@@ -34,10 +34,10 @@ class Job:
     seconds: float
     memory_mb: int
     file_mb: float
-    chunking: ChunkingOptions
+    chunking: Chunking
 
 
-def read_file(path: str, name: str, doc_id: str, job: Job, chunking: Chunking) -> ReadFile:
+def read_file(path: str, name: str, doc_id: str, job: Job) -> ReadFile:
     """The file at `path` with its passages. Raises `Refused`."""
     most = int(job.file_mb * _MEGABYTE)
     try:
@@ -50,7 +50,7 @@ def read_file(path: str, name: str, doc_id: str, job: Job, chunking: Chunking) -
         raise Refused("limit", f"it is larger than {job.file_mb:g} MB; split it, or raise INGEST_FILE_MB")
     document = read_document(File(name=name, content=content, unpacked_bytes=_UNPACKED * most))
     passages: list[Passage] = []
-    for passage in chunking.cut(document, doc_id):
+    for passage in cut(document, doc_id, job.chunking):
         if len(passages) == MOST_PASSAGES:
             raise Refused("limit", f"it has more than {MOST_PASSAGES} passages; split it")
         passages.append(passage)
@@ -67,14 +67,13 @@ def read_file(path: str, name: str, doc_id: str, job: Job, chunking: Chunking) -
 
 def serve(job: Job, requests: BinaryIO, answers: BinaryIO) -> None:
     """Answer requests until they end."""
-    chunking = prepared(job.chunking)
     answers.write(READY)
     answers.flush()
     for request in requests:
         _limit_cpu(job.seconds)
         try:
             path, name, doc_id = json.loads(request)
-            answer = json.dumps(asdict(read_file(path, name, doc_id, job, chunking))).encode()
+            answer = json.dumps(asdict(read_file(path, name, doc_id, job))).encode()
         except Refused as refused:
             answer = json.dumps([refused.kind, refused.reason]).encode()
         except MemoryError:
@@ -125,7 +124,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=_MEGABYTE)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     fields = json.loads(sys.argv[1])
-    job = Job(**{**fields, "chunking": ChunkingOptions(**fields["chunking"])})
+    job = Job(**{**fields, "chunking": Chunking(**fields["chunking"])})
     _limit_memory(job.memory_mb)
     serve(job, sys.stdin.buffer, answers)
 

@@ -18,7 +18,7 @@ from ..chat.history import History
 from ..chat.session import ChatSession, DocumentsReply, Turn
 from ..errors import DeadlineError, RequestError
 from ..grounding.citations import chosen
-from ..ingestion.chunkers.characters import spans
+from ..ingestion.chunking import spans
 from ..llm.ledger import total
 from ..prompts import prompt
 from ..retrieval.corpus.catalogue import DocumentRecord

@@ -27,9 +27,8 @@ from starlette.requests import Request
 from starlette.types import Message
 
 from ..errors import CorpusError, RequestError
-from ..ingestion.chunkers import ChunkingOptions, prepared
 from ..ingestion.parsers import known_suffixes
-from ..ingestion.pipeline import chunking_options, take_in
+from ..ingestion.pipeline import chunking_of, take_in
 from ..ingestion.sources import FileOutcome, FoundFile, file_hash, source_name
 from ..retrieval.corpus.catalogue import DocumentRecord
 from ..retrieval.corpus.editing import CorpusEditor, edit_corpus
@@ -271,8 +270,7 @@ class Uploads:
         if not isinstance(retriever, HybridRetriever):
             raise CorpusError(f"The corpus {corpus!r} is no longer served.")
         found = [FoundFile(path=path, source=source, named=True) for source, path in files.items()]
-        options, edit = await self._edit(retriever)
-        return {outcome.source: outcome for outcome in await take_in(self.settings, found, options, edit)}
+        return {one.source: one for one in await take_in(self.settings, found, self._edit(retriever))}
 
     async def _put_off(self, group: Sequence[Upload], error: Exception) -> bool:
         """Queue a group again and let its corpus rest; `False` if that was tried often enough."""
@@ -311,18 +309,14 @@ class Uploads:
         if len(documents) == 1 and not copies:
             words = f"The corpus {corpus!r} has no other document; add one before you delete this one."
             raise RequestError(409, "last_document", words)
-        _, edit = await self._edit(retriever)
         await self._change(copies, state="queued", message=None)  # first: a failing edit may have removed it, too
         self._new.set()
-        async with edit as editor:
+        async with self._edit(retriever) as editor:
             await editor.remove([gone.id])
 
-    async def _edit(
-        self, retriever: HybridRetriever
-    ) -> tuple[ChunkingOptions, AbstractAsyncContextManager[CorpusEditor]]:
-        options = await asyncio.to_thread(chunking_options, self.settings, retriever.encoder.name)
-        chunker, name = prepared(options).name, retriever.corpus.manifest.name
-        return options, edit_corpus(self.settings, name, retriever.encoder, chunker=chunker, shared=True)
+    def _edit(self, retriever: HybridRetriever) -> AbstractAsyncContextManager[CorpusEditor]:
+        chunker, name = chunking_of(self.settings).name, retriever.corpus.manifest.name
+        return edit_corpus(self.settings, name, retriever.encoder, chunker=chunker, shared=True)
 
     async def _ended(self, upload: Upload) -> Upload:
         """Note the state that an upload has reached; its file is kept only for an indexed one."""
