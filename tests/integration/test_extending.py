@@ -32,7 +32,6 @@ NAMES = {
     "A route": "second_sight",
     "A data set": "two_rivers",
     "A provider": "acme",
-    "A store": "flat",
     "A parser": "subtitles",
     "A hook of the coach": "no_links",
     "A method of the benchmark": "iter_retgen",
@@ -59,14 +58,12 @@ from meta_agent_rag.datasets import discover, load_questions
 from meta_agent_rag.demo.workbench import read_questions
 from meta_agent_rag.ingestion.parsers import known_suffixes
 from meta_agent_rag.llm.providers import choose_provider
-from meta_agent_rag.retrieval.corpus.corpus import chosen_stores
 from meta_agent_rag.settings import Settings
 
-settings = Settings.load(["LLM_PROVIDER=acme", "ACME_API_KEY=secret", "DENSE_STORE=flat"])
+settings = Settings.load(["LLM_PROVIDER=acme", "ACME_API_KEY=secret"])
 choice = choose_provider(settings)
 assert choice.api_key.get_secret_value() == "secret" and "secret" not in repr(settings)
 assert choice.models == {"flash": "acme-small", "pro": "acme-large"}
-assert chosen_stores(settings) == ("flat", "tantivy")
 assert discover_deficits()["outdated_facts"].retrieves
 assert discover_operators()["total"].compares
 assert policy(Settings.load(["MONITOR_POLICY=vote", "ROUTES=second_sight"]))

@@ -96,14 +96,6 @@ def test_dropping_a_corpus_requires_confirmation(docs: Path) -> None:
     assert (docs / "a.pdf").exists()
 
 
-def test_copy_rejects_unknown_targets_and_missing_server_urls(docs: Path) -> None:
-    marag("ingest", str(docs), "--corpus", "notes")
-    unknown = marag("corpora", "copy", "notes", "--to", "moon")
-    assert unknown.exit_code == 2
-    assert "embedded, servers" in unknown.stderr
-    assert marag("corpora", "copy", "notes", "--to", "servers").exit_code == 2, "no server is set"
-
-
 @pytest.mark.slow
 def test_ingestion_continues_after_ctrl_c(docs: Path) -> None:
     (docs / "long.jsonl").write_bytes(

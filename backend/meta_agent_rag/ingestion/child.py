@@ -10,6 +10,7 @@ import json
 import mmap
 import os
 import sys
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -18,6 +19,11 @@ from ..retrieval.passage import Passage
 from .chunking import Chunking, cut
 from .document import ReadFile, Refused
 from .parsers import File, read_document
+
+try:
+    import resource
+except ImportError:  # on Windows, which has no such limits
+    resource = None  # type: ignore[assignment]
 
 READY = b"ready\n"
 MOST_PASSAGES = 20_000
@@ -83,40 +89,28 @@ def serve(job: Job, requests: BinaryIO, answers: BinaryIO) -> None:
 
 
 def _limit_memory(megabytes: int) -> None:
-    """Limit the memory of this process, on platforms that support it.
+    """Limit the memory of this process.
 
     Raises `OSError` if the rest is too little to read with: memory freed by the imports may still be enough to start.
     """
-    try:
-        import resource
-    except ImportError:
-        return
-    kind = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
-    _limit(kind, megabytes * _MEGABYTE)
-    _limit(resource.RLIMIT_CORE, 0)
-    with mmap.mmap(-1, _MEGABYTE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS):
-        pass
+    if resource is not None:
+        _limit(resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS, megabytes * _MEGABYTE)
+        _limit(resource.RLIMIT_CORE, 0)
+        with mmap.mmap(-1, _MEGABYTE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS):
+            pass
 
 
 def _limit_cpu(seconds: float) -> None:
     """Exit some time after the limit, in case the parent, which kills at the limit, has died itself."""
-    try:
-        import resource
-    except ImportError:
-        return
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    _limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime + 2 * seconds) + 5)
+    if resource is not None:
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        _limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime + 2 * seconds) + 5)
 
 
 def _limit(kind: int, value: int) -> None:
-    import resource
-
     _, hard = resource.getrlimit(kind)
-    soft = value if hard == resource.RLIM_INFINITY else min(value, hard)
-    try:
-        resource.setrlimit(kind, (soft, hard))
-    except (ValueError, OSError):
-        return  # the platform defines the limit but does not support it
+    with suppress(ValueError, OSError):  # the platform defines the limit but does not support it
+        resource.setrlimit(kind, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
 
 
 def main() -> None:
