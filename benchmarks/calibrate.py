@@ -29,9 +29,9 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 @reporting
 def main(  # options of a command
     runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Run folders, by path or name.")],
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Where to write the fitted policy (YAML).")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Where to write the fitted weights (YAML).")] = None,
     evaluate: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Evaluate this fitted policy on the runs instead.")
+        Path | None, typer.Option(metavar="FILE", help="Evaluate this file on the runs instead.")
     ] = None,
     method: Annotated[str, typer.Option(help="The method whose first drafts are used.")] = "metarag",
     threshold: Annotated[
@@ -39,14 +39,14 @@ def main(  # options of a command
         typer.Option(
             min=0.0,
             max=1.0,
-            help="Probability of being correct that satisfies the monitor (default: the break-even point).",
+            help="Probability below which a repair pays (default: the break-even point).",
         ),
     ] = None,
     output_dir: Annotated[Path, typer.Option(help="Where run folders are.")] = Path("RESULTS"),
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Fit a calibrated monitor policy to the first drafts of runs, or evaluate one on unseen questions."""
+    """Fit the probability that a first draft is correct on runs, or evaluate a fit on unseen questions."""
     if (out is None) is (evaluate is None) or (evaluate is not None and threshold is not None):
         raise InputError("Give --out FILE to fit (optionally with --threshold), or --evaluate FILE to evaluate.")
     found = [past_run(run, output_dir) for run in runs]
@@ -78,7 +78,7 @@ def main(  # options of a command
     say("\n".join(said))
     _table(monitors)
     if out is not None:
-        say(f"\nWritten: {out}\nUse it with MONITOR_POLICY=calibrated MONITOR_CALIBRATION={out}, on other questions.")
+        say(f"\nWritten: {out}\nUse it with MONITOR_CALIBRATION={out}, on other questions.")
 
 
 def _require_alike(runs: Sequence[PastRun]) -> None:
@@ -131,7 +131,7 @@ def _evaluated(file: Path, calibration: Calibration, drafts: Sequence[FirstDraft
 def _write(out: Path, calibration: Calibration) -> None:
     text = yaml.safe_dump(calibration.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(f"# Fitted by `marag bench calibrate`; read by MONITOR_POLICY=calibrated.\n{text}", encoding="utf-8")
+    out.write_text(f"# Fitted by `marag bench calibrate`; read by MONITOR_CALIBRATION.\n{text}", encoding="utf-8")
 
 
 def _break_even(fitted: Fit) -> str:

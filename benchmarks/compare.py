@@ -93,6 +93,7 @@ def _sides(
     sources = [Path(one) if Path(one).is_file() else past_run(one, results) for one in places]
     run = next((source for source in sources if isinstance(source, PastRun)), None)
     name = questions["dataset"] or (_DEFAULT_DATASET if run is None else run.dataset)
+    loaded = None
     found = []
     for source, method in zip(sources, methods, strict=True):
         if isinstance(source, PastRun):
@@ -104,19 +105,28 @@ def _sides(
             )
         if questions["data_file"] is None and questions["dataset"] is None:
             raise InputError(f"{str(source)!r} contains no questions; name them with --data-file or --dataset.")
-        settings = Settings.load()
-        loaded = load_questions(
-            name,
-            data_file=questions["data_file"],
-            aliases_file=questions["aliases"],
-            registry=discover(settings.datasets_dir),
-            access=HubAccess(token=settings.hf_token),
-        )
+        if loaded is None:
+            settings = Settings.load()
+            loaded = load_questions(
+                name,
+                data_file=questions["data_file"],
+                aliases_file=questions["aliases"],
+                registry=discover(settings.datasets_dir),
+                access=HubAccess(token=settings.hf_token, revision=_revision(run, name, questions["data_file"])),
+            )
         found.append(file_side(source, loaded, name))
     a, b = found
     if (a.source, a.name) == (b.source, b.name):
         raise InputError(f"A and B are both {a.name!r} of {a.source!r}; name two different methods or runs.")
     return a, b
+
+
+def _revision(run: PastRun | None, dataset: str, data_file: Path | None) -> str | None:
+    """The revision that a run had of the data set, if the predictions are compared with it."""
+    if run is None or run.dataset != dataset or data_file is not None:
+        return None
+    revision: str | None = run.config.get("revision") or run.config["experiment"].get("revision")
+    return revision
 
 
 def _of_one_run(run: str, methods: tuple[str | None, str | None], results: Path) -> tuple[Side, Side]:

@@ -19,7 +19,6 @@ from meta_agent_rag.settings import UnitFloat
 from meta_agent_rag.statistics.paired import (
     Difference,
     Verdict,
-    bootstrap_ci,
     mcnemar_exact,
     paired_difference,
     permutation_p,
@@ -30,6 +29,7 @@ from meta_agent_rag.wording import counted
 from .metrics import SCORES, AnswerScore, score_answer
 from .predictions import imported
 from .rows.past_run import PastRun, Row
+from .statistics import score_interval
 
 _APART = ("dataset", "methods", "data_file", "aliases_file", "judge", "repeats")
 """Fields of an experiment that are compared, or that change no answer."""
@@ -276,7 +276,8 @@ def figures(pairs: Sequence[Pair]) -> Figures:
     scores: dict[str, dict[str, Difference]] = {}
     for name in SCORES:
         ours, theirs = ([100.0 * float(getattr(one.score, name)) for one in side] for side in zip(*pairs, strict=True))
-        scores[name] = {"a": _mean(ours), "b": _mean(theirs), "difference": paired_difference(ours, theirs)}
+        means = {side: _mean(values, exact=name == "em") for side, values in (("a", ours), ("b", theirs))}
+        scores[name] = {**means, "difference": paired_difference(ours, theirs)}
         if name == "f1":
             p = permutation_p(ours, theirs)
     right = Counter((one.score.em >= 1.0, other.score.em >= 1.0) for one, other in pairs)
@@ -343,8 +344,8 @@ def _plain(found: Figures) -> dict[str, Any]:
     return {**vars(found), "scores": scores}
 
 
-def _mean(values: Sequence[float]) -> Difference:
-    low, high = bootstrap_ci(values)
+def _mean(values: Sequence[float], *, exact: bool) -> Difference:
+    low, high = score_interval(values, exact=exact)
     return Difference(mean=sum(values) / len(values), low=low, high=high)
 
 

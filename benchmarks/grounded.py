@@ -173,7 +173,7 @@ def _share(part: Sequence[GroundedRow], whole: Sequence[GroundedRow]) -> tuple[s
 @reporting
 def main(
     out: Annotated[Path, typer.Argument(metavar="FILE", help="Rows, one per line; an existing file is continued.")],
-    dataset: Annotated[str, typer.Option(help="Data set with supporting facts.")] = "sample",
+    dataset: Annotated[str | None, typer.Option(help="Data set with supporting facts.", show_default="sample")] = None,
     data_file: Annotated[Path | None, typer.Option(metavar="FILE", help="Official data file.")] = None,
     revision: Annotated[str | None, typer.Option(metavar="REV", help="Revision of the data set on the hub.")] = None,
     answerable: Annotated[str | None, typer.Option(metavar="A-B", help="Rows asked with all their paragraphs.")] = None,
@@ -191,11 +191,14 @@ def main(
     Reports how many right drafts are withheld, how many shown answers are wrong, how many unanswerable questions are
     refused, and how often shown answers are right at each level of confidence.
     """
+    given = {"--dataset": dataset, "--data-file": data_file, "--revision": revision}
+    if report and (needless := [name for name, value in given.items() if value is not None]):
+        raise InputError(f"--report reads only the rows of FILE; leave {needless[0]} out.")
     rows = read_rows(out) if out.exists() else []
     if not report:
         settings = Settings.load(set_ or ())
         registry, access = discover(settings.datasets_dir), HubAccess(token=settings.hf_token, revision=revision)
-        loaded = load_questions(dataset, data_file=data_file, registry=registry, access=access).questions
+        loaded = load_questions(dataset or "sample", data_file=data_file, registry=registry, access=access).questions
         known = {(one.id, one.answerable) for one in rows}
         asked = [pair for pair in _asked(loaded, answerable, unanswerable) if (pair[0].id, pair[1]) not in known]
         rows += asyncio.run(_answered(asked, out, settings, concurrency))
@@ -229,7 +232,7 @@ def _asked(
 async def _answered(
     asked: Sequence[tuple[Question, bool]], out: Path, settings: Settings, most: int
 ) -> list[GroundedRow]:
-    checks, slots, rows = Checks.of(settings, ""), asyncio.Semaphore(most), list[GroundedRow]()
+    checks, slots, rows = Checks.of(settings), asyncio.Semaphore(most), list[GroundedRow]()
     if asked:
         _LOG.info("Model: %s.", described(settings))
     async with open_engine(settings) as engine:

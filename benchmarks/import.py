@@ -74,6 +74,8 @@ def main(
     )
     systems = [imported(file, loaded.questions, name=called) for file, called in zip(files, names, strict=True)]
     ours = None if beside is None else past_run(beside, output_dir)
+    if ours is not None:
+        _require_same(ours, dataset, loaded)
     folder, summary = _written(dataset, loaded, systems, ours, seed=seed, output_dir=output_dir, plots=plots)
     if as_json:
         print_json({"run": str(folder.path), "summary": summary})
@@ -93,6 +95,21 @@ def main(
             f"Only {counted(summary['n'], 'question')} in all rows: {counted(left_out, 'answer')} of {largest.name} "
             "left out; import a file alone for its figures over all of its questions."
         )
+
+
+def _require_same(ours: PastRun, dataset: str, loaded: LoadedQuestions) -> None:
+    """Refuse a run on another data set, or on other questions under the same ids."""
+    if ours.dataset != dataset:
+        raise InputError(
+            f"The run {ours.name!r} is on {ours.dataset!r}, not {dataset!r}; name a run on the data of the predictions."
+        )
+    texts = {question.id: question.text for question in loaded.questions}
+    for row in (row for rows in ours.methods.values() for row in rows):
+        if texts.get(row["id"], row["question"]) != row["question"]:
+            raise InputError(
+                f"The id {row['id']!r} names different questions in {ours.name!r} and in the data; "
+                "give the file of that run with --data-file."
+            )
 
 
 def _written(

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import AliasChoices, AliasPath, BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from meta_agent_rag.datasets import Question
 from meta_agent_rag.datasets.rows import read_json_rows
@@ -25,9 +25,7 @@ class Prediction(BaseModel, frozen=True, strict=True, extra="ignore"):
 
     id: str | int | None = None
     question: str | None = None
-    text: str | None = Field(
-        validation_alias=AliasChoices("prediction", "pred", AliasPath("output", "pred"), "answer"), default=None
-    )
+    text: str | None = Field(alias="prediction")
     calls: int = Field(alias="n_llm_calls", default=0)
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -60,7 +58,7 @@ def imported(path: Path, questions: Sequence[Question], *, name: str) -> Importe
         one = _parsed(path, number, row)
         text = None if one.question is None else _key(one.question)
         id_ = None if text is None else by_text.get(text)
-        if id_ is None and one.id in ids and (text is None or times[text] > 1):  # another text is another question
+        if id_ is None and str(one.id) in ids and (text is None or times[text] > 1):  # another text, another question
             id_ = str(one.id)
         if id_ is None:
             unknown += 1
@@ -87,7 +85,7 @@ def _rows(path: Path) -> Sequence[object]:
     if isinstance(value, dict):
         rows = value.get("per_question", value.get("answer", value))
         value = [{"id": id_, "prediction": text} for id_, text in rows.items()] if isinstance(rows, dict) else rows
-    if not isinstance(value, list) or not value or not _has_answer(value[0]):
+    if not isinstance(value, list) or not value or not _answers(value[0]):
         raise DataFileError(
             f"{path.name} is no known file of predictions; give FlashRAG's, MOTHRAG's or HippoRAG's, HotpotQA's "
             'official {"answer": {id: text}}, {id: answer}, or rows of {"id" or "question", "prediction"}.'
@@ -96,21 +94,26 @@ def _rows(path: Path) -> Sequence[object]:
 
 
 def _parsed(path: Path, number: int, row: object) -> Prediction:
+    if not isinstance(row, dict) or not (said := _answers(row)):
+        raise DataFileError(f"{path.name}: row {number} has no answer; give null for a question that failed.")
     try:
-        found = Prediction.model_validate(row)
+        found = Prediction.model_validate({**row, "prediction": said[0]})
     except ValidationError as error:
         raise DataFileError(f"{path.name}: row {number}: {first_fault(error)}.") from None
     if found.id is None and found.question is None:
         raise DataFileError(f"{path.name}: row {number} has neither 'id' nor 'question'; give one of them.")
-    if not _has_answer(row):
-        raise DataFileError(f"{path.name}: row {number} has no answer; give null for a question that failed.")
     return found
 
 
-def _has_answer(row: object) -> bool:
-    """A row with `answer` alone is a question with its gold answer."""
-    named = row.keys() if isinstance(row, dict) else ()
-    return not {"prediction", "pred", "output"}.isdisjoint(named) or {"answer", "gold_answers"}.issubset(named)
+def _answers(row: object) -> tuple[object, ...]:
+    """The answer of a row; empty if it has none. `answer` alone, or beside an `output`, is the gold answer."""
+    if not isinstance(row, dict):
+        return ()
+    if known := [row[name] for name in ("prediction", "pred") if name in row]:
+        return (known[0],)
+    if "output" in row:
+        return (row["output"].get("pred") if isinstance(row["output"], dict) else None,)
+    return (row["answer"],) if {"answer", "gold_answers"} <= row.keys() else ()
 
 
 def _key(text: str) -> str:

@@ -89,7 +89,7 @@ async def _measured(course: Path, turns: int, *, embedded: bool, encoder: bool) 
         reads = open_encoder(settings)
         await ingest(settings, [course], "course", encoder=reads)
         async with open_retriever(settings, "course", encoder=reads) as retriever, _model(own, embedded) as model:
-            subject = await asyncio.to_thread(subject_of, None, retriever.corpus.catalogue)
+            subject = await asyncio.to_thread(subject_of, retriever.corpus.catalogue)
             scope = TopicScope(subject=subject, encoder=reads, threshold=settings.scope_threshold)
             result = violations(await replies_of(Coach(model=model, retriever=retriever), turns))
             result["hooks"] = await _hook_by_hook(scope if encoder else None)

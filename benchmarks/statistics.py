@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from meta_agent_rag.errors import InputError
-from meta_agent_rag.statistics.paired import DRAWS_IN_MEMORY, finite, require_pairs
+from meta_agent_rag.statistics.paired import DRAWS_IN_MEMORY, bootstrap_ci, finite, require_pairs
 
 _RESAMPLES = 1000
 
@@ -40,6 +40,17 @@ def binomial_interval(successes: int, n: int) -> tuple[float, float]:
 
     interval = binomtest(successes, n).proportion_ci(method="exact")
     return float(interval.low), float(interval.high)
+
+
+def score_interval(values: Sequence[float], *, exact: bool, seed: int = 42) -> tuple[float, float]:
+    """The 95 % interval of a mean score in percent: exact for a share, else a bootstrap.
+
+    It is exact too if all values are 0 or all 100, of which a bootstrap tells nothing.
+    """
+    if exact or set(values) in ({0.0}, {100.0}):
+        low, high = binomial_interval(list(values).count(100.0), len(values))
+        return 100.0 * low, 100.0 * high
+    return bootstrap_ci(values, seed=seed)
 
 
 def percentiles(seconds: Sequence[float]) -> dict[str, float]:

@@ -15,7 +15,7 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
     [
         *(MARAG, RUNNER),
-        *("meta_agent_rag.cli.shell.loop", "meta_agent_rag.chat.session", "meta_agent_rag.ingestion.pipeline"),
+        *("meta_agent_rag.cli.shared.shell", "meta_agent_rag.chat.session", "meta_agent_rag.ingestion.pipeline"),
         "tantivy",
     ]
 )

@@ -145,7 +145,7 @@ async def obeying(*assignments: str) -> AsyncIterator[tuple[Engine, Checks]]:
         settings = Settings.load([*fixed, f"MARAG_DATA_DIR={folder}", *assignments])
         encoder = AsyncEncoder(HashEncoder())
         async with open_engine(settings, model=obedient(sample()), monitor_encoder=encoder) as engine:
-            yield engine, Checks.of(settings, "supplied")
+            yield engine, Checks.of(settings)
 
 
 async def outcomes_of(attacks: Sequence[tuple[int, str, bool]]) -> list[AttackedAnswer]:

@@ -1,18 +1,16 @@
-"""`answer`, `grounded_answer` and `summarise`: single calls that open and close everything they need."""
+"""`answer` and `grounded_answer`: single calls that open and close everything they need."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
-from .agent.engine import Answer, Engine, OnStep, open_engine
+from .agent.engine import Answer, Engine, OnStep, open_engine, require_question
 from .agent.grounded import Checks, GroundedAnswer, checked
-from .agent.opening import require_question
-from .chat.summaries import Estimate, OnSection, Summary, prepared
 from .llm.client import traced
 from .llm.messages import OnText
-from .llm.opening import Given, open_language_model
-from .retrieval.corpus.corpus import open_catalogue, require_corpus
+from .llm.opening import Given
+from .retrieval.corpus.corpus import require_corpus
 from .retrieval.corpus.naming import addressed, documents_named
 from .retrieval.corpus.sample import SAMPLE
 from .retrieval.hybrid import Retriever
@@ -87,7 +85,7 @@ async def grounded_answer(
     Otherwise like `answer`; `GroundedAnswer.answer` has the history of rounds.
     """
     settings = settings or Settings.load()
-    checks = Checks.of(settings, corpus)
+    checks = Checks.of(settings)
     opened = _opened(
         question, settings, corpus, evidence, retriever, documents=documents, mentions=mentions, model=model
     )
@@ -100,29 +98,6 @@ async def grounded_answer(
             return await checked(engine, drafted, checks)
 
         return await traced("grounded_answer", answered, config)
-
-
-async def summarise(
-    documents: Sequence[str] = (),
-    *,
-    corpus: str = SAMPLE,
-    settings: Settings | None = None,
-    on_estimate: Callable[[Estimate], None] | None = None,
-    on_section: OnSection | None = None,
-    model: Given = None,
-) -> Summary:
-    """Summarise whole documents, given by title or file, or `all`: one call per section, every point cited.
-
-    `on_estimate` receives the estimated effort before the first call, and may raise to stop it. Raises a `MetaRagError`
-    whose message says what to do.
-    """
-    chosen = settings or Settings.load()
-    with open_catalogue(chosen.marag_data_dir, corpus) as catalogue:
-        async with open_language_model(chosen, model=model) as opened:
-            work = await prepared(opened, catalogue, documents)
-            if on_estimate is not None:
-                on_estimate(work.estimate)
-            return await work.done(on_section)
 
 
 @asynccontextmanager

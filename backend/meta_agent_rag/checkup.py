@@ -204,5 +204,5 @@ async def _documents(settings: Settings) -> CheckResult:
     check_files(settings.coach_dir)
     chosen(settings.citation_style)
     chunking_of(settings)
-    words = f"chunker {settings.chunker}, citations {settings.citation_style}, memory {settings.memory}"
+    words = f"chunker {settings.chunker}, citations {settings.citation_style}"
     return CheckResult(words=words)

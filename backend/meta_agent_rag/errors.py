@@ -27,7 +27,6 @@ MetaRagError
 |-- MissingExtraError      a library from an extra of the package is missing
 |-- StorageError           a file cannot be written: disk full, no permission (stops a run)
 |-- CorpusError            a corpus is missing, in use, foreign, or built with other settings
-|   `-- SearchDownError      neither index of a corpus responds
 `-- RequestError           the service refuses a request, with a status and a code
 """
 
@@ -190,18 +189,11 @@ class DamagedIndexError(CorpusError):
     """The files of an embedded index are damaged; it can be rebuilt from the catalogue."""
 
 
-class SearchDownError(CorpusError):
-    """Neither index of a corpus responds to a search."""
-
-
 class RequestError(MetaRagError):
-    """The service refuses a request; the message is shown to the client verbatim. `param` names the field at fault."""
+    """The service refuses a request; the message is shown to the client verbatim."""
 
-    def __init__(
-        self, status: int, code: str, message: str, *, retry_after: int | None = None, param: str | None = None
-    ) -> None:
+    def __init__(self, status: int, code: str, message: str, *, retry_after: int | None = None) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
         self.retry_after = retry_after
-        self.param = param

@@ -63,10 +63,9 @@ UnitFloat = Annotated[float, Field(ge=0.0, le=1.0)]
 _PROVIDERS = Path(__file__).parent / "llm" / "providers.yaml"
 
 
-def _by_stage(value_name: str, example: str) -> BeforeValidator:
-    """Parses `stage=value,stage=value`; a mapping is used as it is."""
-    form = f"STAGE={value_name},STAGE={value_name}, for instance {example}"
-    return BeforeValidator(lambda value: pairs(value, form=form) if isinstance(value, str) else value)
+def _by_stage(value: object) -> object:
+    """Parses `stage=tokens,stage=tokens`; a mapping is used as it is."""
+    return pairs(value, form="STAGE=TOKENS, for instance write=900,look_up=64") if isinstance(value, str) else value
 
 
 def pairs(text: str, *, form: str) -> dict[str, str]:
@@ -138,14 +137,12 @@ def _loop_parts(value: object) -> object:
 Url = Annotated[str, AfterValidator(_address)]
 Key = Annotated[SecretStr, AfterValidator(_key)]
 Device = Annotated[str, AfterValidator(_device)]
-StageTiers = Annotated[dict[str, Tier], NoDecode, _by_stage("TIER", "evaluate=flash")]
-StageTokens = Annotated[dict[str, PositiveInt], NoDecode, _by_stage("TOKENS", "write=900")]
+StageTokens = Annotated[dict[str, PositiveInt], NoDecode, BeforeValidator(_by_stage)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
 LoopParts = Annotated[tuple[LoopPart, ...], NoDecode, BeforeValidator(_loop_parts)]
 
 
 JsonMode = Literal["json_object", "json_schema"]
-ReplyLimit = Literal["max_tokens", "max_completion_tokens"]
 _FORM = "ROLE=ENDPOINT,ROLE=ENDPOINT, for instance judge=openai:gpt-4.1, or give a .yaml file"
 
 
@@ -153,7 +150,7 @@ class EndpointRow(BaseModel, frozen=True, extra="forbid", populate_by_name=True)
     """One endpoint in the file: a provider in `providers.yaml`, with the differences.
 
     `key` names the variable that holds the key, by default the provider's. `body` and `headers` are added to every
-    request; their values are never shown. All other fields are those of `providers.yaml`, for this endpoint alone.
+    request; their values are never shown. The others are fields of `providers.yaml`, for this endpoint alone.
     """
 
     provider: str = "compatible"
@@ -164,13 +161,9 @@ class EndpointRow(BaseModel, frozen=True, extra="forbid", populate_by_name=True)
     body: dict[str, Any] = {}
     headers: dict[str, SecretStr] = {}
     json_mode: JsonMode | None = Field(None, alias="json")
-    limit: ReplyLimit | None = None
-    thinking_off: dict[str, Any] | None = None
-    thinking_on: dict[str, Any] | None = None
     concurrency: PositiveInt | None = None
     context: PositiveInt | None = None
     seconds: PositiveInt | None = None
-    seeds: bool | None = None
     logprobs: bool | None = None
     prices: str | None = None
 
@@ -245,10 +238,6 @@ class Settings(ProviderKeys):
     embedded_context_tokens: PositiveInt = Field(
         8192, description="Context window of the embedded model in tokens, per slot."
     )
-    stage_tiers: StageTiers = Field(
-        default_factory=dict,
-        description="Stages moved to another tier, for instance evaluate=flash,short_answer=flash.",
-    )
     tiers: Literal["by_stage", "flash", "pro"] = Field(
         "by_stage",
         description="One tier for all stages, or `by_stage`: first drafts and look-ups by flash, repairs and critic by "
@@ -300,7 +289,7 @@ class Settings(ProviderKeys):
     monitor_policy: str = Field(
         "vote",
         description="When a draft is satisfactory: if a `vote` over routes elects its answer, `agreement` of its short "
-        "answer with the second answer, `paper` (cosine alone), or `calibrated` (a fitted file).",
+        "answer with the second answer, or `paper` (cosine alone).",
     )
     diagnosis: Literal["facts", "critic"] = Field(
         "facts",
@@ -325,7 +314,7 @@ class Settings(ProviderKeys):
     operators_dir: Path | None = Field(None, description="A folder with operators of your own for derivations.")
     routes_dir: Path | None = Field(None, description="A folder with routes of your own.")
     monitor_calibration: Path | None = Field(
-        None, description="The file for MONITOR_POLICY=calibrated, written by `marag bench calibrate`."
+        None, description="A file of `marag bench calibrate` that gives p_correct; default: the packaged one."
     )
     monitor_similarity_threshold: Annotated[float, Field(ge=-1.0, le=1.0)] = Field(
         0.4, description="Cosine of the draft and the second answer at which the monitor is satisfied."
@@ -339,10 +328,6 @@ class Settings(ProviderKeys):
     )
     selection: Literal["best", "last"] = Field(
         "best", description="Which draft is returned: the best supported, or the last, as in the paper."
-    )
-    short_answer: Literal["inline", "stage"] = Field(
-        "inline",
-        description="Take the short answer from the write call, or from a separate call (stage `short_answer`).",
     )
     evidence_tokens: PositiveInt = Field(6000, description="Maximum number of evidence tokens in a prompt.")
     supplied_evidence: Literal["ranked", "whole"] = Field(
@@ -373,21 +358,12 @@ class Settings(ProviderKeys):
         description="Who checks claims: the `critic`, in one call, or code alone (`exact`), which shows only what a "
         "passage says in the same words; default: `critic`, and `exact` with the packaged model.",
     )
-    overview_calls: int = Field(50, ge=1, description="Maximum number of calls for one summary of whole documents.")
     confidence_floor: UnitFloat = Field(
         0.5,
         description="A grounded answer is refused as not covered if 0.6 x retrieval + 0.4 x generation is lower.",
     )
-    leakage_dir: Path | None = Field(
-        None, description="A folder with CORPUS.yaml files: phrases that show an answer going beyond that corpus."
-    )
 
     # -- the conversation
-    memory: Literal["summary_buffer", "buffer", "none"] = Field(
-        "summary_buffer",
-        description="What a conversation remembers: the latest exchanges and a summary of older ones "
-        "(`summary_buffer`), the latest alone (`buffer`), or `none`.",
-    )
     memory_tokens: Annotated[int, Field(ge=200)] = Field(
         3000,
         description="Maximum tokens of exchanges kept verbatim and shown in a prompt; beyond it, older ones "
@@ -404,9 +380,6 @@ class Settings(ProviderKeys):
         None,
         description="Folder with your own levels.yaml, words.yaml, generic.yaml or replies.yaml; an "
         "entry replaces the built-in entry of the same name.",
-    )
-    scope_topics: Path | None = Field(
-        None, description="A YAML file of topics with anchor texts; default: titles and headings of the corpus."
     )
 
     # -- retrieval
@@ -477,19 +450,13 @@ class Settings(ProviderKeys):
         description="Questions that one key may ask in any minute; reads are counted separately against the "
         "same limit.",
     )
-    service_wrong_keys_per_minute: PositiveInt = Field(
-        20,
-        description="Wrong keys that one address may send per minute before it is rejected.",
-    )
     service_key_pepper: Key | None = Field(
         None, description="Secret mixed into the digests of keys; default: one generated in the data folder."
     )
     audit_hot_days: PositiveInt = Field(
         90, description="Days after which `marag audit prune` removes prompts and raw replies from a record."
     )
-    audit_warm_days: PositiveInt = Field(
-        365, description="Days after which `marag audit prune` moves a record from the database to a file."
-    )
+    audit_warm_days: PositiveInt = Field(365, description="Days after which `marag audit prune` removes a record.")
     database_url: Key | None = Field(
         None,
         description="Database for keys and audit, as postgresql://NAME:PASSWORD@HOST/DATABASE; default: SQLite "

@@ -12,7 +12,7 @@ from ..tables import Table, number, percent
 from .analysis import Analysis, Figures, Material, Row, share
 
 _PROVIDER = "deepseek"
-_WRITERS = frozenset({"write", "rewrite", "baseline", "step", "short_answer"})
+_WRITERS = frozenset({"write", "rewrite", "baseline", "step"})
 _MILLION = 1_000_000
 _QUESTIONS = 1_000
 

@@ -159,7 +159,7 @@ ANALYSIS = Analysis(
         "and for the area under the risk-coverage curve (AURC).",
         "The interval of AUROC is a 95 % bootstrap over questions.",
         "`second_sample`: did `standard_rag`, in the same run and without variation, give the same short answer?",
-        "`p_correct` is the probability of being correct that the calibrated policy estimated.",
+        "`p_correct` is the probability of being correct that the monitor estimated.",
         "A missing signal counts as its lowest value; a signal that no draft of a method has is omitted.",
         "For ECE a cosine below 0 counts as 0, and a log-probability by its exponential.",
     ),

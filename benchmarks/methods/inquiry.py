@@ -20,8 +20,7 @@ from meta_agent_rag.grounding.short_answer import without_disambiguation
 from meta_agent_rag.llm.client import ModelSession
 from meta_agent_rag.llm.ledger import total
 from meta_agent_rag.llm.messages import Message, Sampling
-from meta_agent_rag.prompts import phrase
-from meta_agent_rag.prompts.tokens import estimate_tokens
+from meta_agent_rag.prompts import estimate_tokens, phrase
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.passage import Found
 from meta_agent_rag.retrieval.screening import Dropped
@@ -118,7 +117,7 @@ class Inquiry:
     async def write(self, name: str, packed: Packed | None, *, stop: str | None = None, **values: Any) -> str:
         """The text of a step, up to `stop`."""
         sampling = _GREEDY if stop is None else Sampling(stop=(stop,))
-        return await self.session.ainvoke("step", self.prompt(name, packed, **values), sampling=sampling)
+        return (await self.session.areply("step", self.prompt(name, packed, **values), sampling=sampling)).text
 
     async def concluded(self, reasoning: Sequence[str], stop_reason: str, *, alone: bool = False) -> Answer:
         """The answer that a final call derives from the reasoning so far, `alone` or with the evidence."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from meta_agent_rag.discovery import calling
-from meta_agent_rag.errors import ExtensionError
+from meta_agent_rag.errors import MetaRagError
 from meta_agent_rag.llm.opening import described
 from meta_agent_rag.llm.providers import EMBEDDED, providers
 from meta_agent_rag.llm.stages import runs_here
@@ -204,7 +204,7 @@ def _analysed(summary: Summary) -> Iterator[Section]:
             try:
                 with calling("analysis", analysis.name, analysis.tables):
                     tables, plots = analysis.tables(figures), analysis.plots(figures)
-            except ExtensionError as error:
+            except MetaRagError as error:
                 yield Section(title=analysis.title, text=str(error))
                 continue
             yield from _section(analysis.title, " ".join(analysis.about), tables, plots)

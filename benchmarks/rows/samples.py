@@ -182,6 +182,36 @@ class _Tokens(BaseModel, strict=True):
     completion: int
 
 
+class _Draft(BaseModel, strict=True):
+    short_answer: str
+    abstained: bool
+
+
+class _Packing(BaseModel, strict=True):
+    packed_ids: list[str]
+    shortened_ids: list[str]
+    left_out_ids: list[str]
+
+
+class _Deficit(BaseModel, strict=True):
+    deficit: str
+
+
+class _RoundRow(BaseModel, strict=True):
+    """The fields of a round that summary and analyses read."""
+
+    index: int
+    draft: _Draft
+    em: UnitFloat
+    f1: UnitFloat
+    packing: _Packing
+    evidence_ids: list[str]
+    satisfied: bool
+    signals: dict[str, Any] | None
+    diagnosis: _Deficit | None
+    plan: _Deficit | None
+
+
 class _FailedRow(BaseModel, strict=True):
     """The fields that every row must have, so that a run cannot fail on an old row after everything was paid."""
 
@@ -192,7 +222,7 @@ class _FailedRow(BaseModel, strict=True):
     cached_calls: int
     tokens: _Tokens
     cost_usd: Annotated[Decimal | None, Field(strict=False)]
-    rounds: list[dict[str, Any]]
+    rounds: list[_RoundRow]
     error: str | None
 
 

@@ -1,5 +1,6 @@
 """`summary.json`: the figures of a run by row of the table; the same rows in any order give the same bytes."""
 
+import logging
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,7 +10,7 @@ from typing import Any
 
 from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.discovery import calling
-from meta_agent_rag.errors import ExtensionError
+from meta_agent_rag.errors import MetaRagError
 from meta_agent_rag.llm.pricing import Tariff
 from meta_agent_rag.statistics.paired import bootstrap_ci
 
@@ -17,9 +18,10 @@ from ..analyses import Material, discover_analyses
 from ..analyses.analysis import Quadrant, Row
 from ..metrics import SCORES
 from ..run.arms import Arm
-from ..statistics import binomial_interval, percentiles
+from ..statistics import binomial_interval, percentiles, score_interval
 from .survival import STAGES
 
+_LOG = logging.getLogger("meta_agent_rag.benchmarks")
 CONVENTIONS = 2
 """How figures are rounded and which intervals they have; a record of an earlier number is replayed under that."""
 FAILED = "failed_analyses"
@@ -85,7 +87,8 @@ def _analysed(
         try:
             with calling("analysis", analysis.name, analysis.measure):
                 measured = analysis.measure(material)
-        except ExtensionError as error:
+        except MetaRagError as error:
+            _LOG.warning("The analysis %r is left out: %s", analysis.name, error)
             failed[analysis.name] = str(error)
             continue
         if analysis.across:
@@ -165,10 +168,10 @@ class _Means:
         if not values:
             return None
         digits = 2 if self.conventions == 1 else 4
-        if self.conventions > 1 and (exact or set(values) in ({0.0}, {100.0})):
-            low, high = (100.0 * bound for bound in binomial_interval(values.count(100.0), len(values)))
-        else:
+        if self.conventions == 1:
             low, high = bootstrap_ci(values, seed=self.seed)
+        else:
+            low, high = score_interval(values, exact=exact, seed=self.seed)
         return [round(low, digits), round(high, digits)]
 
     def share(self, flags: Sequence[bool]) -> list[float] | None:

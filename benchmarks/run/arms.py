@@ -20,7 +20,7 @@ from ..methods.method import BUDGET_KINDS
 
 ORACLES = ("monitor", "diagnosis", "retrieval")
 _SWEPT = (
-    *("flash_model", "pro_model", "tiers", "stage_tiers", "model_roles"),
+    *("flash_model", "pro_model", "tiers", "model_roles"),
     *("flash_thinking", "pro_thinking", "thinking_tokens", "stage_tokens", "writer_temperature"),
     *(
         "max_metacognitive_rounds",
@@ -29,7 +29,7 @@ _SWEPT = (
         "monitor_calibration",
         "monitor_similarity_threshold",
     ),
-    *("monitor_encoder", "convergence_threshold", "selection", "short_answer", "evidence_tokens"),
+    *("monitor_encoder", "convergence_threshold", "selection", "evidence_tokens"),
     *("supplied_evidence", "loop_without"),
     *("plans", "routes", "deficits_dir", "prompts_dir", "self_consistency_samples"),
     *("retrieval_top_k", "retrieval_pool", "rrf_k", "fusion", "blend_floor", "links"),

@@ -1,6 +1,7 @@
 """What a run would cost, estimated from earlier runs or from a probe of a few questions: `--dry-run`."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -20,6 +21,9 @@ from .display import DisplayName
 from .folder import CONFIG, RunFolder
 from .plan import RunPlan
 from .provenance import differing
+
+_CLOSED_BOOK = " (closed book)"
+"""Marks the calls of the oracle diagnosis, see `evidence.oracles_for`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,11 +47,11 @@ class ExpectedCost:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredRun:
-    """A run to estimate from: the number of questions that each row was asked, and the calls by their purpose."""
+    """A run to estimate from: the number of questions that each row answered, and these answers' calls by purpose."""
 
     source: str
     other_settings: tuple[str, ...]
-    asked: Mapping[str, int]
+    answered: Mapping[str, int]
     calls: Mapping[str, Sequence[LedgerRow]]
 
     def scaled(self, method: str, basis: str, *, measured: int, n: int) -> ExpectedCost:
@@ -98,19 +102,19 @@ def expectations(config: RunConfig, runs: Sequence[MeasuredRun], *, n: int) -> d
     for arm in config.arms:
         of_method = () if arm.equal else (arm.method.name,)  # which spends differently
         bases = dict.fromkeys((arm.name, arm.base, *of_method))
-        kinds = ("", " (closed book)") if "diagnosis" in arm.oracles else ("",)  # the oracle's calls
+        kinds = ("", _CLOSED_BOOK) if "diagnosis" in arm.oracles else ("",)  # the oracle's calls
         for kind in kinds:
             of_runs = (
-                run.scaled(arm.name + kind, basis + kind, measured=run.asked[basis], n=n)
+                run.scaled(arm.name + kind, basis + kind, measured=run.answered[basis], n=n)
                 for basis in bases
                 for run in runs
-                if basis in run.asked and run.calls.get(basis + kind)
+                if basis in run.answered and run.calls.get(basis + kind)
             )
             found[arm.name + kind] = next(of_runs, None)
     if config.judge:
         judged = (run for run in runs if run.calls.get(JUDGE))
         of_judge = (
-            run.scaled(JUDGE, JUDGE, measured=sum(run.asked.values()), n=n * len(config.arms)) for run in judged
+            run.scaled(JUDGE, JUDGE, measured=sum(run.answered.values()), n=n * len(config.arms)) for run in judged
         )
         found[JUDGE] = next(of_judge, None)
     return found
@@ -151,25 +155,26 @@ def _earlier(config: RunConfig, output_dir: Path) -> list[MeasuredRun]:
         if (was["dataset"], was["mode"], before["provider"].get("models")) == (config.dataset, config.mode, models):
             changed = differing(before, {**before, "settings": config.settings.model_dump(mode="json")})
             runs.append(_measured(folder, folder.path.name, changed))
-    return sorted((run for run in runs if run.asked), key=lambda run: bool(run.other_settings))
+    return sorted((run for run in runs if run.answered), key=lambda run: bool(run.other_settings))
 
 
 def _measured(folder: RunFolder, source: str, other_settings: Sequence[str] = ()) -> MeasuredRun:
-    """What a run measured: rows with an answer, and each call once, not again from the cache after a resume."""
-    rows = folder.rows()
-    answered = {method for (_, method), row in rows.items() if row["error"] is None}
+    """What a run's answers took: each of their calls once, not again from the cache after a resume."""
+    answers = {key for key, row in folder.rows().items() if row["error"] is None}
+    judged = {id_ for id_, _ in answers}
     calls: dict[str, list[LedgerRow]] = {}
     served: set[tuple[str, str, str]] = set()
     for call in read_ledger(folder.calls):
-        key = call.method, call.question_id, call.request
-        if not (call.cached and key in served):
+        row, key = call.method.removesuffix(_CLOSED_BOOK), (call.method, call.question_id, call.request)
+        of_an_answer = (call.question_id, row) in answers or (row == JUDGE and call.question_id in judged)
+        if of_an_answer and not (call.cached and key in served):
             calls.setdefault(call.method, []).append(call)
         if call.error is None:
             served.add(key)
     return MeasuredRun(
         source=source,
         other_settings=tuple(other_settings),
-        asked={name: sum(method == name for _, method in rows) for name in answered},
+        answered=Counter(method for _, method in answers),
         calls=calls,
     )
 

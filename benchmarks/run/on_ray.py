@@ -70,6 +70,12 @@ def spread(
     if config.mode == "open_domain" and config.corpus is None:
         with_corpus(plan)  # once, not once a shard
     count = begun or min(len(plan.questions), shards or size)
+    if config.settings.cost_limit_usd is None:  # as in --resume, an earlier limit stays in force
+        earlier = (_begun(str(place)) for place in sorted(folder.glob("*-of-*")))
+        share = next((one.config()["settings"].get("cost_limit_usd") for one in earlier if one is not None), None)
+        if share is not None:
+            limited = config.settings.model_copy(update={"cost_limit_usd": share * count})
+            config = replace(config, settings=limited)
     tasks = tasks_of(config, options, folder, count)
     failed = 0
     for ended, (task, error) in enumerate(carried_out(tasks), start=1):

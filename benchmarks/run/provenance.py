@@ -244,10 +244,11 @@ def carried_settings(now: Settings, before: Mapping[str, Any], given: frozenset[
 def conditions(run: Mapping[str, Any]) -> dict[str, Any]:
     """What a run's answers depend on besides its experiment and its code, by aspect, from its `config.json`.
 
-    Servers may move and keys may change: of an address only whether it is set counts.
+    Servers may move and keys may change: of an address only whether it is set counts. The identity of a server that
+    could not be asked is its address, so it is unknown.
     """
     roles = {
-        role: [one.get("provider"), one.get("model"), one.get("identity")]
+        role: [one.get("provider"), one.get("model"), None if "//" in (name := one.get("identity") or "") else name]
         for role, one in run.get("endpoints", {}).items()
     }
     settings = {
@@ -264,8 +265,12 @@ def conditions(run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """The conditions in which two runs differ."""
+    """The conditions in which two runs differ; an unknown identity equals any."""
     before, now = conditions(one), conditions(other)
+    for role in before["endpoints"].keys() & now["endpoints"].keys():
+        first, second = before["endpoints"][role], now["endpoints"][role]
+        if None in (first[2], second[2]):
+            first[2] = second[2] = None
     return [name for name in dict.fromkeys((*before, *now)) if before.get(name) != now.get(name)]
 
 

@@ -1,4 +1,4 @@
-"""Pack a run folder into one small file for the demo: rows, summary, tables and plots, without the calls.
+"""Pack a run folder into one small file for the demo: rows, summary and plots, without the calls.
 
     python -m benchmarks.tools.pack RESULTS/RUN run.zip --record run.jsonl.gz
 
@@ -64,8 +64,6 @@ def packed(run: Path, record: Path | None = None) -> Iterator[tuple[str, bytes]]
             yield name, (run / name).read_bytes()
     if record is not None:
         yield PASSAGES, _passages(run, record)
-    for table in sorted((run / "tables").glob("*.csv")):
-        yield f"tables/{table.name}", table.read_bytes()
     for plot in sorted((run / "plots").glob("*.png")):
         yield f"plots/{plot.name}", _smaller(plot)
 

@@ -10,15 +10,13 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
 
-from meta_agent_rag.demo.workbench import QuestionSet, sample_questions
-from meta_agent_rag.errors import DataFileError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.testing import ScriptedModel
@@ -41,14 +39,6 @@ class Demo:
     model: ScriptedModel
 
 
-def fetched(name: str) -> QuestionSet:
-    """Return one question of a data set; for hotpotqa, fail as if the hub were unreachable."""
-    if name == "hotpotqa":
-        raise DataFileError("The hub does not answer; name a file.")
-    one = sample_questions().questions[1]
-    return QuestionSet(name=name, questions=(replace(one, id="2hop__1", text="Which river is it?"),))
-
-
 @contextmanager
 def served(folder: Path, model: ScriptedModel | None, *assignments: str) -> Iterator[str]:
     """Serve the demo on a free port from an event loop in a thread; without a model it calls a model server."""
@@ -63,8 +53,7 @@ def served(folder: Path, model: ScriptedModel | None, *assignments: str) -> Iter
 
     async def serve() -> None:
         encoder = AsyncEncoder(HashEncoder())
-        sets: dict[str, Any] = {"datasets": ["musique", "hotpotqa"], "fetch": fetched}
-        async with open_workbench(settings, model=model, monitor_encoder=encoder, **sets) as workbench:
+        async with open_workbench(settings, model=model, monitor_encoder=encoder) as workbench:
             config = Config(mounted(workbench), host="127.0.0.1", port=0, log_level="error", ws="none")
             servers.append(Server(config))
             await servers[0].serve()

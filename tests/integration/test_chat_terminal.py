@@ -135,7 +135,7 @@ def test_a_pipe_gets_plain_lines(tmp_path: Path) -> None:
     assert "> " not in done.stdout.replace("->", "")
     assert "Ivo Merrigold designed the Pennant Bridge in 1926" in done.stdout
     assert "1. Pennant Bridge\n   " in done.stdout
-    assert "+ Round 0 (chosen): draft: Ivo Merrigold" in done.stdout
+    assert "Round 0 (chosen): draft: Ivo Merrigold" in done.stdout
     assert re.search(r"^and \d+ more$", done.stdout, re.MULTILINE)
     assert "Continue with: marag chat --session default-sample" in done.stdout
     assert "'notes.md' already exists" in done.stderr
@@ -149,14 +149,12 @@ def test_an_error_ends_the_turn_but_not_the_session() -> None:
     done = CliRunner().invoke(
         app,
         ["chat"],
-        input="Who designed the Pennant Bridge?\n/model embedded\nThanks!\n/model\n",
-        env={**environment("http://127.0.0.1:9/v1"), "EMBEDDED_MODEL_PATH": "/nowhere.gguf"},
+        input="Who designed the Pennant Bridge?\nThanks!\n/model\n",
+        env=environment("http://127.0.0.1:9/v1"),
     )
     assert done.exit_code == 0, done.output
     assert "127.0.0.1:9" in done.stderr
     assert "Traceback" not in done.stderr
-    assert "/nowhere.gguf" in done.stderr
-    assert "The settings are unchanged." in done.stdout
     assert "You are welcome." in done.stdout
     assert "Model: flash scripted" in done.stdout.partition("You are welcome.")[2]
 

@@ -131,7 +131,7 @@ async def companion(settings: Settings, encoder: AsyncEncoder) -> AsyncIterator[
         open_retriever(settings, CORPUS, encoder=encoder) as retriever,
         open_engine(settings, model=model, monitor_encoder=encoder) as engine,
     ):
-        yield GroundedAnswerer(engine=engine, retriever=retriever, checks=Checks.of(settings, CORPUS))
+        yield GroundedAnswerer(engine=engine, retriever=retriever, checks=Checks.of(settings))
 
 
 def document_in(file: Path) -> Document:

@@ -109,7 +109,7 @@ def test_a_model_failure_is_reported_in_one_sentence(reply: ServerReply, said: s
         (["ask", "Who?"], {"QDRANT_URL": "http://127.0.0.1:9"}, "QDRANT_URL"),
         (["deficits", "check", "/nowhere"], {}, "not a folder"),
         (["balance"], {}, "Only DeepSeek"),
-        (["config", "show"], {"STAGE_TIERS": "write=huge"}, "STAGE_TIERS"),
+        (["config", "show"], {"STAGE_TOKENS": "write=huge"}, "STAGE_TOKENS"),
         (["audit", "export", "/nowhere/audit.jsonl"], {}, "check the path, then run the same command again"),
     ],
 )

@@ -11,10 +11,10 @@ from typer.testing import CliRunner, Result
 
 from benchmarks import calibrate, compare
 from meta_agent_rag.agent.calibration import read_calibration
-from meta_agent_rag.datasets import load_questions
+from meta_agent_rag.datasets import HubAccess, LoadedQuestions, load_questions
 from tests.dozen import rows_a, rows_b
 from tests.first_drafts import telling
-from tests.past_runs import write_run
+from tests.past_runs import row, write_run
 
 ROOT = Path(__file__).parents[2]
 WIDTH = {"COLUMNS": "80", "NO_COLOR": "1"}
@@ -93,6 +93,27 @@ def test_two_prediction_files_are_compared(tmp_path: Path) -> None:
     found = json.loads(done.stdout)
     assert (found["n"], found["only_b_right"], found["mcnemar_p"]) == (6, 6, 2 / 64)
     assert (found["verdict"], found["scores"]["f1"]["difference"]["mean"]) == ("more", 100.0)
+
+
+def test_the_data_are_loaded_once_and_in_the_revision_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str | None] = []
+
+    def loaded(*_: object, access: HubAccess, **__: object) -> LoadedQuestions:
+        asked.append(access.revision)
+        return load_questions("sample")
+
+    monkeypatch.setattr(compare, "load_questions", loaded)
+    one = load_questions("sample").questions[0]
+    (tmp_path / "p.json").write_text(json.dumps([{"id": one.id, "prediction": "x"}]))
+    (tmp_path / "q.json").write_text(json.dumps([{"id": one.id, "prediction": one.answer}]))
+    rows = [row((one.id, one.answer, one.answer), question=one.text)]
+    run = write_run(tmp_path / "run", rows, dataset="hotpotqa")
+    amend(run, "revision", "abc123")
+    assert run_compare(run, tmp_path / "p.json", "--dataset", "hotpotqa").exit_code == 0
+    assert run_compare(tmp_path / "p.json", tmp_path / "q.json", "--dataset", "hotpotqa").exit_code == 0
+    assert asked == ["abc123", None]
 
 
 def test_a_run_is_compared_with_a_prediction_file(tmp_path: Path) -> None:

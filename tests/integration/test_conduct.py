@@ -64,28 +64,6 @@ def test_answers_without_some_of_their_calls_are_reported_and_retried(tmp_path: 
     assert [row.get("lost_calls") for row in lines(folder / "samples.jsonl")] == [None, None]
 
 
-def test_chosen_questions_are_asked_in_file_order(tmp_path: Path) -> None:
-    with loopback_server(helpful()) as server:
-        env = environment(server.base_url, tmp_path / "data")
-        done = in_process(["--sample-id", "sample-005", "--sample-id", "sample-002", "--concurrency", "1"], env)
-        assert done.exit_code == 0, done.output
-    assert [row["id"] for row in lines(only_run(tmp_path) / "samples.jsonl")] == ["sample-002", "sample-005"]
-
-
-@pytest.mark.slow
-def test_a_flag_that_contradicts_the_resumed_run_is_rejected(tmp_path: Path) -> None:
-    with loopback_server(helpful()) as server:
-        env = environment(server.base_url, tmp_path / "data")
-        assert in_process(["--n", "2"], env).exit_code == 0
-        folder = only_run(tmp_path)
-        done = in_process(["--resume", str(folder), "--n", "3"], env)
-        assert done.exit_code == 2
-        assert "--n is 3, but that run has 2" in done.stderr
-        done = in_process(["--resume", str(folder), "--limit", "1-2"], env)
-        assert "--limit is '1-2', but that run was made without it; leave --limit out." in done.stderr
-        assert in_process(["--resume", str(folder), "--n", "2"], env).exit_code == 0
-
-
 @pytest.mark.slow
 def test_a_dry_run_makes_no_call_and_extrapolates_an_earlier_run(tmp_path: Path) -> None:
     with loopback_server(disagreeing()) as server:
@@ -106,23 +84,6 @@ def test_a_dry_run_makes_no_call_and_extrapolates_an_earlier_run(tmp_path: Path)
         assert probed.exit_code == 0, probed.output
         assert json.loads(probed.stdout)["unknown"] == []
     assert only_run(tmp_path), "a probe leaves no run folder"
-
-
-def test_a_dry_run_covers_judge_and_oracle_and_reports_other_settings(tmp_path: Path) -> None:
-    with loopback_server(disagreeing()) as server:
-        env = environment(server.base_url, tmp_path / "data")
-        words = ["--oracle", "diagnosis", "--judge"]
-        assert in_process(["--n", "2", *words], env).exit_code == 0
-        calls = [row["method"] for row in lines(only_run(tmp_path) / "calls.jsonl")]
-        estimate = ["--n", "4", *words, "--dry-run"]
-        reported = json.loads(in_process([*estimate, "--display", "json"], env).stdout)
-        shown = in_process([*estimate, "--display", "plain", "--set", "EVIDENCE_TOKENS=1000"], env)
-    assert reported["unknown"] == []
-    expected = {row["method"]: row["calls"] for row in reported["rows"]}
-    assert expected == {name: 2 * calls.count(name) for name in expected}
-    assert set(expected) == set(calls) > {"metarag", "judge"}
-    assert all(row["other_settings"] == [] for row in reported["rows"])
-    assert "measured under different settings: EVIDENCE_TOKENS" in shown.stdout
 
 
 @pytest.mark.slow
@@ -149,17 +110,6 @@ def test_oracles_replace_stage_decisions(tmp_path: Path) -> None:
     assert all(len(row["evidence"]) == 5 for row in by_arm["metarag"])
 
 
-def test_an_oracle_monitor_accepts_only_right_answers(tmp_path: Path) -> None:
-    with loopback_server(helpful()) as server:
-        env = environment(server.base_url, tmp_path / "data")
-        # every reply agrees with every other, and all are wrong
-        done = in_process(["--n", "3", "--oracle", "monitor"], env)
-        assert done.exit_code == 0, done.output
-    folder = only_run(tmp_path)
-    assert figures(folder)["stop_reasons"] == {"satisfied": 3}
-    assert "satisfied" not in figures(folder, "metarag oracle monitor")["stop_reasons"]
-
-
 @pytest.mark.slow
 def test_identical_calls_in_one_run_are_paid_for_once(tmp_path: Path) -> None:
     with loopback_server(disagreeing(0.05)) as server:
@@ -181,23 +131,6 @@ def test_the_judge_scores_each_distinct_answer_once(tmp_path: Path) -> None:
     rows = lines(only_run(tmp_path) / "samples.jsonl")
     assert {row["judge"] for row in rows} == {1.0}
     assert len(rows) == 8
-
-
-def test_a_url_with_a_password_is_rejected_and_not_shown(tmp_path: Path) -> None:
-    env = environment("http://somebody:hunter2@127.0.0.1:9/v1", tmp_path / "data")
-    done = in_process(["--n", "1"], env)
-    assert done.exit_code == 2
-    assert "LLM_BASE_URL" in done.stderr
-    assert "hunter2" not in done.output
-
-
-def test_a_record_contains_no_user_files(tmp_path: Path) -> None:
-    (tmp_path / "prompts").mkdir()
-    env = environment("http://127.0.0.1:9/v1", tmp_path / "data")
-    done = in_process(["--n", "1", "--record", "r.jsonl", "--set", f"PROMPTS_DIR={tmp_path / 'prompts'}"], env)
-    assert done.exit_code == 2
-    assert "PROMPTS_DIR" in done.stderr
-    assert not (tmp_path / "RESULTS").exists()
 
 
 @pytest.mark.slow

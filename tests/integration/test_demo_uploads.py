@@ -77,18 +77,6 @@ def test_an_uploaded_file_is_read(client: TestClient) -> None:
     assert "a.md" in told
 
 
-def test_the_coach_returns_to_its_course_once_no_file_is_left(client: TestClient) -> None:
-    sent = client.post("/gradio_api/upload", files={"files": ("a.md", SECRET.encode())})
-    uploading(client, sent.json()[0])
-    offered = told_by(client, "state", "change", [None])
-    assert '"Your documents"' in offered
-    assert '"value": "sample course"' not in offered
-    told_by(client, "chat-discard", "input", ["a.md", None])
-    offered = told_by(client, "state", "change", [None])
-    assert '"Your documents"' not in offered
-    assert '"value": "sample course"' in offered
-
-
 def test_a_file_that_cannot_be_removed_is_reported(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     async def in_use(*_args: Any, **_options: Any) -> None:
         raise CorpusError("The corpus is in use; try again later.")

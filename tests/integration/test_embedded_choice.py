@@ -34,7 +34,7 @@ async def test_the_model_chosen_by_auto_answers_under_its_own_name() -> None:
     async with open_language_model(settings) as model:
         downloaded(LARGE)  # a model downloaded later is not used
         session = model.session()
-        await session.ainvoke("short_answer", [Message(role="user", content="Say yes.")])
+        await session.areply("short_answer", [Message(role="user", content="Say yes.")])
         identity = (await model.connections.to(model.choice.tiers["flash"])).identity
     (row,) = session.rows
     assert (row.provider, row.model, row.error) == ("embedded", STEM, None)

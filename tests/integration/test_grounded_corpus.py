@@ -88,7 +88,7 @@ async def asking(
         open_retriever(settings, SAMPLE, encoder=encoder) as retriever,
         open_engine(settings, model=model, monitor_encoder=encoder) as engine,
     ):
-        yield GroundedAnswerer(engine=engine, retriever=retriever, checks=Checks.of(settings, SAMPLE))
+        yield GroundedAnswerer(engine=engine, retriever=retriever, checks=Checks.of(settings))
 
 
 # -- answers not in the documents

@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 from benchmarks.compare import app as compare
 from meta_agent_rag.testing.server import disagreeing, loopback_server
 from tests.integration.test_runner import QUESTIONS, environment, in_process, lines, only_run
+from tests.past_runs import row, write_run
 
 APP = import_module("benchmarks.import").app
 ROWS = json.loads(QUESTIONS.read_text())[:20]
@@ -144,3 +145,15 @@ def test_invalid_imports_are_reported_in_one_sentence(tmp_path: Path, words: lis
     assert said_ in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert not (tmp_path / "RESULTS").exists()
+
+
+@pytest.mark.parametrize(
+    ("dataset", "question", "said"),
+    [("hotpotqa", None, "is on 'hotpotqa', not 'sample'"), ("sample", "Who else?", "names different questions")],
+)
+def test_a_run_on_other_questions_is_rejected(tmp_path: Path, dataset: str, question: str | None, said: str) -> None:
+    asked = row((ROWS[0]["_id"], "Oslo", "Oslo"), question=question or ROWS[0]["question"])
+    folder = write_run(tmp_path / "ours", [asked], dataset=dataset)
+    done = run(files(tmp_path)["plain"], "--beside", folder)
+    assert done.exit_code == 2
+    assert said in done.stderr

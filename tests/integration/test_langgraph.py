@@ -61,12 +61,6 @@ async def test_it_is_a_node_that_needs_only_a_question(tmp_path: Path) -> None:
     assert final == {"question": QUESTION, "answer": "She was born in Oslo [2].", "short_answer": "Oslo"}
 
 
-async def test_a_run_may_bring_what_the_graph_uses(tmp_path: Path) -> None:
-    graph, given = build_graph(), resources(tmp_path, evidence=EVIDENCE)
-    for options in ({"context": given}, {"config": {"configurable": given}}):
-        assert (await graph.ainvoke(ASKED, **options))["short_answer"] == "Oslo"
-
-
 def test_it_runs_without_an_event_loop(tmp_path: Path) -> None:
     graph = build_graph(evidence=EVIDENCE, **resources(tmp_path))
     assert graph.invoke(ASKED)["short_answer"] == "Oslo"
@@ -167,14 +161,6 @@ def served() -> Any:
     ((_, place),) = named["graphs"].items()
     module, _, attribute = place.partition(":")
     return getattr(import_module(module), attribute)
-
-
-def test_inspecting_the_served_graph_opens_nothing(tmp_path: Path) -> None:
-    graph = served()
-    assert graph.get_graph().draw_mermaid() == build_graph().get_graph().draw_mermaid()
-    assert list(graph.get_input_jsonschema()["properties"]) == ["question"]
-    assert {"rounds", "answer"} <= set(graph.get_output_jsonschema()["properties"])
-    assert {"corpus", "grounded"} <= set(graph.get_context_jsonschema()["properties"])
 
 
 @pytest.mark.slow

@@ -71,7 +71,7 @@ async def test_the_ledger_agrees_with_the_bill(serve: Serve, tmp_path: Path) -> 
                     continue
                 at = replace(model, clock=partial(_same, moment))
                 calls = [
-                    at.session().ainvoke(stage, [Message(role="user", content=f"{moment} {number}")])
+                    at.session().areply(stage, [Message(role="user", content=f"{moment} {number}")])
                     for number in range(CALLS // (3 * len(BOUNDARIES)))
                     for stage in ("write", "rewrite")
                 ]

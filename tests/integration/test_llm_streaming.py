@@ -61,27 +61,6 @@ async def test_an_error_of_the_listener_is_no_fault_of_the_server(serve: Serve, 
             await model.session(on_text=failing).areply("write", ASK)
 
 
-async def test_streaming_is_not_requested_again_without_usage(serve: Serve) -> None:
-    """Costs are computed from usage; without it a call is charged its highest possible cost."""
-    server = serve(always(replace(WORDS, usage=None)))
-    async with opened(server) as model:
-        _, rows = await reply(model, [])
-        await reply(model, [])
-    assert rows[0].cost_usd is None
-    assert [body["stream"] for body in server.bodies] == [True, False]
-
-
-@pytest.mark.parametrize("parameter", ["stream", "stream_options"])
-async def test_a_rejected_parameter_disables_only_streaming(serve: Serve, parameter: str) -> None:
-    refusal = ServerReply(status=400, body={"error": {"message": f"unsupported parameter: {parameter}"}})
-    server = serve(in_turn(refusal, WORDS))
-    async with opened(server) as model:
-        got, _ = await reply(model, [])
-        await reply(model, [])
-    assert got.text == WORDS.text
-    assert [body["stream"] for body in server.bodies] == [True, False, False]
-
-
 async def test_an_interrupted_stream_is_retried(serve: Serve) -> None:
     server, seen = serve(in_turn(replace(WORDS, wire="cut"), WORDS)), list[tuple[str, str]]()
     async with opened(server, llm_max_retries=1) as model:

@@ -10,7 +10,7 @@ from meta_agent_rag.errors import RefusedError, StructuredOutputError, WithheldE
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing.server import ServerReply, always
-from tests.loopback import ASK, GOOD, SECRET, Answer, Serve, opened
+from tests.loopback import ASK, GOOD, Answer, Serve, opened
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 20, "prompt_cache_hit_tokens": 60}
 
@@ -40,7 +40,7 @@ async def test_a_reply_without_an_answer_says_which_of_four_it_is(
             await session.ainvoke("write", ASK, Answer)
         assert len(server.bodies) == calls
         with pytest.raises(WithheldError, match=said):
-            await session.ainvoke("write", ASK)
+            await session.areply("write", ASK)
         assert len(server.bodies) == calls + 1, "none of these replies is kept in the cache"
     assert {row.answered_by for row in session.rows} == {"deepseek-v4-flash-0901"}
     assert all(row.cost_usd for row in session.rows), "they are paid for"
@@ -85,15 +85,8 @@ async def test_a_key_goes_to_no_other_server(serve: Serve, monkeypatch: pytest.M
     server = serve(always(moved))
     async with opened(server) as model:
         with pytest.raises(RefusedError, match="rejected the call with 307"):
-            await model.session().ainvoke("write", ASK)
+            await model.session().areply("write", ASK)
     assert elsewhere.bodies == []
     async with opened(server, deepseek_api_key=None, llm_provider="compatible", flash_model="m") as model:
         client = await (await model.connections.to(model.choice.tiers["flash"])).chat()
         assert "sk-of-another-provider" not in str(client.model_dump()["openai_api_key"].get_secret_value())
-
-
-async def test_an_echoed_key_is_masked(serve: Serve) -> None:
-    server = serve(always(ServerReply(status=400, body={"error": {"message": f"no access with {SECRET}"}})))
-    async with opened(server) as model:
-        with pytest.raises(RefusedError, match=r"no access with \*\*\*"):
-            await model.session().ainvoke("write", ASK)

@@ -12,7 +12,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from filelock import FileLock
 from typer.testing import CliRunner, Result
 
 from meta_agent_rag.cli.main import app
@@ -151,32 +150,6 @@ def test_a_file_with_a_wrong_checksum_is_deleted(hub: Hub) -> None:
         "tiny` again.",
     )
     assert not parts()
-
-
-def test_a_full_disk_is_reported_before_the_download(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=100_000_000 + len(WEIGHTS) - 1))
-    result = marag("models", "get", "tiny")
-    assert_rejected(result, "has 0.1 GB free, but 'tiny' needs another 0.1 GB; free disk space", code=1)
-    assert hub.downloads == 0
-    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=100_000_000 + len(WEIGHTS)))
-    assert marag("models", "get", "tiny").exit_code == 0
-
-
-def test_a_model_is_downloaded_by_one_process_at_a_time(hub: Hub) -> None:
-    downloaded().parent.mkdir()
-    with FileLock(downloaded().with_name(".tiny.gguf.lock")):
-        assert_rejected(
-            marag("models", "get", "tiny"), "Another process is downloading 'tiny'; wait until it is done.", code=1
-        )
-    assert not hub.asked
-
-
-def test_a_missing_extra_is_named(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "xllamacpp", None)
-    assert_rejected(
-        marag("models", "get", "tiny"), '`marag models get` needs the extra "embedded"; install it: pip install'
-    )
-    assert marag("models").exit_code == 0
 
 
 def doctor(**env: str) -> tuple[str, str]:

@@ -1,6 +1,5 @@
 """`marag prompts list|show`, with custom prompts."""
 
-import json
 from pathlib import Path
 
 from typer.testing import CliRunner
@@ -15,15 +14,6 @@ def own(parent: Path, name: str, text: str) -> str:
     folder.mkdir()
     (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
     return f"PROMPTS_DIR={folder}"
-
-
-def test_all_prompts_are_listed_and_custom_ones_are_marked(tmp_path: Path) -> None:
-    mine = own(tmp_path, "answerer", "instruction: Answer in one word. $mode\n")
-    listed = RUNNER.invoke(app, ["prompts", "list", "--json", "--set", mine])
-    rows = {row["name"]: row for row in json.loads(listed.stdout)}
-    assert {name for name, row in rows.items() if row["own"]} == {"answerer"}
-    assert rows["answerer"]["values"] == ["mode"]
-    assert {"rewriter", "summarizer", "grounded", "evaluate"} <= set(rows)
 
 
 def test_a_faulty_prompt_is_reported_with_its_key(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from meta_agent_rag.errors import SearchDownError
+from meta_agent_rag.errors import CorpusError
 from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retrieval
 from meta_agent_rag.testing.server import LoopbackServer, ServerReply, disagreeing, loopback_server
 from tests.forked import RUNNER, forked
@@ -99,7 +99,7 @@ def test_a_failed_follow_up_search_fails_in_the_replay_and_can_be_retried(
         self: HybridRetriever, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()
     ) -> Retrieval:
         if exclude:
-            raise SearchDownError("Neither index answers.")
+            raise CorpusError("Neither index answers.")
         return await whole(self, queries, k=k, exclude=exclude)
 
     def lacking(body: dict[str, Any]) -> ServerReply:
@@ -226,7 +226,7 @@ def test_a_record_cannot_run_files_or_choose_folders_or_urls(tmp_path: Path) -> 
         done = altered(*strict, experiment={"sweeps": [f"DEFICITS_DIR={own}"]})
         assert done.exit_code == 2
         assert "A record does not contain the files of DEFICITS_DIR" in done.stderr
-    away = {"marag_data_dir": str(tmp_path / "away"), "qdrant_url": "http://127.0.0.1:9", "leakage_dir": str(own)}
+    away = {"marag_data_dir": str(tmp_path / "away"), "qdrant_url": "http://127.0.0.1:9"}
     assert altered(settings=away).exit_code == 0
     assert altered("--strict", settings=away).exit_code == 0
     assert not (tmp_path / "away").exists()

@@ -1,6 +1,5 @@
 """Several endpoints in one run: which is called for what, in which dialect, and what the run records."""
 
-import csv
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -112,49 +111,6 @@ def test_the_run_and_its_record_name_the_endpoints_without_secrets(
         assert secret not in whole
 
 
-def test_a_cost_limit_needs_the_prices_of_what_each_row_calls(env: dict[str, str]) -> None:
-    unpriced = {**env, "MODEL_ROLES": "critic=groq:unknown-x", "GROQ_API_KEY": "k"}
-    words = ["--n", "1", "--cost-limit", "5"]
-    done = in_process([*words, "--method", "standard_rag"], unpriced)
-    assert done.exit_code == 0, done.output
-    assert in_process([*words, "--method", "standard_rag,metarag"], unpriced).exit_code == 2, "the loop has a critic"
-    sweep = ["--method", "standard_rag", "--sweep", "FLASH_MODEL=deepseek-v4-flash,unknown-x"]
-    swept = in_process([*words, *sweep], {**env, "MODEL_ROLES": ""})
-    assert swept.exit_code == 2
-    assert "the price of unknown-x is unknown" in swept.stderr
-
-
-def test_equal_dollars_need_a_model_that_costs_something(
-    role_servers: RoleServers, env: dict[str, str], tmp_path: Path
-) -> None:
-    own = {"base_url": role_servers.writer.base_url, "model": "mine", "prices": "free"}
-    file = tmp_path / "own.yaml"
-    file.write_text(yaml.safe_dump({"endpoints": {"own": own}, "roles": {"flash": "own"}}))
-    words = ["--n", "1", "--method", "metarag,self_consistency", "--equal", "dollars"]
-    done = in_process(words, {**env, "MODEL_ROLES": str(file)})
-    assert done.exit_code == 2
-    assert "--equal dollars needs a model that costs something; give --equal tokens." in done.stderr
-
-
-@pytest.mark.parametrize("method", ["metarag", "standard_rag"])
-def test_a_cost_limit_needs_every_price_before_anything_is_paid(
-    role_servers: RoleServers, env: dict[str, str], tmp_path: Path, method: str
-) -> None:
-    unpriced = {"MODEL_ROLES": str(role_servers.roles(tmp_path, provider="compatible"))}
-    words = ["--method", method, "--n", "1", "--judge", "--cost-limit", "5"]
-    done = in_process(words, {**env, **unpriced})
-    assert done.exit_code == 2
-    assert "A cost limit needs prices, but the price of judge-7b is unknown" in done.stderr
-    assert "`prices: free` in MODEL_ROLES" in done.stderr
-    assert role_servers.writer.bodies == role_servers.judge.bodies == []
-    role_servers.roles(tmp_path, provider="compatible", prices="free")
-    done = in_process(words, {**env, **unpriced})
-    assert done.exit_code == 0, done.output
-    calls = lines(only_run(tmp_path) / "calls.jsonl")
-    assert {call["model"]: float(call["cost_usd"]) > 0 for call in calls}["judge-7b"] is False
-    assert json.loads((only_run(tmp_path) / "summary.json").read_text())["methods"][method]["cost_usd"] > 0
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("strict", [(), ("--strict",)])
 def test_the_record_replays_without_the_endpoints(
@@ -168,41 +124,6 @@ def test_the_record_replays_without_the_endpoints(
     assert "byte for byte" in again.stdout
     assert [len(server.bodies) for server in (role_servers.writer, role_servers.critic, role_servers.judge)] == asked
     assert rows(only_run(tmp_path)) == rows(next((tmp_path / "AGAIN").iterdir()))
-
-
-@pytest.mark.slow
-def test_every_table_of_a_mixed_run_has_a_caveat(env: dict[str, str], tmp_path: Path) -> None:
-    assert in_process([*METHODS], env).exit_code == 0
-    folder = only_run(tmp_path)
-    models = {name: found["models"] for name, found in summary(folder)["methods"].items()}
-    assert models["standard_rag"] == {"deepseek-v4-flash": 2}
-    assert set(models["metarag"]) == {"deepseek-v4-flash", "gpt-4.1"}
-    report = (folder / "report.md").read_text()
-    assert "**Mixed models**: " in report
-    assert "standard_rag: deepseek-v4-flash (2)" in report
-    ours = [file for file in (folder / "tables").glob("*.csv") if not file.stem.startswith("published")]
-    assert len(ours) >= 5
-    for file in ours:
-        head, *cells = csv.reader(file.read_text().splitlines())
-        assert (head[-1], {line[-1] for line in cells}) == ("caveat", {"mixed models"}), file.name
-        assert "(mixed models)" in file.with_suffix(".tex").read_text(), file.name
-
-
-@pytest.mark.slow
-def test_by_default_every_method_uses_one_model_and_no_table_has_a_caveat(
-    role_servers: RoleServers, tmp_path: Path
-) -> None:
-    env = environment(role_servers.writer.base_url, tmp_path / "data")
-    assert in_process([*METHODS[:4]], env).exit_code == 0
-    folder = only_run(tmp_path)
-    assert {model for found in summary(folder)["methods"].values() for model in found["models"]} == {
-        "deepseek-v4-flash"
-    }
-    assert "ixed models" not in (folder / "report.md").read_text()
-    assert in_process([*METHODS[:4], "--set", "TIERS=by_stage", "--output-dir", "two"], env).exit_code == 0
-    (two,) = (tmp_path / "two").iterdir()
-    assert set(summary(two)["methods"]["metarag"]["models"]) == {"deepseek-v4-flash", "deepseek-v4-pro"}
-    assert "**Mixed models**: " in (two / "report.md").read_text()
 
 
 def summary(folder: Path) -> dict[str, Any]:

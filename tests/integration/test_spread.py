@@ -100,7 +100,7 @@ def test_a_distributed_run_is_continued_by_the_same_command(
 
     in_place_of_ray(monkeypatch, losing_one)
     words = [*command(*WORDS), "--engine", "ray", "--display", "json"]
-    first = in_process(words, dict(os.environ))
+    first = in_process([*words, "--cost-limit", "5"], dict(os.environ))
     assert first.exit_code == 1
     assert "Shard 2/2: the node caught fire" in first.stderr
     assert "1 of 2 shards did not finish. The same command continues them" in first.stderr
@@ -108,10 +108,10 @@ def test_a_distributed_run_is_continued_by_the_same_command(
     other = in_process([*words, "--shards", "3"], dict(os.environ))
     assert other.exit_code == 2
     assert "has 2 shards; give --shards 2 to continue it" in other.stderr
-    again = in_process([*words, "--cost-limit", "5"], dict(os.environ))
+    again = in_process(words, dict(os.environ))
     assert again.exit_code == 0, again.output
     assert json.loads(again.stdout)["summary"]["methods"]["metarag"]["n"] == 6
-    assert json.loads((only_run(tmp_path) / "config.json").read_text())["settings"]["cost_limit_usd"] == 5
+    assert json.loads((only_run(tmp_path) / "config.json").read_text())["settings"]["cost_limit_usd"] == 5, "kept"
     asked = [json.dumps(body, sort_keys=True) for body in settings.bodies]
     assert len(asked) == len(set(asked)), "finished questions are not asked again"
 

@@ -118,7 +118,7 @@ async def checking(folder: Path, critic: Critic, *assignments: str) -> AsyncIter
     model = ScriptedModel({"write": written, "second_answer": answered, "check_claims": judged})
     settings = settings_in(folder, "RETRIEVAL_TOP_K=8", "MAX_METACOGNITIVE_ROUNDS=0", *assignments)
     async with open_engine(settings, model=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
-        checks = Checks.of(settings, "cases")
+        checks = Checks.of(settings)
 
         async def check(one: Case) -> GroundedAnswer:
             nonlocal case

@@ -9,7 +9,7 @@ from meta_agent_rag.agent.voting import small_model_defaults, voters
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import Scripted
 from tests.loop import ask, draft
-from tests.unit.test_agent_ablations import BY_GRAMMAR, CHAIN, OLDER, route
+from tests.unit.test_agent_facts import CHAIN, QUESTION, route
 
 PACKAGED, ENTIRE = (("plain_pass",), "grammar"), (5, "model")
 
@@ -42,12 +42,18 @@ def test_each_stage_is_judged_by_its_own_model(tmp_path: Path) -> None:
     assert demands(tmp_path, "LLM_PROVIDER=embedded", f"MODEL_ROLES={roles}") == (("plain_pass",), "model")
 
 
-async def test_with_grammar_alone_no_plan_is_requested(tmp_path: Path) -> None:
-    script: Mapping[str, Scripted] = {"write": draft("Oslo"), "plan": CHAIN, "look_up": "Oslo", "route": route("Oslo")}
-    run = await ask(tmp_path / "open", script, "MONITOR_POLICY=vote", "PLANS=grammar", question=OLDER)
-    assert "plan" not in run.stages
-    assert (planned := run.answer.rounds[0].derivation) is not None
-    assert planned.dropped == "the question's grammar gives no plan"
-    run = await ask(tmp_path / "held", script, "MONITOR_POLICY=vote", "PLANS=grammar", question=BY_GRAMMAR)
-    assert "plan" not in run.stages
-    assert "look_up" in run.stages
+@pytest.mark.parametrize(
+    ("setting", "absent"),
+    [
+        ("PLANS=grammar", {"plan"}),
+        ("LOOP_WITHOUT=derivation", {"plan", "look_up"}),
+        ("LOOP_WITHOUT=vote", {"route"}),
+        ("LOOP_WITHOUT=derivation+vote", {"plan", "look_up", "route"}),
+    ],
+)
+async def test_a_part_that_is_left_out_makes_no_call(setting: str, absent: set[str], tmp_path: Path) -> None:
+    script: Mapping[str, Scripted] = {"write": draft("Oslo"), "plan": CHAIN, "look_up": "Rome", "route": route("Oslo")}
+    whole = await ask(tmp_path / "whole", script, "MONITOR_POLICY=vote", question=QUESTION)
+    assert {"plan", "look_up", "route"} <= set(whole.stages)
+    less = await ask(tmp_path / "less", script, "MONITOR_POLICY=vote", setting, question=QUESTION)
+    assert not absent & set(less.stages)

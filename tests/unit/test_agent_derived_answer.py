@@ -43,7 +43,7 @@ async def shown(
         drafted = await engine.run(Task(question=question, retriever=FixedRetriever(), grounded=True))
         derivation = Derivation(plan=None, facts=tuple(facts), answer=answer, because="", compared=compared)
         rounds = tuple(replace(one, derivation=derivation) for one in drafted.rounds)
-        return await checked(engine, replace(drafted, rounds=rounds), Checks.of(settings, "films"))
+        return await checked(engine, replace(drafted, rounds=rounds), Checks.of(settings))
 
 
 async def test_the_sentences_of_the_facts_are_shown_with_citations(tmp_path: Path) -> None:

@@ -8,30 +8,18 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from meta_agent_rag.agent.context import Task
-from meta_agent_rag.agent.deficits import Findings, discover_deficits
-from meta_agent_rag.agent.derivation import Chain, Derivation, Fact, Plan
-from meta_agent_rag.agent.engine import open_engine
-from meta_agent_rag.agent.prompting import Packed
-from meta_agent_rag.agent.routes import DRAFT, Ballot, Vote
-from meta_agent_rag.agent.state import Draft, Packing, Round, Signals, State
-from meta_agent_rag.agent.write import draft_from_vote
 from meta_agent_rag.errors import BudgetError
 from meta_agent_rag.llm.messages import Reply, Request
-from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.testing import Scripted, ScriptedModel
 from tests.loop import (
     BIRTH,
     BIRTH_SENTENCE,
-    EVIDENCE,
     FILM,
     FILM_SENTENCE,
     FakeRetriever,
     Run,
     ask,
     draft,
-    settings_in,
     user_text,
 )
 
@@ -147,14 +135,6 @@ async def test_the_draft_is_kept_if_the_plan_exceeds_the_budget(tmp_path: Path) 
     assert (run.answer.short_answer, run.answer.stop_reason) == ("Oslo", "budget")
 
 
-async def test_a_question_about_a_maker_needs_no_planner(tmp_path: Path) -> None:
-    asked = "Where was the director of The Salt Road born?"
-    values_ = values({"Where was Mira Holt born?": "Oslo", "Who is the director of The Salt Road?": "Mira Holt"})
-    run = await vote(tmp_path, {"write": draft("Oslo"), "look_up": values_}, question=asked)
-    assert run.stages == ["write", "look_up", "look_up"]
-    assert run.answer.stop_reason == "satisfied"
-
-
 async def test_only_the_open_fact_is_searched_and_looked_up_again(tmp_path: Path) -> None:
     retriever = FakeRetriever({QUESTION: [FILM], "Where was Mira Holt born?": [BIRTH]})
     looked_up: dict[str, int] = {}
@@ -198,40 +178,6 @@ async def test_a_fact_that_no_search_finds_is_asked_from_memory(tmp_path: Path) 
     assert "from memory" in run.answer.rounds[2].draft.answer
 
 
-async def test_a_plan_that_fails_twice_is_dropped(tmp_path: Path) -> None:
-    useless = {"chains": [{"of": "", "facts": [QUESTION, "Where was # born?"]}], "operator": "last"}
-    script = {"write": draft("Oslo"), "plan": useless, "route": route("Oslo")}
-    run = await vote(tmp_path, script)
-    assert run.stages == ["write", "plan", "plan", "route"]
-    assert "restates" in user_text(run.model.asked("plan")[1])
-    derivation = run.answer.rounds[0].derivation
-    assert derivation is not None
-    assert derivation.plan is None
-    assert "restates" in (derivation.dropped or "")
-    assert run.answer.stop_reason == "satisfied"
-
-
-async def test_a_plan_that_restates_the_question_is_not_retried(tmp_path: Path) -> None:
-    whole = {"chains": [{"of": "", "facts": [QUESTION]}], "operator": "last"}
-    run = await vote(tmp_path, {"write": draft("Oslo"), "plan": whole, "route": route("Oslo")})
-    assert run.stages == ["write", "plan", "route"]
-
-
-async def test_a_rewrite_that_repeats_the_draft_adds_no_vote(tmp_path: Path) -> None:
-    whole = {"chains": [{"of": "", "facts": [QUESTION]}], "operator": "last"}
-    unquoted = draft("Paris", quotes=["Nobody wrote this."])
-    script: Mapping[str, Scripted] = {
-        "write": unquoted,
-        "rewrite": unquoted,
-        "plan": whole,
-        "route": [route("Oslo"), route("Oslo"), route("Lima"), route("Rome"), route("Bonn")],
-    }
-    run = await vote(tmp_path, script)
-    named = [round_.diagnosis.deficit for round_ in run.answer.rounds if round_.diagnosis is not None]
-    assert named == ["external_only", "reasoning_error"]
-    assert run.answer.short_answer == "Oslo"
-
-
 async def test_routes_are_sampled_while_the_vote_is_undecided(tmp_path: Path) -> None:
     useless = {"chains": [{"of": "", "facts": [QUESTION]}], "operator": "last"}
     script: Mapping[str, Scripted] = {
@@ -272,65 +218,6 @@ async def test_the_critic_can_still_be_the_diagnoser(tmp_path: Path) -> None:
     run = await vote(tmp_path, script, "DIAGNOSIS=critic")
     assert run.stages[-2:] == ["evaluate", "rewrite"]
     assert run.answer.short_answer == "Oslo"
-
-
-async def test_a_look_up_prompt_omits_the_users_wording(tmp_path: Path) -> None:
-    script = {"write": draft("Oslo"), "plan": CHAIN, "look_up": LOOKED_UP}
-    settings = settings_in(tmp_path, "MONITOR_POLICY=vote")
-    model = ScriptedModel(script)
-    async with open_engine(settings, model=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
-        await engine.run(Task(question=QUESTION, evidence=EVIDENCE, asked="And where was he born?"))
-    assert "And where was he born?" in user_text(model.asked("write")[0])
-    assert all("And where was he born?" not in user_text(request) for request in model.asked("look_up"))
-
-
-async def test_a_fact_stays_open_if_memory_does_not_know_it(tmp_path: Path) -> None:
-    script: Mapping[str, Scripted] = {
-        "write": draft("Paris"),
-        "plan": CHAIN,
-        "look_up": values({"Who directed": "Mira Holt"}),
-        "recall": "NOT FOUND",
-        "route": [route("Rome"), route("Madrid"), route("Lima")],
-    }
-    run = await vote(tmp_path, script, THREE, retriever=FakeRetriever({QUESTION: [FILM]}))
-    derivation = run.answer.rounds[-1].derivation
-    assert derivation is not None
-    assert derivation.facts[-1].open is not None
-    assert not derivation.answer
-    assert len(run.model.asked("recall")) == 1
-
-
-@pytest.mark.parametrize(("short", "named"), [("Oslo", None), ("Bergen", "Where was Mira Holt born?")])
-def test_a_draft_contradicts_the_passages_only_by_a_different_answer(short: str, named: str | None) -> None:
-    facts = ("Who directed The Salt Road?", "Mira Holt"), ("Where was Mira Holt born?", "Oslo")
-    derivation = Derivation(
-        plan=Plan(operator="last", chains=(Chain(of="", facts=("Who directed The Salt Road?", "Where was # born?")),)),
-        facts=tuple(
-            Fact(chain=0, index=index, asked=asked, entity="", value=value)
-            for index, (asked, value) in enumerate(facts)
-        ),
-        answer="Oslo",
-    )
-    findings = Findings(
-        question=QUESTION,
-        draft=Draft(answer="", short_answer=short),
-        signals=Signals(similarity=None, agreement=None, verbatim=1.0, abstained=False, evidence_passages=2),
-        derivation=derivation,
-        vote=Vote(elected="Rome", route="plain_pass", share=0.6, ballots=(), support=()),
-        may_search=False,
-    )
-    found = discover_deficits()["external_only"].detect(findings)
-    assert (found.about if found is not None else None) == named
-
-
-def test_an_elected_draft_keeps_the_packing_that_its_citations_refer_to() -> None:
-    said = Draft(answer="She was born in Oslo [1].", short_answer="Oslo")
-    cited, whole = Packing(packed_ids=("birth",)), Packing(packed_ids=("film", "birth"))
-    earlier = Round(index=1, draft=said, packing=cited, evidence_ids=("film", "birth"))
-    ballot = Ballot(route=DRAFT, short_answer="Oslo")
-    won = Vote(elected="Oslo", route=DRAFT, share=1.0, ballots=(ballot,), support=(1.0,))
-    state = State(question=QUESTION, rounds=(earlier,), derivation=Derivation(plan=None))
-    assert draft_from_vote(state, won, Packed(text="", texts=(), packing=whole)) == (said, cited)
 
 
 @pytest.mark.parametrize(("born", "weight", "elected"), [("Oslo", 1.6, "Paris"), ("Rome", 0.6, "Paris")])

@@ -1,32 +1,20 @@
 """The graph's wiring, the state's reducers and the reply schemas."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
-from meta_agent_rag.agent.deficits import DeficitRegistry, discover_deficits
-from meta_agent_rag.agent.diagnose import critique_schema
 from meta_agent_rag.agent.engine import open_engine
-from meta_agent_rag.agent.graph import build_graph
-from meta_agent_rag.agent.prompting import DraftReply, SecondAnswerReply
 from meta_agent_rag.agent.state import add_found
 from meta_agent_rag.errors import InputError, UnknownNameError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Found
 from meta_agent_rag.testing import ScriptedModel
-from tests.loop import EVIDENCE, QUESTION, WRONG, critique, draft, passage, settings_in
-
-FIXED = {"__start__", "retrieve", "write", "diagnose", "__end__"}
-
-
-def edges(deficits: DeficitRegistry) -> set[tuple[str, str]]:
-    return {(edge.source, edge.target) for edge in build_graph(deficits).get_graph().edges}
+from tests.loop import EVIDENCE, QUESTION, WRONG, passage, settings_in
 
 
 @pytest.mark.parametrize("grounded", [False, True])
@@ -44,23 +32,6 @@ async def test_evidence_that_cannot_be_told_apart_or_read_is_refused(
     async with open_engine(settings_in(tmp_path), model=ScriptedModel({})) as engine:
         with pytest.raises(InputError, match=said):
             await engine.answer("Where?", evidence=evidence, grounded=grounded)
-
-
-def test_nodes_and_edges_come_from_the_registry() -> None:
-    deficits = discover_deficits()
-    assert set(build_graph(deficits).get_graph().nodes) == FIXED | set(deficits.names)
-    expected = {("__start__", "retrieve"), ("retrieve", "write"), ("write", "diagnose"), ("diagnose", "__end__")}
-    for name in deficits.names:
-        expected |= {("diagnose", name), (name, "write")}
-    assert edges(deficits) == expected
-
-
-@pytest.mark.parametrize("name", discover_deficits().names)
-def test_an_excluded_deficit_appears_nowhere(name: str) -> None:
-    fewer = discover_deficits().without([name])
-    assert name not in build_graph(fewer).get_graph().nodes
-    assert not any(name in edge for edge in edges(fewer))
-    assert name not in json.dumps(critique_schema(fewer).model_json_schema())
 
 
 async def test_an_engine_can_exclude_a_deficit(tmp_path: Path) -> None:
@@ -105,29 +76,3 @@ def test_evidence_is_appended_without_duplicates(known: list[Found], new: list[F
     assert set(ids) == {found.passage.id for found in [*known, *new]}
     for found in both[len(first) :]:
         assert found is next(item for item in new if item.passage.id == found.passage.id), "the first of two is kept"
-
-
-def critic_reply(**fields: Any) -> dict[str, Any]:
-    return {**critique("reasoning_error"), **fields}
-
-
-def test_the_critic_may_name_a_registered_deficit_or_none() -> None:
-    deficits = discover_deficits()
-    schema = critique_schema(deficits)
-    for name in (*deficits.names, "none"):
-        assert schema.model_validate(critic_reply(deficit=name)).deficit == name
-    for wrong in ("no_such", "", "None", None, "stop"):
-        with pytest.raises(ValidationError):
-            schema.model_validate(critic_reply(deficit=wrong))
-    assert schema.model_json_schema()["properties"]["deficit"]["enum"] == [*deficits.names, "none"]
-
-
-def test_writer_replies_are_cleaned_and_validated() -> None:
-    reply = DraftReply.model_validate(
-        {"quotes": ["", " a  b ", "\n"], "answer": " x ", "short_answer": 1912, "more": 1}
-    )
-    assert (reply.quotes, reply.answer, reply.short_answer) == (["a  b"], "x", "1912")
-    assert SecondAnswerReply.model_validate({"steps": [""], "short_answer": "x"}).steps == []
-    for fault in ({"short_answer": " "}, {"answer": ""}, {"quotes": "one"}, {"quotes": None}, {"quotes": [["x"]]}):
-        with pytest.raises(ValidationError):
-            DraftReply.model_validate({**draft("Oslo"), **fault})

@@ -77,7 +77,7 @@ async def grounded(
         companion = GroundedAnswerer(
             engine=engine,
             retriever=retriever or FixedRetriever(),
-            checks=Checks.of(settings, corpus),
+            checks=Checks.of(settings),
             on_step=None if steps is None else steps.append,
         )
         reply = await companion(asked or question, question)
@@ -223,9 +223,9 @@ async def test_a_citation_of_an_unknown_passage_is_removed_and_counted(tmp_path:
 def test_only_the_packaged_model_is_not_asked_as_critic(tmp_path: Path) -> None:
     (own := tmp_path / "own.gguf").write_bytes(b"GGUF")
     usual = [f"MARAG_DATA_DIR={tmp_path}", "LLM_PROVIDER=embedded"]
-    assert Checks.of(Settings.load(usual), "").claim_check == "exact"
-    assert Checks.of(Settings.load([*usual, f"EMBEDDED_MODEL_PATH={own}"]), "").claim_check == "critic"
-    assert Checks.of(Settings.load([*usual, "CLAIM_CHECK=critic"]), "").claim_check == "critic"
+    assert Checks.of(Settings.load(usual)).claim_check == "exact"
+    assert Checks.of(Settings.load([*usual, f"EMBEDDED_MODEL_PATH={own}"])).claim_check == "critic"
+    assert Checks.of(Settings.load([*usual, "CLAIM_CHECK=critic"])).claim_check == "critic"
 
 
 # -- claims
@@ -277,7 +277,7 @@ async def test_the_critic_judges_all_claims_in_one_call(tmp_path: Path) -> None:
     asked = request.messages[1].content
     assert "1. Mira Holt was born in Oslo. (passage 2)\n2. At nineteen she went to sea" in asked
     assert BIRTH_TEXT in without_marks(asked)
-    assert [row.stage for row in reply.calls] == ["write", "second_answer", "check_claims"]
+    assert [row.stage for row in reply.calls] == ["write", "second_answer", "sufficiency", "check_claims"]
     assert len(reply.answer.calls) == 2
 
 
@@ -327,13 +327,25 @@ async def test_an_answer_without_quotes_is_shown_on_the_words_that_the_critic_co
     assert [citation.title for citation in reply.citations] == ["Mira Holt"]
 
 
-@pytest.mark.parametrize(
-    ("of_all", "reason"), [({"answers": False}, "off_question"), ({"sufficient": False}, "not_covered")]
-)
-async def test_the_critic_may_find_that_the_question_is_not_answered(
-    tmp_path: Path, of_all: dict[str, Any], reason: str
+async def test_the_critic_may_find_that_the_claims_do_not_answer_the_question(tmp_path: Path) -> None:
+    assert_refused(await grounded(tmp_path, judged(BORN, WENT, answers=False), CRITIC), "off_question")
+
+
+async def test_nothing_is_checked_if_the_passages_do_not_suffice(tmp_path: Path) -> None:
+    reply = await grounded(tmp_path, judged(BORN, WENT) | {"sufficiency": {"sufficient": False}}, CRITIC)
+    assert_refused(reply, "not_covered")
+    assert reply.sufficient == 0.0
+    assert "check_claims" not in [row.stage for row in reply.calls]
+
+
+@pytest.mark.parametrize(("sufficient", "refused"), [(True, None), (False, "not_covered")])
+async def test_without_log_probabilities_the_critic_says_it_in_its_one_call(
+    tmp_path: Path, sufficient: bool, refused: str | None
 ) -> None:
-    assert_refused(await grounded(tmp_path, judged(BORN, WENT, **of_all), CRITIC), reason)
+    plain = ("LLM_PROVIDER=groq", "GROQ_API_KEY=none")
+    reply = await grounded(tmp_path, judged(BORN, WENT, sufficient=sufficient), CRITIC, *plain)
+    assert (reply.refused, reply.sufficient) == (refused, float(sufficient))
+    assert [row.stage for row in reply.calls][2:] == ["check_claims"]
 
 
 def test_a_critic_that_gives_the_passages_little_chance_refuses() -> None:
@@ -350,22 +362,6 @@ async def test_code_decides_if_the_critic_fails(tmp_path: Path, fault: Exception
 
     reply = await grounded(tmp_path, {**answering(TWO), "check_claims": fail}, CRITIC)
     assert supported(reply) == [True, False]
-
-
-# -- the corpus's own phrases
-
-
-async def test_a_corpus_can_add_its_own_phrases(tmp_path: Path) -> None:
-    lists = tmp_path / "leakage"
-    lists.mkdir()
-    (lists / "films.yaml").write_text("- born in oslo\n", encoding="utf-8")
-    setting = f"LEAKAGE_DIR={lists}"
-    reply = await grounded(tmp_path, answering("Mira was born in Oslo [2].", quotes=("She left the city",)), setting)
-    assert (reply.refused, reply.leaks) == ("leakage", ("born in oslo",))
-    general = answering("Based on my knowledge, Mira Holt was born in Oslo [2].")
-    assert (await grounded(tmp_path, general, setting)).leaks[0] == "based on my knowledge"
-    other = answering("Mira was born in Oslo [2].", quotes=("She left the city",))
-    assert (await grounded(tmp_path, other, setting, corpus="other")).refused is None
 
 
 # -- the prompt and progress reports
@@ -398,7 +394,7 @@ async def test_only_the_writer_sees_the_conversation(tmp_path: Path) -> None:
     model = ScriptedModel(answering())
     settings = settings_in(tmp_path)
     async with open_engine(settings, model=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
-        companion = GroundedAnswerer(engine=engine, retriever=FixedRetriever(), checks=Checks.of(settings, "films"))
+        companion = GroundedAnswerer(engine=engine, retriever=FixedRetriever(), checks=Checks.of(settings))
         await companion("In German please", QUESTION, before="User: Where?\nAssistant: Oslo.")
     write, other = (request.messages[-1].content for request in model.requests)
     assert "<conversation>\nUser: Where?\nAssistant: Oslo.\n</conversation>" in write

@@ -1,81 +1,15 @@
 """Signals from comparing a draft with the second answer, and the policy over them."""
 
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from meta_agent_rag.agent.context import Context
-from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.agent.engine import open_engine
-from meta_agent_rag.agent.monitor import agreement_policy, paper_policy, policy
-from meta_agent_rag.agent.prompting import pack
-from meta_agent_rag.agent.signals import measure
-from meta_agent_rag.agent.state import Draft, SecondAnswer, Signals
+from meta_agent_rag.agent.monitor import agreement_policy, policy
 from meta_agent_rag.errors import UnknownNameError
-from meta_agent_rag.grounding.abstention import is_abstention
 from meta_agent_rag.grounding.short_answer import same_answer, without_disambiguation
-from meta_agent_rag.llm.client import LanguageModel
-from meta_agent_rag.llm.connections import Connections
-from meta_agent_rag.llm.providers import choose_provider
-from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
-from meta_agent_rag.retrieval.passage import Found
-from meta_agent_rag.retrieval.vectors import FloatMatrix
 from meta_agent_rag.testing import ScriptedModel
-from tests.loop import BIRTH, BIRTH_SENTENCE, FILM, QUESTION, settings_in
-
-PACKED = pack([Found(passage=FILM, score=0.0), Found(passage=BIRTH, score=0.0)], 1000)
-
-
-class CountingEncoder(HashEncoder):
-    """Records what it encodes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.texts: list[str] = []
-
-    def encode_passages(self, texts: Sequence[str]) -> FloatMatrix:
-        self.texts += texts
-        return super().encode_passages(texts)
-
-
-def signals(similarity: float | None = None, *, abstained: bool = False) -> Signals:
-    return Signals(similarity=similarity, agreement=None, verbatim=None, abstained=abstained, evidence_passages=2)
-
-
-def concluded(short: str, error: str | None = None) -> SecondAnswer:
-    return SecondAnswer(short_answer=short, steps=(), packed_ids=("film", "birth"), error=error)
-
-
-async def measured(
-    folder: Path, draft: str, other: SecondAnswer, quotes: Sequence[str] = (), encoder: HashEncoder | None = None
-) -> Signals:
-    settings = settings_in(folder)
-    model = LanguageModel(
-        settings=settings,
-        choice=choose_provider(settings),
-        connections=Connections(settings=settings, given={"": ScriptedModel({})}),
-    )
-    context = Context(
-        settings=settings,
-        model=model.session(),
-        monitor_encoder=AsyncEncoder(encoder or HashEncoder()),
-        deficits=discover_deficits(),
-        operators={},
-        routes={},
-    )
-    written = Draft(answer=draft, short_answer=draft, quotes=tuple(quotes), abstained=is_abstention(draft))
-    return await measure(context, QUESTION, written, other, PACKED)
-
-
-@pytest.mark.parametrize(
-    ("similarity", "satisfied"), [(0.4, True), (0.41, True), (1.0, True), (0.399, False), (-1.0, False), (None, False)]
-)
-def test_the_papers_policy_is_a_similarity_threshold(tmp_path: Path, similarity: float | None, satisfied: bool) -> None:
-    assert paper_policy(signals(similarity), settings_in(tmp_path)).satisfied is satisfied
+from tests.loop import settings_in
 
 
 @pytest.mark.parametrize(
@@ -120,13 +54,6 @@ def test_agreement_compares_short_answers(one: str, other: str, agree: bool) -> 
     assert same_answer(other, one) is agree
 
 
-def test_only_agreement_satisfies(tmp_path: Path) -> None:
-    settings = settings_in(tmp_path)
-    assert agreement_policy(replace(signals(0.1), agreement=True), settings).satisfied
-    assert not agreement_policy(replace(signals(0.99), agreement=False), settings).satisfied
-    assert not agreement_policy(replace(signals(1.0, abstained=True), agreement=True), settings).satisfied
-
-
 @pytest.mark.parametrize(
     ("short", "bare"),
     [
@@ -139,55 +66,6 @@ def test_only_agreement_satisfies(tmp_path: Path) -> None:
 )
 def test_the_disambiguation_of_a_title_is_stripped_from_an_answer(short: str, bare: str) -> None:
     assert without_disambiguation(short, ["Salt Road (film)", "125 lb", "(film)"]) == bare
-
-
-async def test_equal_short_answers_are_not_encoded(tmp_path: Path) -> None:
-    encoder = CountingEncoder()
-    found = await measured(tmp_path, "The Oslo.", concluded("oslo"), encoder=encoder)
-    assert (found.similarity, found.agreement) == (1.0, True)
-    assert encoder.texts == []
-
-
-async def test_similarity_is_the_cosine_of_the_short_answers(tmp_path: Path) -> None:
-    encoder = CountingEncoder()
-    found = await measured(tmp_path, "Oslo in Norway", concluded("Oslo, Sweden"), encoder=encoder)
-    assert encoder.texts == ["Oslo in Norway", "Oslo, Sweden"]
-    one, other = HashEncoder().encode_passages(encoder.texts)
-    assert found.similarity == pytest.approx(float(np.dot(one, other)))
-    assert 0 < (found.similarity or 0) < 1
-    assert found.agreement is False
-
-
-@pytest.mark.parametrize(
-    ("draft", "other"),
-    [
-        ("NOT FOUND", concluded("NOT FOUND")),
-        ("NOT FOUND", concluded("Oslo")),
-        ("Oslo", concluded("cannot be determined")),
-        ("Oslo", concluded("Oslo", error="the call failed")),
-    ],
-)
-async def test_without_two_answers_there_is_no_agreement_signal(
-    tmp_path: Path, draft: str, other: SecondAnswer
-) -> None:
-    encoder = CountingEncoder()
-    found = await measured(tmp_path, draft, other, encoder=encoder)
-    assert (found.similarity, found.agreement) == (None, None)
-    assert found.abstained is (draft == "NOT FOUND")
-    assert encoder.texts == []
-    assert not paper_policy(found, settings_in(tmp_path, "MONITOR_SIMILARITY_THRESHOLD=-1")).satisfied
-
-
-@pytest.mark.parametrize(
-    ("quotes", "share"),
-    [((), None), ((BIRTH_SENTENCE,), 1.0), ((BIRTH_SENTENCE, "She was born in Paris."), 0.5), (("Paris",), 0.0)],
-)
-async def test_verbatim_is_the_share_of_verbatim_quotes(
-    tmp_path: Path, quotes: Sequence[str], share: float | None
-) -> None:
-    found = await measured(tmp_path, "Oslo", concluded("Oslo"), quotes)
-    assert found.verbatim == share
-    assert found.evidence_passages == 2
 
 
 async def test_an_unknown_policy_is_rejected_before_any_call(tmp_path: Path) -> None:

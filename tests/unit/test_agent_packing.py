@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meta_agent_rag.agent.prompting import MARK, AnswererReply, Packed, pack, without_marks
-from meta_agent_rag.prompts.tokens import estimate_tokens
+from meta_agent_rag.prompts import estimate_tokens
 from meta_agent_rag.retrieval.passage import Found, Passage
 from meta_agent_rag.text.sentences import sentences
 
@@ -79,12 +79,6 @@ def test_added_evidence_leaves_the_packed_text_unchanged(old: list[Found], new: 
     assert after.packing.left_out_ids[: len(before.packing.left_out_ids)] == before.packing.left_out_ids
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.one_of(TEXTS, st.text(max_size=80)))
-def test_sentences_concatenate_to_the_text(text: str) -> None:
-    assert "".join(sentences(text)) == text
-
-
 def test_a_passage_is_truncated_between_sentences() -> None:
     text = "The first sentence is here. The second sentence is here. The third sentence is here."
     whole = pack([found(0, text)], 1000).packing.tokens
@@ -92,21 +86,6 @@ def test_a_passage_is_truncated_between_sentences() -> None:
     assert without_title(record) == ["The first sentence is here. The second sentence is here."]
     assert record.packing.shortened_ids == ("p0",)
     assert pack([found(0, text)], whole).packing.shortened_ids == ()
-
-
-def test_an_overlong_passage_is_skipped_in_favour_of_the_next() -> None:
-    endless = "word " * 500
-    packed = pack([found(0, endless), found(1, "A short one.")], 60)
-    assert packed.packing.left_out_ids == ("p0",)
-    assert packed.packing.packed_ids == ("p1",)
-    assert packed.text == '<passage n="1">A short one.</passage>'
-
-
-def test_passages_are_numbered_as_cited() -> None:
-    packed = pack([found(0, "One."), found(1, ""), found(2, "Two.", "A title")], 1000)
-    assert re.findall(r'<passage n="(\d+)"', packed.text) == ["1", "2"]
-    assert packed.packing.packed_ids == ("p0", "p2")
-    assert packed.texts == ("\nOne.", "A title\nTwo.")
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
-from meta_agent_rag.agent.follow_up_queries import restates
 from meta_agent_rag.prompts import phrase
 from meta_agent_rag.retrieval.screening import Dropped
 from tests.loop import (
@@ -20,7 +17,6 @@ from tests.loop import (
     critique,
     draft,
     passage,
-    second_answer,
 )
 
 MISSING = "birthplace of Mira Holt"
@@ -36,41 +32,6 @@ async def test_the_internal_only_repair_answers_from_memory(tmp_path: Path) -> N
     assert run.answer.rounds[1].plan is not None
     assert run.answer.rounds[1].plan.answer_mode == "memory"
     assert run.answer.rounds[1].evidence_ids == ("film", "birth"), "the evidence found is kept"
-
-
-async def test_the_short_answer_of_a_memory_draft_is_written_without_evidence(tmp_path: Path) -> None:
-    short = [{"short_answer": "Paris"}, {"short_answer": "Oslo"}]
-    script = {**WRONG, "evaluate": critique("internal_only"), "short_answer": short}
-    run = await ask(tmp_path, script, "SHORT_ANSWER=stage")
-    assert FILM_SENTENCE in run.prompt("short_answer", 0)
-    assert FILM_SENTENCE not in run.prompt("short_answer", 1)
-
-
-async def test_a_memory_draft_is_told_the_facts_from_the_passages(tmp_path: Path) -> None:
-    first = draft("Paris", quotes=[FILM_SENTENCE, "She was never near Oslo."])
-    run = await ask(tmp_path, {**WRONG, "write": first, "evaluate": critique("internal_only")})
-    prompt = run.prompt("rewrite")
-    assert f"{phrase('known_facts')} {FILM_SENTENCE}" in prompt
-    assert "She was never near Oslo." not in prompt.partition("Output format:")[0].partition("Facts")[2]
-    assert BIRTH_SENTENCE not in prompt
-
-
-async def test_the_external_only_repair_answers_from_evidence_alone(tmp_path: Path) -> None:
-    run = await ask(tmp_path, {**WRONG, "evaluate": critique("external_only")})
-    prompt = run.prompt("rewrite")
-    assert phrase("mode_evidence") in prompt
-    assert phrase("mode_evidence_and_memory") not in prompt
-    assert FILM_SENTENCE in prompt
-    assert BIRTH_SENTENCE in prompt
-
-
-@pytest.mark.parametrize("deficit", ["internal_only", "insufficient_knowledge"])
-async def test_a_suggestion_is_only_shown_with_the_evidence_the_critic_saw(deficit: str, tmp_path: Path) -> None:
-    retriever = FakeRetriever({QUESTION: [FILM], MISSING: [BIRTH]})
-    critic = critique(deficit, suggestion="Read the second passage.", queries=[MISSING])
-    run = await ask(tmp_path, {**WRONG, "evaluate": critic}, retriever=retriever)
-    assert phrase("advice") not in run.prompt("rewrite")
-    assert "Read the second passage." not in run.prompt("rewrite")
 
 
 async def test_the_insufficient_knowledge_repair_retrieves_missing_evidence(tmp_path: Path) -> None:
@@ -117,23 +78,6 @@ async def test_no_query_is_repeated(tmp_path: Path) -> None:
     assert plans == [None, (MISSING,), ("where Mira Holt grew up",), helped]
 
 
-async def test_queries_are_derived_if_the_critic_gives_none(tmp_path: Path) -> None:
-    retriever = FakeRetriever({QUESTION: [FILM]})
-    run = await ask(tmp_path, {**WRONG, "evaluate": critique("insufficient_knowledge")}, retriever=retriever)
-    first, *helped = retriever.queries
-    assert first == QUESTION
-    assert helped == ["Paris director salt road born", "Oslo director salt road born"]
-    assert run.answer.rounds[1].plan is not None
-    assert run.answer.rounds[1].plan.queries == tuple(helped)
-
-
-@pytest.mark.parametrize(
-    ("query", "again"), [("director of Salt Road, born where?", True), ("Mira Holt birthplace", False)]
-)
-def test_a_query_that_restates_the_question_is_ignored(query: str, again: bool) -> None:
-    assert restates(query, QUESTION) is again
-
-
 async def test_ample_supplied_evidence_is_ranked_and_the_rest_searched(tmp_path: Path) -> None:
     towns = tuple(passage(f"town{place}", f"Town {place} lies on a river.") for place in range(6))
     supplied = (*towns, BIRTH, FILM)
@@ -145,14 +89,6 @@ async def test_ample_supplied_evidence_is_ranked_and_the_rest_searched(tmp_path:
     assert "town3" in second.evidence_ids[2:]
     whole = await ask(tmp_path, script, "RETRIEVAL_TOP_K=2", "SUPPLIED_EVIDENCE=whole", evidence=supplied)
     assert [round_.evidence_ids for round_ in whole.answer.rounds] == [tuple(one.id for one in supplied)] * 2
-
-
-async def test_nothing_is_retrieved_beyond_supplied_evidence(tmp_path: Path) -> None:
-    script = {**WRONG, "evaluate": critique("insufficient_knowledge", queries=[MISSING])}
-    run = await ask(tmp_path, script)
-    assert run.answer.rounds[1].plan is not None
-    assert run.answer.rounds[1].plan.queries == ()
-    assert run.answer.rounds[1].evidence_ids == ("film", "birth")
 
 
 async def test_grounded_runs_never_answer_from_memory(tmp_path: Path) -> None:
@@ -174,9 +110,3 @@ async def test_a_grounded_run_without_evidence_makes_no_call(tmp_path: Path) -> 
     assert run.answer.totals.cost_usd == 0
     assert len(run.answer.rounds) == 1
     assert run.answer.rounds[0].cost_usd == 0
-
-
-async def test_a_benchmark_run_without_evidence_still_answers(tmp_path: Path) -> None:
-    run = await ask(tmp_path, {**WRONG, "write": draft("Oslo"), "second_answer": second_answer("Oslo")}, evidence=())
-    assert run.answer.short_answer == "Oslo"
-    assert "(no passage was found)" in run.prompt("write")

@@ -12,43 +12,20 @@ from meta_agent_rag.errors import (
     AuthenticationError,
     BalanceError,
     ContextWindowError,
+    CorpusError,
     CostLimitError,
     DeadlineError,
-    MetaRagError,
     ModelError,
     RefusedError,
-    SearchDownError,
-    StructuredOutputError,
-    UnpricedModelError,
     UnreachableError,
 )
 from meta_agent_rag.llm.messages import Reply, Request
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.testing import ScriptedModel
-from tests.loop import BIRTH, FILM, QUESTION, WRONG, FakeRetriever, ask, critique, draft, second_answer
+from tests.loop import FILM, QUESTION, WRONG, FakeRetriever, ask, critique, draft
 
 TOWNS = ["Rome", "Lyon", "Graz", "Bonn", "Bern", "Kiel", "Turin", "Cork", "Nice", "Riga", "Vaduz", "Sofia", "Minsk"]
 """Short answers without a common word, which never converge."""
-
-
-async def test_max_rounds_limits_the_loop(tmp_path: Path) -> None:
-    run = await ask(tmp_path, {**WRONG, "rewrite": [draft(name) for name in TOWNS]}, "MAX_METACOGNITIVE_ROUNDS=3")
-    assert run.answer.stop_reason == "max_rounds"
-    assert run.stages.count("rewrite") == 3
-    assert len(run.answer.rounds) == 4
-    assert run.stages.count("evaluate") == 3, "the critic is not called if no round could follow"
-
-
-async def test_many_rounds_are_not_cut_short_by_the_graph(tmp_path: Path) -> None:
-    run = await ask(tmp_path, {**WRONG, "rewrite": [draft(name) for name in TOWNS]}, "MAX_METACOGNITIVE_ROUNDS=12")
-    assert (run.answer.stop_reason, len(run.answer.rounds)) == ("max_rounds", 13)
-
-
-async def test_a_repeated_answer_converges(tmp_path: Path) -> None:
-    run = await ask(tmp_path, {**WRONG, "rewrite": [draft("Rome"), draft("rome.")]})
-    assert run.answer.stop_reason == "converged"
-    assert [round_.draft.short_answer for round_ in run.answer.rounds] == ["Paris", "Rome", "rome."]
-    assert run.stages[-1] == "rewrite", "the critic is not called again"
 
 
 async def test_a_draft_confirmed_by_a_repair_is_not_diagnosed_again(tmp_path: Path) -> None:
@@ -60,20 +37,6 @@ async def test_a_draft_confirmed_by_a_repair_is_not_diagnosed_again(tmp_path: Pa
     )
     papers = await ask(tmp_path, {**WRONG, "rewrite": [again, draft("Oslo")]}, "SELECTION=last")
     assert (papers.answer.stop_reason, papers.answer.short_answer) == ("satisfied", "Oslo")
-
-
-async def test_a_confirmed_draft_is_diagnosed_again_if_the_second_answer_changed(tmp_path: Path) -> None:
-    again = draft("Paris", answer="It was there that her life began [1].")
-    retriever = FakeRetriever({QUESTION: [FILM], "birthplace of Mira Holt": [BIRTH]})
-    critic = critique("insufficient_knowledge", queries=["birthplace of Mira Holt"])
-    script = {
-        **WRONG,
-        "evaluate": critic,
-        "second_answer": [second_answer("Rome"), second_answer("Oslo")],
-        "rewrite": [again, draft("Oslo")],
-    }
-    run = await ask(tmp_path, script, retriever=retriever)
-    assert (run.answer.stop_reason, run.answer.short_answer) == ("satisfied", "Oslo")
 
 
 async def test_a_return_to_an_earlier_answer_oscillates(tmp_path: Path) -> None:
@@ -102,11 +65,6 @@ async def test_at_the_cost_limit_the_best_draft_so_far_is_returned(tmp_path: Pat
     assert seen == {("raised", False), ("cost_limit", False), ("cost_limit", True), ("max_rounds", True)}
 
 
-async def test_a_limit_without_a_known_price_is_rejected(tmp_path: Path) -> None:
-    with pytest.raises(UnpricedModelError):
-        await ask(tmp_path, WRONG, "COST_LIMIT_USD=1", "FLASH_MODEL=nobody-knows")
-
-
 class SlowStage(ScriptedModel):
     """Is slow in one stage."""
 
@@ -132,12 +90,11 @@ async def test_no_first_draft_is_written_after_the_deadline(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("error", [CostLimitError("spent"), DeadlineError("late")])
-@pytest.mark.parametrize("stage", ["second_answer", "evaluate", "rewrite", "short_answer"])
+@pytest.mark.parametrize("stage", ["second_answer", "evaluate", "rewrite"])
 async def test_the_first_draft_is_kept_if_the_budget_then_runs_out(
     tmp_path: Path, stage: str, error: CostLimitError | DeadlineError
 ) -> None:
-    lines = [{"short_answer": "Paris"}, error] if stage == "short_answer" else error
-    run = await ask(tmp_path, {**WRONG, "short_answer": {"short_answer": "Paris"}, stage: lines}, "SHORT_ANSWER=stage")
+    run = await ask(tmp_path, {**WRONG, stage: error})
     assert run.answer.stop_reason == error.stop_reason
     assert run.answer.short_answer == "Paris"
     (only,) = run.answer.rounds
@@ -152,7 +109,7 @@ class FailingRetriever(FakeRetriever):
 
     async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
         if self.asked:
-            raise SearchDownError("Neither index answers.")
+            raise CorpusError("Neither index answers.")
         return await super().retrieve(queries, k=k, exclude=exclude)
 
 
@@ -161,7 +118,7 @@ async def test_a_failed_follow_up_search_keeps_the_draft(tmp_path: Path, caplog:
     run = await ask(tmp_path, script, retriever=FailingRetriever(results={QUESTION: [FILM]}))
     assert (run.answer.stop_reason, run.answer.short_answer, run.answer.fired) == ("search_failed", "Paris", False)
     assert "Neither index answers." in caplog.text
-    with pytest.raises(SearchDownError):
+    with pytest.raises(CorpusError):
         await ask(tmp_path, script, retriever=FailingRetriever(results={}, asked=[((), 0, frozenset())]))
 
 
@@ -176,27 +133,11 @@ async def test_a_failed_rewrite_keeps_the_drafts(tmp_path: Path, failure: str | 
     assert sum(round_.calls for round_ in run.answer.rounds) + len(beyond) == len(run.answer.calls)
 
 
-@pytest.mark.parametrize(
-    ("failure", "kind"),
-    [("prose", StructuredOutputError), (RefusedError("no"), RefusedError)],
-    ids=["prose", "refused"],
-)
-async def test_a_failed_first_draft_raises(tmp_path: Path, failure: str | ModelError, kind: type[MetaRagError]) -> None:
-    with pytest.raises(kind):
-        await ask(tmp_path, {**WRONG, "write": failure})
-
-
-@pytest.mark.parametrize("stage", ["write", "short_answer", "second_answer", "evaluate", "rewrite"])
+@pytest.mark.parametrize("stage", ["write", "second_answer", "evaluate", "rewrite"])
 @pytest.mark.parametrize("error", [AuthenticationError("refused key"), BalanceError("empty")])
 async def test_a_rejected_key_or_an_empty_account_always_raises(tmp_path: Path, stage: str, error: ModelError) -> None:
     with pytest.raises(type(error), match=str(error)):
-        await ask(tmp_path, {**WRONG, stage: error}, "SHORT_ANSWER=stage" if stage == "short_answer" else "RRF_K=60")
-
-
-@pytest.mark.parametrize("stage", ["write", "second_answer", "rewrite"])
-async def test_an_unreachable_server_raises(tmp_path: Path, stage: str) -> None:
-    with pytest.raises(UnreachableError):
-        await ask(tmp_path, {**WRONG, stage: UnreachableError("gone")})
+        await ask(tmp_path, {**WRONG, stage: error})
 
 
 @pytest.mark.parametrize(
@@ -215,17 +156,3 @@ async def test_the_rules_diagnose_if_the_critic_fails(tmp_path: Path, failure: s
     assert run.answer.rounds[1].plan is not None
     assert run.answer.rounds[1].plan.deficit == "external_only"
     assert run.stages.count("evaluate") == (2 if isinstance(failure, str) else 1), "a malformed reply is retried once"
-
-
-async def test_a_corrected_critic_reply_is_used(tmp_path: Path) -> None:
-    run = await ask(tmp_path, {**WRONG, "evaluate": ["It looks wrong to me.", critique("internal_only")]})
-    diagnosis = run.answer.rounds[0].diagnosis
-    assert diagnosis is not None
-    assert (diagnosis.source, diagnosis.deficit, diagnosis.critic_error) == ("critic", "internal_only", None)
-    assert run.answer.rounds[0].calls == 4
-
-
-async def test_an_abstaining_draft_without_a_critic_retrieves_more(tmp_path: Path) -> None:
-    run = await ask(tmp_path, {**WRONG, "write": draft("unknown"), "evaluate": "prose"}, question=QUESTION)
-    assert run.answer.rounds[0].diagnosis is not None
-    assert run.answer.rounds[0].diagnosis.deficit == "insufficient_knowledge"

@@ -106,7 +106,7 @@ def test_duplicate_rows_and_settings_fixed_by_the_method_are_rejected() -> None:
     with pytest.raises(InputError, match="is fixed by 'metarag_paper'"):
         names("metarag_paper", sweeps=["SELECTION=best,last"])
     with pytest.raises(MetaRagError, match="unknown stage"):
-        check_arms(arms(named("metarag"), sweeps=["STAGE_TIERS=nosuch=flash"]), settings)
+        check_arms(arms(named("metarag"), sweeps=["STAGE_TOKENS=nosuch=90"]), settings)
     with pytest.raises(MetaRagError, match="PROMPTS_DIR"):
         check_arms(arms(named("metarag"), sweeps=["PROMPTS_DIR=/nowhere"]), settings)
     (paper,) = arms(named("metarag_paper"))

@@ -10,20 +10,15 @@ import yaml
 from benchmarks.calibration import FirstDraft, Repairs, cosine_quality, first_drafts, fit, folds, repairs
 from benchmarks.rows.past_run import past_run
 from meta_agent_rag.agent.calibration import (
-    calibration_of_votes,
     probability,
     question_fingerprint,
     read_calibration,
     refuse_fitted_questions,
     text_fingerprint,
 )
-from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.state import Signals
 from meta_agent_rag.errors import InputError, SettingsError
-from meta_agent_rag.settings import Settings
-from meta_agent_rag.testing import ScriptedModel
 from tests.first_drafts import monitored, telling
-from tests.loop import QUESTION, WRONG, ask, draft, settings_in
 from tests.past_runs import write_run
 
 
@@ -96,38 +91,6 @@ def test_a_malformed_file_is_reported_in_one_sentence(tmp_path: Path, content: o
     assert "marag bench calibrate" in str(caught.value)
 
 
-async def test_missing_requirements_of_the_policy_are_reported_before_any_call(tmp_path: Path) -> None:
-    path, model = written(tmp_path, file_content()), ScriptedModel({})
-    for assignments, message in (
-        (["MONITOR_POLICY=calibrated"], "set MONITOR_CALIBRATION"),
-        (["MONITOR_POLICY=calibrated", "MONITOR_CALIBRATION=gone.yaml"], "'gone.yaml' cannot be read"),
-        (
-            ["MONITOR_POLICY=calibrated", f"MONITOR_CALIBRATION={path}", "MONITOR_ENCODER=hash-64"],
-            "encoder 'all-MiniLM-L6-v2', but MONITOR_ENCODER is 'hash-64'",
-        ),
-    ):
-        with pytest.raises(SettingsError, match=message):
-            async with open_engine(settings_in(tmp_path, *assignments), model=model):
-                pass
-    assert model.requests == []
-
-
-@pytest.mark.parametrize(("bias", "reason", "rounds"), [(9.0, "satisfied", 1), (-9.0, "max_rounds", 2)])
-async def test_the_loop_follows_the_calibration_file(tmp_path: Path, bias: float, reason: str, rounds: int) -> None:
-    path = written(tmp_path, file_content(bias=bias))
-    script = {**WRONG, "rewrite": draft("Bergen")}
-    run = await ask(
-        tmp_path,
-        script,
-        "MONITOR_POLICY=calibrated",
-        f"MONITOR_CALIBRATION={path}",
-        "MAX_METACOGNITIVE_ROUNDS=1",
-        "CONVERGENCE_THRESHOLD=1",
-        question=QUESTION,
-    )
-    assert (run.answer.stop_reason, len(run.answer.rounds)) == (reason, rounds)
-
-
 def test_questions_used_in_the_fit_are_rejected_and_counted(tmp_path: Path) -> None:
     calibration = read_calibration(written(tmp_path, file_content()))
     with pytest.raises(InputError, match="fitted on 1 of these 2 questions of 'sample'"):
@@ -136,35 +99,7 @@ def test_questions_used_in_the_fit_are_rejected_and_counted(tmp_path: Path) -> N
     refuse_fitted_questions(calibration, "hotpotqa", [("q1", "One?")])
 
 
-@pytest.mark.parametrize("text", ["Where was the author of the Edda born?", "where was author of  the EDDA born"])
-def test_a_fitted_question_is_recognised_under_another_id_or_data_set(tmp_path: Path, text: str) -> None:
-    calibration = read_calibration(written(tmp_path, file_content()))
-    with pytest.raises(InputError, match="fitted on 1 of these 2 questions of 'other'"):
-        refuse_fitted_questions(calibration, "other", [("renamed", text), ("x", "Where was the Edda written?")])
-
-
 WEIGHTS = {"share": {"mean": 0.5, "scale": 0.25, "weight": 2.0}}
-
-
-def test_only_a_calibration_that_weighs_the_cosine_depends_on_the_encoder(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    other = "MONITOR_ENCODER=hash-64"
-    calibration_of_votes(Settings.load([other]))
-    without = tmp_path / "without.yaml"
-    without.write_text(yaml.safe_dump(file_content(signals=WEIGHTS)))
-    calibration_of_votes(Settings.load([other, f"MONITOR_CALIBRATION={without}"]))
-    assert not caplog.messages
-    cosine = tmp_path / "cosine.yaml"
-    cosine.write_text(yaml.safe_dump(file_content()))
-    for _ in range(2):
-        found = calibration_of_votes(Settings.load([other, f"MONITOR_CALIBRATION={cosine}"]))
-    assert found == read_calibration(cosine)
-    (said,) = caplog.messages
-    assert said.startswith(
-        "The calibration 'cosine.yaml' weighs the cosine of 'all-MiniLM-L6-v2', while MONITOR_ENCODER is 'hash-64'; "
-        "MONITOR_POLICY=vote measures no cosine, so p_correct may be off: fit one with"
-    )
 
 
 # -- the fit
@@ -203,15 +138,6 @@ def test_the_fit_finds_the_informative_signal(tmp_path: Path) -> None:
     assert found.calibration.threshold == pytest.approx(found.repairs.break_even, abs=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("right", "word"), [(True, "0 of the first drafts of 'metarag' are wrong"), (False, "are right")]
-)
-def test_too_few_drafts_are_rejected(tmp_path: Path, right: bool, word: str) -> None:
-    rows = [monitored(f"q{n}", similarity=n / 40, agreement=True, right=right) for n in range(40)]
-    with pytest.raises(InputError, match=word):
-        fit(drafts_of(tmp_path, rows), encoder="e", runs=["run"], models={"pro": "p"}, method="metarag")
-
-
 def test_a_question_under_several_ids_stays_in_one_fold(tmp_path: Path) -> None:
     rows = telling(40)
     renamed = [{**row, "id": f"again-{row['id']}"} for row in rows]
@@ -220,18 +146,3 @@ def test_a_question_under_several_ids_stays_in_one_fold(tmp_path: Path) -> None:
         assert not {drafts[index].question for index in learned} & {drafts[index].question for index in held_out}
     found = fit(drafts, encoder="e", runs=["run"], models={"pro": "p"}, method="metarag").calibration.fitted_on
     assert (len(found.questions), len(found.texts)) == (80, 40)
-
-
-@pytest.mark.parametrize(
-    ("method", "message"),
-    [
-        ("metarag oracle monitor", "'metarag oracle monitor' used gold answers"),
-        ("metarag EVIDENCE_TOKENS=512 oracle diagnosis", "used gold answers"),
-        ("metarag MONITOR_ENCODER=hash-64", "its own encoder"),
-    ],
-)
-def test_rows_that_do_not_reflect_the_runs_monitor_are_rejected(tmp_path: Path, method: str, message: str) -> None:
-    rows = [{**one, "method": method} for one in telling(3)]
-    run = past_run(str(write_run(tmp_path / "run", rows)), Path("RESULTS"))
-    with pytest.raises(InputError, match=message):
-        first_drafts(run, method)

@@ -1,11 +1,9 @@
 """The slash commands of `marag chat`, and how sources and answers are displayed."""
 
-import asyncio
 import io
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -15,15 +13,13 @@ import pytest
 from meta_agent_rag.agent.grounded import GroundedAnswer
 from meta_agent_rag.chat.session import open_chat
 from meta_agent_rag.chat.store import Said
-from meta_agent_rag.chat.transcript import as_markdown, in_short, source_lines
+from meta_agent_rag.chat.transcript import as_markdown, in_short
 from meta_agent_rag.cli.shared.display import Screen
-from meta_agent_rag.cli.shell.commands import Leave, Shell, provider_changes, run_command
-from meta_agent_rag.cli.shell.lines import Interrupts, Stopped
-from meta_agent_rag.cli.shell.loop import converse
-from meta_agent_rag.errors import InputError, MetaRagError, SettingsError
+from meta_agent_rag.cli.shared.shell import Shell, converse, run_command
+from meta_agent_rag.errors import InputError, MetaRagError
 from meta_agent_rag.grounding.citations import Citation, Scores
 from meta_agent_rag.retrieval.screening import Dropped
-from meta_agent_rag.settings import ModelRoles, Settings
+from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
 from tests.talk import history_of
 
@@ -35,18 +31,23 @@ PLACE = Citation(
 
 
 @asynccontextmanager
-async def shell(folder: Path, **model: str) -> AsyncIterator[Shell]:
+async def shell(folder: Path) -> AsyncIterator[Shell]:
     """A session over the sample corpus, with a free encoder and model."""
-    load = partial(Settings.load, [*FIXED, f"MARAG_DATA_DIR={folder}"], **model)
-    async with open_chat(load(), model=ScriptedModel({})) as talk:
-        yield Shell(chat=talk, settings=load(), load=load, screen=Screen())
+    settings = Settings.load([*FIXED, f"MARAG_DATA_DIR={folder}"])
+    async with open_chat(settings, model=ScriptedModel({})) as talk:
+        yield Shell(chat=talk, settings=settings, screen=Screen())
 
 
-async def declined(question: str) -> bool:
-    return "1 question" not in question
+class Declining:
+    """A user at a terminal who says no."""
+
+    async def next(self) -> str:
+        return "n"
 
 
-async def test_commands_report_what_they_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_commands_report_what_they_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     async with shell(tmp_path) as talk:
         for line in (
             "/history",
@@ -63,10 +64,12 @@ async def test_commands_report_what_they_did(tmp_path: Path, capsys: pytest.Capt
             "/topic any",
             "/mode plain",
         ):
-            assert await run_command(talk, line) is None
-        assert await run_command(talk, " /QUIT ") == Leave()
+            await run_command(talk, line)
+        with pytest.raises(EOFError):
+            await run_command(talk, " /QUIT ")
         talk.chat.history = history_of("In Oslo.")
-        talk.confirmed = declined
+        talk.lines = Declining()
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
         await run_command(talk, "/reset")
         assert talk.chat.history.turns == 1
         await run_command(talk, "/reset --yes")
@@ -97,24 +100,24 @@ async def test_the_trace_shows_what_screening_left_out(tmp_path: Path, capsys: p
 async def test_a_resumed_session_states_its_mode(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    load = partial(Settings.load, [*FIXED, f"MARAG_DATA_DIR={tmp_path}"])
+    settings = Settings.load([*FIXED, f"MARAG_DATA_DIR={tmp_path}"])
     for mode, level in (("coach", 3), (None, None)):
         monkeypatch.setattr("sys.stdin", io.StringIO())
-        await converse(load, corpus=None, session=None, mode=mode, level=level)
+        await converse(settings, corpus=None, session=None, mode=mode, level=level)
     reported = [line for line in capsys.readouterr().out.splitlines() if line.startswith("From now on")]
     assert ["iron mask" in line for line in reported] == [True, True]
     with pytest.raises(InputError, match="no mode 'iron'; choose from: plain, teacher, coach"):
-        await converse(load, corpus=None, session=None, mode="iron")
+        await converse(settings, corpus=None, session=None, mode="iron")
 
 
 @pytest.mark.parametrize(("provider", "times"), [("embedded", 1), ("deepseek", 0)])
 async def test_the_packaged_model_is_announced_before_the_first_question(
     provider: str, times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    load = partial(Settings.load, [*FIXED, f"MARAG_DATA_DIR={tmp_path}", f"LLM_PROVIDER={provider}"])
+    settings = Settings.load([*FIXED, f"MARAG_DATA_DIR={tmp_path}", f"LLM_PROVIDER={provider}"])
     monkeypatch.setattr("meta_agent_rag.llm.opening._given", lambda *_: {"": ScriptedModel({})})
     monkeypatch.setattr("sys.stdin", io.StringIO("Who designed the Pennant Bridge?\nWho built Stag Skerry Light?\n"))
-    await converse(load, corpus=None, session=None)
+    await converse(settings, corpus=None, session=None)
     shown = capsys.readouterr().out
     assert shown.count("not answered, ") == 2, shown
     assert shown.count("marag models get") == times
@@ -130,8 +133,6 @@ async def test_the_packaged_model_is_announced_before_the_first_question(
         ("/mode loud", "choose from: plain, teacher, coach"),
         ("/level 4", "choose from: 1, 2, 3"),
         ("/topic cookery", "no topic 'cookery'"),
-        ("/model nobody", "nobody"),
-        ("/model groq", "GROQ_API_KEY is not set"),
         ("/save", "write /save FILE"),
         ("/save /nowhere/at/all.md", "cannot be written"),
         ("/save taken.md", "left unchanged"),
@@ -146,32 +147,6 @@ async def test_errors_are_reported_in_one_sentence(tmp_path: Path, line: str, sa
     assert taken.read_text() == "mine"
 
 
-async def test_switching_the_provider_resets_address_and_models(tmp_path: Path) -> None:
-    async with shell(tmp_path, llm_base_url="http://127.0.0.1:9/v1", flash_model="own") as talk:
-        assert provider_changes(talk, "groq") == {
-            "llm_provider": "groq",
-            "llm_base_url": None,
-            "flash_model": None,
-            "pro_model": None,
-            "model_roles": ModelRoles(),
-        }
-        assert provider_changes(talk, "deepseek")["llm_base_url"] == "http://127.0.0.1:9/v1"
-        with pytest.raises(SettingsError):
-            talk.load(llm_base_url="http://name:password@host")
-
-
-@pytest.mark.parametrize(
-    ("source", "line"),
-    [
-        (PLACE, "Tides, pages 3-4, section Spring, characters 10-42"),
-        (replace(PLACE, last_page=None, section="Tides", span=None), "Tides, page 3"),
-        (replace(PLACE, title="", page=None, section=None, span=None), "tides"),
-    ],
-)
-def test_a_source_names_its_location(source: Citation, line: str) -> None:
-    assert source_lines(source)[0] == line
-
-
 def test_control_characters_are_neither_saved_nor_shown(capsys: pytest.CaptureFixture[str]) -> None:
     sources = [replace(PLACE, title="Ti\x1b[2Jdes", snippet="high\x07 water")]
     text = as_markdown("evening", "sea", [Said(question="Red?", answer="It is \x1b[31mred[/].")], sources)
@@ -183,20 +158,8 @@ def test_control_characters_are_neither_saved_nor_shown(capsys: pytest.CaptureFi
     assert capsys.readouterr().out == "\\x1b]0;title\\x07 [bold]as it is[/] :cat:\n\\x9b2J\n"
 
 
-async def test_ctrl_c_stops_only_the_current_task() -> None:
-    interrupts = Interrupts()
-    interrupts.stop()  # without a running task it does nothing
-    asyncio.get_running_loop().call_later(0.01, interrupts.stop)
-    with pytest.raises(Stopped):
-        await interrupts.finished(asyncio.sleep(10))
-    assert await interrupts.finished(asyncio.sleep(0, "done")) == "done"
-    outer = asyncio.ensure_future(interrupts.finished(asyncio.sleep(10)))
-    await asyncio.sleep(0)
-    outer.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await outer
-
-
 def test_short_sources_name_each_document_once() -> None:
     winds = replace(PLACE, title="Winds", page=None)
-    assert in_short([PLACE, winds, replace(PLACE, page=9, last_page=None), PLACE]) == "Tides, p. 3-4, 9; Winds"
+    assert (
+        in_short([PLACE, winds, replace(PLACE, page=9, last_page=None), PLACE]) == "Tides, p. 3-4; Winds; Tides, p. 9"
+    )

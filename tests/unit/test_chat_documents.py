@@ -9,13 +9,11 @@ from typer.testing import CliRunner
 
 from meta_agent_rag.agent.grounded import GroundedAnswer
 from meta_agent_rag.asking import answer, grounded_answer
-from meta_agent_rag.chat.history import History
 from meta_agent_rag.chat.session import ChatSession, DocumentsReply, Turn, open_chat
 from meta_agent_rag.chat.store import open_sessions
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.cli.shared.display import Screen
-from meta_agent_rag.cli.shell.commands import Shell, run_command
-from meta_agent_rag.cli.shell.loop import _remembered
+from meta_agent_rag.cli.shared.shell import Shell, run_command
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
 from meta_agent_rag.retrieval.corpus.naming import (
@@ -104,10 +102,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-async def talk(
-    folder: Path, *messages: str, session: str, memory: str = "summary_buffer"
-) -> tuple[ChatSession, list[Turn]]:
-    settings = settings_in(folder, *HASHED, f"MARAG_DATA_DIR={folder}", f"MEMORY={memory}")
+async def talk(folder: Path, *messages: str, session: str) -> tuple[ChatSession, list[Turn]]:
+    settings = settings_in(folder, *HASHED, f"MARAG_DATA_DIR={folder}")
     async with open_chat(settings, corpus="coast", session=session, model=ScriptedModel({})) as chat:
         turns = []
         for message in messages:
@@ -153,33 +149,17 @@ async def test_one_question_can_be_limited_to_documents(folder: Path) -> None:
     assert unread.question.startswith("@waves"), "in Python, a question is taken as it is"
 
 
-async def test_the_whole_conversation_is_saved_regardless_of_memory(folder: Path, tmp_path: Path) -> None:
-    questions = [f"How high is tide number {number} at Quell?" for number in range(5)]
-    chat, _ = await talk(folder, *questions, session="forgetful", memory="none")
-    assert chat.history.is_empty
-    assert _remembered(chat) == "5 questions so far, none remembered in full"
-    settings = settings_in(folder, *HASHED, f"MARAG_DATA_DIR={folder}", "MEMORY=none")
+async def test_the_whole_conversation_is_saved_after_older_turns_were_folded(folder: Path, tmp_path: Path) -> None:
+    questions = [f"How high is tide number {number} at Quell?" for number in range(9)]
+    await talk(folder, *questions, session="forgetful")
+    settings = settings_in(folder, *HASHED, f"MARAG_DATA_DIR={folder}")
     async with open_chat(settings, corpus="coast", session="forgetful", model=ScriptedModel({})) as again:
-        shell = Shell(chat=again, settings=settings, load=lambda: settings, screen=Screen())
+        shell = Shell(chat=again, settings=settings, screen=Screen())
         await run_command(shell, f"/save {tmp_path / 'saved.md'}")
         saved = (tmp_path / "saved.md").read_text()
-        assert [f"## {turn}. {question}" in saved for turn, question in enumerate(questions, start=1)] == [True] * 5
+        assert [f"## {turn}. {question}" in saved for turn, question in enumerate(questions, start=1)] == [True] * 9
         await run_command(shell, "/reset")
         assert await again.said() == ()
-        assert _remembered(again) == "no questions yet"
-
-
-@pytest.mark.parametrize(
-    ("history", "said"),
-    [
-        (History(turns=1, dropped=1), "1 question so far, none remembered in full"),
-        (History(turns=9, summary="Tides."), "9 questions so far, none remembered in full, earlier ones in a summary"),
-    ],
-)
-async def test_the_greeting_states_what_is_remembered(folder: Path, history: History, said: str) -> None:
-    chat, _ = await talk(folder, session="greeted")
-    chat.history = history
-    assert _remembered(chat) == said
 
 
 def sessions(folder: Path, *arguments: str) -> tuple[int, str]:

@@ -29,8 +29,6 @@ async def read(
         ("Perfect, thank you very much for the explanation.", "small_talk"),
         ("Thanks!", "small_talk"),
         ("Good morning", "small_talk"),
-        ("\U0001f44d\U0001f3fd!", "small_talk"),
-        (":-)", "small_talk"),
         ("Write me a poem about the sea.", "small_talk"),
         ("What can you do?", "small_talk"),
         ("What have we discussed so far?", "about_conversation"),

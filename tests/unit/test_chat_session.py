@@ -8,8 +8,7 @@ import pytest
 
 from meta_agent_rag.chat.history import History, TurnReply
 from meta_agent_rag.chat.session import METHOD
-from meta_agent_rag.chat.store import Stored
-from meta_agent_rag.errors import AuthenticationError, InputError, RefusedError, SettingsError
+from meta_agent_rag.errors import InputError, RefusedError
 from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.testing import ScriptedModel
 from meta_agent_rag.testing.scripted import Line
@@ -100,16 +99,6 @@ async def test_an_interrupted_fold_keeps_the_answered_turn(tmp_path: Path) -> No
         assert len(talk.history.exchanges) == 4
 
 
-async def test_a_failed_fold_adds_a_note_to_the_answer(tmp_path: Path) -> None:
-    model = ScriptedModel({**SCRIPT, "summarize": AuthenticationError("the key is wrong")})
-    async with conversation(tmp_path, model, history=history_of(*"abcdefg")) as talk:
-        turn = await say(talk, "Who designed the Pennant Bridge?")
-    assert turn.reply.short_answer == "Oslo"
-    (note,) = turn.notes
-    assert "the key is wrong" in note
-    assert len(talk.history.exchanges) == 8
-
-
 async def test_a_failed_rewrite_adds_a_note(tmp_path: Path) -> None:
     model = ScriptedModel({**SCRIPT, "rewrite_query": RefusedError("busy")})
     async with conversation(tmp_path, model, history=history_of("a")) as talk:
@@ -119,30 +108,12 @@ async def test_a_failed_rewrite_adds_a_note(tmp_path: Path) -> None:
     assert talk.history.turns == 2
 
 
-async def test_a_conversation_can_be_resumed_from_json(tmp_path: Path) -> None:
-    async with conversation(tmp_path, ScriptedModel(SCRIPT)) as talk:
-        for number in range(9):
-            await say(talk, f"Who designed the Pennant Bridge number {number}?")
-    stored = Stored.from_json(Stored(corpus="notes", history=talk.history).as_json())
-    async with conversation(tmp_path, ScriptedModel(SCRIPT), history=stored.history) as again:
-        assert again.history == talk.history
-        turn = await say(again, "What have we discussed?")
-    assert "They spoke about Mira Holt." in turn.reply.text
-    assert "number 8?" in turn.reply.text
-
-
 @pytest.mark.parametrize("message", ["", " \n ", "Who \ud800?"])
 async def test_an_empty_or_invalid_message_is_rejected(tmp_path: Path, message: str) -> None:
     async with conversation(tmp_path, ScriptedModel()) as talk:
         with pytest.raises(InputError, match=r"write a question|type it again"):
             await say(talk, message)
     assert talk.history == History()
-
-
-async def test_invalid_settings_are_rejected(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="elephant"):
-        async with conversation(tmp_path, ScriptedModel(), "MEMORY=elephant"):
-            pass
 
 
 @pytest.mark.parametrize("request_", ["Say that in simpler words.", "In German please", "shorter"])

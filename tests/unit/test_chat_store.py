@@ -1,11 +1,8 @@
 """Conversations stored by name: what is restored, what is rejected, and how large they grow."""
 
-import asyncio
-import json
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +13,6 @@ from meta_agent_rag.agent.grounded import Checks
 from meta_agent_rag.chat.history import History
 from meta_agent_rag.chat.session import ChatSession, GroundedAnswerer, open_chat
 from meta_agent_rag.chat.store import Sessions, Stored, open_sessions
-from meta_agent_rag.chat.transcript import as_markdown
 from meta_agent_rag.errors import DataFileError, InputError, MetaRagError, RefusedError, StorageError
 from meta_agent_rag.grounding.citations import Citation, Scores
 from meta_agent_rag.retrieval.batching import AsyncEncoder
@@ -49,43 +45,7 @@ async def saved(folder: Path, name: str = "talk", stored: Stored = STORED) -> No
         await saved_as(sessions, name, stored)
 
 
-async def test_concurrent_openers_of_a_new_file_wait_for_each_other(tmp_path: Path) -> None:
-    (tmp_path / FOLDER).mkdir(exist_ok=True)
-    other = sqlite3.connect(tmp_path / FOLDER / "sessions.sqlite", isolation_level=None)
-    other.execute("CREATE TABLE first (value)")
-    other.execute("BEGIN IMMEDIATE")
-
-    async def use() -> None:
-        async with opened(tmp_path) as sessions:
-            await saved_as(sessions, "mine", STORED)
-
-    using = asyncio.create_task(use())
-    await asyncio.sleep(0.3)
-    other.execute("COMMIT")
-    other.close()
-    await using
-
-
-async def test_a_conversation_is_restored_over_another_connection(tmp_path: Path) -> None:
-    await saved(tmp_path)
-    async with opened(tmp_path) as sessions:
-        assert await sessions.load("talk") == STORED
-        assert await sessions.load("another") is None
-        longer = replace(STORED, history=STORED.history.with_exchange(question="q", answer="a", standalone="s"))
-        await saved_as(sessions, "talk", longer)
-    async with opened(tmp_path) as again:
-        assert await again.load("talk") == longer
-
-
-async def test_concurrent_saves_keep_one_whole_conversation(tmp_path: Path) -> None:
-    async with opened(tmp_path) as sessions:
-        await saved_as(sessions, "talk", STORED)
-        stored = [replace(STORED, corpus=f"corpus {number}") for number in range(8)]
-        await asyncio.gather(*(saved_as(sessions, "talk", one) for one in stored))
-        assert await sessions.load("talk") in stored
-
-
-@pytest.mark.parametrize("name", ["", " ", "../talk", "-talk", ".talk", "a/b", "a b", "t\n", "\u00e9t\u00e9", "a" * 73])
+@pytest.mark.parametrize("name", ["", "../talk", "a b", "t\n", "a" * 73])
 async def test_an_invalid_name_is_rejected(tmp_path: Path, name: str) -> None:
     async with opened(tmp_path) as sessions:
         for work in (sessions.load(name), saved_as(sessions, name, STORED)):
@@ -102,28 +62,7 @@ def rewritten(folder: Path, stored: object) -> None:
     connection.close()
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"corpus": 3},
-        {"sources": "none"},
-        {"history": None},
-        {"history": [1]},
-        {"history": {"exchanges": "x", "summary": "", "turns": 1, "dropped": 0}},
-        {"sources": ["none"]},
-        {"sources": [{"doc_id": 3}, 4]},
-    ],
-)
-async def test_a_damaged_state_is_reported_in_one_sentence(tmp_path: Path, values: dict[str, object]) -> None:
-    await saved(tmp_path)
-    rewritten(tmp_path, json.dumps({**json.loads(STORED.as_json()), **values}))
-    async with opened(tmp_path) as sessions:
-        with pytest.raises(DataFileError, match=r"start (another|a new)") as raised:
-            await sessions.load("talk")
-    assert "\n" not in str(raised.value)
-
-
-@pytest.mark.parametrize("stored", [b"", b"\xc1\xff\x00", "", "{", "null"])
+@pytest.mark.parametrize("stored", [b"\xc1\xff\x00", "", "null", '{"corpus": 3, "history": {}}'])
 async def test_an_unreadable_session_is_reported_in_one_sentence(tmp_path: Path, stored: object) -> None:
     await saved(tmp_path)
     rewritten(tmp_path, stored)
@@ -153,17 +92,6 @@ async def test_a_file_without_sessions_is_reported_in_one_sentence(tmp_path: Pat
     assert "\n" not in str(raised.value)
 
 
-async def test_a_session_about_another_corpus_is_rejected(tmp_path: Path) -> None:
-    settings = settings_in(tmp_path / FOLDER, "ENCODER=hash-64", "MONITOR_ENCODER=hash-64")
-    await saved(tmp_path)
-    with pytest.raises(InputError, match="'talk' is about the corpus 'notes', not 'sample'"):
-        async with open_chat(settings, corpus="sample", session="talk", model=ScriptedModel()):
-            pass
-    with pytest.raises(InputError, match="cannot be named 'a/b'"):
-        async with open_chat(settings, session="a/b", model=ScriptedModel()):
-            pass
-
-
 class FixedRetriever:
     """Returns the same passages for every query."""
 
@@ -190,7 +118,7 @@ async def chat_over(folder: Path, model: ScriptedModel) -> AsyncIterator[ChatSes
         open_engine(settings, model=model, monitor_encoder=encoder) as engine,
     ):
         stored = await sessions.load("talk")
-        companion = GroundedAnswerer(engine=engine, retriever=FixedRetriever(), checks=Checks.of(settings, "notes"))
+        companion = GroundedAnswerer(engine=engine, retriever=FixedRetriever(), checks=Checks.of(settings))
         yield ChatSession(
             model=engine.model,
             answerer=companion,
@@ -234,7 +162,7 @@ async def test_failed_turns_are_not_stored_and_small_talk_only_in_the_transcript
         assert await talk.sessions.load("talk") is None
         await talk.reply("Thanks!")
         assert talk.history == History()
-        assert [(one.turn, one.question) for one in await talk.said()] == [(0, "Thanks!")]
+        assert [one.question for one in await talk.said()] == ["Thanks!"]
 
 
 HASHED = ("ENCODER=hash-64", "MONITOR_ENCODER=hash-64")
@@ -249,13 +177,11 @@ async def test_a_turn_that_cannot_be_stored_is_forgotten_and_may_be_asked_again(
         with pytest.raises(StorageError):
             await talk.reply("Who designed the Pennant Bridge?")
         with pytest.raises(StorageError):
-            await talk.remember("Summarise it", "In short.")
-        with pytest.raises(StorageError):
             await talk.hold(mode="teacher")
         assert (talk.history, talk.sources, talk.socratic.mode) == (History(), (), "")
         talk.sessions = Sessions(path=path)
         await talk.reply("Who designed the Pennant Bridge?")
-        assert [one.turn for one in await talk.said()] == [1]
+        assert len(await talk.said()) == talk.history.turns == 1
 
 
 async def test_two_chats_on_one_session_keep_the_turns_of_both(tmp_path: Path) -> None:
@@ -281,7 +207,7 @@ async def test_two_chats_on_one_session_keep_the_turns_of_both(tmp_path: Path) -
         await first.reply(questions[1])
     async with open_chat(settings, model=ScriptedModel({})) as third:
         assert [(one.turn, one.question) for one in third.history.exchanges] == [(1, questions[1])]
-        assert [(one.turn, one.question) for one in await third.said()] == [(1, questions[1])]
+        assert [one.question for one in await third.said()] == [questions[1]]
 
 
 async def test_new_chats_about_different_corpora_cannot_share_a_session(tmp_path: Path) -> None:
@@ -291,26 +217,5 @@ async def test_new_chats_about_different_corpora_cannot_share_a_session(tmp_path
         with pytest.raises(InputError, match="give another --session"):
             await talk.reply("Who designed the Pennant Bridge?")
         assert talk.history.is_empty
-
-
-async def test_the_saved_conversation_contains_small_talk_in_order_with_modes(tmp_path: Path) -> None:
-    async with open_chat(settings_in(tmp_path, *HASHED), model=ScriptedModel({})) as talk:
-        messages = ["Hello", "Who designed the Pennant Bridge?", "Thanks!", "Which documents do you have?"]
-        for message in messages:
-            await talk.reply(message)
-        await talk.hold(mode="teacher")
-        await talk.reply("Who built the mill?")
-        assert [(one.turn, one.mode) for one in await talk.said()] == [
-            (0, ""),
-            (1, ""),
-            (0, ""),
-            (0, ""),
-            (2, "teacher"),
-        ]
-        text = as_markdown(talk.name, talk.corpus, await talk.said(), talk.sources)
-        headings = [line for line in text.splitlines() if line[:4] in {f"## {number}" for number in range(1, 10)}]
-        assert headings[0] == "## 1. Hello (plain)"
-        assert headings[4] == "## 5. Who built the mill? (teacher)"
-        assert "The documents:\n- " in text
         with pytest.raises(InputError, match="The message has 1001 characters; use at most 1000"):
             await talk.reply("a" * 1001)

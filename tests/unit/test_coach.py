@@ -14,10 +14,10 @@ from meta_agent_rag.chat.history import History
 from meta_agent_rag.chat.session import ChatSession, Turn
 from meta_agent_rag.chat.store import Stored
 from meta_agent_rag.chat.transcript import coaching_lines
-from meta_agent_rag.errors import AuthenticationError, DataFileError, InputError, RefusedError, UnknownNameError
+from meta_agent_rag.errors import AuthenticationError, InputError, RefusedError, UnknownNameError
 from meta_agent_rag.testing import ScriptedModel
 from tests.coach import ASKED, EXPLAINED, OnePassage, coaching, reply
-from tests.talk import means, say
+from tests.talk import means
 
 QUESTION = "Why does the shadow of a stick move during the day?"
 GOOD = "What stands still, the stick or the Sun?"
@@ -39,18 +39,14 @@ async def asked_once(talk: ChatSession, message: str = QUESTION) -> CoachReply:
 
 async def test_no_reply_breaks_a_rule_with_a_model_that_explains(tmp_path: Path) -> None:
     questions, model = data("within"), explainer()
-    seen = 0
-    for number in range(6):
-        level = list(levels())[number % 3]
+    for level in levels():
         async with coaching(tmp_path, model, level=level) as talk:
-            for place in range(10):
+            for question in questions[:5]:
                 calls = len(model.asked("coach"))
-                turn = await talk.reply(questions[(10 * number + place) % len(questions)])
+                turn = await talk.reply(question)
                 assert obeys(turn.reply.text, level), turn.reply.text
                 assert not obeys(coached(turn).trace.draft, level)
                 assert len(coached(turn).calls) == len(model.asked("coach")) - calls <= 2
-                seen += 1
-    assert seen == 60
     assert {request.max_tokens for request in model.asked("coach")} == {300}
 
 
@@ -69,21 +65,15 @@ async def test_a_draft_that_breaks_a_rule_is_regenerated_with_constraint_and_rea
 
 
 @pytest.mark.parametrize(
-    ("second", "text", "outcome"),
-    [
-        ("Sorry. Let me think. So what moves?", "So what moves?", "shortened"),
-        ("Sorry, it is the Earth.", "Why is that?", "shortened"),
-        ("x" * 300 + "?", "Why is that?", "shortened"),
-    ],
+    ("second", "text"),
+    [("Sorry. Let me think. So what moves?", "So what moves?"), ("x" * 300 + "?", "Why is that?")],
 )
-async def test_a_second_violation_is_shortened_to_a_question(
-    tmp_path: Path, second: str, text: str, outcome: str
-) -> None:
+async def test_a_second_violation_is_shortened_to_a_question(tmp_path: Path, second: str, text: str) -> None:
     first = f"{EXPLAINED} Why is that?"
     model = ScriptedModel({"coach": [reply(first), reply(f"{EXPLAINED} {second} Well.")]})
     async with coaching(tmp_path, model, level=3) as talk:
         shown = await asked_once(talk)
-    assert (shown.text, shown.trace.outcome) == (text, outcome)
+    assert (shown.text, shown.trace.outcome) == (text, "shortened")
     assert len(model.requests) == 2
 
 
@@ -98,15 +88,14 @@ async def test_a_template_is_used_if_no_draft_has_a_question(tmp_path: Path, mes
     assert not first.acknowledged
 
 
-@pytest.mark.parametrize("stuck", ["I don't know", "...", "わかりません"])
-@pytest.mark.parametrize("level", [1, 2, 3])
+@pytest.mark.parametrize(("stuck", "level"), [("I don't know", 1), ("...", 2), ("わかりません", 3)])
 async def test_a_deadlock_leads_to_one_hint_then_the_coach_asks_again(tmp_path: Path, stuck: str, level: int) -> None:
     model = ScriptedModel({"coach": [reply(GOOD), reply(HINT, right=True), reply(HINT), reply(GOOD)]})
     async with coaching(tmp_path, model, level=level) as talk:
         replies = [await asked_once(talk, message) for message in (QUESTION, stuck, stuck)]
     first, hint, after = replies
-    assert [layer.name for layer in first.trace.layers] == ["style", "past", "evidence"]
-    assert [layer.name for layer in hint.trace.layers] == ["style", "past", "evidence", "emergency"]
+    assert [*first.trace.layers] == ["style", "past", "evidence"]
+    assert [*hint.trace.layers] == ["style", "past", "evidence", "emergency"]
     assert (hint.text, hint.trace.outcome, hint.acknowledged) == (HINT, "accepted", False)
     assert hint.trace.emergency
     assert (after.text, after.trace.outcome) == (GOOD, "regenerated")
@@ -118,7 +107,6 @@ LEAK = "Could it be the EARTH'S turning?"
 ANSWER = "the Earth turns"
 
 
-@pytest.mark.parametrize("stuck", [False, True], ids=["reply", "hint"])
 @pytest.mark.parametrize(
     ("lines", "text", "outcome"),
     [
@@ -129,18 +117,15 @@ ANSWER = "the Earth turns"
     ],
 )
 async def test_drafts_that_reveal_the_answer_are_not_shown(
-    tmp_path: Path, lines: list[str], text: str | None, outcome: str, stuck: bool
+    tmp_path: Path, lines: list[str], text: str | None, outcome: str
 ) -> None:
-    drafts = [reply(line, answer=ANSWER) for line in lines]
-    model = ScriptedModel({"coach": [*([reply(ASKED, answer=ANSWER)] if stuck else []), *drafts]})
+    drafts = [reply(ASKED, answer=ANSWER), *(reply(line, answer=ANSWER) for line in lines)]
+    model = ScriptedModel({"coach": drafts})
     async with coaching(tmp_path, model) as talk:
-        if stuck:
-            assert (await asked_once(talk)).text == ASKED, "a question may offer the answer as one of several options"
-        shown = await asked_once(talk, "I don't know" if stuck else QUESTION)
-    if stuck and outcome == "shortened":
-        text, outcome = None, "template"  # a hint keeps its beginning, not its last question
-    assert shown.text == (levels()[1].templates["en"][int(stuck)] if text is None else text)
-    assert (shown.trace.outcome, bool(shown.trace.emergency)) == (outcome, stuck)
+        assert (await asked_once(talk)).text == ASKED, "a question may offer the answer as one of several options"
+        shown = await asked_once(talk, "What is a dial?")
+    assert shown.text == (text or levels()[1].templates["en"][1])
+    assert shown.trace.outcome == outcome
     assert [bool(attempt.finding.violation) for attempt in shown.trace.attempts] == [line != GOOD for line in lines]
     assert all("gives the answer away" in violation for violation in shown.trace.violations)
     reported = [line for line in coaching_lines(shown.trace) if "gives the answer away" in line]
@@ -158,16 +143,6 @@ async def test_what_the_learner_has_found_out_may_be_repeated(tmp_path: Path) ->
         later = await asked_once(talk, "And so?")
     assert (found.text, found.acknowledged, found.trace.violations) == (right, True, ())
     assert later.text == right
-
-
-@pytest.mark.parametrize("setting", [("MEMORY=none",), ()], ids=str)
-async def test_a_deadlock_is_detected_regardless_of_memory(tmp_path: Path, setting: tuple[str, ...]) -> None:
-    model = ScriptedModel({"coach": [reply(GOOD), reply(HINT), reply(GOOD)], "summarize": "They spoke of shadows."})
-    async with coaching(tmp_path, model, *setting) as talk:
-        turns = [await say(talk, message) for message in (QUESTION, "I don't know", "I don't know")]
-    assert [bool(coached(turn).trace.emergency) for turn in turns] == [False, True, False]
-    assert len(talk.history.exchanges) == (3 if not setting else 1)
-    assert talk.history.turns == 3
 
 
 class ConstantScope:
@@ -270,7 +245,3 @@ def test_modes_and_levels_are_validated_and_stored() -> None:
     for level in (0, 4, True):
         with pytest.raises(InputError, match=r"no level .*choose from: 1, 2, 3"):
             Socratic(mode="coach", level=level)
-    wrong: list[object] = ["coach", {"mode": "preacher"}, {"mode": "coach", "level": "2"}, {"topic": 3}, {"mode": []}]
-    for raw in wrong:
-        with pytest.raises(DataFileError, match="new session"):
-            Stored.from_json(json.dumps({**plain, "socratic": raw}))

@@ -6,9 +6,9 @@ import pytest
 
 from meta_agent_rag.chat.coach.coach import CoachReply
 from meta_agent_rag.chat.coach.levels import Socratic
-from meta_agent_rag.chat.coach.scope import Topic, front_matter, read_topics
+from meta_agent_rag.chat.coach.scope import front_matter
 from meta_agent_rag.chat.session import open_chat
-from meta_agent_rag.errors import DataFileError, InputError
+from meta_agent_rag.errors import InputError
 from meta_agent_rag.ingestion.pipeline import ingest
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
@@ -59,12 +59,6 @@ async def test_a_resumed_course_keeps_its_mode(tmp_path: Path) -> None:
         assert [exchange.mode for exchange in talk.history.exchanges] == ["teacher", "coach"]
         assert "level 2" in await talk.hold(topic="time")
         assert talk.socratic == Socratic(mode="coach", level=2, topic="time")
-    own = tmp_path / "topics.yaml"
-    own.write_text("shadows: [The shadow of a stick]\n", encoding="utf-8")
-    changed = settings_in(tmp_path, *HASHED, f"SCOPE_TOPICS={own}")
-    async with open_chat(changed, session="lessons", corpus="course", model=ScriptedModel(said)) as talk:
-        assert talk.socratic == Socratic(mode="coach", level=2)
-        assert isinstance((await talk.reply("Is it the shadow of a stick?")).reply, CoachReply)
 
 
 @pytest.mark.parametrize(
@@ -84,15 +78,3 @@ def test_front_matter_states_topic_and_level(tmp_path: Path, text: str, topic: s
     file.write_text(text, encoding="utf-8")
     assert front_matter(file) == (topic, level)
     assert front_matter(tmp_path / "gone.md") == ("", None)
-
-
-def test_custom_topics(tmp_path: Path) -> None:
-    file = tmp_path / "topics.yaml"
-    file.write_text("sun: [The height of the Sun, The seasons]\ntime: [Clocks]\n", encoding="utf-8")
-    assert read_topics(file)[0] == Topic(name="sun", anchors=("The height of the Sun", "The seasons"))
-    for wrong, named in (("[a]", "topics.yaml"), ("sun: text", "'sun'"), ("sun: []", "'sun'"), ("a: [", "not YAML")):
-        file.write_text(wrong, encoding="utf-8")
-        with pytest.raises(DataFileError, match=named):
-            read_topics(file)
-    with pytest.raises(DataFileError, match="check the path"):
-        read_topics(tmp_path / "gone.yaml")

@@ -8,7 +8,7 @@ import yaml
 
 from benchmarks.socratic import data, scope_quality
 from meta_agent_rag.chat.coach.coach import CoachReply
-from meta_agent_rag.chat.coach.scope import Subject, Topic, TopicScope, corpus_subject, subject_of
+from meta_agent_rag.chat.coach.scope import Subject, Topic, TopicScope, subject_of
 from meta_agent_rag.chat.session import open_chat
 from meta_agent_rag.errors import UnknownNameError
 from meta_agent_rag.ingestion.pipeline import ingest
@@ -55,12 +55,13 @@ async def test_a_reply_is_also_compared_with_the_question_that_it_answers() -> N
     assert (alone.threshold, reply.threshold < 0.3, reply.score > alone.score) == (0.3, True, True)
 
 
+@pytest.mark.slow
 async def test_questions_about_the_course_pass_and_others_do_not(tmp_path: Path) -> None:
     settings = settings_in(tmp_path, "ENCODER=all-MiniLM-L6-v2")
     encoder = AsyncEncoder(load_encoder(settings).encoder)
     await ingest(settings, [COURSE], "course", encoder=encoder)
     async with open_retriever(settings, "course", encoder=encoder) as retriever:
-        subject = await asyncio.to_thread(corpus_subject, retriever.corpus.catalogue)
+        subject = await asyncio.to_thread(subject_of, retriever.corpus.catalogue)
     scope = TopicScope(subject=subject, encoder=encoder, threshold=settings.scope_threshold)
     found = await scope_quality(scope, data("within"), [*data("outside"), *data("near")])
     assert (found["within"], found["outside"]) == (40, 40)
@@ -77,7 +78,7 @@ async def test_a_corpus_maps_passages_to_topics(tmp_path: Path) -> None:
     encoder = AsyncEncoder(HashEncoder())
     await ingest(settings, [COURSE], "course", encoder=encoder)
     async with open_retriever(settings, "course", encoder=encoder) as retriever:
-        subject = await asyncio.to_thread(corpus_subject, retriever.corpus.catalogue)
+        subject = await asyncio.to_thread(subject_of, retriever.corpus.catalogue)
         assert [topic.name for topic in subject.topics] == ["seasons", "sundials", "time"]
         assert len(subject.owners) == len(subject.vectors) == retriever.corpus.manifest.passages
         assert set(subject.owners) == {0, 1, 2}
@@ -89,7 +90,7 @@ async def test_a_corpus_maps_passages_to_topics(tmp_path: Path) -> None:
         assert {found.passage.doc_id for found in everything.found} > documents
         assert {found.passage.doc_id for found in about.found} == documents
         assert isinstance(retriever, HybridRetriever)
-    assert subject_of(None, None) == Subject()
+    assert subject_of(None) == Subject()
 
 
 async def test_a_chosen_topic_limits_what_the_coach_reads(tmp_path: Path) -> None:

@@ -43,19 +43,7 @@ LIMITS = st.integers(2, 200)
 
 
 @pytest.mark.parametrize(
-    ("text", "characters"),
-    [
-        ("abc", 3),
-        (" abc\n", 3),
-        ("e\u0301", 1),
-        ("か\u3099", 1),
-        ("👩‍🚀", 1),
-        ("🇯🇵🇳🇴", 2),
-        ("नि", 1),
-        ("가", 1),
-        ("\r\n", 0),
-        ("a\r\nb", 3),
-    ],
+    ("text", "characters"), [(" abc\n", 3), ("e\u0301", 1), ("👩‍🚀", 1), ("🇯🇵🇳🇴", 2), ("नि", 1), ("a\r\nb", 3)]
 )
 def test_length_counts_visible_characters(text: str, characters: int) -> None:
     assert length(text) == characters
@@ -118,10 +106,8 @@ def test_own_files_replace_entries_and_keep_the_rest(tmp_path: Path) -> None:
         ({"rhymes": "a: b\n"}, "'.*rhymes.yaml' replaces none"),
         ({"words": "- a\n"}, "names to entries|map"),
         ({"words": "jokes: [a]\n"}, "unknown entry 'jokes'"),
-        ({"words": "gives_up: I quit\n"}, "'gives_up', must be a list, .* not text"),
+        ({"words": "gives_up: I quit\n"}, "'gives_up', must be a list"),
         ({"words": "gives_up: [yes]\n"}, "put yes, no, on and off in quotation marks"),
-        ({"words": "gives_up: []\n"}, "must be a list of texts"),
-        ({"levels": "1: {limit: 0}\n"}, "at least 1"),
         ({"levels": "4: {limit: 9}\n"}, "unknown entry 4"),
         ({"replies": "thanks: Thanks, $name.\n"}, r"unknown placeholder \$name"),
     ],

@@ -8,8 +8,9 @@ import pytest
 
 from benchmarks.compare import markdown, sentence, tables
 from benchmarks.comparison import Comparison, Figures, Side, compare, file_side, run_side
+from benchmarks.predictions import imported
 from benchmarks.rows.past_run import past_run
-from meta_agent_rag.datasets import load_questions
+from meta_agent_rag.datasets import Question, load_questions
 from meta_agent_rag.errors import DataFileError, InputError
 from tests.dozen import rows_a, rows_b
 from tests.past_runs import row, write_run
@@ -153,6 +154,8 @@ FORMS = (
     '{"answer": {"A": "Oslo", "B": null}, "sp": {}}',
     '{"A": "Oslo", "B": null}',
     '[{"id": 1, "question": "QUESTION A", "output": {"pred": "Oslo"}}, {"question": "QUESTION B", "output": {}}]',
+    '[{"question": "QUESTION A", "answer": "gold", "gold_answers": ["gold"], "output": {"pred": "Oslo"}}, '
+    '{"question": "QUESTION B", "answer": "gold", "gold_answers": ["gold"], "output": {}}]',
 )
 
 
@@ -171,6 +174,19 @@ def predictions(folder: Path, text: str) -> dict[str, str | None]:
 @pytest.mark.parametrize("text", FORMS)
 def test_every_form_of_predictions_is_read(tmp_path: Path, text: str) -> None:
     assert predictions(tmp_path, text) == {"A": "Oslo", "B": None}
+
+
+def test_integer_ids_are_matched(tmp_path: Path) -> None:
+    (tmp_path / "p.json").write_text('[{"id": 7, "prediction": "Oslo"}]')
+    asked = Question(id="7", text="Where?", answer="Oslo", paragraphs=())
+    assert imported(tmp_path / "p.json", [asked], name="theirs").predictions["7"].text == "Oslo"
+
+
+def test_a_side_that_is_always_right_has_an_interval(tmp_path: Path) -> None:
+    rows = [row((f"q{number}", "Oslo", "Oslo")) for number in range(4)]
+    mean = compare(side(tmp_path, "one", rows), side(tmp_path, "two", rows)).figures.scores["f1"]["a"]
+    assert (mean.mean, mean.high) == (100.0, 100.0)
+    assert mean.low == pytest.approx(39.76, abs=0.01)
 
 
 def test_a_row_about_another_question_is_not_matched_by_its_id(tmp_path: Path) -> None:

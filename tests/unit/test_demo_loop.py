@@ -36,7 +36,7 @@ from meta_agent_rag.demo.cards import (
     timeline,
     with_quotes,
 )
-from meta_agent_rag.demo.stepping import LoopStepper, LoopView, WhatIf
+from meta_agent_rag.demo.stepping import LoopStepper, LoopView
 from meta_agent_rag.demo.tabs.loop import line
 from meta_agent_rag.demo.vocabulary import STOP_REASONS
 from meta_agent_rag.demo.workbench import sample_questions
@@ -264,15 +264,6 @@ def test_quotes_and_differences_are_marked() -> None:
     )
     assert difference("born in Rome [1].", "born in Oslo & Rome [1].") == ("born in <ins>Oslo &amp;</ins> Rome [1].")
     assert difference("He left.", "") == "<del>He left.</del>"
-
-
-def test_a_configuration_lists_its_differences(tmp_path: Path) -> None:
-    settings = settings_in(tmp_path)
-    start = WhatIf.of(settings, "deepseek")
-    _, threshold, _, *middle, _ = start.values
-    other = replace(start, values=("paper", threshold, 0, *middle, False))
-    assert other.differences(start) == ("monitor policy: paper", "maximum repairs: 0", "links: off")
-    assert start.differences(start) == ()
 
 
 def test_every_stop_reason_has_a_sentence() -> None:

@@ -9,13 +9,10 @@ from typing import Any
 
 import pytest
 
-from meta_agent_rag.demo.run_cards import about, plots, replayed, settings_of, shown, table
+from meta_agent_rag.demo.run_cards import about, plots, replayed, settings_of, shown
 from meta_agent_rag.demo.run_files import (
     RECORDED,
-    Filter,
     Run,
-    answer_to,
-    choices,
     listed,
     methods,
     open_run,
@@ -39,13 +36,9 @@ def recorded() -> Run:
 @pytest.fixture(scope="module")
 def repaired(recorded: Run) -> dict[str, Any]:
     """A repaired answer."""
-    row = answer_to(recorded, REPAIRED, "metarag")
+    row = recorded.answer(REPAIRED, "metarag")
     assert row is not None
     return dict(row)
-
-
-def counting(run: Run, wanted: Filter) -> int:
-    return len(listed(run, wanted))
 
 
 def scored(em: float, *drafts: float, error: str | None = None) -> dict[str, Any]:
@@ -62,7 +55,6 @@ def test_a_recorded_run_opens_with_everything_the_view_shows(recorded: Run) -> N
     assert len(recorded.rows) == 48
     assert recorded.setting("monitor_policy") == "vote"
     assert not [name for name in recorded.config["settings"] if name.endswith(("_dir", "_path", "_url", "_key"))]
-    assert recorded.tables["quality"][0][0] == "method"
     assert recorded.plots["quality"].startswith(b"\x89PNG")
     assert "24 questions" in about(recorded)
     assert "qwen2.5-coder-1.5b-instruct" in about(recorded)
@@ -73,23 +65,12 @@ def test_a_recorded_run_opens_with_everything_the_view_shows(recorded: Run) -> N
 def test_answer_filters_match_counts_by_hand(recorded: Run) -> None:
     # 15 of metarag's 24 first drafts were repaired, 12 of them successfully
     assert methods(recorded) == ("metarag", "standard_rag")
-    assert counting(recorded, Filter(method="metarag")) == 24
-    assert counting(recorded, Filter(method="metarag", deficit="external_only")) == 1
-    assert counting(recorded, Filter(method="metarag", deficit="insufficient_knowledge")) == 3
-    assert counting(recorded, Filter(method="metarag", hops="4")) == 8
-    assert (counting(recorded, Filter(outcome="fixed")), counting(recorded, Filter(outcome="error"))) == (12, 0)
-    assert counting(recorded, Filter()) == 48
-    first = listed(recorded, Filter(method="metarag"))[0]
-    assert first[0] == "What is the date of birth of Stephanie Von Hohenlohe's husband? — fixed · 3 rounds · F1 100"
-    assert recorded.rows[int(first[1])]["id"] == "15decb900bda11eba7f7acde48001122"
-    rest = [label for label, _ in listed(recorded, Filter(method="metarag")) if "fixed" not in label]
+    every = listed(recorded, "metarag")
+    assert (len(every), len(listed(recorded, "metarag", "fixed")), listed(recorded, "metarag", "error")) == (24, 12, [])
+    assert every[0][0] == "What is the date of birth of Stephanie Von Hohenlohe's husband? — fixed · 3 rounds · F1 100"
+    assert recorded.rows[int(every[0][1])]["id"] == "15decb900bda11eba7f7acde48001122"
+    rest = [label for label, _ in every if "fixed" not in label]
     assert rest[0].endswith("? — still wrong · 3 rounds · F1 0")
-    assert ("external only", "external_only") in choices(recorded)["deficit"]
-    assert ("not repaired (33)", "not repaired") in choices(recorded)["outcome"]
-    assert answer_to(recorded, REPAIRED, "no_such") is answer_to(recorded, "nothing", "") is None
-    by_default = answer_to(recorded, REPAIRED, "")
-    assert by_default is not None
-    assert by_default["method"] == "metarag"
 
 
 @pytest.mark.parametrize(
@@ -155,8 +136,7 @@ def test_text_from_a_run_never_becomes_markup(tmp_path: Path, repaired: dict[str
             round_["diagnosis"]["source"] = "heuristic"
     run = open_zip(_zipped(tmp_path, row))
     page = shown(row, replayed(row, row, {}, Settings.load()), 1, {"run": HOSTILE})
-    assert "data-place" not in about(run), "an uploaded run has no address"
-    for html in (page, table([[HOSTILE], [HOSTILE]], HOSTILE), about(run)):
+    for html in (page, about(run)):
         assert "<img src" not in html
     failed = {"id": HOSTILE, "method": HOSTILE, "rounds": [], "error": HOSTILE}
     assert "<img src" not in "".join(replayed(failed, None, {}, Settings.load()))

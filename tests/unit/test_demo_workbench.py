@@ -6,17 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from meta_agent_rag.demo.stepping import WhatIf
-from meta_agent_rag.demo.tabs.loop import Setup, Visit, expected_wait, spending_cap
+from meta_agent_rag.demo.tabs.loop import Setup, Visit, wait_and_cap
 from meta_agent_rag.demo.workbench import (
-    QuestionSet,
     VisitorBudget,
     Workbench,
     open_workbench,
     packaged_questions,
-    sample_questions,
 )
-from meta_agent_rag.errors import CostLimitError, DataFileError, UnknownNameError
+from meta_agent_rag.errors import CostLimitError
 from meta_agent_rag.llm.budget import Budget
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
@@ -49,49 +46,17 @@ class TestWorkbench:
             assert first.model.budget is not second.model.budget
             assert (await bench.engine("one")).model.budget is first.model.budget
             assert first.model.budget.limit_usd == Decimal("0.25")
-            assert "more than $0.25" in spending_cap(bench, "deepseek")
+            assert "more than $0.25" in wait_and_cap(bench)
             bench.forget("one")
             assert (await bench.engine("one")).model.budget is not first.model.budget
 
-    async def test_a_data_set_is_fetched_once_on_selection_if_allowed(self, tmp_path: Path) -> None:
-        asked: list[str] = []
-
-        def fetch(name: str) -> QuestionSet:
-            asked.append(name)
-            if len(asked) == 1:
-                raise DataFileError("The hub does not answer.")
-            return QuestionSet(name=name, questions=sample_questions().questions[:1])
-
-        async with open_workbench(settings_in(tmp_path), datasets=["musique"], fetch=fetch) as bench:
-            assert bench.set_names()[-2:] == ["sample", "musique"]
-            with pytest.raises(UnknownNameError, match="hotpotqa"):
-                await bench.question_set("hotpotqa")
-            assert asked == []
-            with pytest.raises(DataFileError, match="does not answer"):
-                await bench.question_set("musique")
-            assert len(bench.known_sets()) == 3
-            assert await bench.question_set("musique") is await bench.question_set("musique")
-            assert [one.name for one in bench.known_sets()][-2:] == ["sample", "musique"]
-        assert asked == ["musique"] * 2
-        with pytest.raises(UnknownNameError, match="squad"):
-            async with open_workbench(settings_in(tmp_path), datasets=["squad"]):
-                pass
-
-    def test_only_configured_providers_can_be_chosen(self, tmp_path: Path) -> None:
-        bench = Workbench(settings=settings_in(tmp_path, "GROQ_API_KEY=none"))
-        assert bench.provider_names() == ["deepseek", "groq", "embedded"]
-        assert expected_wait("groq") == ""
-        assert "about 20 s" in expected_wait("embedded")
-        assert spending_cap(bench, "embedded") == ""
-
     def test_the_page_opens_without_a_provider(self, tmp_path: Path) -> None:
         lost = Settings.load(["LLM_PROVIDER=compatible", f"MARAG_DATA_DIR={tmp_path}"])
-        assert "compatible" not in Workbench(settings=lost).provider_names()
+        assert wait_and_cap(Workbench(settings=lost)) == ""
 
     async def test_a_visit_reports_why_it_cannot_start(self, tmp_path: Path) -> None:
         bench = Workbench(settings=Settings.load(["LLM_PROVIDER=compatible", f"MARAG_DATA_DIR={tmp_path}"]))
-        visit, what_if = Visit(), WhatIf.of(bench.settings, "")
-        setup = Setup(text=QUESTION, chosen=None, corpus=None, what_ifs=(what_if,))
+        visit, setup = Visit(), Setup(text=QUESTION, chosen=None, from_corpus=False, policy="vote", repairs=1)
         await visit.go(bench, "one", setup, steps=False, show=lambda: None)
         assert visit.fault.startswith("LLM_PROVIDER is 'compatible'")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from meta_agent_rag.agent.derivation.look_up import Text, entity_of, supported
+from meta_agent_rag.agent.derivation.look_up import Text, supported
 
 TEXTS = (
     Text(id="film", text="Salt Road\nSalt Road is a 1952 film that Mira Holt directed. It has four reels."),
@@ -41,11 +41,3 @@ def test_an_unsupported_value_leaves_the_fact_open(fact: str, entity: str, value
     fault = supported(fact, entity, value, TEXTS).fault
     assert fault is not None
     assert reason in fault
-
-
-def test_the_entity_of_a_fact_is_read_from_its_question() -> None:
-    assert entity_of("When was the film Night Train (1950 Film) released?", "Night Train (1950 Film)") == (
-        "Night Train (1950 Film)"
-    )
-    assert entity_of("Who is the father of Otto of Wied?", "") == "Otto of Wied"
-    assert entity_of("who wrote it?", "") == ""

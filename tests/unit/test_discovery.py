@@ -18,7 +18,7 @@ from meta_agent_rag.agent.prompting import pack
 from meta_agent_rag.agent.state import Signals
 from meta_agent_rag.datasets import discover, load_questions
 from meta_agent_rag.discovery import calling
-from meta_agent_rag.errors import CostLimitError, ExtensionError, InputError
+from meta_agent_rag.errors import ExtensionError, InputError
 from meta_agent_rag.settings import Settings
 
 
@@ -61,10 +61,3 @@ def test_errors_of_the_package_and_cancellation_pass_through(error: BaseExceptio
     with pytest.raises(type(error)) as raised, calling("method", "m", broken):
         raise error
     assert raised.value is error
-
-
-def test_an_error_that_stops_a_run_is_found_in_a_group() -> None:
-    with pytest.raises(CostLimitError), calling("method", "m", broken):
-        raise ExceptionGroup("two calls", [CostLimitError("limit")])
-    with pytest.raises(ExtensionError), calling("method", "m", broken):
-        raise ExceptionGroup("two calls", [CostLimitError("limit"), KeyError("x")])

@@ -6,7 +6,8 @@ from decimal import Decimal
 from pathlib import Path
 
 from benchmarks.run.config import RunConfig
-from benchmarks.run.estimate import MeasuredRun, expectations
+from benchmarks.run.estimate import MeasuredRun, _measured, expectations
+from benchmarks.run.folder import RunFolder
 from meta_agent_rag.llm.ledger import LedgerRow
 from tests.loop import settings_in
 
@@ -38,7 +39,7 @@ def measured(*calls: LedgerRow, source: str = "run", others: tuple[str, ...] = (
     return MeasuredRun(
         source=source,
         other_settings=others,
-        asked={method: 2 for method in methods - {"judge"} if "(closed book)" not in method},
+        answered={method: 2 for method in methods - {"judge"} if "(closed book)" not in method},
         calls={method: tuple(one for one in calls if one.method == method) for method in methods},
     )
 
@@ -88,3 +89,14 @@ def test_a_variant_not_run_before_is_estimated_from_its_method(tmp_path: Path) -
     (found,) = expectations(wanted, [measured(call("a", "metarag"))], n=N).values()
     assert found is not None
     assert (found.method, found.basis) == ("metarag EVIDENCE_TOKENS=512", "metarag")
+
+
+def test_a_run_is_measured_by_its_answers_alone(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    for id_, error in (("a", None), ("b", "RefusedError: no")):
+        folder.add({"id": id_, "method": "metarag", "error": error})
+    folder.close()
+    folder.write_calls(vars(call(id_, method)) for id_, method in (("a", "metarag"), ("b", "metarag"), ("a", "judge")))
+    found = _measured(folder, "run")
+    assert found.answered == {"metarag": 1}
+    assert {name: len(calls) for name, calls in found.calls.items()} == {"metarag": 1, "judge": 1}

@@ -9,12 +9,10 @@ import pytest
 
 from benchmarks.methods import discover_methods
 from meta_agent_rag.agent.deficits import discover_deficits
-from meta_agent_rag.agent.derivation.operator import Outcome, discover_operators
+from meta_agent_rag.agent.derivation.operator import discover_operators
 from meta_agent_rag.agent.routes.route import discover_routes
-from meta_agent_rag.agent.routes.vote import RouteAnswer
 from meta_agent_rag.datasets import discover
-from meta_agent_rag.errors import InputError, SettingsError
-from meta_agent_rag.settings import Settings
+from meta_agent_rag.errors import InputError
 
 OPERATOR = discover_operators()["count"]
 ROUTE = discover_routes()["plain_pass"]
@@ -87,24 +85,3 @@ class TestEveryFolder:
         kind = {"5": "an int", "None": "a NoneType"}[value]
         with pytest.raises(InputError, match=rf"{constant} in .*mine\.py' is {kind}, not an? \w+; write {constant} = "):
             found(tmp_path)
-
-
-def test_results_hold_texts() -> None:
-    nothing: Any = None
-    with pytest.raises(TypeError, match="the short_answer of a route must be a text, empty if it has none, not None"):
-        RouteAnswer(route="mine", short_answer=nothing)
-    with pytest.raises(TypeError, match="the 'because' of an outcome must be a text, not None"):
-        Outcome(answer="4", because=nothing)
-
-
-def test_empty_settings_mean_the_default() -> None:
-    usual = Settings.load([])
-    empty = Settings.load(["ROUTES=", "ROUTES= ", "DIAGNOSIS=", "LOOP_WITHOUT=", "ROUTES_DIR="])
-    assert empty == usual
-    assert (usual.routes, usual.diagnosis) == (None, "facts")
-
-
-@pytest.mark.parametrize("text", [",", " , "])
-def test_a_list_without_a_route_is_rejected(text: str) -> None:
-    with pytest.raises(SettingsError, match=r"ROUTES cannot be .*: it names nothing; leave it empty for the default"):
-        Settings.load([f"ROUTES={text}"])

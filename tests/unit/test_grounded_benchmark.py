@@ -56,7 +56,7 @@ async def test_a_row_has_the_draft_and_the_shown_answer(
     encoder = AsyncEncoder(HashEncoder())
     async with open_engine(settings, model=ScriptedModel(script), monitor_encoder=encoder) as engine:
         answer = await engine.answer(ASKED.text, evidence=evidence_for(ASKED, answerable=True), grounded=True)
-        found = row(ASKED, await checked(engine, answer, Checks.of(settings, "")), answerable=True)
+        found = row(ASKED, await checked(engine, answer, Checks.of(settings)), answerable=True)
     assert found.refused == refused
     assert (found.draft_is_right, found.shown_is_right) == right
     assert found.calls == 2
@@ -86,6 +86,7 @@ def test_shares_are_computed_over_the_rows() -> None:
         ("", ["--report"], "There are no rows yet"),
         ("", [], "There are no rows yet"),
         ('{"id": "q"}', ["--report"], "line 1, is not a row"),
+        ("", ["--report", "--dataset", "hotpotqa"], "leave --dataset out"),
         ("", ["--answerable", "3"], "Write the range as A-B"),
         ("", ["--dataset", "hotpot", "--answerable", "1-2"], "hotpotqa"),
     ],

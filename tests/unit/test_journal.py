@@ -88,30 +88,6 @@ values = st.recursive(
 )
 
 
-@given(st.lists(st.dictionaries(st.text(), values, max_size=4), max_size=4), st.booleans())
-def test_any_records_round_trip(rows: list[dict[str, Any]], torn: bool) -> None:
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "rows.jsonl"
-        if torn:
-            path.write_bytes(b'{"half": "a rec')
-        write(path, tuple(rows))
-        assert read_journal(path) == Records(rows=tuple(rows), damaged=int(torn))
-
-
-def test_a_lone_surrogate_is_kept(path: Path) -> None:
-    row = {"text": "cut \ud83d emoji"}
-    whole = write(path, (row, ROWS[0]))
-    whole.decode("utf-8")
-    assert read_journal(path).rows == (row, ROWS[0])
-
-
-@pytest.mark.parametrize("line", [b"[1, 2]", b"3", b"null", b"{}}", b"\xff\xfe", b"\x00\x00\x00\x00", b"nonsense"])
-def test_malformed_lines_are_counted(path: Path, line: bytes) -> None:
-    whole = write(path)
-    path.write_bytes(line + b"\n" + whole + b"\n  \n" + line)
-    assert read_journal(path) == Records(rows=ROWS, damaged=2)
-
-
 def test_a_durable_journal_syncs_every_record(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Records] = []
     real = os.fsync

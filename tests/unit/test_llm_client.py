@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from meta_agent_rag.agent.prompting import ShortAnswerReply
+from meta_agent_rag.agent.prompting import PlainReply
 from meta_agent_rag.errors import (
     DeadlineError,
     LostConnectionError,
@@ -78,44 +78,33 @@ def model_of(scripted: ScriptedModel, *, limit: str | None = None, provider: str
     )
 
 
-async def test_calls_in_flight_are_limited_per_tier() -> None:
-    scripted = CountingModel()
-    model = model_of(scripted)
-    bounds = model.choice.provider.concurrency
-    stages = ["write", "rewrite"] * 50
-    await asyncio.gather(*(model.session().ainvoke(stage, ASK) for stage in stages))
-    assert scripted.calls == 100
-    assert scripted.most == {model.choice.models[tier]: bounds[tier] for tier in ("flash", "pro")}
-    assert max(bounds.values()) < 50
-
-
 async def test_the_deadline_ends_the_wait_for_a_slot() -> None:
     scripted = CountingModel(seconds=30.0)
     model = model_of(scripted)
     slots = model.choice.provider.concurrency["flash"]
-    busy = [asyncio.create_task(model.session().ainvoke("write", ASK)) for _ in range(slots)]
+    busy = [asyncio.create_task(model.session().areply("write", ASK)) for _ in range(slots)]
     await asyncio.sleep(0.01)
     session = model.session(deadline=time.monotonic() + 0.1)
     with pytest.raises(DeadlineError):
-        await asyncio.wait_for(session.ainvoke("write", ASK), 5)
+        await asyncio.wait_for(session.areply("write", ASK), 5)
     assert session.rows == []
     assert scripted.calls == slots
     for task in busy:
         task.cancel()
     await asyncio.gather(*busy, return_exceptions=True)
     scripted.seconds = 0.0
-    assert await session.owner.session().ainvoke("write", ASK) == "Goethe"  # no slot was lost
+    assert (await session.owner.session().areply("write", ASK)).text == "Goethe"  # no slot was lost
 
 
 async def test_the_deadline_ends_the_wait_for_reserved_budget() -> None:
     scripted = CountingModel(seconds=30.0)
     at_peak = datetime(2026, 11, 3, 2, 0, tzinfo=UTC)
     model = replace(model_of(scripted, limit="0.001", provider="deepseek"), clock=lambda: at_peak)
-    busy = asyncio.create_task(model.session().ainvoke("write", ASK))
+    busy = asyncio.create_task(model.session().areply("write", ASK))
     await asyncio.sleep(0.01)
     session = model.session(deadline=time.monotonic() + 0.1)
     with pytest.raises(DeadlineError):
-        await asyncio.wait_for(session.ainvoke("write", ASK), 5)
+        await asyncio.wait_for(session.areply("write", ASK), 5)
     assert (scripted.calls, session.rows) == (1, [])
     busy.cancel()
     await asyncio.gather(busy, return_exceptions=True)
@@ -135,7 +124,7 @@ async def test_a_failed_call_releases_its_slot_and_writes_a_row(fault: Exception
     model = model_of(scripted, limit="1", provider="deepseek", llm_max_retries=0)
     session = model.session()
     with pytest.raises(kind):
-        await session.ainvoke("write", ASK)
+        await session.areply("write", ASK)
     assert [row.error for row in session.rows] == [kind.__name__]
     assert model.budget.reserved_usd == 0
     assert (model.budget.paid_usd > 0) == (not isinstance(fault, RefusedError))
@@ -147,7 +136,7 @@ async def test_a_call_cancelled_while_waiting_is_never_made() -> None:
     model, rows = model_of(scripted, limit="1"), list[LedgerRow]()
     model.ledger.listeners.append(rows.append)
     slots = model.choice.provider.concurrency["flash"]
-    tasks = [asyncio.create_task(model.session(str(n)).ainvoke("write", ASK)) for n in range(slots + 1)]
+    tasks = [asyncio.create_task(model.session(str(n)).areply("write", ASK)) for n in range(slots + 1)]
     await asyncio.sleep(0.05)
     reserved = model.budget.reserved_usd
     tasks[-1].cancel()
@@ -168,7 +157,7 @@ async def test_a_failed_ledger_write_still_settles_the_reservation() -> None:
     model = model_of(CountingModel(), limit="1")
     model.ledger.listeners.append(full)
     with pytest.raises(StorageError):
-        await model.session("one").ainvoke("write", ASK)
+        await model.session("one").areply("write", ASK)
     assert model.budget.reserved_usd == 0
     assert model.budget.paid_usd > 0, "the unknown cost of the reply counts as paid"
 
@@ -179,11 +168,11 @@ async def test_a_call_whose_row_is_lost_counts_in_the_resumed_run(tmp_path: Path
 
     journal = tmp_path / "reservations.jsonl"
     model = replace(model_of(CountingModel()), budget=Budget.under(1.0, journal=journal))
-    await model.session("written").ainvoke("write", ASK)
+    await model.session("written").areply("write", ASK)
     assert unsettled(journal) == 0
     model.ledger.listeners.append(full)
     with pytest.raises(StorageError):
-        await model.session("lost").ainvoke("write", ASK)
+        await model.session("lost").areply("write", ASK)
     assert unsettled(journal) > 0
     await model.aclose()
     assert unsettled(journal) > 0
@@ -196,54 +185,13 @@ async def test_a_call_is_priced_when_sent_not_when_it_started_waiting() -> None:
     while not gate.locked():
         await gate.acquire()
     session = model.session()
-    call = asyncio.create_task(session.ainvoke("write", ASK))
+    call = asyncio.create_task(session.areply("write", ASK))
     await asyncio.sleep(0.02)
     hour[0] += timedelta(minutes=2)
     gate.release()
     await call
     (row,) = session.rows
     assert (row.at, row.peak) == (hour[0], True)
-
-
-async def test_every_session_has_its_own_rows() -> None:
-    model, rows = model_of(CountingModel(seconds=0.0)), list[LedgerRow]()
-    model.ledger.listeners.append(rows.append)
-    one, other = model.session("one"), model.session("other", method="m")
-    await one.ainvoke("write", ASK)
-    await other.ainvoke("rewrite", ASK, round_=3)
-    await one.ainvoke("write", ASK)
-    assert [row.question_id for row in rows] == ["one", "other", "one"]
-    assert [row.question_id for row in one.rows] == ["one", "one"]
-    assert [(row.stage, row.method, row.round) for row in other.rows] == [("rewrite", "m", 3)]
-
-
-@pytest.mark.parametrize(
-    ("values", "tokens"),
-    [
-        ({"llm_provider": "deepseek", "deepseek_api_key": "k"}, 6_000),
-        ({"llm_provider": "deepseek", "deepseek_api_key": "k", "evidence_tokens": 50_000}, 50_000),
-        ({"llm_provider": "deepseek", "deepseek_api_key": "k", "evidence_tokens": 10**6}, 126_200),
-        ({"llm_provider": "embedded"}, 6_000),
-        ({"llm_provider": "embedded", "embedded_context_tokens": 4_096}, 2_296),
-        ({"llm_provider": "embedded", "embedded_context_tokens": 512}, 256),
-    ],
-)
-def test_evidence_is_limited_by_the_context_window(values: dict[str, object], tokens: int) -> None:
-    settings = Settings.load((), **values)
-    model = LanguageModel(
-        settings=settings,
-        choice=choose_provider(settings),
-        connections=Connections(settings=settings, given={"": CountingModel()}),
-    )
-    assert model.evidence_tokens() == tokens
-
-
-def test_a_copy_with_other_settings_has_endpoints_and_room_of_its_own() -> None:
-    first = model_of(CountingModel())
-    assert (first.serving("write")[0].max_tokens, first.evidence_tokens()) == (700, 6_000)
-    settings = first.settings.model_copy(update={"stage_tokens": {"write": 900}, "evidence_tokens": 777})
-    second = replace(first, settings=settings)
-    assert (second.serving("write")[0].max_tokens, second.evidence_tokens()) == (900, 777)
 
 
 async def test_a_run_keeps_unusable_replies_until_it_forgets_them(tmp_path: Path) -> None:
@@ -254,9 +202,9 @@ async def test_a_run_keeps_unusable_replies_until_it_forgets_them(tmp_path: Path
         for _ in range(2):  # the second time without a call: a resumed run pays for neither reply again
             session = replace(model, unusable=unusable).session("q1", method="metarag")
             with pytest.raises(StructuredOutputError):
-                await session.ainvoke("short_answer", ASK, ShortAnswerReply)
+                await session.ainvoke("route", ASK, PlainReply)
         assert model.cache is not None
         model.cache.drop(*unusable["q1", "metarag"])
-    reply = Reply(text='{"short_answer": "Goethe"}', usage=None)
+    reply = Reply(text='{"answer": "He did.", "short_answer": "Goethe"}', usage=None)
     async with open_language_model(settings, model=Replies(replies=[reply])) as model:
-        assert (await model.session().ainvoke("short_answer", ASK, ShortAnswerReply)).short_answer == "Goethe"
+        assert (await model.session().ainvoke("route", ASK, PlainReply)).short_answer == "Goethe"

@@ -1,13 +1,11 @@
 """Which endpoint serves a stage, for every way of configuring it."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from meta_agent_rag.errors import SettingsError, UnknownNameError
-from meta_agent_rag.llm.connections import Connections, identity
 from meta_agent_rag.llm.providers import Endpoint, choose_provider
 from meta_agent_rag.llm.stages import check_stages, serving, stage
 from meta_agent_rag.settings import Settings
@@ -35,7 +33,7 @@ def served(name: str, own: Settings) -> Endpoint:
         (["TIERS=flash"], ("deepseek-v4-flash", "deepseek-v4-flash", "deepseek-v4-pro", "deepseek-v4-flash")),
         (["TIERS=pro"], ("deepseek-v4-pro", "deepseek-v4-pro", "deepseek-v4-pro", "deepseek-v4-pro")),
         (
-            ["TIERS=flash", "STAGE_TIERS=evaluate=pro"],
+            ["TIERS=flash", "MODEL_ROLES=evaluate=pro"],
             ("deepseek-v4-flash", "deepseek-v4-pro", "deepseek-v4-pro", "deepseek-v4-flash"),
         ),
         (
@@ -51,19 +49,6 @@ def served(name: str, own: Settings) -> Endpoint:
 def test_a_stage_overrides_its_role_and_a_role_its_tier(assignments: list[str], models: tuple[str, ...]) -> None:
     own = settings(*assignments)
     assert tuple(served(name, own).model for name in ("write", "evaluate", "judge", "baseline")) == models
-
-
-def test_a_row_of_the_file_changes_only_the_fields_it_sets() -> None:
-    row = {"base_url": NODE, "model": "Qwen3", "concurrency": 256, "context": 40000, "json": "json_schema"}
-    more = {"seeds": True, "logprobs": True, "seconds": 30, "headers": {"X-A": SECRET}, "body": {"top_k": 1}}
-    own = settings(file={"endpoints": {"qwen": {**row, **more}}, "roles": {"writer": "qwen"}})
-    found = served("write", own)
-    assert (found.base_url, found.model, found.concurrency, found.seconds) == (NODE, "Qwen3", 256, 30)
-    assert found.provider.json_mode == "json_schema"
-    assert (found.provider.context, found.provider.seeds, found.provider.logprobs) == (40000, True, True)
-    assert (found.provider.limit, found.provider.label) == ("max_tokens", choose_provider_label("compatible"))
-    assert SECRET not in f"{found!r} {own!r} {own.model_dump_json()}"
-    assert served("evaluate", own).model == "deepseek-v4-pro"
 
 
 def choose_provider_label(name: str) -> str:
@@ -140,26 +125,3 @@ def test_a_malformed_file_is_reported_with_the_field_but_no_values(text: str, sa
 
 VLLM = {"root": "Qwen3-32B"}
 LLAMA = {"meta": {"n_params": 1777088000, "size": 1111370240, "ftype": "Q4_K - Medium"}}
-
-
-def test_the_identity_is_the_address_only_for_the_providers_own_endpoint() -> None:
-    own = settings()
-    assert identity(served("write", own), {}) == "https://api.deepseek.com"
-    moved = settings(f"LLM_BASE_URL={NODE}")
-    found = {identity(served("write", moved), report) for report in ({}, VLLM, LLAMA)}
-    assert len(found) == 3
-    assert all(name.split(":")[0] == "deepseek" and "node7" not in name for name in found)
-    elsewhere = settings("LLM_BASE_URL=http://node8:9000/v1")
-    assert identity(served("write", elsewhere), VLLM) == identity(served("write", moved), VLLM)
-
-
-async def test_one_connection_name_at_two_addresses_has_two_connections() -> None:
-    own = settings("LLM_BASE_URL=http://node1:8000/v1", "MODEL_ROLES=pro=deepseek:deepseek-v4-pro")
-    tiers = choose_provider(own).tiers
-    assert tiers["flash"].connection == tiers["pro"].connection
-    connections = Connections(settings=own)
-    elsewhere = replace(tiers["pro"], base_url="http://127.0.0.1:9/v1")
-    found = [await connections.to(tiers["pro"]), await connections.to(elsewhere), await connections.to(tiers["pro"])]
-    assert found[0] is found[2]
-    assert [one.identity for one in found[:2]] == [tiers["pro"].base_url, "http://127.0.0.1:9/v1"]
-    await connections.aclose()

@@ -59,12 +59,3 @@ def requested(headers: dict[str, str]) -> float | None:
 )
 def test_the_requested_pause_is_read(headers: dict[str, str], seconds: float | None) -> None:
     assert requested(headers) == seconds
-
-
-def test_pauses_grow_up_to_a_limit() -> None:
-    tries, busy = Tries(most=50), BusyError("x")
-    assert 0.375 <= tries.pause(busy) <= 0.5
-    tries.another(busy)
-    assert 0.75 <= tries.pause(busy) <= 1.0
-    tries.lost = 40
-    assert 6.0 <= tries.pause(busy) <= 8.0

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.errors import PromptError
-from meta_agent_rag.prompts import SECTIONS, Prompt, check_prompts, prompt, prompt_files
+from meta_agent_rag.prompts import SECTIONS, Prompt, check_prompts, prompt
 from meta_agent_rag.settings import Settings
 
 
@@ -27,11 +27,6 @@ def test_sections_have_a_fixed_order(tmp_path: Path) -> None:
     assert SECTIONS[-1] == "closing"
 
 
-def test_a_list_becomes_bullets(tmp_path: Path) -> None:
-    text = own(tmp_path, "instruction: Do it.\noutput_constraints: [One., Two.]").text()
-    assert text == "Do it.\n\nRules:\n- One.\n- Two."
-
-
 @given(st.text(alphabet="ab $\\{}%\n", max_size=30), st.text(max_size=30))
 def test_values_are_inserted_unchanged(question: str, passages: str) -> None:
     template = Prompt(name="p", sections={"instruction": "<$passages>", "closing": "[${question}]"})
@@ -42,23 +37,6 @@ def test_a_custom_file_replaces_the_built_in_prompt_of_its_name(tmp_path: Path) 
     assert own(tmp_path, "instruction: Mine.").text() == "Mine."
     assert prompt("second_answer", tmp_path) == prompt("second_answer")
     assert "Mine." not in prompt("write").text(mode="m", abstention="a", short_answer_rule="s")
-
-
-def test_a_strategy_is_inserted_by_name(tmp_path: Path) -> None:
-    named = own(tmp_path, "instruction: Do it.\nreasoning_strategy: chain_of_thought").text()
-    assert "step by step" in named
-    assert "chain_of_thought" not in named
-    assert named.startswith("Do it.\n\nHow to think:\n")
-    written = own(tmp_path, "instruction: Do it.\nreasoning_strategy: Think as you like.", "reask").text()
-    assert written == "Do it.\n\nHow to think:\nThink as you like."
-
-
-def test_an_unset_folder_and_valid_files_pass_the_check(tmp_path: Path) -> None:
-    check_prompts(None)
-    check_prompts(tmp_path)
-    (tmp_path / "answerer.yaml").write_text("instruction: Answer $mode for $$5.", encoding="utf-8")
-    (tmp_path / "notes.txt").write_text("no prompt", encoding="utf-8")
-    check_prompts(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -87,9 +65,3 @@ async def test_prompts_are_checked_before_an_engine_opens(tmp_path: Path) -> Non
     with pytest.raises(PromptError, match=r"wrote\.yaml' replaces no prompt"):
         async with open_engine(Settings.load([f"PROMPTS_DIR={tmp_path}"])):
             pass
-
-
-def test_every_built_in_prompt_passes_as_a_custom_prompt(tmp_path: Path) -> None:
-    for name, file in prompt_files().items():
-        (tmp_path / f"{name}.yaml").write_text(file.read_text("utf-8"), encoding="utf-8")
-    check_prompts(tmp_path)

@@ -8,7 +8,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.retrievers import BaseRetriever
 
-from meta_agent_rag.agent.opening import as_retriever
+from meta_agent_rag.agent.engine import as_retriever
 from meta_agent_rag.errors import CorpusError, InputError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.editing import ensure_corpus

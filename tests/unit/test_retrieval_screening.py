@@ -124,7 +124,7 @@ async def test_an_answer_reports_what_was_left_out_of_its_evidence(tmp_path: Pat
     )
     async with open_engine(settings, model=model, monitor_encoder=AsyncEncoder(HashEncoder())) as engine:
         answer = await engine.answer("When did Ada Lovelace write?", evidence=evidence, grounded=True)
-        shown = await checked(engine, answer, Checks.of(settings, ""))
+        shown = await checked(engine, answer, Checks.of(settings))
     assert shown.refused is None
     told = ("Left out of the evidence: b, because it tells the model to ignore its instructions.",)
     assert shown.left_out == (told if setting == "SCREENING=true" else ())

@@ -1,12 +1,13 @@
 """A sample row states how an answer scored, and at which stage supporting evidence was lost."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.rows.samples import sample_row
+from benchmarks.rows.samples import fault, sample_row
 from benchmarks.rows.supporting_facts import supporting_facts
 from benchmarks.rows.survival import STAGES, answer_recall, evidence_recall, shown_texts
 from meta_agent_rag.agent.engine import Answer
@@ -220,3 +221,10 @@ def test_a_quote_from_another_passage_of_the_prompt_counts_as_a_prediction() -> 
     assert facts("They breathe air", elsewhere=other) == [("Else", 1)]
     assert facts("They breathe air", elsewhere=other, packed=False) == []
     assert facts("born in Oslo in 1900", elsewhere=other) == [("Holt", 0), ("Else", 2)]
+
+
+async def test_a_round_without_a_field_is_damage(tmp_path: Path) -> None:
+    row = json.loads(json.dumps(await answered(tmp_path), default=str))
+    assert fault(row) is None
+    del row["rounds"][0]["draft"]["short_answer"]
+    assert "rounds[0].draft.short_answer" in (fault(row) or "")

@@ -6,28 +6,14 @@ from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from meta_agent_rag import Passage
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.cli.shared.command import console, print_json, reporting, say
-from meta_agent_rag.cli.shared.display import last_words
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing.server import loopback_server, quoting
 
 LIGHT = Passage(id="a", doc_id="a", title="Selwick Light", text="Selwick Light was designed by Orla Finnimore.")
-
-
-@given(st.text(max_size=80), st.integers(min_value=1, max_value=60))
-def test_the_last_words_fit_the_available_columns(text: str, columns: int) -> None:
-    assert len(last_words(text, columns)) <= columns
-
-
-@pytest.mark.parametrize("length", range(len('{"quotes": ["Orla"], "answer": "Finnimore", "confidence": 0.5}')))
-def test_keys_are_never_shown(length: int) -> None:
-    shown = last_words('{"quotes": ["Orla"], "answer": "Finnimore", "confidence": 0.5}'[:length], 40)
-    assert "Orla".startswith(shown) or "Finnimore".startswith(shown)
 
 
 async def test_a_draft_is_streamed_while_it_is_written(tmp_path: Path) -> None:

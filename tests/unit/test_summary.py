@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from benchmarks.analyses import Analysis
 from benchmarks.rows.summary import summarise
 from benchmarks.rows.survival import STAGES
+from meta_agent_rag.errors import InputError
 from tests.benchmark_rows import DEFICITS, arm, failed, once, round_of
 from tests.benchmark_rows import row as sample
 
@@ -207,3 +209,15 @@ def test_an_earlier_record_keeps_its_conventions() -> None:
     figures = whole["methods"]["metarag"]
     assert figures["em_ci95"] == [100.0, 100.0]
     assert "unreached" not in figures
+
+
+def test_an_analysis_that_fails_costs_only_itself(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def measure(_: object) -> dict[str, Any]:
+        raise InputError("Labels are 1 or 0.")
+
+    failing = Analysis(name="failing", title="Failing", about=(), measure=measure)
+    monkeypatch.setattr("benchmarks.rows.summary.discover_analyses", lambda: (failing,))
+    assert run([once("a", 1.0)], "metarag", n=1)["failed_analyses"] == {"failing": "Labels are 1 or 0."}
+    assert "failing" in caplog.text

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.text.figures import figures, in_digits, in_unit
+from meta_agent_rag.text.figures import figures, in_digits
 
 
 @pytest.mark.parametrize(
@@ -12,12 +12,10 @@ from meta_agent_rag.text.figures import figures, in_digits, in_unit
     [
         ("8051 m", [(8051.0, "meter")]),
         ("$3.5 million", [(3_500_000.0, "currency:USD")]),
-        ("48.0 to 51.6 million euros", [(48_000_000.0, "currency:EUR"), (51_600_000.0, "currency:EUR")]),
         ("67,845 crore", [(678_450_000_000.0, "")]),
-        ("twenty-five episodes, twice a week", [(25.0, ""), (2.0, "")]),
+        ("twenty-five episodes", [(25.0, "")]),
         ("5 feet 6 inches", [(5.5, "foot")]),
         ("5 hours and 15 minutes", [(5.25, "hour")]),
-        ("at 7:30 p.m.", [(1170.0, "clock")]),
         ("On 4 May 2021 and on 2022-11-06", []),
         ("in 1986 Stone directed it", [(1986.0, "")]),
         ("the 1990s", [(1990.0, "")]),
@@ -33,10 +31,3 @@ def test_any_text_is_read(text: str) -> None:
     plain = in_digits(text)
     for figure in figures(plain):
         assert plain[figure.start : figure.end].strip() == figure.written.strip()
-
-
-def test_units_of_one_kind_are_converted() -> None:
-    assert in_unit(1.0, "kilometer", "mile") == pytest.approx(0.621, abs=0.001)
-    assert in_unit(0.0, "degree_Celsius", "degree_Fahrenheit") == pytest.approx(32.0)
-    assert in_unit(1.0, "currency:USD", "currency:EUR") is None
-    assert in_unit(1.0, "hour", "meter") is None

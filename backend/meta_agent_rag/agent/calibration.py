@@ -1,15 +1,13 @@
-"""The calibrated monitor: a file of fitted weights that turns signals into the probability that a draft is correct.
+"""A file of fitted weights that turns the monitor's signals into `p_correct`, the probability that a draft is correct.
 
-`marag bench calibrate` writes such a file, and MONITOR_CALIBRATION names it. It is valid for the
-encoder that it was fitted with, and lists the questions that it was fitted on, so that it is not evaluated
-on those.
+`vote.yaml` is the packaged one; `marag bench calibrate` writes another, and MONITOR_CALIBRATION names it. It lists the
+questions that it was fitted on, so that it is not evaluated on those.
 """
 
 import hashlib
-import logging
 import math
 from collections.abc import Iterable, Mapping
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
 
@@ -22,11 +20,9 @@ from ..text.normalise import normalised
 from ..wording import first_fault
 from .state import Signals
 
-_LOG = logging.getLogger(__name__)
 VERSION = 3
 _PACKAGED = Path(__file__).with_name("vote.yaml")
 _REMEDY = "fit one with `marag bench calibrate`"
-_COSINE = "similarity"
 
 
 def features(signals: Signals) -> dict[str, float | None]:
@@ -95,7 +91,7 @@ class FittedOn(BaseModel, frozen=True, extra="forbid"):
 
 
 class Calibration(BaseModel, frozen=True, extra="forbid"):
-    """A calibration file; a draft with at least the probability `threshold` is satisfactory."""
+    """A calibration file; a repair pays for a draft with a probability below `threshold`."""
 
     version: int
     encoder: str
@@ -129,46 +125,8 @@ def is_satisfied(signals: Signals, calibration: Calibration) -> bool:
 
 
 def calibration_of_votes(settings: Settings) -> Calibration:
-    """The calibration that maps the signals of a vote to p_correct: that of MONITOR_CALIBRATION, else the packaged one.
-
-    The threshold is not used, because the vote itself decides. Nor is MONITOR_ENCODER: a vote measures no cosine, so a
-    file that weighs one is reported once. Raises `SettingsError` for an unreadable file.
-    """
-    path = settings.monitor_calibration
-    found = read_calibration(path or _PACKAGED)
-    if path is not None and _COSINE in found.signals:
-        _warn_of_cosine(path.name, found.encoder, settings.monitor_encoder)
-    return found
-
-
-@cache  # warns once, although every round reads the calibration
-def _warn_of_cosine(name: str, fitted: str, encoder: str) -> None:
-    other = "" if fitted == encoder else f" of {fitted!r}, while MONITOR_ENCODER is {encoder!r}"
-    _LOG.warning(
-        "The calibration %r weighs the cosine%s; MONITOR_POLICY=vote measures no cosine, so p_correct may be off: "
-        "%s from runs with that policy.",
-        name,
-        other,
-        _REMEDY,
-    )
-
-
-def calibration_in_force(settings: Settings) -> Calibration:
-    """The calibration that MONITOR_CALIBRATION names.
-
-    Raises `SettingsError` if it names none, if the file is missing, malformed or of another
-    version, and if it was fitted with an encoder other than MONITOR_ENCODER.
-    """
-    path = settings.monitor_calibration
-    if path is None:
-        raise SettingsError(f"MONITOR_POLICY='calibrated' needs a file: set MONITOR_CALIBRATION, or {_REMEDY}.")
-    found = read_calibration(path)
-    if found.encoder != settings.monitor_encoder:
-        raise SettingsError(
-            f"The calibration {path.name!r} was fitted with the encoder {found.encoder!r}, but MONITOR_ENCODER is "
-            f"{settings.monitor_encoder!r}; set that encoder, set MONITOR_POLICY=paper, or {_REMEDY}."
-        )
-    return found
+    """The calibration of MONITOR_CALIBRATION, else the packaged one; raises `SettingsError` for an unreadable file."""
+    return read_calibration(settings.monitor_calibration or _PACKAGED)
 
 
 def read_calibration(path: Path) -> Calibration:

@@ -4,8 +4,10 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ..errors import BudgetError, ModelError
+from ..grounding.confidence import is_covered
 from ..grounding.exact import Source, Support, lacking, said_exactly
 from ..grounding.links import without_links
 from ..grounding.marks import Claim
@@ -15,7 +17,7 @@ from ..llm.messages import Reply, Sampling
 from ..prompts import phrase
 from ..retrieval.passage import Found
 from .engine import Engine
-from .prompting import ClaimsReply, ClaimVerdict, messages, pack
+from .prompting import ClaimsReply, ClaimVerdict, SufficientReply, messages, pack
 
 _CONTROL = 0
 """The number of a claim that no passage supports; a critic that accepts it is not believed."""
@@ -62,31 +64,38 @@ class ClaimCheck:
         if how == "exact" or not self.claims:
             return Judged(support=self.exactly())
         model = self.engine.model.session(self.question_id, method="check_claims", deadline=self.deadline)
-        prompt = messages(
+        asked = partial(
+            messages,
             self.engine.settings,
-            "check_claims",
-            self.question,
-            pack(self.passages, self.engine.model.evidence_tokens(), marked=True),
+            question=self.question,
+            packed=pack(self.passages, self.engine.model.evidence_tokens(), marked=True),
             system="grounded",
-            claims=self._listed(),
         )
-        sampling = Sampling(logprobs=self.engine.model.gives_logprobs("check_claims"))
+        sufficient: float | None = None
         try:
-            reply, said = await model.aparse("check_claims", prompt, ClaimsReply, sampling=sampling)
+            if self.engine.model.gives_logprobs("sufficiency"):
+                sampling = Sampling(logprobs=True)
+                alone, said = await model.aparse(
+                    "sufficiency", asked("sufficiency"), SufficientReply, sampling=sampling
+                )
+                sufficient = _probability_of_yes(alone.sufficient, said)
+                if not is_covered(sufficient):
+                    return Judged(support=self.exactly(), sufficient=sufficient, calls=tuple(model.rows))
+            reply = await model.ainvoke("check_claims", asked("check_claims", claims=self._listed()), ClaimsReply)
         except BudgetError:
-            return Judged(support=self.exactly(), calls=tuple(model.rows))
+            return Judged(support=self.exactly(), sufficient=sufficient, calls=tuple(model.rows))
         except ModelError as error:
             if error.stops_run:
                 raise
-            return Judged(support=self.exactly(), calls=tuple(model.rows))
+            return Judged(support=self.exactly(), sufficient=sufficient, calls=tuple(model.rows))
         verdicts = {verdict.claim: verdict for verdict in reply.claims}
         if _CONTROL in verdicts and verdicts[_CONTROL].verdict == "supported":
-            return Judged(support=self.exactly(), calls=tuple(model.rows))
+            return Judged(support=self.exactly(), sufficient=sufficient, calls=tuple(model.rows))
         support = tuple(self._confirmed(claim, verdicts.get(n)) for n, claim in enumerate(self.claims, start=1))
         return Judged(
             support=support,
             answers=reply.answers_question,
-            sufficient=_probability_of_yes(reply.sufficient, said),
+            sufficient=float(reply.sufficient) if sufficient is None else sufficient,
             calls=tuple(model.rows),
         )
 

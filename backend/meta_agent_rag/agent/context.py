@@ -13,11 +13,12 @@ from ..retrieval.screening import Dropped
 from ..settings import Settings
 from .deficits import DeficitRegistry
 from .derivation.operator import Operator
-from .routes.vote import Voter
 from .state import Draft, Round
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
+
+    from .routes.route import Route
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +79,7 @@ class Context:
     monitor_encoder: AsyncEncoder
     deficits: DeficitRegistry
     operators: Mapping[str, Operator]
-    routes: Mapping[str, Voter]
+    routes: "Mapping[str, Route]"
     retriever: Retriever | None = None
     evidence: tuple[Passage, ...] | None = None
     dropped: tuple[Dropped, ...] = ()

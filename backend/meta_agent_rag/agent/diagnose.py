@@ -18,10 +18,9 @@ from .deficits import DeficitRegistry
 from .monitor import VOTE, policy, second_answer
 from .prompting import Line, Lines, Packed, ReplyModel, pack, task
 from .routes import RouteAnswer
-from .selection import select
 from .signals import measure
-from .state import NO_DEFICIT, Diagnosis, Draft, Round, SecondAnswer, Signals, State, StopReason, Update, shown
-from .stopping import calls_of, out_of_time, reason_to_stop, settled_without_a_model
+from .state import NO_DEFICIT, Diagnosis, Round, State, StopReason, Update, shown
+from .stopping import calls_of, out_of_time, reason_to_stop, select, settled_without_a_model
 from .voting import findings_of, run_vote
 
 
@@ -60,7 +59,11 @@ async def _examined(state: State, runtime: Runtime[Context]) -> Update:
     try:
         if context.settings.monitor_policy == VOTE:
             round_, drawn = await run_vote(state, context, round_, _packed(state, context))
-            round_ = _objected(state, context, round_)
+            if round_.satisfied and context.settings.diagnosis == "facts" and context.oracles.monitor is None:
+                # a deficit that speaks before a draft is accepted may object
+                findings = findings_of(state, context, round_)
+                if (objection := next(context.deficits.detected(findings, before=True), None)) is not None:
+                    round_ = replace(round_, satisfied=False, diagnosis=objection)
         else:
             round_ = await _monitored(state, context, round_)
         runtime.stream_writer(round_)  # observers see the monitor's verdict before the critic's
@@ -83,38 +86,29 @@ async def _examined(state: State, runtime: Runtime[Context]) -> Update:
 
 async def _monitored(state: State, context: Context, round_: Round) -> Round:
     packed = _packed(state, context)
-    second = _earlier_second_answer(state, packed)
+    # it depends only on question and evidence: without new evidence it is reused
+    known_second = (
+        one
+        for earlier in reversed(state.get("rounds", ()))
+        if (one := earlier.second_answer) is not None
+        and one.error is None
+        and one.packed_ids == packed.packing.packed_ids
+    )
+    second = next(known_second, None)
     if second is None:
         second = await second_answer(context, state["question"], packed, round_=round_.index)
     signals = await measure(context, state["question"], round_.draft, second, packed)
     known = context.oracles.monitor
-    judged = policy(context.settings)(signals, context.settings)
     # in grounded runs, an answer that quotes none of the documents is not shown, however plausible
     unquoted = context.grounded and not signals.verbatim
-    satisfied = (judged.satisfied and not unquoted) if known is None else known(round_.draft)
-    return replace(round_, second_answer=second, signals=signals, satisfied=satisfied, p_correct=judged.p_correct)
+    satisfied = not unquoted and policy(context.settings)(signals, context.settings)
+    satisfied = satisfied if known is None else known(round_.draft)
+    return replace(round_, second_answer=second, signals=signals, satisfied=satisfied)
 
 
 def _packed(state: State, context: Context) -> Packed:
     # everything found, even if the draft was written from memory
     return pack(shown(state), context.model.owner.evidence_tokens(), marked=context.grounded)
-
-
-def _earlier_second_answer(state: State, packed: Packed) -> SecondAnswer | None:
-    """The second answer depends only on question and evidence: without new evidence it is reused."""
-    for earlier in reversed(state.get("rounds", ())):
-        second = earlier.second_answer
-        if second is not None and second.error is None and second.packed_ids == packed.packing.packed_ids:
-            return second
-    return None
-
-
-def _objected(state: State, context: Context, round_: Round) -> Round:
-    """The round; a draft about to be accepted is not if a deficit that speaks before then detects something."""
-    if not round_.satisfied or context.settings.diagnosis != "facts" or context.oracles.monitor is not None:
-        return round_
-    objection = next(context.deficits.detected(findings_of(state, context, round_), before=True), None)
-    return round_ if objection is None else replace(round_, satisfied=False, diagnosis=objection)
 
 
 async def _diagnosed(state: State, context: Context, round_: Round) -> Diagnosis:
@@ -133,16 +127,23 @@ async def evaluate(context: Context, question: str, judged: Round, packed: Packe
 
     Raises only errors that must stop the run: a refused key, an empty account, a budget.
     """
-    deficits, draft = context.deficits, judged.draft
+    deficits, draft, second = context.deficits, judged.draft, judged.second_answer
+    strays = f" {phrase('another_kind')}" if judged.signals is not None and judged.signals.of_kind is False else ""
+    reference = phrase("nothing_quoted")
+    if second is not None and second.error is None:
+        reference = " ".join((*second.steps, f"(short answer: {second.short_answer})"))
     prompt = task(
         context,
         "evaluate",
         question,
         packed,
-        draft=drafted(draft, judged.signals),
-        reference=concluded(judged.second_answer),
+        draft=f"{draft.answer} (short answer: {draft.short_answer}){strays}",
+        reference=reference,
         quotes="; ".join(draft.quotes) or phrase("nothing_quoted"),
-        deficits="\n".join(f"- {_described(deficit.name, deficit.when, deficit.examples)}" for deficit in deficits),
+        deficits="\n".join(
+            f"- {one.name}: {one.when}" + (f" (for instance: {'; '.join(one.examples)})" if one.examples else "")
+            for one in deficits
+        ),
         names=json.dumps([*deficits.names, NO_DEFICIT]),
     )
     try:
@@ -150,7 +151,9 @@ async def evaluate(context: Context, question: str, judged: Round, packed: Packe
     except (AuthenticationError, BalanceError):
         raise
     except ModelError as error:
-        return _by_rule(context, judged.signals, error)
+        guess = deficits.guess(judged.signals)
+        rule = f"a rule chose it: {guess.when}"
+        return Diagnosis(deficit=guess.name, rationale=rule, source="heuristic", critic_error=str(error))
     return Diagnosis(
         deficit=reply.deficit,
         rationale=reply.rationale,
@@ -159,36 +162,6 @@ async def evaluate(context: Context, question: str, judged: Round, packed: Packe
         suggested_queries=tuple(reply.suggested_queries),
         source="critic",
     )
-
-
-def _described(name: str, when: str, examples: tuple[str, ...]) -> str:
-    return f"{name}: {when}" + (f" (for instance: {'; '.join(examples)})" if examples else "")
-
-
-def _by_rule(context: Context, signals: Signals | None, error: ModelError) -> Diagnosis:
-    deficit = context.deficits.guess(signals)
-    return Diagnosis(
-        deficit=deficit.name,
-        rationale=f"a rule chose it: {deficit.when}",
-        error_type="none",
-        suggestion="",
-        suggested_queries=(),
-        source="heuristic",
-        critic_error=str(error),
-    )
-
-
-def drafted(draft: Draft, signals: Signals | None) -> str:
-    """A draft as the critic sees it."""
-    strays = f" {phrase('another_kind')}" if signals is not None and signals.of_kind is False else ""
-    return f"{draft.answer} (short answer: {draft.short_answer}){strays}"
-
-
-def concluded(second: SecondAnswer | None) -> str:
-    """The second answer as the critic sees it: its steps and its short answer."""
-    if second is None or second.error is not None:
-        return phrase("nothing_quoted")
-    return " ".join((*second.steps, f"(short answer: {second.short_answer})"))
 
 
 class CritiqueReply(ReplyModel):

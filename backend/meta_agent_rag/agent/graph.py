@@ -1,34 +1,65 @@
-"""The loop's wiring, and nothing else."""
+"""The graph in somebody else's hands: a node, a subgraph, or served by LangGraph.
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+What a question needs is opened on first use, once for each event loop, and closed when that loop shuts down.
+"""
+
+import asyncio
+import atexit
+import contextvars
+import threading
+from collections.abc import Callable, Coroutine, Hashable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from langchain_core.runnables import RunnableConfig
-from langgraph._internal._runnable import RunnableCallable  # as in langgraph.prebuilt: a node for both kinds of runs
-from langgraph.graph import END, START, StateGraph
-from langgraph.runtime import Runtime
-from typing_extensions import TypedDict  # needed for the schemas that Studio shows
 
-from .context import Context
+from ..errors import InputError
+from ..retrieval.corpus.sample import SAMPLE
+from ..retrieval.open_retriever import open_retriever
+from ..settings import Settings
+from .context import Context, Task
 from .deficits import DeficitRegistry, discover_deficits
-from .diagnose import diagnose
-from .opening import Resources, context_of, in_background
-from .remediate import remediate
-from .retrieve import retrieve
-from .state import State, Update, restored
-from .write import write
+from .engine import as_retriever, open_engine
+from .state import State
+from .wiring import wired
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
-_STOP = "stop"
-Node: TypeAlias = Callable[[State, Runtime[Context]], Awaitable[Update]]
+_T = TypeVar("_T")
+_CLOSING_SECONDS = 5.0
 
 
-class GraphInput(TypedDict):
-    """The graph's input."""
+@dataclass(frozen=True, kw_only=True)
+class Resources:
+    """What a run of the graph uses, for callers without an engine; every field may be left out.
 
-    question: str
+    - `corpus`: the name of the corpus to search; by default the sample.
+    - `retriever`: searches instead of a corpus: any retriever of LangChain's or of this package.
+    - `evidence`: passages, or documents of LangChain's, to answer from.
+    - `model`: a chat model of LangChain's; by default what the settings choose.
+    - `settings`: by default those of the environment.
+    - `grounded`: answer from the evidence alone, or say NOT FOUND.
+    """
+
+    corpus: str | None = None
+    retriever: Any = None
+    evidence: Any = None
+    model: Any = None
+    settings: Any = None
+    grounded: bool | None = None
+
+    def updated(self, *given: object) -> "Resources":
+        """These, overridden by what mappings or objects give under the same names."""
+        values = {field.name: getattr(self, field.name) for field in fields(Resources)}
+        for source in given:
+            for one in fields(Resources):
+                value = source.get(one.name) if isinstance(source, Mapping) else getattr(source, one.name, None)
+                if value is not None:
+                    values[one.name] = value
+        return Resources(**values)
 
 
 def build_graph(
@@ -47,56 +78,86 @@ def build_graph(
     It needs nothing but `{"question": ...}`; `answer`, `short_answer` and `rounds` are in its output. What it uses is
     given here, with a run as `context`, or in its `configurable`, as the fields of `Resources`, in ascending order of
     precedence; the rest is opened on first use. Options (checkpointer, interrupts) go to its `compile`.
-
-    Every deficit is a node of its own that runs `remediate`, so that drawings and traces show which one was repaired;
-    each node runs within a span. `max_metacognitive_rounds` bounds the loop.
+    `max_metacognitive_rounds` bounds the loop.
     """
-    given = {"corpus": corpus, "retriever": retriever, "evidence": evidence, "model": model, "settings": settings}
-    resources = Resources().updated({**given, "grounded": grounded})
-    deficits = deficits or discover_deficits(getattr(settings, "deficits_dir", None))
-    graph: StateGraph[State, Resources, GraphInput, State] = StateGraph(
-        State, context_schema=Resources, input_schema=GraphInput, output_schema=State
+    resources = Resources(
+        corpus=corpus, retriever=retriever, evidence=evidence, model=model, settings=settings, grounded=grounded
     )
-    nodes: dict[str, Node] = {"retrieve": retrieve, "write": write, "diagnose": diagnose}
-    for name, node in (nodes | dict.fromkeys(deficits.names, remediate)).items():
-        graph.add_node(name, _runnable(name, node, resources, deficits), input_schema=State)
-    for name in deficits.names:
-        graph.add_edge(name, "write")
-    graph.add_edge(START, "retrieve")
-    graph.add_edge("retrieve", "write")
-    graph.add_edge("write", "diagnose")
-    graph.add_conditional_edges("diagnose", _route, {**{name: name for name in deficits.names}, _STOP: END})
-    return graph.compile(name="metarag", **compile_options)
+    known = deficits or discover_deficits(getattr(settings, "deficits_dir", None))
+
+    async def find(state: State, config: RunnableConfig, given: Any) -> Context:
+        if isinstance(given, Context):
+            return given
+        return await _context(state.get("question"), resources.updated(given, config.get("configurable", {})), known)
+
+    return wired(known, schema=Resources, find=find, wait=_in_background, **compile_options)
 
 
-def _runnable(name: str, node: Node, resources: Resources, deficits: DeficitRegistry) -> RunnableCallable:
-    """The node with its context: an engine's own, or one opened from the run's resources.
-
-    It records the model calls that it makes in the state. A synchronous run waits for it in a background thread.
-    """
-
-    async def run(state: State, config: RunnableConfig, runtime: Runtime[Any]) -> Update:
-        configurable: Mapping[str, Any] = config.get("configurable", {})
-        context = runtime.context
-        if not isinstance(context, Context):
-            context = await context_of(
-                state.get("question"), resources.updated(context, configurable), deficits=deficits
-            )
-        if "thread_id" in configurable:
-            state = restored(state)
-        update = await node(state, runtime.override(context=context))
-        known = state.get("calls", ())
-        return {**update, "calls": tuple(row for row in context.model.rows if row not in known)}
-
-    def run_in_background(state: State, config: RunnableConfig, runtime: Runtime[Any]) -> Update:
-        return in_background(run(state, config, runtime))
-
-    return RunnableCallable(run_in_background, run, name=name, trace=False)
+async def _context(question: object, resources: Resources, deficits: DeficitRegistry) -> Context:
+    """The context for a question asked without an engine. Raises `InputError` and whatever opening may raise."""
+    if not isinstance(question, str) or not question.strip():
+        raise InputError('The graph was given no question; call it with {"question": "..."}.')
+    chosen, model = resources.settings, resources.model
+    engine = await _held(("engine", id(chosen), id(model)), lambda: open_engine(chosen or Settings.load(), model=model))
+    retriever: Any = resources.retriever
+    if retriever is None and resources.evidence is None:
+        settings, corpus = engine.settings, resources.corpus or SAMPLE
+        retriever = await _held(("corpus", id(chosen), corpus), lambda: open_retriever(settings, corpus))
+    task = Task(
+        question=question,
+        evidence=resources.evidence,
+        retriever=None if retriever is None else as_retriever(retriever),
+        grounded=bool(resources.grounded),
+        method="langgraph",
+    )
+    return replace(engine.begin(task)[1], deficits=deficits)
 
 
-def _route(state: State) -> str:
-    """The deficit to remedy, or stop."""
-    diagnosis = state["rounds"][-1].diagnosis
-    if state.get("stop_reason") or diagnosis is None:
-        return _STOP
-    return diagnosis.deficit
+_Key: TypeAlias = tuple[asyncio.AbstractEventLoop, Hashable]
+_HELD: dict[_Key, tuple[asyncio.Future[Any], asyncio.Task[None]]] = {}
+
+
+async def _held(name: Hashable, opened: Callable[[], AbstractAsyncContextManager[_T]]) -> _T:
+    """What a context manager gives, opened once for each event loop by a task that the loop's end cancels."""
+    loop = asyncio.get_running_loop()
+    key: _Key = (loop, name)
+    if key not in _HELD:
+        given: asyncio.Future[_T] = loop.create_future()
+        holding = loop.create_task(_hold(opened, given), context=contextvars.Context())
+        _HELD[key] = given, holding
+
+        def ended(task: asyncio.Task[None]) -> None:
+            del _HELD[key]
+            if not task.cancelled() and (error := task.exception()) is not None and not given.done():
+                given.set_exception(error)
+
+        holding.add_done_callback(ended)
+    value: _T = await asyncio.shield(_HELD[key][0])
+    return value
+
+
+async def _hold(opened: Callable[[], AbstractAsyncContextManager[_T]], given: asyncio.Future[_T]) -> None:
+    async with opened() as value:
+        given.set_result(value)
+        await asyncio.Event().wait()
+
+
+@cache
+def _background() -> asyncio.AbstractEventLoop:
+    """An event loop that runs in a thread until the process ends; what it opened is closed then."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="metarag", daemon=True).start()
+    atexit.register(lambda: asyncio.run_coroutine_threadsafe(_closed(), loop).result(_CLOSING_SECONDS))
+    return loop
+
+
+async def _closed() -> None:
+    own = [task for (loop, _), (_, task) in _HELD.items() if loop is asyncio.get_running_loop()]
+    for task in own:
+        task.cancel()
+    await asyncio.gather(*own, return_exceptions=True)
+
+
+def _in_background(work: Coroutine[Any, Any, _T]) -> _T:
+    """What a coroutine returns, for callers without an event loop; always on the same loop, with its open clients."""
+    return asyncio.run_coroutine_threadsafe(work, _background()).result()

@@ -6,15 +6,13 @@ Code decides what it can decide exactly (the package `grounding`); the critic ju
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
-from ..errors import DataFileError
 from ..grounding.abstention import Reason, is_abstention, refusal, states_unknown
 from ..grounding.answer_kind import kind_asked, of_kind
 from ..grounding.citations import Citation, Style, chosen, cite, marked, removed_marks
 from ..grounding.confidence import Confidence, confidence, is_covered
 from ..grounding.exact import Support
-from ..grounding.leakage import leaks, phrases_with
+from ..grounding.leakage import leaks
 from ..grounding.links import without_links
 from ..grounding.marks import Claim, claims, with_plain_marks
 from ..grounding.quotes import as_written
@@ -75,20 +73,18 @@ class GroundedAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class Checks:
-    """How answers over one corpus are checked, read once from the settings."""
+    """How answers are checked, read once from the settings."""
 
     settings: Settings
     style: Style
-    leakage_phrases: tuple[str, ...]
     claim_check: str
 
     @classmethod
-    def of(cls, settings: Settings, corpus: str) -> "Checks":
-        """The checks for a corpus. Raises `UnknownNameError` for the style, `DataFileError` for its phrases."""
+    def of(cls, settings: Settings) -> "Checks":
+        """The checks by these settings. Raises `UnknownNameError` for the style."""
         return cls(
             settings=settings,
             style=chosen(settings.citation_style),
-            leakage_phrases=phrases_with(_own_phrases(settings.leakage_dir, corpus)),
             claim_check=settings.claim_check or _usual_check(settings),
         )
 
@@ -96,15 +92,6 @@ class Checks:
 def _usual_check(settings: Settings) -> str:
     critic = serving(stage("check_claims", settings), settings, choose_provider(settings))
     return "exact" if critic.is_embedded and own_model_file(settings) is None else "critic"
-
-
-def _own_phrases(folder: Path | None, corpus: str) -> Path | None:
-    if folder is None:
-        return None
-    if not folder.is_dir():
-        raise DataFileError(f"LEAKAGE_DIR {str(folder)!r} is not a folder; name one with CORPUS.yaml files.")
-    own = folder / f"{corpus}.yaml"
-    return own if own.is_file() else None
 
 
 async def checked(
@@ -161,7 +148,7 @@ async def _checked(
         return _refused(answer, "invented_quotes")
     said = with_plain_marks(without_links(draft.answer, texts), len(passages), texts)
     short = without_links(draft.short_answer, texts)
-    if stepped := leaks(said, quotes, checks.leakage_phrases):
+    if stepped := leaks(said, quotes):
         return _refused(answer, "leakage", leaks=stepped)
     check = ClaimCheck(
         engine=engine,

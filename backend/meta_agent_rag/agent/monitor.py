@@ -1,7 +1,6 @@
 """The monitor: an answer by another route, and a policy that judges the draft by the resulting signals."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..discovery import named
@@ -11,78 +10,49 @@ from ..grounding.short_answer import without_disambiguation
 from ..retrieval.encoders import Encoder
 from ..retrieval.encoders.loading import HASH, load_encoder
 from ..settings import Settings
-from .calibration import calibration_in_force, calibration_of_votes, is_satisfied, probability
+from .calibration import calibration_of_votes
 from .context import Context
 from .prompting import Packed, SecondAnswerReply, task
 from .routes.route import discover_routes
 from .signals import short_answer_logprob, with_logprobs
 from .state import SecondAnswer, Signals
 
-
-@dataclass(frozen=True, kw_only=True)
-class Judgement:
-    """Is the monitor satisfied and, if calibrated, how probable (0..1) is it that the draft is right?"""
-
-    satisfied: bool
-    p_correct: float | None = None
-
-
 VOTE = "vote"
-Policy: TypeAlias = Callable[[Signals, Settings], Judgement]
+Policy: TypeAlias = Callable[[Signals, Settings], bool]
+"""Whether the monitor is satisfied with a draft that has these signals."""
 
 
-def paper_policy(signals: Signals, settings: Settings) -> Judgement:
+def paper_policy(signals: Signals, settings: Settings) -> bool:
     """Satisfied if the cosine reaches the threshold (MetaRAG, section 3.3).
 
     An abstaining draft never satisfies: two refusals agree perfectly but answer nothing.
     """
     if signals.abstained or signals.similarity is None:
-        return Judgement(satisfied=False)
-    return Judgement(satisfied=signals.similarity >= settings.monitor_similarity_threshold)
+        return False
+    return signals.similarity >= settings.monitor_similarity_threshold
 
 
-def agreement_policy(signals: Signals, settings: Settings) -> Judgement:
+def agreement_policy(signals: Signals, settings: Settings) -> bool:
     """Satisfied if draft and second answer give the same short answer, or one is a fuller form of the other.
 
     Two names of the same kind ("CBS", "NBC") have a high cosine, but whether two routes reach the same answer is not a
     matter of degree. An answer that abstains, or is of another kind than the question asks for, never satisfies.
     """
-    return Judgement(satisfied=not signals.misses and signals.agreement is True)
+    return not signals.misses and signals.agreement is True
 
 
-def calibrated_policy(signals: Signals, settings: Settings) -> Judgement:
-    """Satisfied if p_correct reaches the file's threshold (`calibration.py`)."""
-    calibration = calibration_in_force(settings)
-    p_correct = round(probability(signals, calibration), 4)
-    return Judgement(satisfied=is_satisfied(signals, calibration), p_correct=p_correct)
-
-
-def _vote(settings: Settings) -> Policy:
-    known = discover_routes(settings.routes_dir)
-    for name in settings.routes or ():
-        named("route", name, known)
-    calibration_of_votes(settings)  # an unusable file is rejected before the first call
-    return agreement_policy  # the vote itself decides (`facts.py`); signals alone only allow a comparison
-
-
-def _calibrated(settings: Settings) -> Policy:
-    calibration_in_force(settings)  # an unusable file is rejected before the first call
-    return calibrated_policy
-
-
-POLICIES: Mapping[str, Callable[[Settings], Policy]] = {
-    "vote": _vote,
-    "agreement": lambda _: agreement_policy,
-    "paper": lambda _: paper_policy,
-    "calibrated": _calibrated,
-}
-"""By name, a function that returns the policy after checking the settings that it needs."""
-_WEIGH_THE_COSINE = ("paper", "calibrated")
+POLICIES: Mapping[str, Policy] = {VOTE: agreement_policy, "agreement": agreement_policy, "paper": paper_policy}
+"""By name; with `vote` the vote itself decides (`voting.py`), and signals alone only allow a comparison."""
 
 
 def policy(settings: Settings) -> Policy:
-    """The policy that MONITOR_POLICY names; raises `UnknownNameError`, and `SettingsError` for missing settings."""
-    return named("monitor policy", settings.monitor_policy, POLICIES)(settings)
+    """The policy that MONITOR_POLICY names; raises an `InputError` for an unknown name, route or calibration."""
+    if settings.monitor_policy == VOTE:
+        known = discover_routes(settings.routes_dir)
+        for name in settings.routes or ():
+            named("route", name, known)
+        calibration_of_votes(settings)
+    return named("monitor policy", settings.monitor_policy, POLICIES)
 
 
 def monitor_encoder(settings: Settings) -> Encoder:
@@ -90,8 +60,8 @@ def monitor_encoder(settings: Settings) -> Encoder:
 
     Raises `MissingExtraError` if it is not installed and the policy weighs its cosine; there is no substitute.
     """
-    if settings.monitor_policy in _WEIGH_THE_COSINE and settings.monitor_encoder != HASH:
-        require("encoders", f"MONITOR_POLICY={settings.monitor_policy}")
+    if settings.monitor_policy == "paper" and settings.monitor_encoder != HASH:
+        require("encoders", "MONITOR_POLICY=paper")
     return load_encoder(settings, settings.monitor_encoder).encoder
 
 

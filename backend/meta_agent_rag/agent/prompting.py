@@ -24,9 +24,7 @@ from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, field
 from ..grounding.abstention import is_abstention
 from ..grounding.answer_kind import kind_asked
 from ..llm.messages import Message
-from ..prompts import phrase, prompt
-from ..prompts.fencing import attribute, fenced
-from ..prompts.tokens import estimate_tokens
+from ..prompts import attribute, estimate_tokens, fenced, phrase, prompt
 from ..retrieval.passage import Found, Passage
 from ..settings import Settings
 from ..text.sentences import sentences
@@ -295,6 +293,12 @@ class ClaimVerdict(ReplyModel, json_schema_extra={"required": ["claim", "words",
     reason: Annotated[_Blank, _at_most(maxLength=160)] = ""
 
 
+class SufficientReply(ReplyModel):
+    """Stage `check_claims`, asked alone: whether the passages answer the question."""
+
+    sufficient: bool
+
+
 class ClaimsReply(ReplyModel, json_schema_extra={"required": ["sufficient", "claims", "answers_question"]}):
     """Stage `check_claims`."""
 
@@ -320,7 +324,7 @@ class SecondAnswerReply(ReplyModel, json_schema_extra=_SENT_AS):
 
 
 class PlainReply(ReplyModel):
-    """The routes `plain_pass` and `cited_only`."""
+    """The route `plain_pass`."""
 
     answer: Line
     short_answer: Short
@@ -341,9 +345,3 @@ class ThoughtReply(ReplyModel):
     def said(self) -> tuple[str, ...]:
         """The thoughts."""
         return (self.rationale,)
-
-
-class ShortAnswerReply(ReplyModel):
-    """Stage `short_answer`."""
-
-    short_answer: Short

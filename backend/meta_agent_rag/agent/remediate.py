@@ -1,17 +1,23 @@
 """Node `remediate` (planning): carries out a deficit's repair as far as it needs no draft: search, and set aside."""
 
 import logging
+from collections.abc import Sequence
 
 from langgraph.runtime import Runtime
 
 from ..discovery import calling, require_result
 from ..errors import CorpusError
+from ..grounding.abstention import is_abstention
+from ..text.names import spaced, words
+from ..text.normalise import jaccard, normalised, tokens
+from ..text.stop_words import stop_words
 from .context import Context
-from .follow_up_queries import follow_up_queries, unasked
-from .state import Repair, RepairPlan, State, Update
+from .state import VERDICTS, Repair, RepairPlan, Round, State, Update
 from .voting import findings_of
 
 _LOG = logging.getLogger(__name__)
+_RESTATED = 0.7
+"""Jaccard similarity of query and question from which a search would find the same passages again."""
 
 
 async def remediate(state: State, runtime: Runtime[Context]) -> Update:
@@ -27,7 +33,11 @@ async def remediate(state: State, runtime: Runtime[Context]) -> Update:
         repair = deficit.repair(state, findings_of(state, context, last))
         require_result(repair, Repair)
     update: dict[str, object] = {"set_aside": repair.drop} if repair.drop else {}
-    queries = _queries(state, context, repair, retrieves=deficit.retrieves)
+    queries: tuple[str, ...] = ()
+    if context.may_search and repair.search is not None:
+        queries = _unasked(repair.search, state.get("queries", ()))
+    elif context.may_search and deficit.retrieves:
+        queries = _follow_up_queries(state["question"], last, state.get("queries", ()))
     if queries and context.retriever is not None:
         known = frozenset(found.passage.id for found in state.get("evidence", ()))
         try:
@@ -53,10 +63,33 @@ async def remediate(state: State, runtime: Runtime[Context]) -> Update:
     return {**update, "plan": plan}
 
 
-def _queries(state: State, context: Context, repair: Repair, *, retrieves: bool) -> tuple[str, ...]:
-    if not context.may_search:
-        return ()
-    asked = state.get("queries", ())
-    if repair.search is not None:
-        return unasked(repair.search, asked)
-    return follow_up_queries(state["question"], state["rounds"][-1], asked) if retrieves else ()
+def _follow_up_queries(question: str, last: Round, asked: Sequence[str]) -> tuple[str, ...]:
+    """The queries of a repair: those of the diagnosis that were not asked before and do not restate the question.
+
+    If none is left, the entities that draft and second answer arrived at, each with the question's content words that
+    the draft's quotes do not contain.
+    """
+    suggested = last.diagnosis.suggested_queries if last.diagnosis is not None else ()
+    fresh = [query for query in suggested if not (tokens(query) and jaccard(query, question) >= _RESTATED)]
+    if new := _unasked(fresh, asked):
+        return new
+    reached = [] if last.draft.abstained else [last.draft.short_answer]
+    if last.second_answer is not None and not is_abstention(last.second_answer.short_answer):
+        reached.append(last.second_answer.short_answer)
+    entities = [answer for answer in dict.fromkeys(reached) if normalised(answer) not in VERDICTS]
+    held = spaced(" ".join(last.draft.quotes))
+    content = [word for word in dict.fromkeys(words(question)) if word not in stop_words()]
+    still_open = " ".join(word for word in content if f" {word} " not in held)
+    return _unasked([f"{entity} {still_open}".strip() for entity in entities], asked)
+
+
+def _unasked(queries: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:
+    """Queries not asked before, without duplicates; word order, case and punctuation are ignored."""
+    seen = {tokens(query) for query in asked}
+    fresh: list[str] = []
+    for query in queries:
+        said = tokens(query)
+        if said and said not in seen:
+            seen.add(said)
+            fresh.append(query)
+    return tuple(fresh)

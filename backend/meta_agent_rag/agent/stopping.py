@@ -1,18 +1,20 @@
 """The rules that end the loop: satisfied, out of rounds or time, converged, oscillating, or nothing to gain.
 
 Drafts converge by the Jaccard similarity of consecutive full answers. Token sets alone cannot distinguish "A came
-before B" from "B came before A", so the short answers must be equal as well.
+before B" from "B came before A", so the short answers must be equal as well. `select` then chooses the draft to return.
 """
 
 import time
 from collections.abc import Sequence
+from typing import Literal
 
 from ..errors import DeadlineError
 from ..grounding.short_answer import same_answer
 from ..llm.ledger import LedgerRow
 from ..text.normalise import jaccard, normalised
 from .context import Context
-from .state import Draft, Round, State, StopReason
+from .routes.vote import upholds
+from .state import NO_DEFICIT, Draft, Round, State, StopReason
 from .voting import findings_of
 
 
@@ -30,10 +32,24 @@ def reason_to_stop(state: State, context: Context, round_: Round) -> StopReason 
     """The reason to stop after a round that the monitor has judged; `None` to go on to the critic."""
     if round_.satisfied:
         return "satisfied"
-    rounds_left = round_.index < context.settings.max_metacognitive_rounds
-    if round_.vote is not None and (round_.diagnosis is not None or _has_more_to_try(state, context, round_)):
-        return None if rounds_left else "max_rounds"
-    return _repeats(state, context, round_) or (_stands_still(state, context, round_) if rounds_left else "max_rounds")
+    settings, earlier = context.settings, state.get("rounds", ())
+    rounds_left = round_.index < settings.max_metacognitive_rounds
+    if round_.vote is not None:
+        # an open fact can be settled, or a diagnosis insists on its repair, even if the draft repeats itself
+        findings = findings_of(state, context, round_)
+        insists = settings.diagnosis == "facts" and any(one.insists for one in context.deficits.detected(findings))
+        if round_.diagnosis is not None or findings.unsettled is not None or insists:
+            return None if rounds_left else "max_rounds"
+    repeats = [_same_draft(round_.draft, one.draft, settings.convergence_threshold) for one in earlier]
+    if any(repeats):
+        return "converged" if repeats[-1] else "oscillating"
+    if not rounds_left:
+        return "max_rounds"
+    if settings.selection == "best" and earlier and _upheld(round_, earlier[-1]):
+        return "upheld"
+    # another repair is worth its cost while each raised p_correct, if known
+    known = [one.p_correct for one in (*earlier, round_) if one.p_correct is not None]
+    return None if len(known) < 2 or known[-1] > max(known[:-1]) else "no_gain"
 
 
 def calls_of(state: State, context: Context, index: int) -> list[LedgerRow]:
@@ -42,38 +58,15 @@ def calls_of(state: State, context: Context, index: int) -> list[LedgerRow]:
 
 
 def out_of_time(state: State, context: Context, index: int) -> StopReason | None:
-    """Would another round of the same duration pass the deadline?"""
+    """Whether another round of the same duration would pass the deadline, as a reason to stop."""
     if context.deadline is None:
         return None
     seconds = sum(row.latency_s for row in calls_of(state, context, index) if not row.cached)
     return DeadlineError.stop_reason if time.monotonic() + seconds > context.deadline else None
 
 
-def _has_more_to_try(state: State, context: Context, round_: Round) -> bool:
-    """Whether an open fact can be settled, or a diagnosis insists on its repair, even if the draft repeats itself."""
-    findings = findings_of(state, context, round_)
-    if findings.unsettled is not None:
-        return True
-    return context.settings.diagnosis == "facts" and any(one.insists for one in context.deficits.detected(findings))
-
-
-def _repeats(state: State, context: Context, round_: Round) -> StopReason | None:
-    threshold = context.settings.convergence_threshold
-    drafts = [*(earlier.draft for earlier in state.get("rounds", ())), round_.draft]
-    if converged(drafts, threshold):
-        return "converged"
-    return "oscillating" if oscillates(drafts, threshold) else None
-
-
-def _stands_still(state: State, context: Context, round_: Round) -> StopReason | None:
-    earlier = state.get("rounds", ())
-    if context.settings.selection == "best" and earlier and _upheld(round_, earlier[-1]):
-        return "upheld"
-    return None if _pays(round_, earlier) else "no_gain"
-
-
 def _upheld(round_: Round, before: Round) -> bool:
-    """Did a repair that saw two answers keep the draft's, while the second answer did not change?
+    """Whether a repair that saw two answers kept the draft's, while the second answer did not change.
 
     Another attempt would see the same two answers; a weak model eventually gives in without any new evidence.
     """
@@ -86,23 +79,45 @@ def _upheld(round_: Round, before: Round) -> bool:
     return same_answer(short, before.draft.short_answer) and same_answer(one.short_answer, other.short_answer)
 
 
-def _pays(round_: Round, earlier: Sequence[Round]) -> bool:
-    """Is another repair worth its cost? Yes while each repair raised p_correct, if known."""
-    known = [one.p_correct for one in (*earlier, round_) if one.p_correct is not None]
-    return len(known) < 2 or known[-1] > max(known[:-1])
-
-
-def same_draft(one: Draft, other: Draft, threshold: float) -> bool:
-    """Do two drafts agree: similar full answers, and short answers equal once normalised?"""
+def _same_draft(one: Draft, other: Draft, threshold: float) -> bool:
+    """Whether two drafts agree: similar full answers, and short answers equal once normalised."""
     alike = jaccard(one.answer, other.answer) >= threshold
     return alike and normalised(one.short_answer) == normalised(other.short_answer)
 
 
-def converged(drafts: Sequence[Draft], threshold: float) -> bool:
-    """Did the last draft repeat the one before it?"""
-    return len(drafts) > 1 and same_draft(drafts[-1], drafts[-2], threshold)
+def select(rounds: Sequence[Round], how: Literal["best", "last"]) -> Round:
+    """The round whose draft is returned: the first that matches the latest vote's answer, else the best supported.
+
+    Of equals, the earlier wins; `last` reproduces the paper.
+    """
+    if how == "last":
+        return rounds[-1]
+    vote = next((round_.vote for round_ in reversed(rounds) if round_.vote is not None), None)
+    if vote is not None:
+        for round_ in rounds:
+            if not round_.draft.abstained and upholds(vote, round_.draft.short_answer):
+                return round_
+    return max(rounds, key=lambda round_: (*_support(round_, rounds), -round_.index))
 
 
-def oscillates(drafts: Sequence[Draft], threshold: float) -> bool:
-    """Did the last draft return to an earlier one?"""
-    return any(same_draft(drafts[-1], earlier, threshold) for earlier in drafts[:-2])
+def _support(round_: Round, rounds: Sequence[Round]) -> tuple[float, ...]:
+    """The support of a draft, as figures compared from left to right.
+
+    An answer before an abstention; one of the kind that the question asks for; one that monitor or critic
+    accepted; its p_correct, if known; the number of drafts, and of second answers over different evidence, that agree
+    with it; the share of its quotes that are verbatim; its cosine.
+    """
+    signals, draft = round_.signals, round_.draft
+    accepted = round_.satisfied or (round_.diagnosis is not None and round_.diagnosis.deficit == NO_DEFICIT)
+    second = (other.second_answer for other in rounds)
+    answers = {one.packed_ids: one.short_answer for one in second if one}
+    reached = [*(other.draft.short_answer for other in rounds), *answers.values()]
+    return (
+        0.0 if draft.abstained else 1.0,
+        0.0 if signals is not None and signals.of_kind is False else 1.0,
+        float(accepted),
+        round_.p_correct or 0.0,
+        float(sum(same_answer(short, draft.short_answer) for short in reached)),
+        (signals.verbatim or 0.0) if signals is not None else 0.0,
+        (signals.similarity or 0.0) if signals is not None else 0.0,
+    )

@@ -14,7 +14,7 @@ from .context import Context
 from .deficits import Findings
 from .derivation import Derivation
 from .derivation.derive import derive, make_plan
-from .prompting import Packed, pack
+from .prompting import Packed
 from .routes import DERIVATION, DRAFT, Ballot, RouteAnswer, Vote
 from .routes.route import RouteInput
 from .routes.vote import cast, count, decided, same, support_for, upholds
@@ -27,6 +27,9 @@ VOTE_SHARE = 0.7
 STANDS = 1.6
 OPEN = 0.6
 """The derivation's weight in the vote if all its facts are reliable, and if some are open (docs/decisions/015)."""
+
+RESOLVED = 2.5
+"""Its weight if all its facts are reliable and were resolved over the passages (docs/decisions/045)."""
 
 
 async def run_vote(
@@ -50,7 +53,7 @@ async def run_vote(
         if decided(vote, VOTE_SHARE):
             break
         taken = sum(answer.route == name for answer in (*earlier, *drawn))
-        given = _input(state, packed, round_.draft, derivation, draw=taken)
+        given = RouteInput(question=state["question"], packed=packed, round=round_.index, draw=taken)
         with calling("route", name, context.routes[name].run):
             answer = await context.routes[name].run(context, given)
             require_result(answer, RouteAnswer)
@@ -167,11 +170,13 @@ def _ballots(
     # what a deficit concluded in code outranks the others, as a comparison does
     fixed = [ballot(one.route, one.short_answer, outranks=one.route in context.deficits.names) for one in own]
     if _concludes(state, round_, derivation):
-        weight = STANDS if derivation.stands else OPEN
+        weight = OPEN if not derivation.stands else RESOLVED if derivation.resolved else STANDS
         fixed.append(ballot(DERIVATION, derivation.answer, weight=weight, outranks=derivation.compared))
 
     def counted(answers: Sequence[RouteAnswer]) -> Vote:
-        return count([*fixed, *(ballot(one.route, one.short_answer, weight=_weight(context, one)) for one in answers)])
+        weights = {name: route.weight for name, route in context.routes.items()}
+        drawn = [ballot(one.route, one.short_answer, weight=weights.get(one.route, 1.0)) for one in answers]
+        return count([*fixed, *drawn])
 
     return counted
 
@@ -183,30 +188,6 @@ def _spaced(packed: Packed) -> str:
 def _in_evidence(short_answer: str, held: str) -> bool | None:
     short = normalised(short_answer)
     return None if short in VERDICTS else f" {short} " in held
-
-
-def _weight(context: Context, answer: RouteAnswer) -> float:
-    return context.routes[answer.route].weight if answer.route in context.routes else 1.0
-
-
-def _input(state: State, packed: Packed, draft: Draft, derivation: Derivation, *, draw: int) -> RouteInput:
-    cited = cited_passages(state, packed, draft, derivation)
-    return RouteInput(
-        question=state["question"], packed=packed, cited=cited, round=len(state.get("rounds", ())), draw=draw
-    )
-
-
-def cited_passages(state: State, packed: Packed, draft: Draft, derivation: Derivation | None) -> Packed:
-    """The evidence reduced to passages that contain a fact of the derivation or a name that the draft mentions."""
-    held = {fact.passage_id for fact in derivation.facts} if derivation is not None else set()
-    said = f" {normalised(' '.join((draft.answer, *draft.quotes)))} "
-    kept = [
-        found
-        for found in shown(state)
-        if found.passage.id in packed.packing.packed_ids
-        and (found.passage.id in held or f" {normalised(found.passage.title)} " in said)
-    ]
-    return pack(kept, packed.packing.tokens or 1, marked=packed.marked)
 
 
 _ROUTES = ("plain_pass", "chain_of_thought", "step_by_step", "chain_of_thought", "chain_of_thought")

@@ -12,7 +12,6 @@ from ..grounding.marks import marks, without
 from ..grounding.quotes import is_verbatim
 from ..grounding.short_answer import without_disambiguation
 from ..prompts import phrase
-from ..retrieval.passage import Found
 from ..text.normalise import normalised
 from ..text.sentences import sentences
 from .context import Context
@@ -26,7 +25,6 @@ from .prompting import (
     DraftReply,
     GroundedReply,
     Packed,
-    ShortAnswerReply,
     asked_for,
     in_conversation,
     in_manner,
@@ -35,8 +33,7 @@ from .prompting import (
 )
 from .routes import DERIVATION, Vote
 from .signals import mean_logprob, right_kind, short_answer_logprob, with_logprobs
-from .state import AnswerMode, Draft, Packing, RepairPlan, Round, State, StopReason, Update, shown
-from .voting import cited_passages
+from .state import AnswerMode, Draft, Packing, RepairPlan, State, Update, shown
 
 
 async def write(state: State, runtime: Runtime[Context]) -> Update:
@@ -48,13 +45,14 @@ async def write(state: State, runtime: Runtime[Context]) -> Update:
     if state.get("stop_reason"):
         return {}
     plan = state.get("plan")
-    mode = answer_mode(context, plan)
-    packed = (
-        None if mode == "memory" else pack(shown(state), context.model.owner.evidence_tokens(), marked=context.grounded)
-    )
+    mode: AnswerMode = "evidence_and_memory" if plan is None else plan.answer_mode
+    if context.grounded and mode == "evidence_and_memory":
+        mode = "evidence"  # memory never adds to it
+    packed = None if mode == "memory" else _packed(state, context)
     packing = packed.packing if packed is not None else Packing()
     if context.grounded and (packed is None or not packed.texts):
-        return {"draft": not_found(), "packing": packing}
+        said = phrase("not_found")
+        return {"draft": Draft(answer=said, short_answer=said, abstained=True), "packing": packing}
     try:
         if plan is not None and plan.repair != "rewrite":
             return await _repaired(state, context, plan)
@@ -62,10 +60,14 @@ async def write(state: State, runtime: Runtime[Context]) -> Update:
         derives = plan is None and context.settings.monitor_policy == VOTE
         written = await _planned_beside(state, context, drafting) if derives else {"draft": await drafting}
         return {**written, "packing": packing}
-    except BudgetError as error:
-        return {"stop_reason": _stopped(state, error, error.stop_reason)}
-    except ModelError as error:
-        return {"stop_reason": _stopped(state, error, "write_failed")}
+    except (BudgetError, ModelError) as error:
+        if not state.get("rounds") or (isinstance(error, ModelError) and error.stops_run):
+            raise
+        return {"stop_reason": error.stop_reason if isinstance(error, BudgetError) else "write_failed"}
+
+
+def _packed(state: State, context: Context) -> Packed:
+    return pack(shown(state), context.model.owner.evidence_tokens(), marked=context.grounded)
 
 
 async def _planned_beside(state: State, context: Context, drafting: Coroutine[None, None, Draft]) -> Update:
@@ -88,26 +90,31 @@ async def _planned_beside(state: State, context: Context, drafting: Coroutine[No
 
 async def _repaired(state: State, context: Context, plan: RepairPlan) -> Update:
     """A draft that follows from the facts or the vote, or one reread from the cited passages."""
-    packed = pack(shown(state), context.model.owner.evidence_tokens(), marked=context.grounded)
+    packed = _packed(state, context)
     last = state["rounds"][-1]
     vote, derivation = last.vote, last.derivation
     if plan.repair == "reread":
-        cited = cited_passages(state, packed, state["draft"], derivation)
+        cited = _cited_passages(state, packed, derivation)
         packed = cited if cited.texts else packed
         return {"draft": await _draft(state, context, plan, "evidence", packed), "packing": packed.packing}
     update: dict[str, object] = {}
-    draft, packing = draft_of_text(plan, plan.adopt or "", packed), packed.packing
+    draft, packing = _quoting(plan.adopt or "", packed, route=plan.deficit), packed.packing
     if plan.repair == "look_up" and derivation is not None and any(one.asked == plan.ask for one in derivation.facts):
-        derivation = await retry_fact(state, context, plan, packed)
+        derivation = await _retry_fact(state, context, plan, packed)
         update = {"derivation": derivation}
         if derivation.answer:
             draft = draft_of(derivation, packed.packing.packed_ids)
         elif vote is not None:
-            draft, packing = draft_from_vote(state, vote, packed)
-    elif plan.repair == "look_up":
-        draft = draft_of_text(plan, await _own_fact(state, context, plan, packed), packed)
+            draft, packing = _draft_from_vote(state, vote, packed)
+    elif plan.repair == "look_up":  # a fact that the derivation does not have
+        asked, round_ = plan.ask or "", len(state["rounds"])
+        if plan.answer_mode == "memory":
+            fact = await _recalled(context, Fact(chain=0, index=0, asked=asked, entity="", value=""), round_)
+        else:
+            fact = await look_up(context, asked, "", packed, chain=0, index=0, of="", round_=round_)
+        draft = _quoting("" if fact.open else fact.value, packed, route=plan.deficit)
     elif vote is not None and plan.adopt == vote.elected:
-        draft, packing = draft_from_vote(state, vote, packed)
+        draft, packing = _draft_from_vote(state, vote, packed)
     elif derivation is not None and plan.adopt == derivation.answer:
         draft = draft_of(derivation, packed.packing.packed_ids)
     if plan.because:
@@ -115,22 +122,18 @@ async def _repaired(state: State, context: Context, plan: RepairPlan) -> Update:
     return {"draft": draft, "packing": packing, **update}
 
 
-def answer_mode(context: Context, plan: RepairPlan | None) -> AnswerMode:
-    """The sources that a draft may use; in grounded runs memory never adds to the evidence."""
-    if plan is None or (context.grounded and plan.answer_mode == "evidence_and_memory"):
-        return "evidence" if context.grounded else "evidence_and_memory"
-    return plan.answer_mode
-
-
-def not_found() -> Draft:
-    """The answer if there is nothing to answer from."""
-    return Draft(answer=phrase("not_found"), short_answer=phrase("not_found"), abstained=True)
-
-
-def _stopped(state: State, error: BudgetError | ModelError, reason: StopReason) -> StopReason:
-    if not state.get("rounds") or (isinstance(error, ModelError) and error.stops_run):
-        raise error
-    return reason
+def _cited_passages(state: State, packed: Packed, derivation: Derivation | None) -> Packed:
+    """The evidence reduced to passages that contain a fact of the derivation or a name that the draft mentions."""
+    draft = state["draft"]
+    held = {fact.passage_id for fact in derivation.facts} if derivation is not None else set()
+    said = f" {normalised(' '.join((draft.answer, *draft.quotes)))} "
+    kept = [
+        found
+        for found in shown(state)
+        if found.passage.id in packed.packing.packed_ids
+        and (found.passage.id in held or f" {normalised(found.passage.title)} " in said)
+    ]
+    return pack(kept, packed.packing.tokens or 1, marked=packed.marked)
 
 
 async def _draft(
@@ -155,75 +158,51 @@ async def _draft(
         round_=round_,
         sampling=with_logprobs(context, stage),
     )
-    short = without_disambiguation(
-        reply.short_answer or _only(reply.answer), packed.titles if packed is not None else ()
-    )
-    if context.settings.short_answer == "stage":
-        prompt = task(context, "short_answer", question, packed, draft=reply.answer)
-        short = (await context.model.ainvoke("short_answer", prompt, ShortAnswerReply, round_=round_)).short_answer
+    short = reply.short_answer
+    if not short:  # the answer itself without its marks, unless it says that there is none
+        bare = without(reply.answer, [(mark.start, mark.end) for mark in marks(reply.answer)])
+        short = "" if is_abstention(bare) else bare
+    short = without_disambiguation(short, packed.titles if packed is not None else ())
+    abstained = is_abstention(short)
+    if abstained and context.grounded and packed is not None:  # unless the documents say themselves that it is unknown
+        abstained = not states_unknown(quote for quote in reply.quotes if is_verbatim(quote, packed.texts))
     return Draft(
         answer=reply.answer or short or phrase("not_found"),
         short_answer=short or phrase("not_found"),
         quotes=tuple(reply.quotes),
-        abstained=is_abstention(short) and not (context.grounded and _quotes_unknown(reply.quotes, packed)),
+        abstained=abstained,
         confidence=reply.confidence,
         logprob=short_answer_logprob(said, reply.short_answer),
     )
 
 
-def _quotes_unknown(quotes: Sequence[str], packed: Packed | None) -> bool:
-    """Do the documents say themselves that it is not known, so that "not known" is an answer?"""
-    texts = packed.texts if packed is not None else ()
-    return states_unknown(quote for quote in quotes if is_verbatim(quote, texts))
-
-
-def _only(answer: str) -> str:
-    """The answer itself without its marks, if its writer gave no short one; empty if it says that there is none."""
-    bare = without(answer, [(mark.start, mark.end) for mark in marks(answer)])
-    return "" if is_abstention(bare) else bare
-
-
 def _to_repair(state: State, context: Context, plan: RepairPlan, mode: AnswerMode) -> dict[str, str]:
     """The instructions for a later draft; one from memory keeps the facts found in the passages.
 
-    It sees only the short answers of both attempts: it would copy their sentences instead of the passages'.
+    It sees only the short answers of both attempts: it would copy their sentences instead of the passages'. The
+    critic's advice is left out if passages have been added since or are left aside.
     """
-    facts = verified_quotes(state.get("rounds", ()), shown(state)) if mode == "memory" else ()
+    rounds = state["rounds"]
+    other, second = phrase("nothing_quoted"), rounds[-1].second_answer
+    answered = second is not None and second.error is None
+    if second is not None and answered and right_kind(context, state["question"], second.short_answer) is not False:
+        other = second.short_answer
+    advice = f"{phrase('advice')} {plan.suggestion or phrase('no_suggestion')}"
+    facts: list[str] = []
+    if mode == "memory":
+        texts = [found.passage.searchable() for found in shown(state)]
+        quotes = dict.fromkeys(quote for one in rounds for quote in one.draft.quotes)
+        facts = [quote for quote in quotes if is_verbatim(quote, texts)]
     return {
         "draft": state["draft"].short_answer,
-        "reference": _other_attempt(state, context),
+        "reference": other,
         "directive": f"{plan.directive} {asked_for(context, state['question'])}".rstrip(),
-        "advice": _advice(plan),
+        "advice": "" if plan.queries or plan.answer_mode == "memory" else advice,
         "facts": f"{phrase('known_facts')} {' '.join(facts)}" if facts else "",
     }
 
 
-def _advice(plan: RepairPlan) -> str:
-    """The critic's advice, unless passages have been added since or are left aside."""
-    if plan.queries or plan.answer_mode == "memory":
-        return ""
-    return f"{phrase('advice')} {plan.suggestion or phrase('no_suggestion')}"
-
-
-def _other_attempt(state: State, context: Context) -> str:
-    second = state["rounds"][-1].second_answer
-    if second is None or second.error is not None:
-        return phrase("nothing_quoted")
-    astray = right_kind(context, state["question"], second.short_answer) is False
-    return phrase("nothing_quoted") if astray else second.short_answer
-
-
-def verified_quotes(rounds: Sequence[Round], evidence: Sequence[Found]) -> tuple[str, ...]:
-    """All verbatim quotes of the drafts from the evidence, without duplicates, in order."""
-    texts = [found.passage.searchable() for found in evidence]
-    quotes = dict.fromkeys(quote for one in rounds for quote in one.draft.quotes)
-    return tuple(quote for quote in quotes if is_verbatim(quote, texts))
-
-
-_RECALLED = "from memory"
-
-
-async def retry_fact(state: State, context: Context, plan: RepairPlan, packed: Packed) -> Derivation:
+async def _retry_fact(state: State, context: Context, plan: RepairPlan, packed: Packed) -> Derivation:
     """The derivation with the plan's fact asked again, from the evidence or from memory.
 
     All other facts are kept, except those that depend on this one.
@@ -241,25 +220,17 @@ async def retry_fact(state: State, context: Context, plan: RepairPlan, packed: P
     )
 
 
-async def _own_fact(state: State, context: Context, plan: RepairPlan, packed: Packed) -> str:
-    """The value of a fact that the derivation does not have; empty if neither passages nor memory give it."""
-    asked, round_ = plan.ask or "", len(state.get("rounds", ()))
-    if plan.answer_mode == "memory":
-        return (await _recalled(context, Fact(chain=0, index=0, asked=asked, entity="", value=""), round_)).value
-    fact = await look_up(context, asked, "", packed, chain=0, index=0, of="", round_=round_)
-    return "" if fact.open else fact.value
-
-
-def draft_of_text(plan: RepairPlan, short_answer: str, packed: Packed) -> Draft:
-    """A deficit's own answer as a draft, with a sentence that contains it."""
-    quote = _sentence_with(short_answer, packed)
-    return Draft(
-        answer=f"{quote[1].rstrip('.')} [{quote[0]}]." if quote else short_answer or phrase("not_found"),
-        short_answer=short_answer or phrase("not_found"),
-        quotes=(quote[1],) if quote else (),
-        abstained=not short_answer,
-        route=plan.deficit,
-    )
+def _quoting(short_answer: str, packed: Packed, *, route: str, steps: Sequence[str] = ()) -> Draft:
+    """The answer of a route or deficit as a draft: the first sentence that contains it, or the steps that led to it."""
+    said = short_answer or phrase("not_found")
+    wanted = f" {normalised(short_answer)} "
+    for number, text in enumerate(packed.texts, start=1):
+        for sentence in sentences(text.partition("\n")[2]):
+            if wanted.strip() and wanted in f" {normalised(sentence)} ":
+                quote = sentence.strip()
+                answer = f"{quote.rstrip('.')} [{number}]."
+                return Draft(answer=answer, short_answer=said, quotes=(quote,), route=route)
+    return Draft(answer=" ".join(steps) or said, short_answer=said, abstained=not short_answer, route=route)
 
 
 async def _recalled(context: Context, fact: Fact, round_: int) -> Fact:
@@ -296,7 +267,7 @@ def draft_of(derivation: Derivation, packed_ids: Sequence[str]) -> Draft:
     said: dict[str, None] = {}
     for fact in derivation.facts:
         if fact.from_memory:
-            said[f"{fact.asked} {fact.value} ({_RECALLED})."] = None
+            said[f"{fact.asked} {fact.value} (from memory)."] = None
         elif fact.sentence and fact.passage_id in numbers:
             said[f"{fact.sentence.rstrip('.')} [{numbers[fact.passage_id]}]."] = None
     return Draft(
@@ -307,7 +278,7 @@ def draft_of(derivation: Derivation, packed_ids: Sequence[str]) -> Draft:
     )
 
 
-def draft_from_vote(state: State, vote: Vote, packed: Packed) -> tuple[Draft, Packing]:
+def _draft_from_vote(state: State, vote: Vote, packed: Packed) -> tuple[Draft, Packing]:
     """The elected answer as a draft: from the derivation, an earlier draft, or another route.
 
     The returned packing is the one that its citations refer to; an earlier draft keeps its own.
@@ -317,27 +288,5 @@ def draft_from_vote(state: State, vote: Vote, packed: Packed) -> tuple[Draft, Pa
     for round_ in state.get("rounds", ()):
         if round_.draft.route == vote.route and round_.draft.short_answer == vote.elected:
             return round_.draft, round_.packing
-    return _taken_over(state, vote, packed), packed.packing
-
-
-def _taken_over(state: State, vote: Vote, packed: Packed) -> Draft:
-    """Another route's answer, with a sentence that contains it, or else the steps that led to it."""
     steps = next((answer.steps for answer in state.get("routes", ()) if answer.route == vote.route), ())
-    quote = _sentence_with(vote.elected, packed)
-    cited = [f"{quote[1].rstrip('.')} [{quote[0]}]."] if quote else []
-    return Draft(
-        answer=" ".join(cited or steps) or vote.elected,
-        short_answer=vote.elected,
-        quotes=(quote[1],) if quote else (),
-        route=vote.route,
-    )
-
-
-def _sentence_with(short_answer: str, packed: Packed) -> tuple[int, str] | None:
-    """The number of the first passage that contains an answer, and the sentence."""
-    wanted = f" {normalised(short_answer)} "
-    for number, text in enumerate(packed.texts, start=1):
-        for sentence in sentences(text.partition("\n")[2]):
-            if wanted.strip() and wanted in f" {normalised(sentence)} ":
-                return number, sentence.strip()
-    return None
+    return _quoting(vote.elected, packed, route=vote.route, steps=steps), packed.packing

@@ -9,9 +9,7 @@ from pydantic import NonNegativeInt
 from ..errors import BudgetError, ModelError
 from ..llm.client import ModelSession
 from ..llm.messages import Message
-from ..prompts import phrase, prompt
-from ..prompts.fencing import fenced
-from ..prompts.tokens import estimate_tokens
+from ..prompts import estimate_tokens, fenced, phrase, prompt
 from ..text.normalise import encodable
 from .phrases import reply_phrase
 
@@ -89,12 +87,9 @@ class History:
             short_answer=clipped(encodable(short_answer), LONGEST_TEXT),
             topic=encodable(topic),
         )
-        return replace(self, exchanges=(*self.exchanges, exchange), turns=exchange.turn).latest(MOST)
-
-    def latest(self, number: int) -> "History":
-        """The history with at most so many exchanges; the others are dropped."""
-        surplus = max(len(self.exchanges) - number, 0)
-        return replace(self, exchanges=self.exchanges[surplus:], dropped=self.dropped + surplus)
+        exchanges = (*self.exchanges, exchange)
+        surplus = max(len(exchanges) - MOST, 0)
+        return replace(self, exchanges=exchanges[surplus:], turns=exchange.turn, dropped=self.dropped + surplus)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,36 +107,26 @@ class TurnReply:
     topic: str = ""
 
 
-async def compacted(history: History, memory: str, model: ModelSession) -> tuple[History, str]:
-    """The history without what the memory (MEMORY) releases, and a note if that could not be summarised.
+async def compacted(history: History, model: ModelSession) -> tuple[History, str]:
+    """The history with older exchanges folded into the summary, in one call, and a note if that failed.
 
-    `summary_buffer` folds it into the summary, in one call; the others forget it. If the call fails, every
-    exchange is kept, and the next turn tries again. The coach's latest exchange is always kept, because the next
-    message answers it.
+    Then every exchange is kept, and the next turn tries again.
     """
-    number = kept(history.exchanges, memory, model.owner.settings.memory_tokens)
-    if not number and history.exchanges and history.exchanges[-1].is_coaching:
-        number = 1
-    released = history.exchanges[: len(history.exchanges) - number]
-    if not released or memory != "summary_buffer":
-        return history.latest(number), ""
+    released = len(history.exchanges) - kept(history.exchanges, model.owner.settings.memory_tokens)
+    if not released:
+        return history, ""
     try:
-        summary = await _summarised(model, history.summary, released)
+        summary = await _summarised(model, history.summary, history.exchanges[:released])
     except (ModelError, BudgetError) as error:
         return history, reply_phrase("not_folded", reason=error)
-    return replace(history, exchanges=history.exchanges[len(released) :], summary=summary), ""
+    return replace(history, exchanges=history.exchanges[released:], summary=summary), ""
 
 
-def kept(exchanges: Sequence[Exchange], memory: str, tokens: int) -> int:
-    """The number of latest exchanges that a memory keeps verbatim, in about that many tokens.
+def kept(exchanges: Sequence[Exchange], tokens: int) -> int:
+    """The number of latest exchanges that are kept verbatim, in about that many tokens, and at least one.
 
-    A summary buffer keeps all until they overflow; after an overflow by tokens at most half of them, so that the next
-    turn fits. The latest exchange always counts, except with the memory `none`.
+    All are kept until they overflow; after an overflow by tokens at most half of them, so that the next turn fits.
     """
-    if memory == "none":
-        return 0
-    if memory == "buffer":
-        return _that_fit(exchanges[-FOLD_AT:], tokens)
     if _size(exchanges) > tokens:
         return _that_fit(exchanges[-KEPT:], tokens // 2)
     return len(exchanges) if len(exchanges) < FOLD_AT else KEPT
@@ -166,8 +151,8 @@ async def _summarised(model: ModelSession, summary: str, exchanges: Sequence[Exc
         summary=fenced(summary) or phrase("nothing_yet"),
         conversation=transcript(exchanges, settings.memory_tokens),
     )
-    said = await model.ainvoke("summarize", [Message(role="user", content=task)])
-    return clipped_at_sentence(" ".join(said.split()), LONGEST_SUMMARY)
+    said = await model.areply("summarize", [Message(role="user", content=task)])
+    return clipped_at_sentence(" ".join(said.text.split()), LONGEST_SUMMARY)
 
 
 def clipped(text: str, characters: int) -> str:

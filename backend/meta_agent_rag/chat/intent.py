@@ -13,8 +13,7 @@ from ..errors import ModelError
 from ..llm.client import ModelSession
 from ..llm.local import own_model_file
 from ..llm.messages import Message
-from ..prompts import phrase, prompt
-from ..prompts.fencing import fenced
+from ..prompts import fenced, phrase, prompt
 from ..retrieval.corpus.catalogue import DocumentRecord
 from ..text.normalise import typed
 from ..wording import counted, printable
@@ -74,7 +73,6 @@ _POINTS_BACK = re.compile(
     r"\b(he|she|it|they|him|her|them|his|its|their|this|that|these|those|there|then|one|ones|same|other|another)\b"
     r"|^(and|but|or|so|why|how come|what about|how about|what else)\b"
 )
-_EMOJI = re.compile("[\\s!.]*(?:[:;=]-?[)DPp]+|<3|(?:[\u2600-\u27bf\U0001f000-\U0001faff][\ufe0f\u200d\\s!.]*)+)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +154,7 @@ def read_offline(message: str, history: History) -> Interpretation:
     text = typed(message)
     while (shorter := _COURTESY.sub("", text)) != text:
         text = shorter
-    if kind := "small_talk" if _EMOJI.fullmatch(message) else _small_talk(message):
+    if kind := _small_talk(message):
         return Interpretation(intent="small_talk", kind=kind, standalone=message)
     for (intent, kind), patterns in _REQUESTS.items():
         if not any(re.fullmatch(pattern, text) for pattern in patterns):

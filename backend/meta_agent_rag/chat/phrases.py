@@ -91,23 +91,15 @@ def _check(where: str, own: object, built_in: Any) -> None:
             raise PromptError(f"{where} has an unknown entry {unknown[0]!r}; choose from: {choices}.")
         for name, entry in own.items():
             _check(f"{where}, entry {name!r},", entry, built_in.get(name, next(iter(built_in.values()))))
-    elif type(own) is not type(built_in):
-        raise PromptError(f"{where} must be {_form(built_in)}, as the built-in entry is, not {_form(own)}.")
-    elif isinstance(own, list) and not (own and all(isinstance(text, str) and text.strip() for text in own)):
-        raise PromptError(f"{where} must be a list of texts; put yes, no, on and off in quotation marks.")
-    elif isinstance(own, int) and own < 1:
-        raise PromptError(f"{where} must be at least 1, not {own}.")
-    elif isinstance(own, str) and (strange := sorted({*_placeholders(own)} - {*_placeholders(built_in)})):
-        known_ones = ", ".join(f"${name}" for name in _placeholders(built_in)) or "none"
-        raise PromptError(f"{where} uses the unknown placeholder ${strange[0]}; known ones: {known_ones}.")
+    elif type(own) is not type(built_in) or (isinstance(own, list) and not all(isinstance(one, str) for one in own)):
+        form = "a list of texts" if isinstance(built_in, list) else "text" if isinstance(built_in, str) else "a number"
+        raise PromptError(f"{where} must be {form}; put yes, no, on and off in quotation marks.")
+    elif isinstance(own, str) and (strange := {*_placeholders(own)} - {*_placeholders(built_in)}):
+        raise PromptError(f"{where} uses the unknown placeholder ${min(strange)}; keep those of the built-in text.")
 
 
 def _placeholders(text: object) -> list[str]:
     return Template(str(text)).get_identifiers()
-
-
-def _form(value: object) -> str:
-    return {list: "a list", str: "text", int: "a whole number", dict: "a map"}.get(type(value), "something else")
 
 
 def _merged(built_in: Mapping[Any, Any], own: Mapping[Any, Any]) -> dict[Any, Any]:

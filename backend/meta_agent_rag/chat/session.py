@@ -177,18 +177,12 @@ class ChatSession:
                 turn = await self._answered(asked, session, deadline, named or documents)
                 return await self._remembered(text, asked, turn, session)
 
-    async def remember(self, message: str, text: str) -> None:
-        """Remember and store a message answered elsewhere, such as a request for a summary."""
-        turn = Turn(reply=TurnReply(text=text), reading=Interpretation(standalone=message))
-        async with self._busy:
-            await self._remembered(message, message, turn, self._session(None))
-
     async def settle(self) -> tuple[str, ...]:
         """Fold older exchanges if due; to be awaited once the answer is shown. Returns notes for the user."""
         async with self._busy:
             session = self._session(None)
             with files_of(self.model.settings.coach_dir):
-                history, note = await compacted(self.history, self.model.settings.memory, session)
+                history, note = await compacted(self.history, session)
             self.calls.extend(session.rows)
             before, self.history = self.history, history
 
@@ -268,7 +262,6 @@ class ChatSession:
         if isinstance(reply, DocumentsReply):
             sources = own = reply.grounded.citations
             calls = reply.grounded.calls
-        mode = reply.kind or turn.mode
 
         def longer(stored: Stored | None) -> Stored:
             now = self._stored(stored)
@@ -278,7 +271,7 @@ class ChatSession:
                 question=asked,
                 answer=reply.text.strip() or reply.short_answer,
                 standalone=turn.reading.standalone,
-                mode=mode,
+                mode=reply.kind or turn.mode,
                 short_answer=reply.short_answer,
                 topic=reply.topic,
             )
@@ -289,8 +282,8 @@ class ChatSession:
             self.history = longer(None).history
         else:
             cited = tuple(source_lines(citation)[0] for citation in own)
-            said = Said(question=message, answer=reply.text, sources=cited, mode=mode) if self.transcribed else None
-            work = self.sessions.change(self.name, longer, said, remembered=reply.remembered)
+            said = Said(question=message, answer=reply.text, sources=cited) if self.transcribed else None
+            work = self.sessions.change(self.name, longer, said)
             self.history = (await asyncio.shield(work)).history
         self.sources = sources
         forgotten = self.history.dropped - before
@@ -391,12 +384,12 @@ async def open_chat(
         sessions = await stack.enter_async_context(open_sessions(settings.marag_data_dir))
         stored = await sessions.load(name)
         about = corpus_of(name, corpus, stored)
-        checks = Checks.of(settings, about)
+        checks = Checks.of(settings)
         retriever = await stack.enter_async_context(open_retriever(settings, about, on_progress=on_progress))
         engine = await stack.enter_async_context(open_engine(settings, model=model))
         answerer = GroundedAnswerer(engine=engine, retriever=retriever, checks=checks, on_step=on_step, on_text=on_text)
         catalogue = retriever.corpus.catalogue
-        subject = await asyncio.to_thread(subject_of, settings.scope_topics, catalogue)
+        subject = await asyncio.to_thread(subject_of, catalogue)
         scope = TopicScope(subject=subject, encoder=retriever.encoder, threshold=settings.scope_threshold)
         held = PLAIN if stored is None else stored.socratic
         if held.topic not in {topic.name for topic in subject.topics}:

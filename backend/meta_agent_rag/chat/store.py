@@ -6,7 +6,7 @@ import re
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -60,16 +60,11 @@ class Stored:
 
 @dataclass(frozen=True, kw_only=True)
 class Said:
-    """A message and its answer as shown, with the cited places, one per line.
-
-    `turn` is 0 for one that is not remembered, such as small talk. `mode` is as in `Exchange`.
-    """
+    """A message and its answer as shown, with the cited places."""
 
     question: str
     answer: str
     sources: tuple[str, ...] = ()
-    turn: int = 0
-    mode: str = ""
 
 
 _STORED, _SAID = TypeAdapter(Stored), TypeAdapter(Said)
@@ -101,13 +96,10 @@ class Sessions:
         name: str,
         change: Callable[[Stored | None], Stored],
         said: Said | None = None,
-        *,
-        remembered: bool = True,
     ) -> Stored:
         """Replace a conversation with the result of `change`, in one transaction, and return it.
 
-        `said` is added to the transcript, as the latest turn unless it is not remembered. Raises the same errors as
-        `load`.
+        `said` is added to the transcript. Raises the same errors as `load`.
         """
         _check(name)
 
@@ -116,8 +108,7 @@ class Sessions:
             after = change(_load(connection, name))
             connection.execute(_SAVE, (name, datetime.now(UTC).isoformat(), after.as_json()))
             if said is not None:
-                told = asdict(replace(said, turn=after.history.turns) if remembered else said)
-                row = (encodable(json.dumps(told, ensure_ascii=False)), name)
+                row = (encodable(json.dumps(asdict(said), ensure_ascii=False)), name)
                 connection.execute("INSERT INTO spoken (said, name) VALUES (?, ?)", row)
             return after
 

@@ -1,10 +1,10 @@
-"""Summaries of whole documents: one call a section, every point with the sentence that it rests on, as Markdown."""
+"""The summary of a whole document: one call a section, every point with the sentence that it rests on."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
-from itertools import accumulate, islice
+from itertools import accumulate
 from typing import Annotated, Protocol, TypeAlias
 
 from pydantic import BeforeValidator, Field
@@ -15,29 +15,27 @@ from ..grounding.citations import Citation, Style, chosen, cite
 from ..grounding.exact import Source, said_exactly
 from ..grounding.quotes import is_verbatim, place
 from ..llm.client import LanguageModel, new_request, unannounced_tokens, utc_now
-from ..llm.ledger import LedgerRow, Totals, total
+from ..llm.ledger import LedgerRow
 from ..llm.messages import Message, Reply
 from ..llm.pricing import max_cost, priced_model
 from ..llm.structured import LONGEST_QUOTED_REPLY, MalformedReplyError, asked_again, json_schema
-from ..prompts import prompt
-from ..prompts.fencing import attribute
-from ..prompts.tokens import estimate_tokens
+from ..prompts import attribute, prompt
 from ..retrieval.corpus.catalogue import DocumentRecord
-from ..retrieval.corpus.naming import documents_named, require_list
+from ..retrieval.corpus.naming import documents_named
 from ..retrieval.passage import Found, Passage
 from ..retrieval.screening import screen
 from ..text.sentences import sentences
 from ..wording import FREE, counted
 
 STAGE = "overview"
-EVERY = "all"
-"""The name for all documents of a corpus."""
 MOST_POINTS = 6
 """The number of points requested per section."""
 _NO_LIMIT = 1_000_000_000
 
 OnSection: TypeAlias = Callable[[int, int], None]
 """Called with the number of completed sections and their total number."""
+Section: TypeAlias = tuple[Found, ...]
+"""Neighbouring passages that fit into one prompt."""
 
 
 class Library(Protocol):
@@ -73,15 +71,6 @@ class PointsReply(ReplyModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Divided:
-    """A document in sections of neighbouring passages; `left_out` counts those that screening omits."""
-
-    document: DocumentRecord
-    sections: tuple[tuple[Found, ...], ...]
-    left_out: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class Point:
     """A point that may be shown, with its citation written out in the text.
 
@@ -103,52 +92,41 @@ class SectionPoints:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Overview:
-    """A document section by section; `left_out` as in `Divided`."""
+class Summary:
+    """A document section by section; `left_out` counts the passages that screening omits."""
 
     document: DocumentRecord
     sections: tuple[SectionPoints, ...]
     left_out: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Summary:
-    """The overviews of some documents, and what they cost."""
-
-    overviews: tuple[Overview, ...]
     calls: tuple[LedgerRow, ...]
-
-    @property
-    def totals(self) -> Totals:
-        """Calls, tokens and cost."""
-        return total(self.calls)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """Calls, prompt tokens (estimated, rarely too low) and the maximum cost in USD.
+    """Calls and the maximum cost in USD; `usd` is `None` if no price is known, `free` if the model runs here.
 
     The maximum assumes that every reply is requested twice, because the first is malformed, and uses its whole token
-    limit. `usd` is `None` if no price is known; `free` if the model runs on this machine.
+    limit.
     """
 
     calls: int
-    prompt_tokens: int
     usd: Decimal | None
     free: bool
 
     def __str__(self) -> str:
         """The estimate in words."""
         cost = FREE if self.free else "cost unknown" if self.usd is None else f"at most {self.usd:.4f} USD"
-        return f"{counted(self.calls, 'call')}, about {self.prompt_tokens:,} prompt tokens, {cost}"
+        return f"{counted(self.calls, 'call')}, {cost}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """Documents divided for a summary, whose cost is known before `done` is awaited."""
+    """A document divided for a summary, whose cost is known before `done` is awaited."""
 
     model: LanguageModel
-    documents: tuple[Divided, ...]
+    document: DocumentRecord
+    sections: tuple[Section, ...]
+    left_out: int
     style: Style
 
     @property
@@ -160,33 +138,27 @@ class Work:
         longest = Reply(text="\U0001f600" * LONGEST_QUOTED_REPLY, usage=None)  # a character of four bytes
         fault = asked_again(longest, MalformedReplyError("x" * 500), settings.prompts_dir)
         more = 0 if endpoint.thinking else unannounced_tokens(endpoint, settings)
-        prompts = [self._prompt(one, section) for one in self.documents for section in one.sections]
         requests = []
-        for messages in prompts:
+        for messages in map(self._prompt, self.sections):
             requests.append(new_request(served, endpoint, settings, messages, wanted))
             requests.append(new_request(served, endpoint, settings, (*messages, *fault), wanted, more=more))
         costs = [max_cost(request, model=name, prices=prices, at=at) for request in requests]
         known = [cost for cost in costs if cost is not None]
-        return Estimate(
-            calls=len(prompts),
-            prompt_tokens=sum(estimate_tokens(message.content) for messages in prompts for message in messages),
-            usd=sum(known, Decimal(0)) if len(known) == len(costs) else None,
-            free=endpoint.is_embedded,
-        )
+        usd = sum(known, Decimal(0)) if len(known) == len(costs) else None
+        return Estimate(calls=len(self.sections), usd=usd, free=endpoint.is_embedded)
 
     async def done(self, on_section: OnSection | None = None) -> Summary:
-        """The overviews. A section whose call fails reports that; the others are kept.
+        """The summary. A section whose call fails reports that; the others are kept.
 
         Raises only errors that must stop the run: a rejected key, an exhausted budget.
         """
         session = self.model.session("overview", method="overview", deadline=None)
-        every = [(one, section) for one in self.documents for section in one.sections]
         finished = 0
 
-        async def read(one: Divided, section: Sequence[Found]) -> SectionPoints:
+        async def read(section: Section) -> SectionPoints:
             nonlocal finished
             try:
-                reply = await session.ainvoke(STAGE, self._prompt(one, section), PointsReply)
+                reply = await session.ainvoke(STAGE, self._prompt(section), PointsReply)
                 points = kept_points(reply, section, self.style)
             except ModelError as error:
                 if error.stops_run:
@@ -194,67 +166,49 @@ class Work:
                 points = SectionPoints(heading=_heading(section), failure=str(error))
             finished += 1
             if on_section is not None:
-                on_section(finished, len(every))
+                on_section(finished, len(self.sections))
             return points
 
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(read(one, section)) for one, section in every]
+                tasks = [group.create_task(read(section)) for section in self.sections]
         except ExceptionGroup as stopped:
             raise stopped.exceptions[0] from None
-        results = iter([task.result() for task in tasks])
-        overviews = tuple(
-            Overview(
-                document=one.document,
-                sections=_each_once(islice(results, len(one.sections))),
-                left_out=one.left_out,
-            )
-            for one in self.documents
+        return Summary(
+            document=self.document,
+            sections=tuple(task.result() for task in tasks),
+            left_out=self.left_out,
+            calls=tuple(session.rows),
         )
-        return Summary(overviews=overviews, calls=tuple(session.rows))
 
-    def _prompt(self, one: Divided, section: Sequence[Found]) -> tuple[Message, ...]:
-        """The messages for a section; the part shared by all comes first, for the provider's prefix cache."""
+    def _prompt(self, section: Section) -> tuple[Message, ...]:
         text = prompt("overview", self.model.settings.prompts_dir).text(
-            most=MOST_POINTS, title=attribute(one.document.title), passages=_packed(section).text
+            most=MOST_POINTS, title=attribute(self.document.title), passages=_packed(section).text
         )
         return (Message(role="user", content=text),)
 
 
-async def prepared(model: LanguageModel, library: Library, names: Sequence[str]) -> Work:
-    """The work for documents given by title or file, or for `all`; optional if the corpus has only one.
+def prepared(model: LanguageModel, library: Library, name: str = "") -> Work:
+    """The work for a document given by title or file; the name is optional if the corpus has only one.
 
-    Raises `InputError` for a name that no document has, if no name is given although there are several, and if more
-    calls are needed than OVERVIEW_CALLS allows.
+    Raises `InputError` for a name that no document has, or if none is given although there are several.
     """
-    settings = model.settings
-    parts: list[Divided] = []
-    for one in _wanted(await asyncio.to_thread(library.documents), names):
-        passages = await asyncio.to_thread(library.passages_of, one.id)
-        left = settings.overview_calls - sum(len(part.sections) for part in parts)
-        budget = model.evidence_tokens()
-        parts.append(
-            await asyncio.to_thread(divided, one, passages, budget, most=left + 1, screening=settings.screening)
-        )
-        if len(parts[-1].sections) > left:
-            raise InputError(
-                f"This needs more calls than OVERVIEW_CALLS {settings.overview_calls!r} allows; choose fewer "
-                "documents, or raise the limit."
-            )
-    return Work(model=model, documents=tuple(parts), style=chosen(settings.citation_style))
-
-
-def _wanted(documents: Sequence[DocumentRecord], names: Sequence[str]) -> tuple[DocumentRecord, ...]:
-    require_list(names)
+    documents = library.documents()
     if not documents:
         raise InputError("The corpus has no documents; add some with `marag ingest`.")
-    if tuple(names) == (EVERY,) or (not names and len(documents) == 1):
-        return tuple(documents)
-    if not names:
-        raise InputError(f"The corpus has {len(documents)} documents; choose one of them, or {EVERY!r}.")
-    by_id = {document.id: document for document in documents}
-    found = dict.fromkeys(id_ for name in names for id_ in documents_named(documents, [name]))
-    return tuple(by_id[id_] for id_ in found)
+    if not name and len(documents) > 1:
+        raise InputError(f"The corpus has {len(documents)} documents; name one (`marag documents list` lists them).")
+    ids = documents_named(documents, [name]) if name else {documents[0].id}
+    document = next(one for one in documents if one.id in ids)
+    found = [Found(passage=passage, score=0.0) for passage in library.passages_of(document.id)]
+    kept = [one for one in found if not model.settings.screening or screen((one,), drop=True, shortest=1).kept]
+    return Work(
+        model=model,
+        document=document,
+        sections=tuple(divided(kept, model.evidence_tokens())),
+        left_out=len(found) - len(kept),
+        style=chosen(model.settings.citation_style),
+    )
 
 
 def _packed(section: Sequence[Found]) -> Packed:
@@ -262,34 +216,11 @@ def _packed(section: Sequence[Found]) -> Packed:
     return pack(section, _NO_LIMIT, marked=True)
 
 
-def divided(
-    document: DocumentRecord,
-    passages: Iterable[Passage],
-    budget: int,
-    *,
-    most: int | None = None,
-    screening: bool = True,
-) -> Divided:
+def divided(passages: Iterable[Found], budget: int) -> Iterator[Section]:
     """The sections of a document, in order, each of at most `budget` tokens (estimated) or of a single passage.
 
-    A section ends where a heading of the document begins, once it is half full. The rest of a document with more than
-    `most` sections is not read. `screening` leaves out passages that address a language model.
+    A section ends where a heading of the document begins, once it is half full.
     """
-    left_out = 0
-
-    def kept() -> Iterator[Found]:
-        nonlocal left_out
-        for passage in passages:
-            found = (Found(passage=passage, score=0.0),)
-            shown = screen(found, drop=True, shortest=1).kept if screening else found
-            left_out += not shown
-            yield from shown
-
-    sections = tuple(islice(_groups(kept(), budget), most))
-    return Divided(document=document, sections=sections, left_out=left_out)
-
-
-def _groups(passages: Iterable[Found], budget: int) -> Iterator[tuple[Found, ...]]:
     group: list[Found] = []
     used = 0
     for found in passages:
@@ -304,7 +235,7 @@ def _groups(passages: Iterable[Found], budget: int) -> Iterator[tuple[Found, ...
         yield tuple(group)
 
 
-def _heading(group: Sequence[Found]) -> str:
+def _heading(group: Section) -> str:
     passages = [found.passage for found in group]
     named = list(dict.fromkeys(one.section for one in passages if one.section and one.section != one.title))
     pages = [page for one in passages for page in (one.start_page, one.end_page) if page is not None]
@@ -315,7 +246,7 @@ def _heading(group: Sequence[Found]) -> str:
     return ", ".join(parts)
 
 
-def kept_points(reply: PointsReply, section: Sequence[Found], style: Style) -> SectionPoints:
+def kept_points(reply: PointsReply, section: Section, style: Style) -> SectionPoints:
     """The points whose quotes occur in the section, one for each sentence, and the number with invented quotes."""
     points: dict[str, Point] = {}
     invented = 0
@@ -343,38 +274,21 @@ def _sentence(quote: str, text: str) -> str:
     return " ".join(next(whole, quote).split())
 
 
-def _each_once(sections: Iterable[SectionPoints]) -> tuple[SectionPoints, ...]:
-    """The sections; a point that two sections share counts in the first."""
-    seen: set[str] = set()
-    kept = []
-    for section in sections:
-        points = tuple(point for point in section.points if point.citation.snippet not in seen)
-        seen.update(point.citation.snippet for point in points)
-        kept.append(replace(section, points=points))
-    return tuple(kept)
-
-
 def summary_text(summary: Summary) -> str:
-    """Every document with its sections and points, as Markdown."""
-    return "\n\n".join("\n".join(_lines(one)) for one in summary.overviews)
-
-
-def _lines(one: Overview) -> Iterator[str]:
-    name = " ".join(one.document.title.split()) or one.document.source
-    yield f"# {name}"
-    for number, section in enumerate(one.sections, start=1):
-        yield ""
-        if len(one.sections) > 1:
-            yield f"## {section.heading or f'Part {number} of {len(one.sections)}'}"
-            yield ""
+    """The document with its sections and points, as Markdown."""
+    name, several = " ".join(summary.document.title.split()) or summary.document.source, len(summary.sections) > 1
+    lines = [f"# {name}"]
+    for number, section in enumerate(summary.sections, start=1):
         none = "No point of this section could be confirmed." if section.invented else "This section says nothing new."
         if section.failure:
             none = f"This section could not be summarised: {section.failure}"
-        yield from [f"- {point.text}" for point in section.points] or [none]
-    if not one.sections:
-        yield f"\n{name} has no text that may be shown to a model."
-    if invented := sum(section.invented for section in one.sections):
-        yield f"\n{name}: {counted(invented, 'point')} left out because their quotes are not in the document."
-    if one.left_out:
-        gone = counted(one.left_out, "passage")
-        yield f"\n{name}: {gone} left out because they read like orders to a language model."
+        lines += ["", f"## {section.heading or f'Part {number}'}"] if several else []
+        lines += ["", *([f"- {point.text}" for point in section.points] or [none])]
+    if not summary.sections:
+        lines.append(f"\n{name} has no text that may be shown to a model.")
+    if invented := sum(section.invented for section in summary.sections):
+        lines.append(f"\n{counted(invented, 'point')} left out because their quotes are not in the document.")
+    if summary.left_out:
+        gone = counted(summary.left_out, "passage")
+        lines.append(f"\n{gone} left out because they read like orders to a language model.")
+    return "\n".join(lines)

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from ..grounding.citations import Citation
 from ..wording import printable
 from .coach.coach import CoachTrace
-from .history import COACH, HINT
 from .store import Said
 
 
@@ -22,26 +21,16 @@ def source_lines(citation: Citation) -> tuple[str, str]:
 
 
 def in_short(citations: Sequence[Citation]) -> str:
-    """The places of citations in one line: each document once, with its pages."""
-    pages: dict[str, dict[str, None]] = {}
-    for citation in citations:
-        pages.setdefault(_one_line(citation.name), {}).update(dict.fromkeys([citation.pages] if citation.pages else []))
-    return "; ".join(f"{title}, p. {', '.join(found)}" if found else title for title, found in pages.items())
+    """The cited documents with their pages, each place once."""
+    places = (f"{one.name}, p. {one.pages}" if one.pages else one.name for one in citations)
+    return "; ".join(dict.fromkeys(places))
 
 
 def as_markdown(name: str, corpus: str, said: Sequence[Said], sources: Sequence[Citation]) -> str:
-    """The whole conversation, with the places that its answers cite, and the citations of the last one in full.
-
-    `said` is its transcript, small talk and notices included.
-    """
-    named = [{"": "plain", HINT: COACH}.get(one.mode, one.mode) for one in said]
-    several = len(set(named)) > 1
+    """A whole conversation; `said` is its transcript, small talk and notices included."""
     parts = [f"# Conversation {name}", f"Corpus: {corpus}"]
-    if named and not several:
-        parts.append(f"Mode: {named[0]}")
-    for number, (one, mode) in enumerate(zip(said, named, strict=True), start=1):
-        heading = f"## {number}. {_one_line(one.question)}"
-        parts += [f"{heading} ({mode})" if several else heading, printable(one.answer)]
+    for number, one in enumerate(said, start=1):
+        parts += [f"## {number}. {_one_line(one.question)}", printable(one.answer)]
         if one.sources:
             parts.append(f"Sources: {printable('; '.join(one.sources))}")
     if sources:
@@ -64,5 +53,5 @@ def coaching_lines(trace: CoachTrace) -> list[str]:
         f"draft {number}: {attempt.text} ({attempt.finding.violation or 'follows the rules'})"
         for number, attempt in enumerate(trace.attempts, start=1)
     ]
-    layers = [f"layer {layer.name}: {layer.text}" for layer in trace.layers]
+    layers = [f"layer {name}: {text}" for name, text in trace.layers.items()]
     return [*layers, *rulings, *drafts, f"outcome: {trace.outcome}"]

@@ -37,7 +37,7 @@ def ask(
     debug: Debug = False,
 ) -> None:
     """Answer a question over a corpus; check the answer and repair it if it is inadequate."""
-    from ..agent.opening import require_question
+    from ..agent.engine import require_question
     from ..llm.providers import choose_provider
     from ..retrieval.corpus.corpus import require_corpus
 
@@ -57,7 +57,6 @@ def ask(
                 mentions=True,
                 settings=settings,
                 on_step=screen.stage,
-                on_text=screen.writing,
             )
         )
     from ..agent.engine import Answer

@@ -1,12 +1,11 @@
 """`marag chat`: a conversation over a corpus."""
 
-from functools import partial
 from typing import Annotated
 
 import typer
 
 from ..extras import require
-from .shared.command import Assignments, Debug, keep_private, reporting, run
+from .shared.command import Assignments, Debug, keep_private, reporting, run, settings_of
 
 
 def register(app: typer.Typer) -> None:
@@ -30,11 +29,8 @@ def chat(
     debug: Debug = False,
 ) -> None:
     """Chat about the documents of a corpus; every answer is checked against them before it is shown."""
-    from ..settings import Settings
-
     require("chat", "`marag chat`")
     keep_private()
-    from .shell.loop import converse
+    from .shared.shell import converse
 
-    load = partial(Settings.load, tuple(set_ or ()))
-    run(converse(load, corpus=corpus, session=session, mode=mode, level=level, debug=debug))
+    run(converse(settings_of(set_), corpus=corpus, session=session, mode=mode, level=level, debug=debug))

@@ -1,8 +1,9 @@
-"""`marag summarise`: whole documents in points, each with its source."""
+"""`marag summarise`: a whole document in points, each with its source."""
 
 import sys
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -23,8 +24,9 @@ from .shared.command import (
 from .shared.display import spending
 
 if TYPE_CHECKING:
-    from ..chat.summaries import Estimate
+    from ..chat.summaries import Estimate, Summary, Work
 
+T = TypeVar("T")
 Corpus = Annotated[str, typer.Option("--corpus", metavar="NAME", help="The corpus.")]
 
 
@@ -35,9 +37,7 @@ def register(app: typer.Typer) -> None:
 
 @reporting
 def summarise(
-    documents: Annotated[
-        list[str] | None, typer.Argument(metavar="[DOCUMENT]...", help="By title or file; `all` for every one.")
-    ] = None,
+    document: Annotated[str, typer.Argument(help="Its title or file; needed if there are several documents.")] = "",
     corpus: Corpus = "sample",
     yes: Annotated[
         bool, typer.Option("--yes", help="Do not ask for confirmation before calls that cost money.")
@@ -46,34 +46,35 @@ def summarise(
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Summarise whole documents with one call per section; every point cites the sentence that supports it."""
-    from ..asking import summarise as summary_of
+    """Summarise a whole document with one call per section; every point cites the sentence that supports it."""
     from ..chat.summaries import prepared, summary_text
+    from ..llm.ledger import total
     from ..llm.opening import open_language_model
     from ..retrieval.corpus.corpus import open_catalogue
 
     settings = settings_of(set_)
 
-    async def estimated() -> "Estimate":
+    async def with_work(use: "Callable[[Work], Awaitable[T]]") -> "T":
         with open_catalogue(settings.marag_data_dir, corpus) as catalogue:
             async with open_language_model(settings) as model:
-                return (await prepared(model, catalogue, documents or ())).estimate
+                return await use(prepared(model, catalogue, document))
 
-    estimate = run(estimated())
+    async def estimated(work: "Work") -> "Estimate":
+        return work.estimate
+
+    async def done(work: "Work") -> "Summary":
+        on_section = (lambda done, of: complain(f"Section {done} of {of}")) if sys.stderr.isatty() else None
+        return await work.done(on_section)
+
+    estimate = run(with_work(estimated))
     complain(f"{estimate}.")
     if not (yes or estimate.free):  # asked between two runs, since Ctrl+C does not interrupt a question within one
         confirm("This", "Continue?", declined="No call was made.", json_=json_)
-    summary = run(
-        summary_of(
-            documents or (),
-            corpus=corpus,
-            settings=settings,
-            on_section=(lambda done, of: complain(f"Section {done} of {of}")) if sys.stderr.isatty() else None,
-        )
-    )
+    summary = run(with_work(done))
+    totals = total(summary.calls)
     if json_:
-        print_json({**asdict(summary), "totals": asdict(summary.totals)})
+        print_json({**asdict(summary), "totals": asdict(totals)})
         return
     for line in summary_text(summary).splitlines():
         say(printable(line))
-    console().print(f"\n[dim]{spending(summary.totals)}[/]")
+    console().print(f"\n[dim]{spending(totals)}[/]")

@@ -46,7 +46,7 @@ def tour(
 
 
 _START = (
-    "Recorded answers of a 1.5B model, chosen by rule (docs/demo.md). The loop was developed with these questions: "
+    "Recorded answers of a 1.5B model. The loop was developed with these questions: "
     "they show how it works, not how much it gains.\n"
 )
 _END = (

@@ -37,14 +37,8 @@ def create_demo(workbench: Workbench) -> "gr.Blocks":
     """
     import gradio as gr
 
-    chat, coach = Chat(workbench=workbench), Teaching(workbench=workbench)
-    tabs: Mapping[str, Tab] = {
-        "Tour": Tour(workbench=workbench),
-        "Loop": Loop(workbench=workbench),
-        "Runs": Runs(workbench=workbench),
-        "Chat": chat,
-        "Coach": coach,
-    }
+    kinds = {"Tour": Tour, "Loop": Loop, "Runs": Runs, "Chat": Chat, "Coach": Teaching}
+    tabs: Mapping[str, Tab] = {label: kind(workbench=workbench) for label, kind in kinds.items()}
     demo: gr.Blocks
     with gr.Blocks(title="Meta-Agent-RAG", analytics_enabled=False, fill_width=True, delete_cache=_KEPT) as demo:
         gr.HTML(heading(workbench), elem_id="marag-heading")
@@ -52,7 +46,6 @@ def create_demo(workbench: Workbench) -> "gr.Blocks":
             for label, tab in tabs.items():
                 with gr.Tab(label, id=label.lower()):
                     tab.lay_out()
-        coach.share(chat)
         for tab in tabs.values():
             tab.connect(demo)
 

@@ -3,16 +3,15 @@
 import difflib
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
 from html import escape
 from itertools import groupby
 
-from ..agent.calibration import calibration_in_force
 from ..agent.derivation import Derivation, Fact
 from ..agent.engine import Answer
 from ..agent.routes import DERIVATION, Vote
 from ..agent.routes.vote import alike, upholds
 from ..agent.state import NO_DEFICIT, Diagnosis, Draft, Packing, RepairPlan, Round, Signals
-from ..errors import MetaRagError
 from ..grounding.confidence import is_doubtful
 from ..grounding.quotes import is_verbatim, place
 from ..llm.ledger import LedgerRow, total
@@ -72,34 +71,24 @@ def stages(view: LoopView, settings: Settings) -> str:
         pulse, elapsed = '<span class="m-pulse" aria-hidden="true"></span>', '<span class="m-elapsed"></span>'
         said = escape(words)
         shown.append(f'<div class="m-waiting" data-stage="{len(view.rounds)} {said}">{pulse}{said} … {elapsed}</div>')
-    return cards_with_slider(shown, len(view.rounds))
-
-
-def cards_with_slider(shown: Sequence[str], rounds: int) -> str:
-    """Cards below a slider over the rounds, set to the last one; the page's script hides the cards of later rounds."""
-    last, slider = rounds - 1, ""
-    if rounds > 1:
-        slider = (
-            '<label class="m-rounds">Rounds shown'
-            f'<input type="range" min="0" max="{last}" value="{last}" step="1" aria-label="Rounds shown">'
-            f"<output>up to repair {last}</output></label>"
-        )
-    return f'<div class="m-stages">{slider}{"".join(shown)}</div>' if shown else ""
+    return f'<div class="m-stages">{"".join(shown)}</div>'
 
 
 def cards(view: LoopView, settings: Settings) -> list[str]:
-    """A card for each stage so far, in order; those of a round bear its number."""
+    """A card for each stage so far, in order."""
     evidence, rounds = view.evidence, view.rounds
     first = rounds[0].evidence_ids if rounds else tuple(evidence)
     shown = [retrieval(first, evidence, view.state.get("dropped", ()))] if first else []
     before: Round | None = None
     for round_ in rounds:
-        own = _round(round_.plan, round_.draft, round_.packing, round_, before, round_.evidence_ids, evidence, settings)
-        shown += [f'<div class="m-round" data-round="{round_.index}">{one}</div>' for one in own]
+        shown += _round(
+            round_.plan, round_.draft, round_.packing, round_, before, round_.evidence_ids, evidence, settings
+        )
         before = round_
     if view.status != "done":
-        own = _round(view.plan, view.draft, view.packing, view.monitored, before, tuple(evidence), evidence, settings)
-        shown += [f'<div class="m-round" data-round="{len(rounds)}">{one}</div>' for one in own]
+        shown += _round(
+            view.plan, view.draft, view.packing, view.monitored, before, tuple(evidence), evidence, settings
+        )
     return shown
 
 
@@ -291,11 +280,7 @@ def _gauges(round_: Round, signals: Signals, settings: Settings) -> str:
     """A bar from 0 to 1 with a mark at the threshold, and the deciding signal in words."""
     limit = settings.monitor_similarity_threshold
     if round_.p_correct is not None:
-        try:
-            threshold: float | None = calibration_in_force(settings).threshold
-        except MetaRagError:  # a run made elsewhere may have used another one, which is unknown
-            threshold = None
-        return _bar("Probability of being correct", round_.p_correct, threshold, "the fitted probability decides")
+        return _bar("Probability of being correct", round_.p_correct, None, "the fitted probability decides")
     cosine = "Cosine of the two answers"
     if settings.monitor_policy == "paper":
         return _bar(cosine, signals.similarity, limit, "the cosine of the two answers decides")
@@ -324,34 +309,12 @@ def _bar(name: str, value: float | None, threshold: float | None, words: str) ->
 
 def _signals(signals: Signals) -> str:
     """All signals that were measured, on demand."""
-    rows = {
-        "Support of the draft in the vote": _share(signals.share),
-        "Same short answer": signals.agreement,
-        "Cosine of the answers": _figure(signals.similarity),
-        "Shared words (F1)": _share(signals.overlap),
-        "Verbatim quotes": _share(signals.verbatim),
-        "Question covered by the quotes": _share(signals.coverage),
-        "Answer found in a quote": signals.quoted,
-        "Answer found in the evidence": signals.in_evidence,
-        "Answer of the expected kind": signals.of_kind,
-        "Open facts": signals.open_facts,
-        "The draft abstains": signals.abstained,
-        "Passages in the prompt": signals.evidence_passages,
-        "The writer's own confidence": _share(signals.confidence),
-        "Log-probability, draft": _figure(signals.logprob),
-        "Log-probability, second route": _figure(signals.reference_logprob),
-    }
-    said = {name: {True: "yes", False: "no"}[v] if isinstance(v, bool) else v for name, v in rows.items()}
-    shown = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in said.items() if value is not None)
+    shown = ""
+    for name, value in asdict(signals).items():
+        if value is not None:
+            said = {True: "yes", False: "no"}[value] if isinstance(value, bool) else f"{value:.3g}"
+            shown += f"<div><dt>{spoken(name)}</dt><dd>{said}</dd></div>"
     return f'<details class="m-passage"><summary>All signals</summary><dl class="m-signals">{shown}</dl></details>'
-
-
-def _figure(value: float | None) -> str | None:
-    return None if value is None else f"{value:.2f}"
-
-
-def _share(value: float | None) -> str | None:
-    return None if value is None else f"{value:.0%}"
 
 
 def chain(derivation: Derivation, evidence: Mapping[str, Found]) -> str:
@@ -476,19 +439,16 @@ def _verdict(first: str, last: str, golds: Sequence[str]) -> str:
 
 
 def timeline(view: LoopView) -> str:
-    """The cost of each round: calls, tokens, cache, cost and time, one line each with a bar for the time."""
+    """The cost of each round: calls, tokens, cache, cost and time, one line each."""
     rows = view.rows
     if not rows:
         return ""
-    rounds = {row.round: [one for one in rows if one.round == row.round] for row in rows}
-    seconds = {index: sum(row.latency_s for row in own) for index, own in rounds.items()}
-    longest = max(seconds.values()) or 1.0
-    lines = "".join(
-        f'<div class="m-line"><div><strong>{f"Repair {index}" if index else "First draft"}</strong> '
-        f'{spent(rounds[index])} · {seconds[index]:.1f} s</div><div class="m-track" aria-hidden="true">'
-        f'<span class="m-fill" style="width:{seconds[index] / longest:.0%}"></span></div></div>'
-        for index in sorted(rounds)
-    )
+    lines = ""
+    for index, own in groupby(sorted(rows, key=lambda row: row.round), lambda row: row.round):
+        calls = tuple(own)
+        seconds = sum(row.latency_s for row in calls)
+        name = f"Repair {index}" if index else "First draft"
+        lines += f'<p class="m-line"><strong>{name}</strong> {spent(calls)} · {seconds:.1f} s</p>'
     sum_ = f'<p class="m-total"><strong>Total</strong> {spent(rows)} · {view.seconds:.1f} s in all</p>'
     return f'<section class="m-timeline" aria-label="Cost of each round"><h3>Cost and time</h3>{lines}{sum_}</section>'
 

@@ -2,7 +2,7 @@
 document.addEventListener("keydown", (event) => {
   const wanted = { ArrowRight: "m-next", ArrowLeft: "m-back" }[event.key];
   // in a list of radio buttons, up and down choose; in a closed drop-down list there is nothing to move through
-  const busy = "input:not([type=radio], [role=combobox][aria-expanded=false]), textarea, select, [role=tab], [role=listbox], .m-scroll";
+  const busy = "input:not([type=radio], [role=combobox][aria-expanded=false]), textarea, select, [role=tab], [role=listbox]";
   if (!wanted || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey || event.target.closest(busy)) return;
   const button = [...document.querySelectorAll(`button.${wanted}`)].find((one) => one.checkVisibility() && !one.disabled);
   if (!button) return;
@@ -18,26 +18,18 @@ for (const scrolls of ["wheel", "touchmove"]) document.addEventListener(scrolls,
 document.addEventListener("click", (event) => {
   if (!event.target.closest("button")) return;
   stopFollowing();
-  const steps = [...document.querySelectorAll("#tour-replay, #runs-replay, #loop-side-a")].find((one) => one.checkVisibility());
+  const steps = [...document.querySelectorAll("#tour-replay, #runs-replay, #loop-shown")].find((one) => one.checkVisibility());
   if (!steps || !event.target.closest("button.m-next, button.m-every, button.m-run")) return;
   const behavior = matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";
   let waiting = 0;
   observer = new MutationObserver(() => {
     clearTimeout(waiting);
     waiting = setTimeout(() => {
-      const answer = steps.querySelector("#loop-answer-a .m-card");
+      const answer = steps.querySelector("#loop-answer .m-card");
       (answer ?? [...steps.querySelectorAll(".m-card, .m-waiting")].at(-1))?.scrollIntoView({ block: "nearest", behavior });
     }, 80);
   });
   observer.observe(steps, { childList: true, subtree: true });
-});
-
-// The slider over rounds hides the cards of the later ones.
-document.addEventListener("input", (event) => {
-  if (!event.target.matches(".m-rounds input")) return;
-  const shown = Number(event.target.value);
-  event.target.parentElement.querySelector("output").textContent = shown ? `up to repair ${shown}` : "the first draft";
-  for (const card of event.target.closest(".m-stages").querySelectorAll(".m-round")) card.hidden = Number(card.dataset.round) > shown;
 });
 
 // A stage that takes long shows for how long. Its element is replaced with every change, so its words identify it.

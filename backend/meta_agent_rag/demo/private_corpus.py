@@ -11,17 +11,14 @@ from uuid import uuid4
 
 from ..chat.coach.scope import Subject, subject_of
 from ..errors import CorpusError, InputError
-from ..ingestion.pipeline import OnProgress, ingest
+from ..ingestion.pipeline import ingest
 from ..ingestion.sources import IngestReport
 from ..retrieval.batching import AsyncEncoder
-from ..retrieval.corpus.sample import SAMPLE
-from ..retrieval.hybrid import HybridRetriever, Retrieval, Retriever
+from ..retrieval.hybrid import Retrieval
 from ..retrieval.open_retriever import open_retriever
 from ..settings import Settings
-from .workbench import Workbench
 
 CORPUS = "shelf"
-_YOURS = ("Your documents", CORPUS)
 MOST_FILES = 50
 """The most files that one visitor may add."""
 
@@ -46,35 +43,28 @@ class PrivateCorpus:
         }
         return cls(settings=settings.model_copy(update=own), encoder=encoder)
 
-    @property
-    def folder(self) -> Path:
-        """The folder of the corpus."""
-        return self.settings.marag_data_dir
-
-    async def add(
-        self, paths: Sequence[Path], on_progress: OnProgress | None = None, *, take: bool = False
-    ) -> IngestReport:
-        """Read files into the corpus; with `take` they are copied here first, and a file with a known name replaces the
-        earlier one. Raises the errors of `ingest`.
+    async def add(self, paths: Sequence[Path]) -> IngestReport:
+        """Read copies of files into the corpus; a known name replaces the earlier file. Raises the errors of `ingest`.
 
         Sources are reported only by file name.
         """
         async with self._in_use:
-            known = await self._files()
-            replaced = {path.name for path in paths}.intersection(known) if take else ()
-            files = len(known) + len(paths) - len(replaced)
-            if files > MOST_FILES:
+            homes = {self._home(path.name): path for path in paths}
+            known = set(self._files_folder.glob("*"))
+            if (files := len(known | homes.keys())) > MOST_FILES:
                 raise InputError(f"{files} files are too many; add at most {MOST_FILES}.")
-            kept = await asyncio.to_thread(self._taken, paths) if take else list(paths)
-            return await ingest(self.settings, kept, CORPUS, encoder=self.encoder, on_progress=on_progress)
+            for home, path in homes.items():
+                home.mkdir(parents=True, exist_ok=True)
+                # a copy, because Gradio stores identical files of two visitors only once
+                await asyncio.to_thread(shutil.copy2, path, home / path.name)
+            copies = [home / path.name for home, path in homes.items()]
+            return await ingest(self.settings, copies, CORPUS, encoder=self.encoder)
 
     async def discard(self, name: str) -> None:
         """Remove the file of that name. Raises the errors of `ingest`."""
         async with self._in_use:
-            for file in list(self._files_folder.glob("*/*")):
-                if file.name == name:
-                    await asyncio.to_thread(shutil.rmtree, file.parent)
-            if any(self._files_folder.glob("*/*")):
+            await asyncio.to_thread(shutil.rmtree, self._home(name), ignore_errors=True)
+            if any(self._files_folder.glob("*")):
                 await ingest(self.settings, [self._files_folder], CORPUS, encoder=self.encoder, prune=True)
             else:
                 await asyncio.to_thread(self.remove)
@@ -82,7 +72,12 @@ class PrivateCorpus:
     async def files(self) -> list[str]:
         """The names of the searchable files, even if reading was interrupted."""
         async with self._in_use:
-            return await self._files()
+            try:
+                async with open_retriever(self.settings, CORPUS, encoder=self.encoder) as retriever:
+                    documents = await asyncio.to_thread(retriever.corpus.catalogue.documents)
+            except CorpusError:  # nothing was added yet
+                return []
+        return [Path(document.source).name for document in documents]
 
     async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
         """See `Retriever`."""
@@ -92,48 +87,17 @@ class PrivateCorpus:
     async def subject(self) -> Subject:
         """The subject of the documents, for the coach."""
         async with self._in_use, open_retriever(self.settings, CORPUS, encoder=self.encoder) as retriever:
-            return await subject_in(retriever)
+            return await asyncio.to_thread(subject_of, retriever.corpus.catalogue)
 
     def remove(self) -> None:
         """Delete the corpus."""
-        for folder in (self.folder, self._files_folder):
+        for folder in (self.settings.marag_data_dir, self._files_folder):
             shutil.rmtree(folder, ignore_errors=True)
 
     @property
     def _files_folder(self) -> Path:
-        return self.folder.with_name(f"{self.folder.name}-files")  # a data folder's own files are never ingested
+        folder = self.settings.marag_data_dir
+        return folder.with_name(f"{folder.name}-files")  # a data folder's own files are never ingested
 
-    async def _files(self) -> list[str]:
-        try:
-            async with open_retriever(self.settings, CORPUS, encoder=self.encoder) as retriever:
-                documents = await asyncio.to_thread(retriever.corpus.catalogue.documents)
-        except CorpusError:  # nothing was added yet
-            return []
-        return [Path(document.source).name for document in documents]
-
-    def _taken(self, paths: Sequence[Path]) -> list[Path]:
-        homes: dict[Path, Path] = {}
-        for path in paths:
-            home = self._files_folder / sha256(os.fsencode(path.name)).hexdigest()
-            if home in homes:  # two files with the same name in one upload
-                home = self._files_folder / uuid4().hex
-            homes[home] = path
-        for home, path in homes.items():
-            home.mkdir(parents=True, exist_ok=True)
-            # a copy, because Gradio stores identical files of two visitors only once
-            shutil.copy2(path, home / path.name)
-        return [home / path.name for home, path in homes.items()]
-
-
-async def subject_in(retriever: Retriever) -> Subject:
-    """The subject of a retriever's documents; empty if unknown."""
-    if isinstance(retriever, PrivateCorpus):
-        return await retriever.subject()
-    catalogue = retriever.corpus.catalogue if isinstance(retriever, HybridRetriever) else None
-    return await asyncio.to_thread(subject_of, None, catalogue)
-
-
-def corpora(workbench: Workbench, own: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """The selectable corpora, as (label, name); the visitor's first if there are `own` files."""
-    known = [(f"{name} documents" if name == SAMPLE else name, name) for name in workbench.corpora()]
-    return [*([_YOURS] if own else []), *known]
+    def _home(self, name: str) -> Path:
+        return self._files_folder / sha256(os.fsencode(name)).hexdigest()

@@ -14,10 +14,10 @@ from ..retrieval.passage import Found
 from ..settings import Settings
 from ..shipped import shipped
 from ..wording import FREE, counted
-from .cards import card, cards, cards_with_slider, cell, outcome, quiet
+from .cards import card, cards, cell, outcome, quiet
 from .run_files import RIGHT, Row, Run, Stop, mapping, rounds_of
 from .stepping import LoopView
-from .vocabulary import deficit
+from .vocabulary import deficit, spoken
 
 
 def about(run: Run) -> str:
@@ -30,26 +30,7 @@ def about(run: Run) -> str:
     questions = counted(facts["n"] or len({row["id"] for row in run.rows}), "question")
     named = {"data set": facts["dataset"], "mode": facts["mode"], "seed": facts["seed"], "model": models or None}
     parts = [questions, *(f"{name} {value}" for name, value in named.items() if value is not None)]
-    place = f' data-place="{_address({"run": run.name})}"' if run.linked else ""
-    return f"<p{place}>{escape(', '.join(parts))}.</p>"
-
-
-def plain(name: str) -> str:
-    """A name of a file or a mode as words."""
-    return name.replace("_", " ").replace("-", " ")
-
-
-def table(rows: Sequence[Sequence[str]], caption: str) -> str:
-    """A table of the report, which scrolls if it is wider than the page; the first row is its header."""
-    if not rows:
-        return quiet("There is no such table.")
-    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in rows[0])
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows[1:])
-    named = escape(caption)
-    return (
-        f'<div class="m-scroll" tabindex="0" role="region" aria-label="{named}"><table><caption>{named}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
+    return f'<p data-place="{_address({"run": run.name})}">{escape(", ".join(parts))}.</p>'
 
 
 def plots(run: Run) -> str:
@@ -58,7 +39,7 @@ def plots(run: Run) -> str:
         return quiet("This run has no plots; they are drawn at the end of a run.")
     images = ""
     for name, raw in run.plots.items():
-        label, source = escape(plain(name)), f"data:image/png;base64,{b64encode(raw).decode()}"
+        label, source = escape(spoken(name).replace("-", " ")), f"data:image/png;base64,{b64encode(raw).decode()}"
         images += (
             '<details><summary title="Show at full width, or small again">'
             f'<img alt="Plot: {label}" src="{source}"><span>{label}</span></summary></details>'
@@ -107,15 +88,12 @@ def replayed(row: Row, one_pass: Row | None, texts: Mapping[str, Found], setting
 
 def shown(row: Row, taken: Sequence[str], of: int, place: Mapping[str, str]) -> str:
     """The question and the steps taken so far of all; `place` is the address of the answer within the app."""
-    steps = "".join(taken)
-    rounds = sum(f'data-round="{index}"' in steps for index in range(len(row.get("rounds") or ())))
-    address = _address(place) if place else ""
-    linked = f'<a href="{address}">Link to this answer</a>' if place else ""
+    address = _address(place)
     return (
         f'<section aria-label="Replay" data-place="{address}"><h3 class="m-side-head" title="{escape(str(row["id"]))}">'
         f"{escape(str(row.get('question', '')))}</h3>"
-        f'<p class="m-note">Method {escape(row["method"])}, step {len(taken)} of {of}. {linked}</p>'
-        f"{cards_with_slider(taken, rounds)}</section>"
+        f'<p class="m-note">Method {escape(row["method"])}, step {len(taken)} of {of}. '
+        f'<a href="{address}">Link to this answer</a></p><div class="m-stages">{"".join(taken)}</div></section>'
     )
 
 

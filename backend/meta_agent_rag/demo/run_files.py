@@ -3,13 +3,10 @@
 The benchmark writes them (their contents are described in docs/benchmarks.md); none of its code is imported here.
 """
 
-import csv
-import io
 import json
 import zipfile
 import zlib
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -18,12 +15,11 @@ from typing import Any, TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
 
-from ..agent.state import NO_DEFICIT, Round
+from ..agent.state import Round
 from ..errors import InputError
 from ..retrieval.passage import Found, Passage
 from ..shipped import shipped
-from ..wording import first_fault
-from .vocabulary import spoken
+from ..wording import counted, first_fault
 
 RECORDED: Mapping[str, str] = MappingProxyType(
     {
@@ -36,10 +32,6 @@ RECORDED: Mapping[str, str] = MappingProxyType(
 
 PASSAGES = "passages.jsonl"
 """The file of a packed run that contains the texts of its evidence."""
-_MOST_BYTES = 64 * 1024 * 1024
-_LONGEST_ROW = 1_000_000
-_PLOTS = 12
-_FOLDERS = 200
 
 Row: TypeAlias = Mapping[str, Any]
 Place: TypeAlias = Path | zipfile.Path
@@ -50,17 +42,14 @@ Place: TypeAlias = Path | zipfile.Path
 class Run:
     """A run: `rows` has an entry for each answer, in the order in which they were given.
 
-    `summary` and `config` are empty if the run was stopped before they were written; `tables` are those of the
-    report by name, header first; `plots` are PNG files by name; `passages` are those of the evidence by id, if the
-    run was packed with them. A run that is not `linked` has no address.
+    `summary` and `config` are empty if the run was stopped before they were written; `plots` are PNG files by name;
+    `passages` are those of the evidence by id, if the run was packed with them.
     """
 
     name: str
     rows: tuple[Row, ...]
-    linked: bool = True
     summary: Mapping[str, Any] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)
-    tables: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
     plots: Mapping[str, bytes] = field(default_factory=dict)
     passages: Mapping[str, Found] = field(default_factory=dict)
 
@@ -84,12 +73,7 @@ def run_names(results: Path) -> tuple[str, ...]:
         folders = sorted((file.parent.name for file in results.glob("*/samples.jsonl")), reverse=True)
     except OSError:
         folders = []
-    return (*RECORDED, *folders[:_FOLDERS])
-
-
-def recorded_runs() -> tuple[Run, ...]:
-    """The packaged runs. Raises `InputError`, or `CorpusError` if they were not installed."""
-    return tuple(_recorded(name) for name in RECORDED)
+    return (*RECORDED, *folders)
 
 
 def open_run(name: str, results: Path) -> Run:
@@ -125,12 +109,10 @@ def open_zip(file: Path) -> Run:
     """A zipped run folder, regardless of the folder's name in the zip. Raises `InputError`."""
     try:
         with zipfile.ZipFile(file) as archive:
-            if sum(entry.file_size for entry in archive.infolist()) > _MOST_BYTES:
-                raise InputError(f"{file.name!r} unpacks to more than {_MOST_BYTES >> 20} MB; zip a single run.")
             samples = next((name for name in archive.namelist() if name.split("/")[-1] == "samples.jsonl"), None)
             if samples is None:
                 raise InputError(f"{file.name!r} contains no samples.jsonl; zip the folder of a benchmark run.")
-            return _read(zipfile.Path(archive, samples.removesuffix("samples.jsonl")), file.stem, linked=False)
+            return _read(zipfile.Path(archive, samples.removesuffix("samples.jsonl")), file.stem)
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError) as error:
         raise InputError(f"{file.name!r} cannot be opened ({error}); zip the folder of a benchmark run.") from None
 
@@ -150,7 +132,7 @@ _ROUNDS = TypeAdapter(tuple[Round, ...])
 
 @lru_cache(maxsize=len(RECORDED))
 def _recorded(name: str) -> Run:
-    return replace(open_zip(shipped(RECORDED[name])), name=name, linked=True)
+    return replace(open_zip(shipped(RECORDED[name])), name=name)
 
 
 @lru_cache(maxsize=4)
@@ -158,19 +140,16 @@ def _kept(folder: Path, _changed: int) -> Run:
     return _read(folder, folder.name)
 
 
-def _read(place: Place, name: str, *, linked: bool = True) -> Run:
+def _read(place: Place, name: str) -> Run:
     rows = tuple(_rows((place / "samples.jsonl").read_bytes()))
     if not rows:
         raise InputError(f"The run {name!r} has no answer yet; choose another one, or wait for its first.")
-    tables, plots = _files(place / "tables", ".csv"), _files(place / "plots", ".png")
     return Run(
         name=name,
         rows=rows,
-        linked=linked,
         summary=_json(place / "summary.json"),
         config=_json(place / "config.json"),
-        tables={stem: tuple(csv.reader(io.StringIO(raw.decode("utf-8", "replace")))) for stem, raw in tables.items()},
-        plots=dict(list(plots.items())[:_PLOTS]),
+        plots=_plots(place / "plots"),
         passages=_passages(place / PASSAGES),
     )
 
@@ -189,7 +168,7 @@ def _rows(raw: bytes) -> list[Row]:
     """The complete rows, the latest of each question and method; a torn line is skipped, as in a resumed run."""
     found: dict[tuple[str, str], Row] = {}
     for line in raw.split(b"\n"):
-        row = _parsed(line) if len(line) <= _LONGEST_ROW else None
+        row = _parsed(line)
         if isinstance(row, dict) and isinstance(row.get("id"), str) and isinstance(row.get("method"), str):
             found[row["id"], row["method"]] = row
     return list(found.values())
@@ -210,11 +189,9 @@ def _json(file: Place) -> Mapping[str, Any]:
         return {}
 
 
-def _files(folder: Place, suffix: str) -> dict[str, bytes]:
-    if not folder.is_dir():
-        return {}
-    found = {file.name.removesuffix(suffix): file for file in folder.iterdir() if file.name.endswith(suffix)}
-    return {stem: found[stem].read_bytes() for stem in sorted(found)}
+def _plots(folder: Place) -> dict[str, bytes]:
+    found = [file for file in folder.iterdir() if file.name.endswith(".png")] if folder.is_dir() else []
+    return {file.name.removesuffix(".png"): file.read_bytes() for file in sorted(found, key=lambda file: file.name)}
 
 
 def mapping(value: object) -> Mapping[str, Any]:
@@ -222,32 +199,11 @@ def mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-NOT_REPAIRED = "not repaired"
-OUTCOMES = ("fixed", "broken", "still right", "still wrong", NOT_REPAIRED, "error")
+OUTCOMES = ("fixed", "broken", "still right", "still wrong", "not repaired", "error")
 """How an answer changed between its first draft and the end, by exact match."""
 
-ANY = ""
 SHOWN = 200
 """The number of answers listed at once."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Filter:
-    """The conditions for an answer; an empty one matches all."""
-
-    method: str = ANY
-    outcome: str = ANY
-    deficit: str = ANY
-    hops: str = ANY
-
-    def takes(self, row: Row) -> bool:
-        """Does the answer meet all conditions?"""
-        return (
-            self.method in {ANY, row["method"]}
-            and self.outcome in {ANY, outcome(row)}
-            and (self.deficit == ANY or self.deficit in deficits(row))
-            and self.hops in {ANY, str(row.get("hops"))}
-        )
 
 
 def outcome(row: Row) -> str:
@@ -256,21 +212,11 @@ def outcome(row: Row) -> str:
         return "error"
     rounds = row.get("rounds") or []
     if len(rounds) < 2:
-        return NOT_REPAIRED
-    first, last = _right(rounds[0]), _right(row)
+        return "not repaired"
+    first, last = ((one.get("em") or 0.0) >= 1.0 for one in (rounds[0], row))
     if first == last:
         return "still right" if last else "still wrong"
     return "fixed" if last else "broken"
-
-
-def deficits(row: Row) -> tuple[str, ...]:
-    """The deficits that were found or repaired, without duplicates."""
-    found = (
-        (round_.get(part) or {}).get("deficit")
-        for round_ in row.get("rounds") or []
-        for part in ("plan", "diagnosis")
-    )  # fmt: skip
-    return tuple(dict.fromkeys(name for name in found if name))
 
 
 def methods(run: Run) -> tuple[str, ...]:
@@ -280,50 +226,20 @@ def methods(run: Run) -> tuple[str, ...]:
     return tuple(sorted(named, key=lambda name: (name not in repairing, named.index(name))))
 
 
-def answer_to(run: Run, question_id: str, method: str) -> Row | None:
-    """The answer to a question by a method; if none is given, by the first of `methods` that has one."""
-    by_method = {row["method"]: row for row in run.rows if row["id"] == question_id}
-    wanted = (method,) if method else methods(run)
-    return next((by_method[name] for name in wanted if name in by_method), None)
-
-
-def choices(run: Run) -> Mapping[str, Sequence[tuple[str, str]]]:
-    """The choices of each part of a filter, as (label, value); the first matches all."""
-    rows = run.rows
-    counted = [(f"{name} ({sum(outcome(row) == name for row in rows)})", name) for name in OUTCOMES]
-    hops = sorted({row["hops"] for row in rows if isinstance(row.get("hops"), int)})
-    found = sorted({name for row in rows for name in deficits(row)})
-    return {
-        "outcome": [("any", ANY), *counted],
-        "deficit": [("any", ANY), *((name.replace("_", " "), name) for name in found)],
-        "hops": [("any", ANY), *((str(count), str(count)) for count in hops)],
-        "method": [("all methods", ANY), *((name, name) for name in methods(run))],
-    }
-
-
-def listed(run: Run, wanted: Filter) -> list[tuple[str, str]]:
-    """The answers that match a filter as (label, index in the run).
+def listed(run: Run, method: str, ended: str = "") -> list[tuple[str, str]]:
+    """The answers of a method, with this outcome if one is given, as (label, index in the run).
 
     Those that a repair fixed come first, then those with the most repairs.
     """
-    found = [(place, row) for place, row in enumerate(run.rows) if wanted.takes(row)]
+    own = [(place, row) for place, row in enumerate(run.rows) if row["method"] == method]
+    found = [(place, row) for place, row in own if ended in {"", outcome(row)}]
     found.sort(key=lambda pair: (outcome(pair[1]) != "fixed", -len(pair[1].get("rounds") or [])))
-    return [(_label(row, wanted), str(place)) for place, row in found]
+    return [(_label(row), str(place)) for place, row in found]
 
 
-def _label(row: Row, wanted: Filter) -> str:
-    rounds = len(row.get("rounds") or [])
-    parts = [
-        *([] if wanted.method else [row["method"]]),
-        outcome(row),
-        f"{rounds} round{'' if rounds == 1 else 's'}",
-        "" if row.get("f1") is None else f"F1 {100 * row['f1']:.0f}",
-    ]
-    return f"{row.get('question', '')} — {' · '.join(part for part in parts if part)}"
-
-
-def _right(scored: Mapping[str, Any]) -> bool:
-    return (scored.get("em") or 0.0) >= 1.0
+def _label(row: Row) -> str:
+    f1 = "" if row.get("f1") is None else f" · F1 {100 * row['f1']:.0f}"
+    return f"{row.get('question', '')} — {outcome(row)} · {counted(len(row.get('rounds') or []), 'round')}{f1}"
 
 
 LOOP = "metarag"
@@ -341,78 +257,26 @@ class Stop:
     row: Row
     one_pass: Row | None
 
-    @property
-    def gain(self) -> float:
-        """The F1 of the returned answer minus that of the first draft."""
-        return float(self.row["f1"]) - float(self.row["rounds"][0]["f1"])
 
-    @property
-    def advantage(self) -> float:
-        """The F1 of the returned answer minus that of the first draft or of one pass, whichever is higher."""
-        return min(self.gain, float(self.row["f1"]) - float(self.one_pass["f1"]) if self.one_pass else self.gain)
-
-    @property
-    def diagnosed(self) -> tuple[str, ...]:
-        """The deficit found in each round; empty for a round without one."""
-        found = [(one.get("diagnosis") or {}).get("deficit") for one in self.row["rounds"]]
-        return tuple(name if name and name != NO_DEFICIT else "" for name in found)
+_TOUR = (
+    ("2WikiMultiHopQA", "05a2dec4088811ebbd6eac1f6bf848b6", "Reasoning error: repaired"),
+    ("2WikiMultiHopQA", "15decb900bda11eba7f7acde48001122", "External only, then reasoning error: repaired"),
+    ("MuSiQue", "2hop__16581_16525", "Insufficient knowledge: repaired"),
+    ("MuSiQue", "2hop__135652_669373", "Internal only, in a later round"),
+    ("2WikiMultiHopQA", "0404d2cc0bb011ebab90acde48001122", "A repair that fails"),
+    ("2WikiMultiHopQA", "099f34280bda11eba7f7acde48001122", "A right draft that stays"),
+    ("HotpotQA", "5a87411d5542994846c1cd37", "Largest gain on HotpotQA"),
+)
+"""Data set, question and title: for each deficit the question with the largest gain, a failure, and a right draft."""
 
 
 def tour() -> tuple[Stop, ...]:
-    """The stops, from the packaged runs; a repaired one is titled with its deficits in order.
-
-    Raises `InputError` if the runs are damaged, `CorpusError` if they were not installed.
-
-    For each deficit, the one diagnosed most often first: among the questions whose first draft had it and was
-    improved, the one with the largest advantage over both that draft and one pass; if there is none, the same among
-    all questions for which it was diagnosed in a later round; then the one that lost most by a repair, or gained
-    nothing; then the first whose correct draft was kept immediately; and for a run not represented so far, the one
-    with the largest advantage. Ties go to the longest complete derivation, then to the first; no question occurs twice.
-    """
-    answers = [
-        Stop(shows="", run=run, row=row, one_pass=run.answer(row["id"], ONE_PASS))
-        for run in recorded_runs()
-        for row in run.rows
-        if row["method"] == LOOP and row.get("rounds") and not row.get("error")
-    ]
-    chosen: list[Stop] = []
-
-    def choose(shows: str, fitting: Iterable[Stop], by: Callable[[Stop], float]) -> bool:
-        free = [stop for stop in fitting if all(stop.row is not one.row for one in chosen)]
-        if free:
-            chosen.append(_titled(shows, max(free, key=lambda stop: (by(stop), _facts(stop.row)))))
-        return bool(free)
-
-    found = Counter(name for stop in answers for name in stop.diagnosed if name)
-    for name in sorted(found, key=lambda name: (-found[name], name)):
-        repaired = [stop for stop in answers if stop.diagnosed[0] == name and stop.gain > 0]
-        later = [stop for stop in answers if name in stop.diagnosed[1:]]
-        if not choose("", repaired, lambda stop: stop.advantage):
-            choose(f"{spoken(name).capitalize()}, in a later round", later, lambda stop: stop.advantage)
-    fired = [stop for stop in answers if len(stop.row["rounds"]) > 1]
-    failed = [stop for stop in fired if stop.row["f1"] < RIGHT]
-    choose("A repair that fails", failed, lambda stop: -stop.gain)
-    kept = [stop for stop in answers if len(stop.row["rounds"]) == 1 and stop.row["f1"] == 1]
-    choose("A right draft that stays", kept, lambda stop: stop.gain)
-    for run in {id(stop.run): stop.run for stop in answers}.values():
-        if all(stop.run is not run for stop in chosen):
-            own = [stop for stop in answers if stop.run is run]
-            choose(f"Largest gain on {run.name.removeprefix('recorded: ')}", own, lambda stop: stop.advantage)
-    return tuple(chosen)
-
-
-def _titled(shows: str, stop: Stop) -> Stop:
-    repaired = [spoken(round_["plan"]["deficit"]) for round_ in stop.row["rounds"][1:]]
-    title = shows or f"{', then '.join(repaired).capitalize()}: repaired"
-    last = stop.row["rounds"][-1].get("derivation") or {}
-    if stop.gain > 0 and any(fact.get("open") for fact in last.get("facts", ())):
-        title += ", a fact open"
-    if stop.gain > 0 and stop.advantage <= 0:
-        title += "; one pass was right too"
-    return replace(stop, shows=title)
-
-
-def _facts(row: Row) -> int:
-    """The number of facts of a complete derivation, so that there is a chain to show; 0 if one is open."""
-    facts = (row["rounds"][0].get("derivation") or {}).get("facts", ())
-    return 0 if any(fact.get("open") for fact in facts) else len(facts)
+    """The stops. Raises `InputError` if the packaged runs are damaged, `CorpusError` if they were not installed."""
+    stops = []
+    for dataset, id_, shows in _TOUR:
+        run = _recorded(f"recorded: {dataset}")
+        row = run.answer(id_, LOOP)
+        if row is None:
+            raise InputError(f"The packaged run of {dataset} is damaged: it lacks {id_!r}; reinstall the package.")
+        stops.append(Stop(shows=shows, run=run, row=row, one_pass=run.answer(id_, ONE_PASS)))
+    return tuple(stops)

@@ -1,108 +1,25 @@
-"""One visitor's run of the loop: its configuration, and its steps, which can be stopped and resumed at any time."""
+"""One visitor's run of the loop, whose steps can be stopped and resumed at any time."""
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..agent.context import Context, Task
 from ..agent.engine import Answer, Engine
 from ..agent.graph import build_graph
-from ..agent.monitor import POLICIES
 from ..agent.state import Draft, Packing, RepairPlan, Round, State
 from ..errors import MetaRagError
 from ..llm.ledger import LedgerRow
-from ..retrieval.hybrid import HybridRetriever, Retriever
 from ..retrieval.passage import Found
-from ..settings import Settings
 from .vocabulary import unexpected
-from .workbench import Workbench
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
 _LOG = logging.getLogger(__name__)
-
-
-_SWITCHES = {
-    "monitor_policy": "monitor policy",
-    "monitor_similarity_threshold": "cosine threshold",
-    "max_metacognitive_rounds": "maximum repairs",
-    "convergence_threshold": "convergence",
-    "retrieval_top_k": "passages per search",
-    "fusion": "fusion",
-    "links": "links",
-}
-"""The settings that a visitor may change, in the order of the controls, which end with the provider."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class WhatIf:
-    """The configuration of a run: the values of the settings in `_SWITCHES`, and the provider."""
-
-    values: tuple[Any, ...]
-    provider: str
-
-    @classmethod
-    def of(cls, settings: Settings, provider: str) -> "WhatIf":
-        """The switches set as in the settings."""
-        return cls(values=tuple(getattr(settings, name) for name in _SWITCHES), provider=provider)
-
-    def engine(self, engine: Engine) -> Engine:
-        """The engine with this configuration."""
-        changed = dict(zip(_SWITCHES, self.values, strict=True))
-        return replace(engine, settings=engine.settings.model_copy(update=changed))
-
-    def retriever(self, retriever: Retriever) -> Retriever:
-        """The retriever with this configuration; one that is not hybrid has no such switches."""
-        *_, fusion, links = self.values
-        return replace(retriever, fusion=fusion, links=links) if isinstance(retriever, HybridRetriever) else retriever
-
-    def differences(self, other: "WhatIf") -> tuple[str, ...]:
-        """The differences from another one in words; empty if they are the same."""
-        names = (*_SWITCHES.values(), "provider")
-        ours, theirs = ((*one.values, one.provider) for one in (self, other))
-        pairs = [(name, value) for name, value, known in zip(names, ours, theirs, strict=True) if value != known]
-        said = {True: "on", False: "off"}
-        return tuple(f"{name}: {said[value] if isinstance(value, bool) else value}" for name, value in pairs)
-
-
-_POLICY_NAMES = {
-    "agreement": "the two short answers agree",
-    "paper": "their cosine reaches the threshold",
-    "calibrated": "a fitted probability of being correct",
-}
-
-
-def switches(workbench: Workbench, start: WhatIf, *, name: str) -> list[Any]:
-    """The controls of a configuration; `name` is the prefix of their ids, which must be unique."""
-    import gradio as gr
-
-    policy, threshold, rounds, convergence, top_k, fusion, links = start.values
-    policies = [known for known in POLICIES if known != "calibrated" or workbench.settings.monitor_calibration]
-    corpus, cosine = "With a corpus.", "Applies to the policy “paper”."
-    similar = "Similarity of two drafts at which repairing stops."
-    fusions = [("reciprocal ranks", "rrf"), ("weighted blend", "blend")]
-    named = [(f"{known}: {_POLICY_NAMES.get(known, known)}", known) for known in sorted(policies)]
-    return [
-        gr.Dropdown(named, value=policy, label="The monitor is satisfied if", elem_id=f"{name}-policy"),
-        gr.Slider(-1.0, 1.0, value=threshold, step=0.05, label="Cosine threshold", info=cosine),
-        gr.Slider(0, 10, value=rounds, step=1, label="Maximum repairs", precision=0, elem_id=f"{name}-rounds"),
-        gr.Slider(0.0, 1.0, value=convergence, step=0.05, label="Converged at", info=similar),
-        gr.Slider(1, 20, value=top_k, step=1, label="Passages per search", precision=0),
-        gr.Radio(fusions, value=fusion, label="Fusion of the two searches", info=corpus),
-        gr.Checkbox(value=links, label="Follow links across hops", info=corpus),
-        gr.Dropdown(workbench.provider_names(), value=start.provider, label="Model", elem_id=f"{name}-provider"),
-    ]
-
-
-def what_if(controls: Sequence[Any]) -> WhatIf:
-    """The configuration set by the controls."""
-    *values, provider = controls
-    return WhatIf(values=tuple(values), provider=provider)
-
 
 Status = Literal["ready", "working", "paused", "stopped", "failed", "done"]
 

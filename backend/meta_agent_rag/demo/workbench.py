@@ -5,32 +5,27 @@ from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from ..agent.engine import Engine, open_engine
 from ..chat.phrases import check_files
-from ..datasets import Dataset, HubAccess, Question, discover, load_file, load_questions
-from ..errors import MetaRagError, SettingsError, UnknownNameError
+from ..datasets import Dataset, Question, discover, load_file, load_questions
+from ..errors import MetaRagError
 from ..llm.budget import Budget
-from ..llm.client import LanguageModel, utc_now
-from ..llm.opening import Given, described, open_language_model
+from ..llm.client import utc_now
+from ..llm.opening import Given
 from ..llm.pricing import unpriced_models
-from ..llm.providers import EMBEDDED, Choice, choose_provider, providers
+from ..llm.providers import EMBEDDED, choose_provider, providers
 from ..llm.stages import CHAT, runs_here
 from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder
-from ..retrieval.corpus.corpus import list_corpora
 from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.hybrid import Retriever
 from ..retrieval.open_retriever import open_encoder, open_retriever
-from ..settings import ModelRoles, Settings
+from ..settings import Settings
 from ..shipped import shipped
-
-MOST_FETCHED = 1000
-"""The number of questions kept from a data set on the hub."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,111 +73,61 @@ Opened = TypeVar("Opened")
 
 @dataclass(frozen=True, kw_only=True)
 class Workbench:
-    """Settings, the selectable questions, the folder of benchmark runs, and resources opened on demand.
+    """Settings, one corpus, the selectable questions, the folder of benchmark runs, and resources opened on demand.
 
-    `corpus` is used if a visitor names none. `datasets` are those that the operator lets visitors
-    `fetch` from the hub, which is not contacted before one of them is selected. `model` and `monitor_encoder`
-    replace what the settings describe, as in `open_engine`; `retrievers` are corpora that are already open, `uploads`
-    is the folder of the visitors' files.
+    `model` and `monitor_encoder` replace what the settings describe, as in `open_engine`; `uploads` is the folder of
+    the visitors' files.
     """
 
     settings: Settings
     corpus: str = SAMPLE
     question_sets: tuple[QuestionSet, ...] = field(default=(), repr=False)
-    datasets: tuple[str, ...] = ()
-    fetch: Callable[[str], QuestionSet] | None = None
     runs_dir: Path = Path("RESULTS")
     uploads: Path = Path()
     model: Given = field(default=None, repr=False)
     monitor_encoder: AsyncEncoder | None = None
-    retrievers: dict[str, Retriever] = field(default_factory=dict)
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack, repr=False)
     _open: dict[Hashable, Any] = field(default_factory=dict, repr=False)
     _opening: dict[Hashable, asyncio.Lock] = field(default_factory=dict, repr=False)
     _budgets: dict[str, Budget] = field(default_factory=dict, repr=False)
 
     @property
-    def choice(self) -> Choice:
-        """The provider chosen by the settings. Raises a `SettingsError` that says what is missing."""
-        return choose_provider(self.settings)
-
-    def provider_names(self) -> list[str]:
-        """The configured providers (with a key, an address or a model), the chosen one first."""
-        configured = [name for name in ("", *providers()) if self._is_configured(name)]
-        chosen = [self.choice.provider.name] if "" in configured else []
-        return list(dict.fromkeys([*chosen, *filter(None, configured)]))
-
-    def _is_configured(self, provider: str) -> bool:
+    def is_small(self) -> bool:
+        """Whether the packaged model answers, which is slow and knows little; false if there is no model."""
         try:
-            described(self._settings_for(provider) if provider else self.settings)  # looks for the embedded model too
-        except (SettingsError, UnknownNameError):
+            choice = choose_provider(self.settings)
+        except MetaRagError:  # the first run reports it
             return False
-        return True
-
-    def corpora(self) -> list[str]:
-        """The searchable corpora; the demo's own first."""
-        known = [*self.retrievers] or [
-            SAMPLE,
-            *(manifest.name for manifest in list_corpora(self.settings.marag_data_dir)),
-        ]
-        return list(dict.fromkeys([self.corpus, *known]))
-
-    def set_names(self) -> list[str]:
-        """The selectable sets of questions; the first is available immediately."""
-        return [*(one.name for one in self.question_sets), *self.datasets]
-
-    def known_sets(self) -> tuple[QuestionSet, ...]:
-        """The available sets, including the fetched ones."""
-        fetched = (self._open.get(("questions", name)) for name in self.datasets)
-        return (*self.question_sets, *filter(None, fetched))
-
-    async def question_set(self, name: str) -> QuestionSet:
-        """A set of questions, fetched on first use. Raises `DataFileError` if the hub does not provide it."""
-        if name not in self.set_names():
-            raise UnknownNameError("data set", name, self.set_names())
-        here = next((one for one in self.question_sets if one.name == name), None)
-        if here is not None:
-            return here
-        fetched: QuestionSet = await self.once(("questions", name), partial(self._fetched, name))
-        return fetched
+        return choice.provider.name == EMBEDDED and choice.models["flash"] == providers()[EMBEDDED].flash
 
     def first_question(self) -> tuple[QuestionSet, Question]:
         """The question shown first, with its set; for the packaged model, one that it answers after repairs."""
-        first, embedded = self.question_sets[0], providers()[EMBEDDED]
-        try:
-            small = self.choice.provider.name == EMBEDDED and self.choice.models["flash"] == embedded.flash
-        except MetaRagError:  # no model: the first run reports it
-            small = False
-        found = ((one, one.get(_FOR_THE_PACKAGED_MODEL)) for one in self.question_sets if small)
-        return next(((one, question) for one, question in found if question), (first, first.questions[0]))
+        packaged = self.found(_FOR_THE_PACKAGED_MODEL) if self.is_small else None
+        return packaged or (self.question_sets[0], self.question_sets[0].questions[0])
 
-    def question(self, id_: str) -> Question | None:
-        """The question with an id, from any available set."""
-        return next((found for one in self.known_sets() if (found := one.get(id_))), None)
+    def found(self, id_: str) -> tuple[QuestionSet, Question] | None:
+        """The question with an id, and its set."""
+        return next(((one, question) for one in self.question_sets if (question := one.get(id_))), None)
 
-    async def engine(self, visitor: str, *, provider: str | None = None) -> Engine:
+    async def engine(self, visitor: str) -> Engine:
         """An engine that spends from a visitor's budget; `visitor` comes from `visitor_of`.
 
         Raises a `MetaRagError` that says why the model cannot be opened.
         """
-        name = provider or self.choice.provider.name
-        model: LanguageModel = await self.once(
-            ("model", name), lambda: open_language_model(self._settings_for(name), model=self.model)
-        )
         engine: Engine = await self.once(
-            ("engine", name),
-            lambda: open_engine(model.settings, model=model, monitor_encoder=self.monitor_encoder),
+            "engine", lambda: open_engine(self.settings, model=self.model, monitor_encoder=self.monitor_encoder)
         )
-        return replace(engine, model=replace(model, budget=self._budget(visitor, model)))
+        budget = engine.model.budget
+        if self.is_capped():
+            limit = Decimal(str(self.settings.demo_visitor_usd))
+            budget = self._budgets.setdefault(visitor, VisitorBudget(limit_usd=limit, whole=budget))
+        return replace(engine, model=replace(engine.model, budget=budget))
 
-    async def retriever(self, corpus: str | None = None) -> Retriever:
-        """The retriever of a corpus; `sample` is built on first use. Raises `CorpusError` if it does not exist."""
-        name = corpus or self.corpus
-        if name in self.retrievers:
-            return self.retrievers[name]
+    async def retriever(self) -> Retriever:
+        """The retriever of the corpus; `sample` is built on first use. Raises `CorpusError` if it does not exist."""
         encoder = await self.encoder()
         opened: Retriever = await self.once(
-            ("corpus", name), lambda: open_retriever(self.settings, name, encoder=encoder)
+            "corpus", lambda: open_retriever(self.settings, self.corpus, encoder=encoder)
         )
         return opened
 
@@ -191,54 +136,17 @@ class Workbench:
         opened: AsyncEncoder = await self.once("encoder", self._encoder)
         return opened
 
-    def is_capped(self, provider: str | None = None) -> bool:
-        """Can a visitor's cap be enforced: do calls to this provider's model have a known price above zero?"""
-        settings = self._settings_for(provider or self.choice.provider.name)
-        if runs_here(settings, CHAT):
-            return False
-        return not unpriced_models(settings, at=utc_now())
+    def is_capped(self) -> bool:
+        """Whether a visitor's cap can be enforced: calls have a known price above zero."""
+        return not (runs_here(self.settings, CHAT) or unpriced_models(self.settings, at=utc_now()))
 
     def forget(self, visitor: str) -> None:
         """Discard the state of a visitor who has left."""
         self._budgets.pop(visitor, None)
 
-    def _budget(self, visitor: str, model: LanguageModel) -> Budget:
-        if not self.is_capped(model.choice.provider.name):
-            return model.budget
-        limit = Decimal(str(self.settings.demo_visitor_usd))
-        # one for all providers: switching the model gives no additional allowance
-        return self._budgets.setdefault(visitor, VisitorBudget(limit_usd=limit, whole=self._whole))
-
-    @cached_property
-    def _whole(self) -> Budget:
-        return Budget.under(self.settings.cost_limit_usd)
-
-    def _settings_for(self, provider: str) -> Settings:
-        """The settings for another provider, without the models and the address meant for the chosen one."""
-        if provider == self.choice.provider.name:
-            return self.settings
-        other = {
-            "llm_provider": provider,
-            "llm_base_url": None,
-            "flash_model": None,
-            "pro_model": None,
-            "price_as": None,
-            "model_roles": ModelRoles(),
-        }
-        return self.settings.model_copy(update=other)
-
     @asynccontextmanager
     async def _encoder(self) -> AsyncIterator[AsyncEncoder]:
         yield await asyncio.to_thread(open_encoder, self.settings)
-
-    @asynccontextmanager
-    async def _fetched(self, name: str) -> AsyncIterator[QuestionSet]:
-        yield await asyncio.to_thread(self.fetch or self._from_hub, name)
-
-    def _from_hub(self, name: str) -> QuestionSet:
-        known, access = discover(self.settings.datasets_dir), HubAccess(token=self.settings.hf_token)
-        loaded = load_questions(name, registry=known, most=MOST_FETCHED, access=access)
-        return QuestionSet(name=name, questions=loaded.questions)
 
     async def once(self, key: Hashable, opening: Callable[[], AbstractAsyncContextManager[Opened]]) -> Opened:
         """The result of `opening`, opened by the first request for this key, and closed with the workbench."""
@@ -255,29 +163,19 @@ class Workbench:
 
 @asynccontextmanager
 async def open_workbench(
-    settings: Settings,
-    *,
-    corpus: str = SAMPLE,
-    data_files: Sequence[Path] = (),
-    datasets: Sequence[str] = (),
-    **parts: Any,
+    settings: Settings, *, corpus: str = SAMPLE, data_files: Sequence[Path] = (), **parts: Any
 ) -> AsyncIterator[Workbench]:
     """A workbench, closed at the end; `parts` are additional fields.
 
-    Raises `DataFileError` for a file that contains no questions, `UnknownNameError` for a data set that the hub does
-    not have, `PromptError` for a fault in the user's own prompts or words.
+    Raises `DataFileError` for a file that contains no questions, `PromptError` for a fault in the user's own prompts
+    or words.
     """
     check_prompts(settings.prompts_dir, methods=settings.methods_dir)
     check_files(settings.coach_dir)
     known = discover(settings.datasets_dir)
-    on_hub = [name for name, dataset in known.items() if dataset.hub is not None]
-    for name in datasets:
-        if name not in on_hub:
-            raise UnknownNameError("data set", name, on_hub)
     sets = (*packaged_questions(), *(read_questions(path, known) for path in data_files))
     with TemporaryDirectory(prefix="marag-demo-") as uploads:
-        own: Any = {"question_sets": sets, "datasets": tuple(datasets), "uploads": Path(uploads)}
-        workbench = Workbench(settings=settings, corpus=corpus, **own, **parts)
+        workbench = Workbench(settings=settings, corpus=corpus, question_sets=sets, uploads=Path(uploads), **parts)
         try:
             yield workbench
         finally:

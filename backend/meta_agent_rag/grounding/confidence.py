@@ -14,8 +14,8 @@ _LEAST_RETRIEVAL = 0.60
 _GENERATION_WHERE_MISSING = 0.80
 _LIKELY, _EVEN = 0.75, 0.5
 """Probabilities from which a level is `high` and `medium`: right in three of four cases, and in one of two."""
-_LEAST_SUFFICIENT = 0.18
-"""A small model seldom gives more than 0.5 even where the passages suffice (measured in docs/decisions/036)."""
+_LEAST_SUFFICIENT = 0.7
+"""Chosen on the replies of a small model (docs/decisions/036)."""
 
 Level: TypeAlias = Literal["high", "medium", "low"]
 LEVELS: tuple[Level, ...] = get_args(Level)

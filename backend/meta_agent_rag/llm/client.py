@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, get_args, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, get_args
 from weakref import WeakValueDictionary
 
 from pydantic import BaseModel
@@ -256,18 +256,6 @@ class ModelSession:
     on_text: OnText | None = None
     rows: list[LedgerRow] = field(default_factory=list)
 
-    @overload
-    async def ainvoke(
-        self,
-        stage_name: str,
-        messages: Sequence[Message],
-        schema: None = None,
-        *,
-        round_: int = 0,
-        sampling: Sampling = PLAIN,
-    ) -> str: ...
-
-    @overload
     async def ainvoke(
         self,
         stage_name: str,
@@ -276,23 +264,11 @@ class ModelSession:
         *,
         round_: int = 0,
         sampling: Sampling = PLAIN,
-    ) -> Parsed: ...
-
-    async def ainvoke(
-        self,
-        stage_name: str,
-        messages: Sequence[Message],
-        schema: type[Parsed] | None = None,
-        *,
-        round_: int = 0,
-        sampling: Sampling = PLAIN,
-    ) -> Parsed | str:
-        """Call the model that serves a stage; with a schema, the reply is a validated instance of it.
+    ) -> Parsed:
+        """Call the model that serves a stage; the reply is a validated instance of the schema.
 
         Raises a `ModelError` (`StructuredOutputError` after one re-ask) or a `BudgetError`.
         """
-        if schema is None:
-            return without_thinking((await self.areply(stage_name, messages, round_=round_, sampling=sampling)).text)
         return (await self.aparse(stage_name, messages, schema, round_=round_, sampling=sampling))[0]
 
     async def aparse(
@@ -333,7 +309,7 @@ class ModelSession:
     async def areply(
         self, stage_name: str, messages: Sequence[Message], *, round_: int = 0, sampling: Sampling = PLAIN
     ) -> Reply:
-        """Request free text; returns the reply as received, with the tokens' log-probabilities if requested.
+        """Request free text; the reply is without the reasoning that some models print before it.
 
         Raises a `WithheldError` if there is no text, and a `StructuredOutputError` if hidden reasoning left no room
         for it, even on the second attempt.
@@ -351,7 +327,7 @@ class ModelSession:
             raise StructuredOutputError(f"The model {call.request.model!r} sent no text: {call.cut_words(reply)}.")
         if not call.request.stop:  # else a reply may end before its first word
             self._require_text(reply, first, call)
-        return reply
+        return replace(reply, text=without_thinking(reply.text))
 
     def _require_consent(self, reply: Reply, *calls: Call) -> None:
         """Raise a `WithheldError` for a reply that the model or its provider withholds."""

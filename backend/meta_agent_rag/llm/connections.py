@@ -125,6 +125,5 @@ def identity(endpoint: Endpoint, report: Mapping[str, Any]) -> str:
     if endpoint.has_own_address:
         digest = hashlib.sha256(json.dumps(report, sort_keys=True).encode()).hexdigest()[:12]
         name = f"{standard.name}:{digest}" if report else standard.name
-    shaping = ("json_mode", "limit", "seeds")
-    shaped = [field for field in shaping if getattr(endpoint.provider, field) != getattr(standard, field)]
-    return "/".join([name, *(f"{field}={getattr(endpoint.provider, field)}" for field in shaped)])
+    mode = endpoint.provider.json_mode
+    return name if mode == standard.json_mode else f"{name}/json_mode={mode}"

@@ -110,7 +110,6 @@ def _row(model: "BaseChatModel") -> EndpointRow:
         provider=vendor if vendor in INTEGRATIONS else LANGCHAIN,
         model=about.get("ls_model_name") or type(model).__name__,
         prices=None if vendor in INTEGRATIONS else vendor or None,
-        limit="max_completion_tokens" if vendor == "openai" else "max_tokens",
         context=(model.profile or {}).get("max_input_tokens"),
     )
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
 import yaml
@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, SecretStr
 
 from ..discovery import named
 from ..errors import SettingsError, UnknownNameError
-from ..settings import EndpointRow, JsonMode, ReplyLimit, Settings, Tier
+from ..settings import EndpointRow, JsonMode, Settings, Tier
 from .local import own_model_file
 
 COMPATIBLE = "compatible"
@@ -52,7 +52,7 @@ class Provider(BaseModel, frozen=True, extra="forbid", populate_by_name=True):
     flash: str | None = None
     pro: str | None = None
     json_mode: JsonMode = Field(alias="json")
-    limit: ReplyLimit = "max_tokens"
+    limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     thinking_off: Mapping[str, Any] = {}
     thinking_on: Mapping[str, Any] = {}
     concurrency: Mapping[Tier, int]
@@ -287,7 +287,7 @@ def _named(name: str, settings: Settings) -> Endpoint:
     )
 
 
-_OVERRIDDEN = ("json_mode", "limit", "thinking_off", "thinking_on", "context", "seeds", "logprobs", "prices")
+_OVERRIDDEN = ("json_mode", "context", "logprobs", "prices")
 
 
 def _integration(name: str, row: EndpointRow, settings: Settings) -> Endpoint:
@@ -302,7 +302,7 @@ def _integration(name: str, row: EndpointRow, settings: Settings) -> Endpoint:
             name=LANGCHAIN,
             label="LangChain chat model",
             json_mode="json_object",
-            limit=row.limit or "max_tokens",
+            limit="max_completion_tokens" if row.prices == "openai" else "max_tokens",
             concurrency={"flash": _QUEUED, "pro": _QUEUED},
             context=row.context or _USUAL_WINDOW,
             prices=row.prices or prices,

@@ -54,7 +54,7 @@ def stage(name: str, settings: Settings) -> Stage:
     return Stage(
         name=name,
         role=built_in.role,
-        tier=settings.stage_tiers.get(name, tier),
+        tier=tier,
         max_tokens=settings.stage_tokens.get(name, built_in.max_tokens),
         use=built_in.use,
     )
@@ -97,12 +97,9 @@ def runs_here(settings: Settings, uses: Collection[Use] = ANSWER) -> bool:
 
 def check_stages(settings: Settings) -> None:
     """Reject settings that name an unknown stage, role or endpoint."""
-    for setting in ("stage_tiers", "stage_tokens"):
-        for name in getattr(settings, setting):
-            if name not in stages():
-                raise SettingsError(
-                    f"{setting.upper()} names the unknown stage {name!r}; choose from: {', '.join(stages())}."
-                )
+    for name in settings.stage_tokens:
+        if name not in stages():
+            raise SettingsError(f"STAGE_TOKENS names the unknown stage {name!r}; choose from: {', '.join(stages())}.")
     roles = dict.fromkeys(one.role for one in stages().values())
     for name in settings.model_roles.roles:
         if name not in (*roles, *stages(), *get_args(Tier)):

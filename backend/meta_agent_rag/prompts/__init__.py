@@ -1,13 +1,15 @@
 """The prompts, and what assembles them: the sections of a YAML file, always in the same order.
 
 Only `instruction` is required. A section is a text, or a list that becomes bullets; `$name` is replaced
-by a value given to `Prompt.text`. `reasoning_strategy` is a text, or one word: an entry of `strategies.yaml`.
+by a value given to `Prompt.text`.
 """
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from html import escape
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -42,9 +44,7 @@ _HEADINGS = {
     "goal": "Goal:",
     "reasoning_strategy": "How to think:",
 }
-_STRATEGIES = "strategies"
-_PHRASES = "phrases"
-_TABLES = {_STRATEGIES, _PHRASES, "stages"}
+_TABLES = {"phrases", "stages"}
 """YAML files that are not prompts."""
 
 
@@ -119,7 +119,16 @@ def own_yaml(file: Path) -> Any:
 
 def phrase(key: str) -> str:
     """A sentence in `phrases.yaml`, inserted into prompts as a value."""
-    return named("phrase", key, _table(_PHRASES))
+    return named("phrase", key, _phrases())
+
+
+@cache
+def _phrases() -> Mapping[str, str]:
+    tables = [path for folder in _folders() if (path := folder / "phrases.yaml").is_file()]
+    rows = [row for path in tables for row in yaml.safe_load(path.read_text(encoding="utf-8")).items()]
+    if len(dict(rows)) < len(rows):
+        raise DuplicateNameError(f"An entry occurs twice in {', '.join(map(str, tables))}; rename one.")
+    return {key: text.strip() for key, text in rows}
 
 
 @cache
@@ -134,14 +143,14 @@ def prompt(name: str, folder: Path | None = None, *, methods: Path | None = None
     for place in filter(None, (folder, None if built_in else methods)):
         if (own := place / f"{name}.yaml").is_file():
             try:
-                return _read(name, own.read_text(encoding="utf-8"), folder)
+                return _read(name, own.read_text(encoding="utf-8"))
             except (OSError, UnicodeDecodeError) as error:
                 raise PromptError(
                     f"The prompt file {str(own)!r} cannot be read ({error}); write it in UTF-8."
                 ) from None
     if not built_in:
         raise UnknownNameError("prompt", name, prompt_names(methods))
-    return _read(name, prompt_files()[name].read_text(encoding="utf-8"), folder)
+    return _read(name, prompt_files()[name].read_text(encoding="utf-8"))
 
 
 def check_prompts(folder: Path | None, *, methods: Path | None = None) -> None:
@@ -153,15 +162,12 @@ def check_prompts(folder: Path | None, *, methods: Path | None = None) -> None:
     if folder is None:
         return
     require_folder("PROMPTS_DIR", folder, "prompt files")
-    _strategies(folder)
     if misnamed := sorted(folder.glob("*.yml")):
         raise PromptError(f"The file {str(misnamed[0])!r} is not read; give its name the ending .yaml.")
     for file in sorted(folder.glob("*.yaml")):
-        if file.stem == _STRATEGIES:
-            continue  # read with the prompts that name them
         name = file.stem
         if name not in prompt_names(methods):
-            known = ", ".join([*prompt_names(methods), _STRATEGIES])
+            known = ", ".join(prompt_names(methods))
             raise PromptError(f"The file {str(file)!r} replaces no prompt; rename it to one of: {known}.")
         own, built_in = prompt(name, folder, methods=methods), prompt(name, methods=methods)
         if strange := sorted(own.values - built_in.values):
@@ -169,7 +175,7 @@ def check_prompts(folder: Path | None, *, methods: Path | None = None) -> None:
             raise PromptError(f"The prompt {name!r} uses the unknown placeholder ${strange[0]}; known ones: {known}.")
 
 
-def _read(name: str, source: str, folder: Path | None) -> Prompt:
+def _read(name: str, source: str) -> Prompt:
     try:
         content = yaml.safe_load(source)
     except yaml.YAMLError as error:
@@ -187,37 +193,46 @@ def _read(name: str, source: str, folder: Path | None) -> Prompt:
             sections[section] = "\n".join(f"- {item.strip()}" for item in value)
         elif not isinstance(value, str):
             raise PromptError(f"The section {section!r} of the prompt {name!r} must be a text or a list of texts.")
-        elif section == "reasoning_strategy" and len(value.split()) < 2:
-            known = _strategies(folder)
-            if value not in known:
-                choices = ", ".join(known)
-                raise PromptError(f"The prompt {name!r} names an unknown strategy {value!r}; choose from: {choices}.")
-            sections[section] = known[value]
         else:
             sections[section] = value.strip()
     return Prompt(name=name, sections=sections)
 
 
-@cache
-def _strategies(folder: Path | None) -> Mapping[str, str]:
-    """The built-in strategies, with the user's own added or replacing them."""
-    own = folder / f"{_STRATEGIES}.yaml" if folder is not None else None
-    if own is None or not own.is_file():
-        return _table(_STRATEGIES)
-    rows = own_yaml(own)
-    if not isinstance(rows, dict) or not all(isinstance(part, str) for row in rows.items() for part in row):
-        raise PromptError(f"The file {str(own)!r} must map each strategy to its text.")
-    return {**_table(_STRATEGIES), **{key: text.strip() for key, text in rows.items()}}
-
-
-@cache
-def _table(name: str) -> Mapping[str, str]:
-    tables = [path for folder in _folders() if (path := folder / f"{name}.yaml").is_file()]
-    rows = [row for path in tables for row in yaml.safe_load(path.read_text(encoding="utf-8")).items()]
-    if len(dict(rows)) < len(rows):
-        raise DuplicateNameError(f"An entry occurs twice in {name}.yaml of {', '.join(map(str, tables))}; rename one.")
-    return {key: text.strip() for key, text in rows}
-
-
 def _folders() -> tuple[Path, ...]:
     return Path(str(files(__package__))), *extensions()
+
+
+LONGEST_ATTRIBUTE = 300
+"""The most characters of a title or heading in a tag."""
+
+_TAG = re.compile(r"<(?=\s*(?:/\s*)?(?:passage|conversation|summary|points))", re.IGNORECASE)
+
+
+def fenced(text: str) -> str:
+    """The text with the brackets of the prompts' own tags escaped; any other text is unchanged.
+
+    >>> fenced("1 < 2 <</conversation>")
+    '1 < 2 <&lt;/conversation>'
+    """
+    return _TAG.sub("&lt;", text)
+
+
+def attribute(text: str) -> str:
+    """A title or heading for the attribute of a tag: on one line, of bounded length, and escaped."""
+    line = " ".join(text.split())
+    if len(line) > LONGEST_ATTRIBUTE:
+        line = f"{line[: LONGEST_ATTRIBUTE - 1]}\u2026"
+    # apostrophes are not escaped: a small model copies "&#x27;" into its answer
+    return escape(line, quote=False).replace('"', "&quot;")
+
+
+_TOKENS_PER_BYTE = 0.35
+
+
+def estimate_tokens(text: str) -> int:
+    """An estimate that is rarely too low.
+
+    Measured over 300 Wikipedia paragraphs with SmolLM2's tokenizer: 0.27 tokens per UTF-8 byte on
+    average, 0.35 at the 95th percentile, at most 0.40.
+    """
+    return int(len(text.encode("utf-8")) * _TOKENS_PER_BYTE) + 1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ..errors import MetaRagError, SearchDownError
+from ..errors import CorpusError, MetaRagError
 from .batching import AsyncEncoder
 from .corpus.catalogue import Catalogue
 from .corpus.corpus import Corpus, View
@@ -116,7 +116,7 @@ class HybridRetriever:
         return ranked
 
     async def _sides(self, searches: Mapping[str, Awaitable[list[Found]]]) -> list[list[Found]]:
-        """The results of each index. Raises an index's error, or, with `on_fault`, `SearchDownError` if both fail."""
+        """The results of each index. Raises an index's error, or, with `on_fault`, `CorpusError` if both fail."""
         if self.on_fault is None:
             return await asyncio.gather(*searches.values())
         outcomes = await asyncio.gather(*(self._in_time(search) for search in searches.values()))
@@ -125,7 +125,7 @@ class HybridRetriever:
                 self.on_fault(side, outcome)
         found = [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
         if not found:
-            raise SearchDownError(f"Neither index of {self.corpus.manifest.name!r} responds; check their servers.")
+            raise CorpusError(f"Neither index of {self.corpus.manifest.name!r} responds; check their servers.")
         return found
 
     async def _in_time(self, search: Awaitable[list[Found]]) -> list[Found] | Exception:

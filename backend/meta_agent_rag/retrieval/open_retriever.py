@@ -4,11 +4,13 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from ..discovery import named
 from ..extras import require
 from ..settings import Settings
+from ..shipped import shipped
 from .batching import AsyncEncoder
 from .corpus.corpus import open_corpus, require_corpus
 from .corpus.editing import Progress, ensure_corpus
@@ -63,8 +65,10 @@ async def open_retriever(
     if not isinstance(encoder, AsyncEncoder):
         encoder = AsyncEncoder(as_encoder(encoder))
     if corpus == SAMPLE:
-        passages = sample_passages()
-        await ensure_corpus(settings, corpus, passages, encoder, replace=True, on_progress=on_progress)
+        checksum = sha256(shipped("questions.json").read_bytes()).hexdigest()
+        await ensure_corpus(
+            settings, corpus, sample_passages, encoder, checksum=checksum, replace=True, on_progress=on_progress
+        )
     async with open_corpus(settings, corpus, encoder.name, await encoder.dimension()) as opened:
         yield HybridRetriever(
             corpus=opened,

@@ -1,19 +1,17 @@
-"""Who may do what, and how often: keys, wrong keys, questions per minute, and the daily cost of a key.
+"""Who may do what, and how often: keys, and questions per minute.
 
 Keys are shown once, stored as a keyed digest, and compared in constant time.
 """
 
 import hashlib
 import hmac
-import ipaddress
 import math
 import os
 import re
 import secrets
 import time
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -33,15 +31,12 @@ if TYPE_CHECKING:
 
 SCOPES = ("ask", "ingest", "admin")
 LOOK_UP_SECONDS = 2.0
-QUESTIONS, READS, WRONG_KEYS = "ask", "read", "wrong_keys"
+QUESTIONS, READS = "ask", "read"
 """What is counted per minute, each on its own."""
 _TOKEN = re.compile(r"marag_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 _NAME = re.compile(r"[\w .@-]{1,100}")
 _KNOWN_SECONDS = 2.0
 _KNOWN_SECONDS_WITHOUT_DATABASE = 300.0
-_MOST_KNOWN = 10_000
-_PEPPER_FILE = "service.pepper"
-_REDIS_SECONDS = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,101 +199,46 @@ def _pepper(settings: Settings) -> bytes:
     """SERVICE_KEY_PEPPER, or a secret that is generated once and readable only by this user."""
     if settings.service_key_pepper is not None:
         return settings.service_key_pepper.get_secret_value().encode()
-    path: Path = settings.marag_data_dir / _PEPPER_FILE
-    own = path.with_name(f".{_PEPPER_FILE}.{secrets.token_hex(8)}")
+    path: Path = settings.marag_data_dir / "service.pepper"
+    own = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
             with os.fdopen(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
                 file.write(secrets.token_hex(32))
-            try:
-                with suppress(FileExistsError):
-                    os.link(own, path)  # atomic; the first one is kept
-            finally:
-                own.unlink()
+            with suppress(FileExistsError):
+                os.link(own, path)  # atomic; the first one is kept
+            own.unlink()
         return path.read_bytes()
     except OSError as error:
         raise StorageError(f"The pepper {str(path)!r} cannot be stored ({error}); set SERVICE_KEY_PEPPER.") from None
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RateLimits:
-    """Never more than the limit in any minute, for each client and address; shared by workers if Redis is used.
-
-    `proven` are digests of tokens that were valid: they are served, whatever else comes from their address.
-    """
+    """Never more than the limit in any minute, for each client; shared by workers if Redis is used."""
 
     limiter: "MovingWindowRateLimiter"
     item: "RateLimitItem"
-    wrong_keys: "RateLimitItem"
-    shared: bool
-    proven: "OrderedDict[bytes, None]" = field(default_factory=OrderedDict, repr=False)
 
     async def admit(self, client_id: str, kind: str) -> tuple[dict[str, str], RequestError | None]:
         """Count one request if the sliding minute has room: its state as response headers, and the refusal if not.
 
         Raises `RequestError` (503) if Redis is unavailable.
         """
-        with _counting():
+        from limits.errors import StorageError as WindowsError
+
+        try:
             admitted = await self.limiter.hit(self.item, client_id, kind)
             reset, remaining = await self.limiter.get_window_stats(self.item, client_id, kind)
+        except WindowsError:
+            raise RequestError(503, "unavailable", "Rates cannot be counted at the moment; try again later.") from None
         limit = self.item.amount
         wait = max(1, math.ceil(reset - time.time())) if remaining < limit else 0
         counts = {"limit": limit, "remaining": remaining, "reset": wait}
         words = f"The key may ask {limit} questions a minute; wait {wait} s."
         refusal = None if admitted else RequestError(429, "rate_limited", words, retry_after=wait)
         return {f"x-ratelimit-{name}": str(count) for name, count in counts.items()}, refusal
-
-    async def recall(self, client_id: str, count: int) -> None:
-        """Count the questions that an earlier process admitted in the last minute, as if they had just arrived."""
-        if not self.shared:
-            for _ in range(min(count, self.item.amount)):
-                await self.limiter.hit(self.item, client_id, QUESTIONS)
-
-    async def client(self, keys: Keys, token: str, address: str) -> Client:
-        """The client with this token. Raises the errors of `Keys.client`; `RequestError` (429) for many wrong keys."""
-        proof, place = hashlib.sha256(token.encode("utf-8", "replace")).digest(), _network(address)
-        with _counting():
-            allowed = proof in self.proven or await self.limiter.test(self.wrong_keys, place, WRONG_KEYS)
-            reset, _ = await self.limiter.get_window_stats(self.wrong_keys, place, WRONG_KEYS)
-        if not allowed:
-            wait = max(1, math.ceil(reset - time.time()))
-            words = f"This address sent too many wrong keys; wait {wait} s."
-            raise RequestError(429, "too_many_wrong_keys", words, retry_after=wait)
-        try:
-            client = await keys.client(token)
-        except RequestError as error:
-            if error.status == 401:
-                self.proven.pop(proof, None)
-                with _counting():
-                    await self.limiter.hit(self.wrong_keys, place, WRONG_KEYS)
-            raise
-        self.proven[proof] = None
-        if len(self.proven) > _MOST_KNOWN:
-            self.proven.popitem(last=False)
-        return client
-
-
-@contextmanager
-def _counting() -> Iterator[None]:
-    """Report that Redis is unavailable as a `RequestError` (503)."""
-    from limits.errors import StorageError as WindowsError
-
-    try:
-        yield
-    except WindowsError:
-        raise RequestError(503, "unavailable", "Rates cannot be counted at the moment; try again later.") from None
-
-
-def _network(address: str) -> str:
-    """The address; of IPv6 the network, since the holder of one address controls all that share its first 64 bits."""
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return address
-    if isinstance(parsed, ipaddress.IPv4Address) or parsed.ipv4_mapped is not None:
-        return str(getattr(parsed, "ipv4_mapped", None) or parsed)
-    return str(ipaddress.ip_network((parsed, 64), strict=False))
 
 
 @asynccontextmanager
@@ -307,28 +247,25 @@ async def open_limits(settings: Settings) -> AsyncIterator[RateLimits]:
     from limits import RateLimitItemPerMinute
     from limits.aio.storage import MemoryStorage
     from limits.aio.strategies import MovingWindowRateLimiter
-    from limits.errors import ConfigurationError
     from limits.storage import storage_from_string
 
     item = RateLimitItemPerMinute(settings.service_rate_per_minute)
-    wrong_keys = RateLimitItemPerMinute(settings.service_wrong_keys_per_minute)
     if settings.redis_url is None:
-        limiter = MovingWindowRateLimiter(MemoryStorage())
-        yield RateLimits(limiter=limiter, item=item, wrong_keys=wrong_keys, shared=False)
+        yield RateLimits(limiter=MovingWindowRateLimiter(MemoryStorage()), item=item)
         return
     try:
         from redis.asyncio import ConnectionPool
 
         url = settings.redis_url.get_secret_value()
-        pool = ConnectionPool.from_url(url, socket_timeout=_REDIS_SECONDS, socket_connect_timeout=_REDIS_SECONDS)
-        options: dict[str, Any] = {"connection_pool": pool}  # missing from the function's stub
-        redis = storage_from_string(f"async+{url}", implementation="redispy", wrap_exceptions=True, **options)
-    except (ConfigurationError, ValueError, ModuleNotFoundError) as error:
+        pool = ConnectionPool.from_url(url, socket_timeout=2.0, socket_connect_timeout=2.0)
+    except (ValueError, ModuleNotFoundError) as error:
         # the error text may contain the URL, and with it a password
         raise SettingsError(
             f"REDIS_URL cannot be used ({type(error).__name__}); write it as redis://HOST:6379, and install `redis`."
         ) from None
+    options: dict[str, Any] = {"connection_pool": pool}  # missing from the function's stub
+    redis = storage_from_string(f"async+{url}", implementation="redispy", wrap_exceptions=True, **options)
     try:
-        yield RateLimits(limiter=MovingWindowRateLimiter(redis), item=item, wrong_keys=wrong_keys, shared=True)
+        yield RateLimits(limiter=MovingWindowRateLimiter(redis), item=item)
     finally:
         await pool.aclose()

@@ -10,19 +10,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..agent.context import Task
-from ..agent.engine import Answer, Engine, OnStep, Step
-from ..agent.grounded import Checks, checked
+from ..agent.engine import OnStep, Step
+from ..agent.grounded import checked
 from ..chat.coach.levels import Socratic
 from ..chat.coach.scope import topic_named
 from ..chat.history import History
 from ..chat.session import ChatSession, DocumentsReply, Turn
 from ..errors import DeadlineError, RequestError
-from ..grounding.citations import chosen
 from ..ingestion.chunking import spans
 from ..llm.ledger import total
 from ..prompts import prompt
 from ..retrieval.corpus.catalogue import DocumentRecord
-from ..retrieval.corpus.naming import addressed
 from ..retrieval.hybrid import HybridRetriever, Retrieval, Retriever
 from ..retrieval.passage import Passage, passage_id
 from ..retrieval.retriever import limited
@@ -31,7 +29,7 @@ from .database import within
 from .failures import envelope, noted, timed_out
 from .request import RequestContext
 from .resources import CONTEXT, Service
-from .schemas import FULL_CORPUS, AskOptions, AskRequest, AskResponse, reply_fields
+from .schemas import FULL_CORPUS, AskRequest, AskResponse, reply_fields
 
 METHOD = "service"
 """The name of the service's calls in ledger rows."""
@@ -67,19 +65,42 @@ async def _turn(asked: AskRequest, context: RequestContext, on_step: OnStep | No
     """The turn of the conversation, stored in the session if one is named."""
     service, corpus = context.service, context.corpus or CONTEXT
     retriever = None if context.corpus is None else WatchedRetriever.over(context)
-    answerer = _Answerer(asked=asked, context=context, retriever=retriever, on_step=on_step)
-    message, documents, names = asked.question, frozenset[str](), asked.options.documents or ()
-    if context.corpus is not None and (names or "@" in message):
-        message, documents = addressed(message, await documents_of(service, corpus), names)
     coach = None
     if retriever is not None and asked.mode == "coach":
         coach = replace(await service.coach(corpus), retriever=retriever)
         if asked.options.topic is not None:
             topic_named(coach.topics, asked.options.topic)  # an unknown one costs no call
     about = hashlib.sha256(corpus.encode()).hexdigest()[:8]  # a session about another corpus is another one
+    loop_ends = context.deadline - service.budgets.finish
+
+    async def answered(
+        question: str, standalone: str, *, before: str = "", documents: frozenset[str] = frozenset()
+    ) -> DocumentsReply:
+        engine, checks = service.engine, service.checks[corpus]
+        task = Task(
+            question=standalone,
+            asked=question,
+            conversation=before,
+            manner=prompt("teacher", engine.settings.prompts_dir).text() if asked.mode == "teacher" else "",
+            evidence=supplied(service.settings, asked) if retriever is None else None,
+            retriever=None if retriever is None else limited(retriever, documents),
+            grounded=True,
+            id=context.query_id,
+            method=METHOD,
+            deadline=loop_ends,
+        )
+        drafted = await engine.run(task, on_step=on_step)
+        context.note_dropped(drafted.dropped)  # of a supplied text, too, which no retriever screens
+        if drafted.stop_reason == DeadlineError.stop_reason and drafted.rounds[drafted.chosen].signals is None:
+            raise timed_out()  # before the draft was judged: it must not be shown unverified
+        started = time.perf_counter()
+        result = await checked(engine, drafted, checks, question_id=context.query_id, deadline=loop_ends)
+        context.took("checks", time.perf_counter() - started)
+        return DocumentsReply(text=result.text, short_answer=result.short_answer, grounded=result)
+
     session = ChatSession(
         model=service.engine.model,
-        answerer=answerer,
+        answerer=answered,
         name=f"{context.client.id}.{about}.{asked.session}",
         corpus=corpus,
         history=History() if history is None else history,
@@ -93,58 +114,7 @@ async def _turn(asked: AskRequest, context: RequestContext, on_step: OnStep | No
         sessions=None if asked.session is None else service.sessions,
         transcribed=False,
     )
-    return await session.reply(message, deadline=answerer.loop_ends, documents=documents, question_id=context.query_id)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Answerer:
-    """Answers a question of a client's conversation, with the client's options and until its deadline."""
-
-    asked: AskRequest
-    context: RequestContext
-    retriever: "WatchedRetriever | None"
-    on_step: OnStep | None
-
-    @property
-    def loop_ends(self) -> float:
-        """The `time.monotonic` timestamp at which the loop ends."""
-        return self.context.deadline - self.context.service.budgets.finish
-
-    async def __call__(
-        self, question: str, standalone: str, *, before: str = "", documents: frozenset[str] = frozenset()
-    ) -> DocumentsReply:
-        """See `Answerer`."""
-        context, options = self.context, self.asked.options
-        engine = _engine(context.service.engine, options)
-        checks = _checks(context.service.checks[context.corpus or CONTEXT], options)
-        taught = self.asked.mode == "teacher"
-        drafted = await engine.run(
-            Task(
-                question=standalone,
-                asked=question,
-                conversation=before,
-                manner=prompt("teacher", engine.settings.prompts_dir).text() if taught else "",
-                evidence=supplied(context.service.settings, self.asked) if self.retriever is None else None,
-                retriever=None if self.retriever is None else limited(self.retriever, documents),
-                grounded=True,
-                id=context.query_id,
-                method=METHOD,
-                deadline=self.loop_ends,
-            ),
-            on_step=self.on_step,
-        )
-        context.note_dropped(drafted.dropped)  # of a supplied text, too, which no retriever screens
-        _require_verified(drafted)
-        started = time.perf_counter()
-        result = await checked(engine, drafted, checks, question_id=context.query_id, deadline=self.loop_ends)
-        context.took("checks", time.perf_counter() - started)
-        return DocumentsReply(text=result.text, short_answer=result.short_answer, grounded=result)
-
-
-def _require_verified(answer: Answer) -> None:
-    """Raise `DeadlineError` if time ran out before the chosen draft was judged: it must not be shown unverified."""
-    if answer.stop_reason == DeadlineError.stop_reason and answer.rounds[answer.chosen].signals is None:
-        raise DeadlineError("The deadline passed before the draft was judged; ask a simpler question.")
+    return await session.reply(asked.question, deadline=loop_ends, question_id=context.query_id)
 
 
 async def documents_of(service: Service, corpus: str) -> tuple[DocumentRecord, ...]:
@@ -171,22 +141,6 @@ def supplied(settings: Settings, asked: AskRequest) -> list[Passage]:
             id_ = passage_id(name, piece)
             found.setdefault(id_, Passage(id=id_, doc_id=str(number), title=name, text=piece, span=(start, end)))
     return list(found.values())
-
-
-def _engine(engine: Engine, options: AskOptions) -> Engine:
-    if options.max_rounds is None:
-        return engine
-    rounds = min(options.max_rounds, engine.settings.max_metacognitive_rounds)
-    return replace(engine, settings=engine.settings.model_copy(update={"max_metacognitive_rounds": rounds}))
-
-
-def _checks(checks: Checks, options: AskOptions) -> Checks:
-    if options.citation_style is not None:
-        checks = replace(checks, style=chosen(options.citation_style))
-    if options.unsupported_claims is not None:
-        settings = checks.settings.model_copy(update={"unsupported_claims": options.unsupported_claims})
-        checks = replace(checks, settings=settings)
-    return checks
 
 
 def _response(asked: AskRequest, context: RequestContext, turn: Turn) -> AskResponse:

@@ -1,11 +1,16 @@
-"""The application: routes behind a gate that every request passes, over a service that is opened once."""
+"""The application: routes behind a gate that every request passes, over a service that is opened once; and its log."""
 
 import asyncio
+import json
 import logging
 import re
+import sys
 import time
+import traceback
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from datetime import UTC, datetime
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -16,7 +21,6 @@ from ..errors import MetaRagError, RequestError, StorageError
 from .access import QUESTIONS as QUESTION_WINDOW
 from .access import READS
 from .failures import as_response, timed_out
-from .logs import log_request
 from .request import CLIENT_WENT, CURRENT, RequestContext, new_id
 from .resources import Service
 from .routes import QUESTIONS, UPLOAD, endpoint_of, methods_at, router
@@ -94,7 +98,6 @@ class Gate:
             request_id=given if _REQUEST_ID.fullmatch(given) else new_id(),
             endpoint=path[:64],
             asks=path in QUESTIONS and scope["method"] == "POST",
-            openai=path.startswith(("/v1/models", "/v1/chat/")),
         )
         scope.setdefault("state", {})["context"] = context
         CURRENT.set(context)
@@ -111,7 +114,7 @@ class Gate:
         finally:
             with suppress(StorageError):
                 await service.record(context, context.status or CLIENT_WENT)
-            log_request(context, scope["method"], path)
+            _log_request(context, scope["method"], path)
             service.metrics.in_flight.dec()
             service.metrics.served(context, endpoint_of(path))
 
@@ -136,8 +139,7 @@ class Gate:
         kind, _, token = _header(scope, b"authorization").partition(" ")
         if kind.lower() != "bearer" or not token.strip():
             raise RequestError(401, "missing_key", "A key is required; send it as `Authorization: Bearer KEY`.")
-        address = (scope.get("client") or ("",))[0]
-        context.known_client = client = await service.limits.client(service.keys, token.strip(), address)
+        context.known_client = client = await service.keys.client(token.strip())
         headers, refusal = await service.limits.admit(client.id, QUESTION_WINDOW if context.asks else READS)
         context.headers |= headers
         if refusal is not None:
@@ -145,7 +147,7 @@ class Gate:
         if path == UPLOAD and scope["method"] == "POST":
             await self.app(scope, receive, send)
             return
-        whole = await _whole_body(scope, receive, context)
+        whole = await _whole_body(receive, context)
         if context.asks:
             await _unless_left(asyncio.ensure_future(self.app(scope, whole, send)), receive, context)
         else:
@@ -191,13 +193,8 @@ async def _unless_left(work: "asyncio.Future[None]", receive: Receive, context: 
         work.cancel()
 
 
-async def _whole_body(scope: Scope, receive: Receive, context: RequestContext) -> Receive:
+async def _whole_body(receive: Receive, context: RequestContext) -> Receive:
     """Read the body within its time and size limits, and replay it. Raises `RequestError` (413, 504)."""
-    most = _BODY_KILOBYTES * 1024
-    large = RequestError(413, "too_large", f"The body is larger than {_BODY_KILOBYTES} KB; send less.")
-    announced = _header(scope, b"content-length")
-    if announced.isdecimal() and int(announced) > most:
-        raise large
     body, more = bytearray(), True
     try:
         async with asyncio.timeout(context.deadline - time.monotonic()):
@@ -208,8 +205,9 @@ async def _whole_body(scope: Scope, receive: Receive, context: RequestContext) -
                     raise RequestError(CLIENT_WENT, "client_went", context.message or "")
                 body += message.get("body", b"")
                 more = message.get("more_body", False)
-                if len(body) > most:
-                    raise large
+                if len(body) > _BODY_KILOBYTES * 1024:
+                    words = f"The body is larger than {_BODY_KILOBYTES} KB; send less."
+                    raise RequestError(413, "too_large", words)
     except TimeoutError:
         raise timed_out() from None
     left: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
@@ -223,3 +221,55 @@ async def _whole_body(scope: Scope, receive: Receive, context: RequestContext) -
 def _header(scope: Scope, name: bytes) -> str:
     found: bytes = next((value for key, value in scope["headers"] if key == name), b"")
     return found.decode("latin-1")
+
+
+class JsonLogLines(logging.Formatter):
+    """A record as one line of JSON, with the fields passed as `extra={"fields": ...}`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line. Line breaks in a text are escaped, so that a line cannot be forged.
+
+        Of an error it has the type and the place: neither its message nor a traceback, which may contain values.
+        """
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line: dict[str, Any] = {
+            "at": at.replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info and record.exc_info[0] is not None:
+            places = [f"{one.filename}:{one.lineno} in {one.name}" for one in traceback.extract_tb(record.exc_info[2])]
+            line |= {"error_type": record.exc_info[0].__name__, "error_at": places[-1] if places else None}
+        return json.dumps(line, default=str)
+
+
+def _log_request(context: RequestContext, method: str, path: str) -> None:
+    """Log the line of a served request: neither secrets nor its question."""
+    fields: dict[str, Any] = {
+        "request_id": context.request_id,
+        "method": method,
+        "path": path,
+        "status": context.status,
+        "ms": round(1000 * (time.monotonic() - context.arrived), 1),
+        "client": None if context.known_client is None else context.known_client.id,
+        "error": context.error,
+    }
+    if context.source_mode:
+        fields |= {
+            "query_id": context.query_id,
+            "corpus": context.corpus,
+            "degraded": sorted(context.degraded),
+            "calls": len(context.calls),
+            "seconds": context.seconds,
+        }
+    _LOG.info("request", extra={"fields": fields})
+
+
+def log_to_stderr() -> None:
+    """Send the log of this package, and the server's warnings, to stderr as JSON lines."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLogLines())
+    for name, level in {"meta_agent_rag": logging.INFO, "uvicorn": logging.WARNING}.items():
+        logging.getLogger(name).addHandler(handler)
+        logging.getLogger(name).setLevel(level)

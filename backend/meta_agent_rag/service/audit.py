@@ -1,34 +1,39 @@
-"""The audit log: one row for each response, stored before it is sent.
+"""The audit log: one row for each response, stored before it is sent; its retention and export.
 
 Responses wait in one queue for their rows to be inserted together. While the database is unavailable, rows go to
 `<data_dir>/audit/waiting.jsonl` and are inserted later; a row that is inserted twice is kept once, by its query id.
 """
 
 import asyncio
+import json
 import logging
+import shutil
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 
 from filelock import FileLock
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, CursorResult, delete, func, null, select, update
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError, StatementError
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from ..chat.coach.coach import CoachReply
 from ..chat.session import DocumentsReply, Turn
-from ..errors import StorageError
+from ..chat.store import open_sessions
+from ..errors import InputError, SettingsError, StorageError
 from ..journal import Journal, read_journal
 from ..llm.ledger import total
 from ..llm.messages import Reply
 from ..retrieval.passage import Found
+from ..settings import Settings
 from ..text.normalise import encodable
-from .database import AUDIT, in_utc, require_writable, within
+from .access import open_keys
+from .database import AUDIT, SESSIONS, UPLOADS, in_utc, require_writable, within
 from .request import ModelCall, RequestContext, new_id
 from .schemas import reply_fields
 
@@ -50,11 +55,6 @@ class AuditLog:
     fault: str | None = None
     _queue: "asyncio.Queue[tuple[Row, asyncio.Future[None]]]" = field(default_factory=asyncio.Queue, repr=False)
 
-    @property
-    def file(self) -> Path:
-        """The rows that wait for the database."""
-        return self.folder / "waiting.jsonl"
-
     async def store(self, row: Row) -> None:
         """Store a row: in the database, or on this machine. Raises `StorageError` if neither is possible."""
         stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -63,10 +63,8 @@ class AuditLog:
 
     async def read(self, query_id: str, client_id: str) -> dict[str, Any] | None:
         """The row of a response to this client, or `None`. Raises `SQLAlchemyError` or `OSError`."""
-        query = select(AUDIT).where(AUDIT.c.query_id == query_id, AUDIT.c.client_id == client_id)
-        async with self.engine.connect() as connection:
-            found = (await connection.execute(query)).first()
-        return None if found is None else as_json(dict(found._mapping))
+        found = await selected(self.engine, AUDIT.c.query_id == query_id, AUDIT.c.client_id == client_id)
+        return found[0] if found else None
 
     async def spent(self, client_id: str, since: datetime) -> float:
         """The cost of a client's questions since a moment, in USD. Raises `SQLAlchemyError` or `OSError`."""
@@ -75,28 +73,20 @@ class AuditLog:
             found = await connection.execute(query.where(AUDIT.c.client_id == client_id, AUDIT.c.at >= since))
             return float(found.scalar_one())
 
-    async def admitted(self, since: datetime) -> dict[str, int]:
-        """The number of admitted requests of each client since a moment."""
-        query = select(AUDIT.c.client_id, func.count()).group_by(AUDIT.c.client_id)
-        query = query.where(AUDIT.c.at >= since, AUDIT.c.error.is_distinct_from("rate_limited"))
-        async with self.engine.connect() as connection:
-            return {str(row[0]): int(row[1]) for row in await connection.execute(query)}
-
     async def keep_writing(self) -> None:
         """Store queued rows until cancelled."""
         while True:
             batch = [await self._queue.get()]
             while not self._queue.empty() and len(batch) < _BATCH:
                 batch.append(self._queue.get_nowait())
+            fault: Exception | None = None
             try:
                 await self._write([row for row, _ in batch])
             except Exception as error:  # noqa: BLE001  # each response that waits for its row is told
-                for _, stored in batch:
-                    if not stored.done():
-                        stored.set_exception(unstorable(self.file, error))
+                fault = error if isinstance(error, StorageError) else StorageError(f"A row cannot be stored: {error}.")
             for _, stored in batch:
                 if not stored.done():
-                    stored.set_result(None)
+                    stored.set_result(None) if fault is None else stored.set_exception(fault)
 
     async def keep_draining(self) -> None:
         """Insert the rows that wait on this machine until cancelled."""
@@ -110,51 +100,48 @@ class AuditLog:
             for file in await asyncio.to_thread(self._taken):
                 rows = (await asyncio.to_thread(read_journal, file)).rows
                 for start in range(0, len(rows), _BATCH):
-                    await self._insert(rows[start : start + _BATCH])
+                    await within(self._inserted(rows[start : start + _BATCH]), _INSERT_SECONDS)
                 file.unlink(missing_ok=True)
             if self.fault is not None:
                 await within(require_writable(self.engine), _INSERT_SECONDS)
                 _LOG.info("The audit database is available again; all records were written.")
             self.fault, self.waiting = None, 0
-        except (SQLAlchemyError, OSError, TimeoutError) as error:
+        except (SQLAlchemyError, OSError) as error:
             self._failed(error)
 
     def _taken(self) -> list[Path]:
         """The files of waiting rows, to which nothing is added any more."""
-        if self.file.exists():
-            with waiting_lock(self.folder), suppress(FileNotFoundError):  # another process was faster
-                self.file.rename(self.folder / f"waiting-{new_id()}.jsonl")
+        file = self.folder / "waiting.jsonl"
+        if file.exists():
+            with FileLock(self.folder / "lock"), suppress(FileNotFoundError):  # another process was faster
+                file.rename(self.folder / f"waiting-{new_id()}.jsonl")
         return sorted(self.folder.glob("waiting-*.jsonl"))
 
     async def _write(self, rows: Sequence[Row]) -> None:
         if self.fault is None:
             try:
-                await self._insert(rows)
+                await within(self._inserted(rows), _INSERT_SECONDS)
                 return
-            except (SQLAlchemyError, OSError, TimeoutError) as error:
+            except (SQLAlchemyError, OSError) as error:
                 self._failed(error)
-        await asyncio.to_thread(_append, self.file, rows)
+        await asyncio.to_thread(self._append, rows)
         self.waiting += len(rows)
 
-    async def _insert(self, rows: Sequence[Row]) -> None:
-        """Insert rows; one that the database rejects is set aside, so that it does not hold up the others."""
-        try:
-            await within(self._inserted(rows), _INSERT_SECONDS)
-        except (StatementError, KeyError, ValueError, OverflowError) as error:
-            if isinstance(error, DBAPIError) and not isinstance(error, DataError | IntegrityError):
-                raise  # the database itself failed
-            if len(rows) > 1:
-                for row in rows:
-                    await self._insert([row])
-                return
-            _LOG.error("The database rejected an audit row (%s); it is in `rejected.jsonl`.", type(error).__name__)
-            await asyncio.to_thread(_append, self.folder / "rejected.jsonl", rows)
-
     async def _inserted(self, rows: Sequence[Row]) -> None:
-        insert = (postgresql.insert if self.engine.dialect.name == "postgresql" else sqlite.insert)(AUDIT)
+        statement = (postgresql.insert if self.engine.dialect.name == "postgresql" else sqlite.insert)(AUDIT)
         async with self.engine.execution_options(immediate=True).begin() as connection:
             values = [{**row, "at": datetime.fromisoformat(row["at"]).astimezone(UTC)} for row in rows]
-            await connection.execute(insert.on_conflict_do_nothing(index_elements=[AUDIT.c.query_id]), values)
+            await connection.execute(statement.on_conflict_do_nothing(index_elements=[AUDIT.c.query_id]), values)
+
+    def _append(self, rows: Sequence[Row]) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(self.folder / "lock"):  # several processes add to the file, and take it away
+            journal = Journal(self.folder / "waiting.jsonl")
+            try:
+                for row in rows:
+                    journal.append(row)
+            finally:
+                journal.close()
 
     def _failed(self, error: Exception) -> None:
         if self.fault is None:
@@ -175,34 +162,89 @@ async def open_audit(engine: AsyncEngine, data_dir: Path) -> AsyncIterator[Audit
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
-        try:
+        with suppress(TimeoutError):  # what waits is inserted at the next start
             await within(log.drain(), _LAST_SECONDS)
-        except TimeoutError:
-            _LOG.warning("%d audit records wait in %r for the next start.", log.waiting, str(log.file))
 
 
-def waiting_lock(folder: Path) -> FileLock:
-    """The lock under which the files of an audit folder change: several processes add to them, and empty them."""
-    return FileLock(folder / "lock", thread_local=False)
+async def selected(
+    engine: AsyncEngine, *conditions: ColumnElement[bool], latest: int | None = None
+) -> list[dict[str, Any]]:
+    """Records, the oldest first; with `latest`, at most so many of the newest."""
+    query = select(AUDIT).where(*conditions).order_by(AUDIT.c.at.desc(), AUDIT.c.query_id.desc()).limit(latest)
+    async with engine.connect() as connection:
+        return [as_json(row._asdict()) for row in reversed((await connection.execute(query)).all())]
 
 
-def _append(file: Path, rows: Sequence[Row]) -> None:
-    """Append rows to a file of the audit folder. Raises `StorageError` or `OSError`."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with waiting_lock(file.parent):
-        journal = Journal(file)
-        try:
-            for row in rows:
-                journal.append(row)
-        finally:
-            journal.close()
+async def export(engine: AsyncEngine, path: Path, *conditions: ColumnElement[bool]) -> int:
+    """Write records into a new JSONL file, the oldest first; returns their number. Raises `InputError` if it exists."""
+    count, query = 0, select(AUDIT).where(*conditions).order_by(AUDIT.c.at, AUDIT.c.query_id)
+    try:
+        file = await asyncio.to_thread(path.open, "x", encoding="utf-8")
+    except FileExistsError:
+        raise InputError(f"{str(path)!r} already exists; name a new file.") from None
+    with file:
+        async with engine.connect() as connection, connection.stream(query) as rows:
+            async for row in rows:
+                file.write(json.dumps(as_json(row._asdict()), ensure_ascii=False) + "\n")
+                count += 1
+    return count
 
 
-def unstorable(file: Path, error: Exception) -> StorageError:
-    """The error to report for a file that cannot be written."""
-    if isinstance(error, StorageError):
-        return error
-    return StorageError(f"{str(file)!r} cannot be written ({error}); free disk space, or set MARAG_DATA_DIR.")
+async def prune(engine: AsyncEngine, settings: Settings, now: datetime, *, dry_run: bool = False) -> dict[str, int]:
+    """Remove prompts and replies after AUDIT_HOT_DAYS, with sessions unused for as long, and records after
+    AUDIT_WARM_DAYS; returns how many of each. Raises `SettingsError`.
+    """
+    if settings.audit_warm_days < settings.audit_hot_days:
+        words = f"AUDIT_WARM_DAYS ({settings.audit_warm_days!r}) cannot be less than AUDIT_HOT_DAYS "
+        raise SettingsError(f"{words}({settings.audit_hot_days!r}); raise it.")
+    hot, warm = (now - timedelta(days=days) for days in (settings.audit_hot_days, settings.audit_warm_days))
+    async with open_sessions(settings.marag_data_dir / SESSIONS) as sessions:
+        unused = await sessions.names(before=hot)
+        for name in () if dry_run else unused:
+            await sessions.drop(name)
+    async with _trial(engine, dry_run) as connection:
+        expired = await connection.execute(delete(AUDIT).where(AUDIT.c.at < warm))
+        whole = (AUDIT.c.at < hot) & AUDIT.c.prompts.is_not(null())
+        slimmed = await connection.execute(update(AUDIT).where(whole).values(prompts=null()))
+    return {"slimmed": _count(slimmed), "expired": _count(expired), "sessions": len(unused)}
+
+
+async def forget(engine: AsyncEngine, settings: Settings, client_id: str, *, dry_run: bool) -> dict[str, int]:
+    """Delete everything recorded about a client: its records, its sessions, and the states and files of its uploads.
+
+    Returns how many records and uploads; what is indexed stays in its corpus. Raises `InputError` if its key is still
+    valid, `StorageError` while records wait for the database.
+    """
+    data_dir = settings.marag_data_dir
+    if any(key.id == client_id and key.state == "valid" for key in await open_keys(engine, settings).all()):
+        words = f"The key {client_id!r} is still valid; revoke it first: `marag keys revoke {client_id}`."
+        raise InputError(words)
+    async with open_audit(engine, data_dir) as log:
+        if log.fault is not None:
+            raise StorageError("Records wait on this machine for the database; repeat this once it takes them.")
+    async with _trial(engine, dry_run) as connection:
+        records = await connection.execute(delete(AUDIT).where(AUDIT.c.client_id == client_id))
+        uploads = await connection.execute(delete(UPLOADS).where(UPLOADS.c.client_id == client_id))
+    if not dry_run:
+        await asyncio.to_thread(shutil.rmtree, data_dir / "uploads" / client_id, ignore_errors=True)
+        async with open_sessions(data_dir / SESSIONS) as sessions:
+            for name in await sessions.names():
+                if name.startswith(f"{client_id}."):
+                    await sessions.drop(name)
+    return {"records": _count(records), "uploads": _count(uploads)}
+
+
+@asynccontextmanager
+async def _trial(engine: AsyncEngine, dry_run: bool) -> AsyncIterator[AsyncConnection]:
+    """A transaction, which a dry run rolls back."""
+    async with engine.execution_options(immediate=True).begin() as connection:
+        yield connection
+        if dry_run:
+            await connection.rollback()
+
+
+def _count(result: CursorResult[Any]) -> int:
+    return result.rowcount
 
 
 def row_of(context: RequestContext, status: int) -> dict[str, Any]:
@@ -215,7 +257,7 @@ def row_of(context: RequestContext, status: int) -> dict[str, Any]:
         "request_id": context.request_id,
         "client_id": "" if client is None else client.id,
         "client_name": "" if client is None else client.name,
-        "endpoint": context.endpoint[:64],
+        "endpoint": context.endpoint,
         "status": status,
         "success": status == 200 and context.error is None,
         "error": context.error,
@@ -235,7 +277,6 @@ def row_of(context: RequestContext, status: int) -> dict[str, Any]:
             "prompt_tokens": totals.prompt_tokens,
             "cache_hit_tokens": totals.cache_hit_tokens,
             "completion_tokens": totals.completion_tokens,
-            **dict.fromkeys(_ANSWER),
             **({} if context.turn is None else _answer(context.turn)),
         },
         "prompts": [_prompt(call) for call in context.calls],
@@ -244,18 +285,9 @@ def row_of(context: RequestContext, status: int) -> dict[str, Any]:
 
 
 def as_json(row: Row) -> dict[str, Any]:
-    """A row of the table as one flat record: its time as text in UTC, each model call with its messages and reply."""
-    record = dict(row["record"])
-    prompts = row["prompts"] or [{}] * len(record["model_calls"])
-    record["model_calls"] = [call | kept for call, kept in zip(record["model_calls"], prompts, strict=True)]
-    head = {name: value for name, value in row.items() if name not in {"record", "prompts"}}
-    return {**head, "at": in_utc(row["at"]).isoformat(), **record}
-
-
-_ANSWER = (
-    *("answer", "short_answer", "refused", "stop_reason", "rounds", "citations", "passages", "checks"),
-    *("confidence_score", "confidence_level", "confidence_parts", "coach_success", "hint", "topic"),
-)
+    """A row of the table as one flat record, its time as text in UTC."""
+    head = {name: value for name, value in row.items() if name != "record"}
+    return {**head, **row["record"], "at": in_utc(row["at"]).isoformat()}
 
 
 def _answer(turn: Turn) -> dict[str, Any]:
@@ -290,24 +322,15 @@ def _cost(calls: Sequence[ModelCall]) -> float | None:
 
 
 def _passage(found: Found) -> dict[str, Any]:
-    names = ("id", "doc_id", "title")
-    scores = ("score", "dense", "lexical", "via")
-    return {name: getattr(found.passage, name) for name in names} | {name: getattr(found, name) for name in scores}
+    passage = found.passage
+    scores = {"score": found.score, "dense": found.dense, "lexical": found.lexical, "via": found.via}
+    return {"id": passage.id, "doc_id": passage.doc_id, "title": passage.title, **scores}
 
 
 def _call(call: ModelCall) -> dict[str, Any]:
-    row = call.row
-    return {
-        "stage": row.stage,
-        "model": row.model,
-        "round": row.round,
-        "cached": row.cached,
-        "seconds": row.latency_s,
-        "prompt_tokens": row.prompt_tokens,
-        "completion_tokens": row.completion_tokens,
-        "cost_usd": None if row.cost_usd is None else float(row.cost_usd),
-        "error": row.error,
-    }
+    names = ("stage", "model", "round", "cached", "latency_s", "prompt_tokens", "completion_tokens", "error")
+    cost = call.row.cost_usd
+    return {name: getattr(call.row, name) for name in names} | {"cost_usd": None if cost is None else float(cost)}
 
 
 def _prompt(call: ModelCall) -> dict[str, Any]:

@@ -2,10 +2,9 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import (
@@ -22,6 +21,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    UniqueConstraint,
     event,
     make_url,
     text,
@@ -35,7 +35,6 @@ from ..errors import SettingsError, StorageError
 from ..settings import Settings
 
 Result = TypeVar("Result")
-_FILE = "service.sqlite"
 SESSIONS = "service"
 """The folder of the clients' sessions in the data folder."""
 _CREATION_LOCK = 5_871_204_417  # any number that is the same in every process
@@ -95,8 +94,8 @@ UPLOADS = Table(
     Column("state", String(16), nullable=False),
     Column("message", Text),
     Column("passages", Integer, nullable=False),
-    Index("uploads_corpus", "corpus", "state"),
-    Index("uploads_client", "client_id"),
+    UniqueConstraint("client_id", "corpus", "name"),
+    Index("uploads_state", "state", "corpus"),
 )
 
 
@@ -105,17 +104,21 @@ async def open_database(settings: Settings) -> AsyncIterator[AsyncEngine]:
     """The database with its tables, closed at the end.
 
     Raises `StorageError` if the file in the data folder cannot be used, `SettingsError` for DATABASE_URL; also for
-    later failures that nobody catches.
+    later failures that nobody catches. Statements and their values are never shown.
     """
-    engine, own = _engine(settings), settings.database_url is None
+    engine = _engine(settings)
     try:
-        with _reported(SQLAlchemyError, OSError, own=own):
-            async with engine.execution_options(immediate=True).begin() as connection:
-                if engine.dialect.name == "postgresql":  # one process at a time: the others find everything done
-                    await connection.execute(text(f"SELECT pg_advisory_xact_lock({_CREATION_LOCK})"))
-                await connection.run_sync(METADATA.create_all)
-        with _reported(SQLAlchemyError, own=own):
-            yield engine
+        async with engine.execution_options(immediate=True).begin() as connection:
+            if engine.dialect.name == "postgresql":  # one process at a time: the others find everything done
+                await connection.execute(text(f"SELECT pg_advisory_xact_lock({_CREATION_LOCK})"))
+            await connection.run_sync(METADATA.create_all)
+        yield engine
+    except SQLAlchemyError as error:
+        cause = str(getattr(error, "orig", None) or error).splitlines()[0]
+        own = settings.database_url is None
+        remedy = "repair it, or choose another MARAG_DATA_DIR" if own else "start it, or correct DATABASE_URL"
+        kind = StorageError if own else SettingsError
+        raise kind(f"The service's database cannot be used ({cause}); {remedy}.") from None
     finally:
         await engine.dispose()
 
@@ -147,55 +150,29 @@ def in_utc(moment: datetime) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-@contextmanager
-def _reported(*faults: type[Exception], own: bool) -> Iterator[None]:
-    """Report database errors in a sentence; statements and their values must not be displayed."""
-    try:
-        yield
-    except faults as error:
-        cause = str(getattr(error, "orig", None) or error).splitlines()[0]
-        kind = StorageError if own else SettingsError
-        remedy = "repair it, or choose another MARAG_DATA_DIR" if own else "start it, or correct DATABASE_URL"
-        raise kind(f"The service's database cannot be used ({cause}); {remedy}.") from None
-
-
 def _engine(settings: Settings) -> AsyncEngine:
-    url = _url(settings)
-    if url.get_backend_name() == "sqlite":
-        _keep_private(Path(url.database or ""))
+    if settings.database_url is None:
+        file = settings.marag_data_dir / "service.sqlite"
+        try:  # SQLite gives its log files the same permissions
+            file.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
+            file.chmod(0o600)
+        except OSError as error:
+            raise StorageError(f"{str(file)!r} cannot be written ({error}); choose another MARAG_DATA_DIR.") from None
+        url = URL.create("sqlite+aiosqlite", database=str(file))
         engine = create_async_engine(url, hide_parameters=True, connect_args={"timeout": 5.0})
         event.listen(engine.sync_engine, "connect", _prepare_sqlite)
         event.listen(engine.sync_engine, "begin", _begin_sqlite)
         return engine
     try:
-        return create_async_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args=_POSTGRESQL)
-    except ModuleNotFoundError as error:
-        raise SettingsError(f"DATABASE_URL needs the package {error.name!r}, which is not installed.") from None
-
-
-def _url(settings: Settings) -> URL:
-    if settings.database_url is None:
-        return URL.create("sqlite+aiosqlite", database=str(settings.marag_data_dir / _FILE))
-    try:
         url = make_url(settings.database_url.get_secret_value())
+        if url.drivername not in {"postgres", "postgresql"}:
+            raise SettingsError(f"DATABASE_URL names {url.drivername!r}; use PostgreSQL.")
+        url = url.set(drivername="postgresql+psycopg")
+        return create_async_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args=_POSTGRESQL)
     except ArgumentError:
-        raise SettingsError(
-            "DATABASE_URL is not a URL; write it as postgresql://NAME:PASSWORD@HOST/DATABASE."
-        ) from None
-    kinds = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg", "sqlite": "sqlite+aiosqlite"}
-    if url.drivername not in {*kinds, *kinds.values()}:
-        raise SettingsError(f"DATABASE_URL names {url.drivername!r}; use PostgreSQL or SQLite.")
-    return url.set(drivername=kinds.get(url.drivername, url.drivername))
-
-
-def _keep_private(file: Path) -> None:
-    """Create the database readable only by this user; SQLite gives its log files the same permissions."""
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
-        file.chmod(0o600)
-    except OSError as error:
-        raise StorageError(f"{str(file)!r} cannot be written ({error}); choose another MARAG_DATA_DIR.") from None
+        words = "DATABASE_URL is not a URL; write it as postgresql://NAME:PASSWORD@HOST/DATABASE."
+        raise SettingsError(words) from None
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:

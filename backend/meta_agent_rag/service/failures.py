@@ -19,7 +19,6 @@ from ..errors import (
     MetaRagError,
     ModelError,
     RequestError,
-    SearchDownError,
     SettingsError,
     StructuredOutputError,
 )
@@ -39,12 +38,10 @@ _STATUS: Mapping[int, tuple[str, str]] = {
     400: ("invalid_request", "The body cannot be read; send JSON in UTF-8."),
     404: ("not_found", "Nothing exists at this address; GET /openapi.json lists all addresses."),
     405: ("method_not_allowed", "This address does not support this method; GET /openapi.json lists those it does."),
-    413: ("too_large", "The body is too large; send less."),
 }
 _KINDS: tuple[tuple[type[BaseException], int, str, str], ...] = (
     (DeadlineError, 504, "timeout", TIMED_OUT),
     (TimeoutError, 504, "timeout", TIMED_OUT),
-    (SearchDownError, 503, "search_unavailable", "The documents cannot be searched at the moment; try again later."),
     (CorpusError, 503, "search_unavailable", "The documents cannot be searched at the moment; try again later."),
     (SettingsError, 503, "unavailable", "The service is not configured correctly; tell its operator the request id."),
     (BudgetError, 503, "budget", "The service has reached its spending limit; tell its operator."),
@@ -55,17 +52,6 @@ _KINDS: tuple[tuple[type[BaseException], int, str, str], ...] = (
     (ExtensionError, 500, "internal_error", _FAILED),
     (MetaRagError, 503, "unavailable", "The service cannot answer at the moment; try again later."),
 )
-
-
-_CODES: Mapping[str, str | None] = {
-    "invalid_request": None,
-    "missing_key": "invalid_api_key",
-    "invalid_key": "invalid_api_key",
-    "unknown_corpus": "model_not_found",
-    "rate_limited": "rate_limit_exceeded",
-    "daily_cost_cap": "insufficient_quota",
-}
-_TYPES: Mapping[int, str] = {403: "permission_error", 429: "rate_limit_error"}
 _FINAL = frozenset({"timeout", "daily_cost_cap", "unpriced_model"})
 """Refusals that another attempt would not change, which OpenAI's clients must be told."""
 _BODY_UNREAD = frozenset({401, 408, 413})
@@ -80,20 +66,16 @@ def timed_out() -> RequestError:
 def as_response(context: RequestContext, error: BaseException) -> JSONResponse:
     """A failure as a response; its code is added to the request's context."""
     refused = noted(context, error)
-    headers = {} if refused.retry_after is None else {"retry-after": str(refused.retry_after)}
+    headers = dict((isinstance(error, HTTPException) and error.headers) or {})
+    if refused.retry_after is not None:
+        headers["retry-after"] = str(refused.retry_after)
     if refused.status == 401:
         headers["www-authenticate"] = "Bearer"
-    if isinstance(error, HTTPException) and error.headers is not None:
-        headers |= error.headers
     if refused.status in _BODY_UNREAD:
         headers["connection"] = "close"
-    if not context.openai:
-        return JSONResponse(envelope(refused, context.request_id), status_code=refused.status, headers=headers)
     if refused.code in _FINAL:
         headers["x-should-retry"] = "false"
-    return JSONResponse(
-        _for_openai(refused), status_code=400 if refused.status == 422 else refused.status, headers=headers
-    )
+    return JSONResponse(envelope(refused, context.request_id), status_code=refused.status, headers=headers)
 
 
 def noted(context: RequestContext, error: BaseException) -> RequestError:
@@ -109,14 +91,6 @@ def noted(context: RequestContext, error: BaseException) -> RequestError:
     if refused.code in {"model_key_refused", "model_balance_empty"}:  # only the operator can resolve them
         _LOG.error("%s", error, extra={"fields": {"request_id": context.request_id, "error": refused.code}})
     return refused
-
-
-def _for_openai(error: RequestError) -> dict[str, Any]:
-    """A refusal in the format of OpenAI's API: the same sentence, with the types and codes that its clients check."""
-    kind = _TYPES.get(error.status, "server_error" if error.status >= 500 else "invalid_request_error")
-    param = "model" if error.code == "unknown_corpus" else error.param
-    code = _CODES.get(error.code, error.code)
-    return {"error": {"message": str(error), "type": kind, "param": param, "code": code}}
 
 
 def refusal(error: BaseException) -> RequestError:
@@ -137,8 +111,9 @@ def refusal(error: BaseException) -> RequestError:
 
 
 def envelope(error: RequestError, request_id: str) -> dict[str, Any]:
-    """The response body of a refusal."""
-    return {"error": {"code": error.code, "message": str(error), "request_id": request_id}}
+    """The response body of a refusal, in a form that OpenAI's clients understand, too."""
+    kind = "server_error" if error.status >= 500 else "invalid_request_error"
+    return {"error": {"code": error.code, "message": str(error), "type": kind, "request_id": request_id}}
 
 
 def _invalid(error: RequestValidationError) -> RequestError:
@@ -153,9 +128,7 @@ def _invalid(error: RequestValidationError) -> RequestError:
     path, fault = max(((_path(one, error.body), one) for one in same), key=lambda found: len(found[0]))
     place = ".".join(str(part)[:40] for part in path)
     named = f"The field {place!r} is invalid" if place else "The request is invalid"
-    message = encodable(f"{named}: {fault_words(fault)}.")[:_MOST_WORDS]
-    param = encodable(place)[:_MOST_WORDS] if place else None
-    return RequestError(422, "invalid_request", message, param=param)
+    return RequestError(422, "invalid_request", encodable(f"{named}: {fault_words(fault)}.")[:_MOST_WORDS])
 
 
 def _path(fault: Mapping[str, Any], body: object) -> list[str | int]:

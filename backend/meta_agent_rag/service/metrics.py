@@ -31,16 +31,12 @@ class Metrics:
         self.calls = Counter("marag_model_calls", "Calls of a model.", [*staged, "outcome"], registry=own)
         self.tokens = Counter("marag_model_tokens", "Tokens of model calls.", [*staged, "kind"], registry=own)
         self.cost = Counter("marag_model_cost_usd", "Known cost of model calls.", staged, registry=own)
-        self.degraded = Counter("marag_degraded", "Questions answered despite a fault.", ["what"], registry=own)
-        self.documents = Counter("marag_documents", "Uploaded documents by final state.", ["state"], registry=own)
         self.waiting = Gauge("marag_audit_waiting", "Records not yet written to the database.", registry=own)
 
     def served(self, record: RequestContext, endpoint: str) -> None:
         """Count a request when it ends."""
         self.requests.labels(endpoint, str(record.status or CLIENT_WENT)).inc()
         self.seconds.labels(endpoint).observe(time.monotonic() - record.arrived)
-        for what in record.degraded:
-            self.degraded.labels(what).inc()
         for call in record.calls:
             self._called(call)
 

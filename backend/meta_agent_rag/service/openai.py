@@ -1,14 +1,13 @@
-"""OpenAI's API: its chat completions as questions of /v1/ask, limited to the fields that one answer can serve."""
+"""OpenAI's API: its chat completions as questions of /v1/ask."""
 
 import json
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool
+from pydantic import AfterValidator, BaseModel, Field, StrictBool
 
 from ..chat.history import History
-from ..errors import RequestError
 from ..llm.ledger import total
 from ..retrieval.corpus.catalogue import DocumentRecord
 from ..retrieval.corpus.naming import without_mentions
@@ -19,24 +18,18 @@ from .schemas import QUESTION_CHARACTERS, AskRequest, written
 _STARTED = int(time.time())
 
 
-class _Sent(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class TextPart(_Sent):
+class TextPart(BaseModel):
     """A part of a message's text."""
 
     type: Literal["text"]
     text: str
 
 
-class ChatMessage(_Sent):
+class ChatMessage(BaseModel):
     """One message. System messages are accepted but have no effect: the service uses its own instructions."""
 
     role: Literal["system", "developer", "user", "assistant"]
     content: str | Annotated[list[TextPart], Field(min_length=1, max_length=100)]
-    name: str | None = None
-    refusal: str | None = None
 
     def text(self) -> str:
         """The whole text."""
@@ -44,20 +37,13 @@ class ChatMessage(_Sent):
         return whole.strip()
 
 
-class StreamOptions(_Sent):
+class StreamOptions(BaseModel):
     """Optional additions to a stream."""
 
     include_usage: StrictBool = False
-    include_obfuscation: StrictBool | None = None
 
 
-class ResponseFormat(_Sent):
-    """Text is the only format."""
-
-    type: Literal["text"]
-
-
-def _from_a_user(messages: "list[ChatMessage]") -> "list[ChatMessage]":
+def _from_a_user(messages: list[ChatMessage]) -> list[ChatMessage]:
     if messages[-1].role != "user":
         raise ValueError("the last message is not the user's; end with the question")
     if not 0 < (length := len(messages[-1].text())) <= QUESTION_CHARACTERS:
@@ -66,52 +52,20 @@ def _from_a_user(messages: "list[ChatMessage]") -> "list[ChatMessage]":
     return messages
 
 
-_IGNORED: Any = Field(None, description="Without effect.")
-
-
-class ChatRequest(_Sent):
+class ChatRequest(BaseModel):
     """A conversation whose last message is the question.
 
-    The service decides on sampling and length, so those fields have no effect.
+    The service decides on sampling, length and format: fields that are not listed here have no effect.
     """
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "model": "sample",
-                    "messages": [{"role": "user", "content": "Where was the director of The Salt Road born?"}],
-                }
-            ]
-        }
-    )
 
     model: Annotated[str, Field(min_length=1, max_length=64)] = Field(description="A corpus; GET /v1/models lists it.")
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=200), AfterValidator(_from_a_user)] = Field(
         description="The last message must be the user's, of 1 to 1,000 characters."
     )
     stream: StrictBool | None = None
-    stream_options: StreamOptions | None = Field(None, description="Only with `stream`.")
+    stream_options: StreamOptions = StreamOptions()
     n: Literal[1] | None = Field(None, description="Must be 1: there is one answer.")
-    response_format: ResponseFormat | None = None
-    modalities: Annotated[list[Literal["text"]], Field(min_length=1, max_length=1)] | None = None
-    logprobs: Literal[False] | None = None
-    tool_choice: Literal["none"] | None = None
-    temperature: Any = _IGNORED
-    top_p: Any = _IGNORED
-    max_tokens: Any = _IGNORED
-    max_completion_tokens: Any = _IGNORED
-    presence_penalty: Any = _IGNORED
-    frequency_penalty: Any = _IGNORED
-    seed: Any = _IGNORED
-    user: Any = _IGNORED
-    safety_identifier: Any = _IGNORED
-    metadata: Any = _IGNORED
-    store: Any = Field(None, description="Ignored; GET /v1/queries/{id} returns the record.")
-    reasoning_effort: Any = _IGNORED
-    service_tier: Any = _IGNORED
-    prompt_cache_key: Any = _IGNORED
-    verbosity: Any = _IGNORED
+    tools: Annotated[list[Any], Field(max_length=0)] | None = Field(None, description="There are none.")
 
 
 def model(name: str) -> dict[str, Any]:
@@ -121,28 +75,19 @@ def model(name: str) -> dict[str, Any]:
 
 async def complete(chat: ChatRequest, context: RequestContext) -> dict[str, Any]:
     """Answer the last message: a completion, with the fields of /v1/ask as `grounding`. Raises the errors of `ask`."""
-    if chat.stream_options is not None and not chat.stream:
-        words = "The field 'stream_options' requires 'stream'; set it, or leave stream_options out."
-        raise RequestError(422, "invalid_request", words, param="stream_options")
     corpus, earlier = context.client.corpus(chat.model, context.service.retrievers), chat.messages[:-1]
     mentioned = any("@" in message.text() for message in earlier)
     history = history_of(earlier, await documents_of(context.service, corpus) if mentioned else ())
     asked = AskRequest(question=chat.messages[-1].text(), corpus=corpus)
     response = await ask(asked, context, history=history)
     spent = total(call.row for call in context.calls)
+    message = {"role": "assistant", "content": response.answer, "refusal": None}
     return {
         "id": f"chatcmpl-{response.query_id}",
         "object": "chat.completion",
         "created": int(context.at.timestamp()),
         "model": chat.model,
-        "choices": [
-            {
-                "index": 0,
-                "message": {"role": "assistant", "content": response.answer, "refusal": None},
-                "finish_reason": "stop",
-                "logprobs": None,
-            }
-        ],
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}],
         "usage": {
             "prompt_tokens": spent.prompt_tokens,
             "completion_tokens": spent.completion_tokens,
@@ -168,18 +113,12 @@ def history_of(messages: Sequence[ChatMessage], documents: Sequence[DocumentReco
 
 async def chunks(done: dict[str, Any], *, with_usage: bool) -> AsyncIterator[str]:
     """A completion as a stream, started after the text is verified, so that failures have their own status."""
-    for chunk in _chunks(done, with_usage):
-        yield f"data: {json.dumps(chunk)}\n\n"
-    yield "data: [DONE]\n\n"
-
-
-def _chunks(done: dict[str, Any], with_usage: bool) -> Iterator[dict[str, Any]]:
     base = {"id": done["id"], "object": "chat.completion.chunk", "created": done["created"], "model": done["model"]}
-    usage = {"usage": None} if with_usage else {}
     deltas = [{"content": sentence} for sentence in sentences(done["choices"][0]["message"]["content"])]
     for delta in [{"role": "assistant", "content": ""}, *deltas, {}]:
         last = {} if delta else {"grounding": done["grounding"]}
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None if delta else "stop"}
-        yield {**base, "choices": [choice], **usage, **last}
+        yield f"data: {json.dumps({**base, 'choices': [choice], **last})}\n\n"
     if with_usage:
-        yield {**base, "choices": [], "usage": done["usage"]}
+        yield f"data: {json.dumps({**base, 'choices': [], 'usage': done['usage']})}\n\n"
+    yield "data: [DONE]\n\n"

@@ -50,7 +50,6 @@ class RequestContext:
     request_id: str
     endpoint: str
     asks: bool = False
-    openai: bool = False
     query_id: str = field(default_factory=new_id)
     answer_id: str = field(default_factory=new_id)
     arrived: float = field(default_factory=time.monotonic)

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -48,8 +47,6 @@ _MEMORY_OF_WRITES_SECONDS = 1.0
 _PROBE_BYTES = 65_536
 CONTEXT = "(context)"
 """Stands for the corpus of answers from a supplied text, which have none; no corpus can have this name."""
-_BEFORE_COUNTED = timedelta(seconds=3)
-"""A request is counted after its key look-up, which can be this much later than its arrival."""
 
 
 class CallLog:
@@ -130,7 +127,7 @@ class Service:
         version = 0 if catalogue is None else await asyncio.to_thread(catalogue.version)
         held = self._coaches.get(corpus)
         if held is None or held[0] != version:
-            subject = await asyncio.to_thread(subject_of, self.settings.scope_topics, catalogue)
+            subject = await asyncio.to_thread(subject_of, catalogue)
             encoder = retriever.encoder if isinstance(retriever, HybridRetriever) else self.engine.monitor_encoder
             scope = TopicScope(subject=subject, encoder=encoder, threshold=self.settings.scope_threshold)
             coach = Coach(model=self.engine.model, retriever=retriever, scope=scope, topics=subject.topics)
@@ -212,13 +209,12 @@ async def open_service(
     check_prompts(settings.prompts_dir, methods=settings.methods_dir)
     check_files(settings.coach_dir)
     names = tuple(dict.fromkeys(corpora if retrievers is None else retrievers))
-    checks = {name: Checks.of(settings, name) for name in (*names, CONTEXT)}
+    checks = dict.fromkeys((*names, CONTEXT), Checks.of(settings))
     metrics, budgets = Metrics(), Budgets.of(settings)
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(open_database(settings))
         audit = await stack.enter_async_context(open_audit(database, settings.marag_data_dir))
         limits = await stack.enter_async_context(open_limits(settings))
-        await _recall(audit, limits)
         opened = await stack.enter_async_context(open_language_model(settings, model=model))
         opened.budget.counting = True  # so that a key's daily cap includes calls cut off before billing
         engine = await stack.enter_async_context(
@@ -231,7 +227,7 @@ async def open_service(
             }
         sessions = await stack.enter_async_context(open_sessions(settings.marag_data_dir / SESSIONS))
         await _warmed(engine)
-        uploads = await stack.enter_async_context(open_uploads(settings, database, retrievers, metrics))
+        uploads = await stack.enter_async_context(open_uploads(settings, database, retrievers))
         yield Service(
             settings=settings,
             engine=engine,
@@ -263,11 +259,3 @@ def _require_space(folder: Path) -> None:
     """Raise `OSError` if a record cannot be stored in a folder."""
     with TemporaryFile(dir=folder, buffering=0) as file:
         file.write(bytes(_PROBE_BYTES))
-        os.fsync(file.fileno())
-
-
-async def _recall(audit: AuditLog, limits: RateLimits) -> None:
-    """Continue the sliding minute of an earlier process."""
-    since = datetime.now(UTC) - timedelta(minutes=1) - _BEFORE_COUNTED
-    for client_id, count in (await audit.admitted(since)).items():
-        await limits.recall(client_id, count)

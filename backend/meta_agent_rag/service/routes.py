@@ -1,7 +1,6 @@
 """The addresses of the service: all of `/v1/` requires a key, the rest reveals nothing about clients."""
 
 import asyncio
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
@@ -13,7 +12,6 @@ from starlette.responses import StreamingResponse
 from starlette.routing import compile_path
 
 from ..errors import RequestError
-from ..retrieval.corpus.catalogue import DocumentRecord
 from ..retrieval.corpus.sample import SAMPLE
 from .answers import ask, events
 from .database import UPLOADS, within
@@ -31,7 +29,6 @@ from .schemas import (
     ErrorEnvelope,
     QueryRecord,
     Readiness,
-    RemovedOut,
 )
 from .uploads import FIELD, MOST_FILES, Upload
 
@@ -39,7 +36,6 @@ QUESTIONS = frozenset({"/v1/ask", "/v1/ask/stream", "/v1/chat/completions"})
 """Each response to a known client at these addresses gets an audit row."""
 UPLOAD = "/v1/documents"
 """The body of a POST to this address is written to disk as it arrives."""
-_HEAD = ("query_id", "answer_id", "request_id", "at", "endpoint", "status", "success", "error")
 _EVENT_STREAM = "text/event-stream"
 _UNBUFFERED = {"x-accel-buffering": "no"}
 _FILES = {"type": "array", "minItems": 1, "maxItems": MOST_FILES, "items": {"type": "string", "format": "binary"}}
@@ -64,33 +60,20 @@ async def asking(context: Context) -> RequestContext:
 
 
 def ingesting(context: Context) -> RequestContext:
-    """A request whose key may send documents."""
-    context.client.require("ingest")
-    return context
-
-
-def removing(context: Context) -> RequestContext:
-    """A request whose key may remove documents: an administrator's, or its own documents'."""
-    context.client.require("ingest" if "ingest" in context.client.scopes else "admin")
+    """A request whose key may send documents, or manage those of all keys."""
+    if "admin" not in context.client.scopes:
+        context.client.require("ingest")
     return context
 
 
 Asking = Annotated[RequestContext, Depends(asking)]
 Ingesting = Annotated[RequestContext, Depends(ingesting)]
-Removing = Annotated[RequestContext, Depends(removing)]
 Limit = Annotated[int, Query(ge=1, le=1000, description="Number of documents.")]
 Offset = Annotated[int, Query(ge=0, le=1_000_000, description="Number of documents to skip.")]
 CorpusPath = Annotated[str, Path(max_length=64, description="A corpus, as GET /v1/corpora names it.")]
-DocumentPath = Annotated[str, Path(max_length=300, description="A `doc_id`, as in citations.")]
-_KEYED: list[Any] = [Depends(HTTPBearer(auto_error=False, description="A key from `marag keys create`."))]
 keyed = APIRouter(
-    dependencies=_KEYED,
+    dependencies=[Depends(HTTPBearer(auto_error=False, description="A key from `marag keys create`."))],
     responses={"default": {"model": ErrorEnvelope, "description": "Refused; the message says why and what to do."}},
-)
-openai = APIRouter(
-    tags=["openai"],
-    dependencies=_KEYED,
-    responses={"default": {"description": "Refused, in the form of OpenAI's API."}},
 )
 operation = APIRouter(tags=["operation"])
 
@@ -113,20 +96,15 @@ async def post_ask_stream(asked: AskRequest, context: Asking) -> Response:
     return StreamingResponse(events(asked, context), media_type=_EVENT_STREAM, headers=_UNBUFFERED)
 
 
-@openai.get("/v1/models")
+@keyed.get("/v1/models", tags=["openai"])
 async def get_models(context: Context) -> dict[str, Any]:
     """All served corpora as models."""
     return {"object": "list", "data": [model(name) for name in context.client.allowed(context.service.retrievers)]}
 
 
-@openai.get("/v1/models/{name}")
-async def get_model(name: Annotated[str, Path(max_length=64)], context: Context) -> dict[str, Any]:
-    """One model."""
-    return model(context.client.corpus(name, context.service.retrievers))
-
-
-@openai.post(
+@keyed.post(
     "/v1/chat/completions",
+    tags=["openai"],
     response_model=dict[str, Any],
     responses={
         200: {
@@ -141,8 +119,8 @@ async def post_completion(chat: ChatRequest, context: Asking) -> Any:
     done = await complete(chat, context)
     if not chat.stream:
         return done
-    with_usage = chat.stream_options is not None and chat.stream_options.include_usage
-    return StreamingResponse(chunks(done, with_usage=with_usage), media_type=_EVENT_STREAM, headers=_UNBUFFERED)
+    parts = chunks(done, with_usage=chat.stream_options.include_usage)
+    return StreamingResponse(parts, media_type=_EVENT_STREAM, headers=_UNBUFFERED)
 
 
 @keyed.get("/v1/corpora", tags=["corpora"])
@@ -165,18 +143,8 @@ async def get_corpus_documents(
 ) -> CorpusDocumentsOut:
     """The documents of a corpus, ordered by file, for a key of any scope."""
     found = await context.service.uploads.documents(context.client.corpus(name, context.service.retrievers))
-    return CorpusDocumentsOut(documents=[CorpusDocumentOut.of(one) for one in found[offset : offset + limit]])
-
-
-@keyed.delete("/v1/corpora/{name}/documents/{doc_id}", tags=["corpora"])
-async def delete_corpus_document(name: CorpusPath, doc_id: DocumentPath, context: Removing) -> RemovedOut:
-    """Remove a document from a corpus: any with the scope `admin`, one that this key sent with `ingest`.
-
-    A document that does not exist is not an error.
-    """
-    service = context.service
-    removed = await service.uploads.drop(name, doc_id, context.client, service.budgets.retrieval)
-    return RemovedOut(doc_id=doc_id, removed=removed)
+    shown = list(found.values())[offset : offset + limit]
+    return CorpusDocumentsOut(documents=[CorpusDocumentOut.of(one) for one in shown])
 
 
 @keyed.post(UPLOAD, tags=["documents"], status_code=202, openapi_extra=_UPLOADED)
@@ -187,35 +155,34 @@ async def post_documents(
         str | None, Query(min_length=1, max_length=64, description="Default: the first one served.")
     ] = None,
 ) -> DocumentsOut:
-    """Add files to a corpus: they are read in the background, one after the other; poll each for its state.
+    """Add files to a corpus: they are read in the background; poll each for its state.
 
-    A file replaces what the same key sent to the corpus under its name, never a document of another key or of the
-    operator; the same file sent again keeps its id.
+    A file replaces what the same key sent to the corpus under its name, and keeps that id; documents of another key
+    or of the operator are never replaced.
     """
-    uploads = await context.service.uploads.accept(request, context.client, corpus)
-    return DocumentsOut(documents=await _documents(context, uploads))
+    context.client.require("ingest")
+    accepted = await context.service.uploads.accept(request, context.client, corpus)
+    return DocumentsOut(documents=[DocumentOut.of(upload) for upload in accepted])
 
 
 @keyed.get(UPLOAD, tags=["documents"])
 async def get_documents(context: Ingesting, limit: Limit = 100, offset: Offset = 0) -> DocumentsOut:
-    """The documents that this key sent and has not deleted, the latest first."""
-    own = (UPLOADS.c.client_id == context.client.id) & (UPLOADS.c.state != "deleted")
-    sent = (await context.service.uploads.select(own))[::-1]
-    return DocumentsOut(documents=await _documents(context, sent[offset : offset + limit]))
+    """The documents that this key sent, the latest first; with the scope `admin`, those of all keys."""
+    sent = (await _visible(context))[::-1][offset : offset + limit]
+    return DocumentsOut(documents=[DocumentOut.of(upload) for upload in sent])
 
 
 @keyed.get("/v1/documents/{document_id}", tags=["documents"])
 async def get_document(document_id: str, context: Ingesting) -> DocumentOut:
-    """The state of a document that this key sent."""
-    return (await _documents(context, [await _upload(context, document_id)]))[0]
+    """The state of a document that this key sent; with the scope `admin`, of any."""
+    return DocumentOut.of(await _upload(context, document_id))
 
 
-@keyed.delete("/v1/documents/{document_id}", tags=["documents"])
-async def delete_document(document_id: str, context: Ingesting) -> DocumentOut:
-    """Remove a document that this key sent from its corpus. Deleting it again has no effect."""
+@keyed.delete("/v1/documents/{document_id}", tags=["documents"], status_code=204)
+async def delete_document(document_id: str, context: Ingesting) -> None:
+    """Remove a document that this key sent from its corpus; with the scope `admin`, any."""
     upload = await _upload(context, document_id)
-    gone = await context.service.uploads.delete(upload, context.service.budgets.retrieval)
-    return (await _documents(context, [gone]))[0]
+    await context.service.uploads.delete(upload, context.service.budgets.retrieval)
 
 
 @keyed.get("/v1/queries/{query_id}", tags=["audit"])
@@ -229,8 +196,8 @@ async def get_query(query_id: str, context: Context) -> QueryRecord:
     if fields is None:
         raise RequestError(404, "not_found", f"This key has no record {query_id[:80]!r}; check the id.")
     fields.pop("message")  # error texts may contain paths and addresses; they stay in the record and the log
-    fields["degraded"] = sorted(fields["degraded"])
-    return QueryRecord(**{name: fields.pop(name) for name in _HEAD}, record=fields)
+    fields["degraded"] = sorted(fields["degraded"])  # nor does it tell what the indexes said
+    return QueryRecord(query_id=query_id, record=fields)
 
 
 @operation.get("/healthz")
@@ -269,9 +236,9 @@ async def get_metrics(context: Context) -> Response:
 
 
 router = APIRouter()
-for _part in (keyed, openai, operation):
+for _part in (keyed, operation):
     router.include_router(_part)
-_ROUTES = [route for part in (keyed, openai, operation) for route in part.routes if isinstance(route, APIRoute)]
+_ROUTES = [route for part in (keyed, operation) for route in part.routes if isinstance(route, APIRoute)]
 _PATTERNS = tuple((compile_path(route.path)[0], route.path) for route in _ROUTES)
 
 
@@ -289,33 +256,15 @@ def endpoint_of(path: str) -> str:
     return next((address for pattern, address in _PATTERNS if pattern.match(path)), "other")
 
 
+async def _visible(context: RequestContext) -> list[Upload]:
+    """The uploads of a key, or of all keys for an administrator, in the corpora that it may use."""
+    allowed = UPLOADS.c.corpus.in_(context.client.allowed(context.service.retrievers))
+    own = [] if "admin" in context.client.scopes else [UPLOADS.c.client_id == context.client.id]
+    return await context.service.uploads.select(allowed, *own)
+
+
 async def _upload(context: RequestContext, id_: str) -> Upload:
-    found = await context.service.uploads.select(UPLOADS.c.id == id_, UPLOADS.c.client_id == context.client.id)
-    if not found:
-        others = "check the id; GET /v1/corpora/NAME/documents lists all documents of a corpus by doc_id"
-        raise RequestError(404, "not_found", f"This key sent no document {id_[:80]!r}; {others}.")
-    return found[0]
-
-
-async def _documents(context: RequestContext, uploads: Sequence[Upload]) -> list[DocumentOut]:
-    """Uploads with the id and title of their documents."""
-    known: dict[str, DocumentRecord] = {}
-    service = context.service
-    for corpus in {upload.corpus for upload in uploads if upload.state == "indexed"} & set(service.retrievers):
-        known |= {document.source: document for document in await service.uploads.documents(corpus)}
-    shown = []
-    for upload in uploads:
-        document = known.get(service.uploads.source(upload)) if upload.state == "indexed" else None
-        shown.append(
-            DocumentOut(
-                id=upload.id,
-                name=upload.name,
-                corpus=upload.corpus,
-                state=upload.state,
-                message=upload.message,
-                passages=upload.passages,
-                doc_id=None if document is None else document.id,
-                title=None if document is None else document.title,
-            )
-        )
-    return shown
+    found = next((upload for upload in await _visible(context) if upload.id == id_), None)
+    if found is None:
+        raise RequestError(404, "not_found", f"This key sent no document {id_[:80]!r}; check the id.")
+    return found

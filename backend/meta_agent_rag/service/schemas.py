@@ -1,6 +1,5 @@
 """The data sent and received: requests, answers, records and errors."""
 
-from datetime import datetime
 from pathlib import PurePath
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -12,11 +11,11 @@ from ..chat.coach.coach import CoachReply, Outcome
 from ..chat.history import HINT
 from ..chat.intent import Intent
 from ..chat.session import DocumentsReply, Turn
-from ..grounding.citations import STYLES, Citation
+from ..grounding.citations import Citation
 from ..retrieval.corpus.catalogue import DocumentRecord
 from ..retrieval.screening import Dropped
 from ..wording import SESSION_PATTERN
-from .uploads import State
+from .uploads import State, Upload
 
 FULL_CORPUS = "full-corpus"
 CONTEXT_RESTRICTED = "context-restricted"
@@ -53,43 +52,16 @@ class ContextPassage(_Wire):
 
 
 class AskOptions(_Wire):
-    """A client's options for one question, within the service's limits."""
+    """Options of mode coach."""
 
-    max_rounds: Annotated[int, Field(strict=True, ge=0, le=50)] | None = Field(
-        None, description="Maximum repairs; no more than MAX_METACOGNITIVE_ROUNDS."
-    )
-    citation_style: Annotated[str, Field(max_length=40, json_schema_extra={"enum": [*STYLES]})] | None = Field(
-        None, description="How citations are written."
-    )
-    unsupported_claims: Literal["mark", "drop"] | None = Field(
-        None, description="Whether claims not supported by any cited passage are marked or dropped."
-    )
-    documents: Annotated[tuple[_Name, ...], Field(min_length=1, max_length=20)] | None = Field(
-        None, description="Answer only from these documents of the corpus, given by title or file."
-    )
     level: Annotated[int, Field(strict=True, ge=1, le=3)] | None = Field(
-        None, description="How little the coach reveals: 1 (a hint and a question) to 3; only with mode coach."
+        None, description="How little the coach reveals: 1 (a hint and a question) to 3."
     )
-    topic: _Name | None = Field(
-        None, description="The topic to which the coach limits its search and its questions; only with mode coach."
-    )
+    topic: _Name | None = Field(None, description="The topic to which the coach limits its search and its questions.")
 
 
 class AskRequest(_Wire):
     """A question for a corpus, or for a supplied text."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"question": "Where was the director of The Salt Road born?", "corpus": "sample"},
-                {
-                    "question": "Who directed The Salt Road?",
-                    "source_mode": CONTEXT_RESTRICTED,
-                    "context": "The Salt Road is a film that Mira Holt directed.",
-                },
-            ]
-        }
-    )
 
     question: Question = Field(
         description="1 to 1,000 characters after trimming; `@name` limits it to a document of the corpus."
@@ -113,21 +85,13 @@ class AskRequest(_Wire):
 
     @model_validator(mode="after")
     def _one_source(self) -> "AskRequest":
-        restricted, coached = self.source_mode == CONTEXT_RESTRICTED, self.mode == "coach"
-        for wrong, words in (
-            (restricted and self.context is None, "context-restricted needs a context; pass the text to answer from"),
-            (restricted and self.corpus is not None, "context-restricted searches no corpus; leave corpus out"),
-            (restricted and coached, "the coach searches a corpus; leave source_mode context-restricted out"),
-            (not restricted and self.context is not None, "a context requires source_mode context-restricted; set it"),
-            (
-                self.options.documents is not None and (restricted or coached),
-                "documents are those of a corpus, in mode grounded or teacher; leave documents out",
-            ),
-            (self.options.level is not None and not coached, "a level requires mode coach; set it"),
-            (self.options.topic is not None and not coached, "a topic requires mode coach; set it"),
-        ):
-            if wrong:
-                raise ValueError(words)
+        restricted = self.source_mode == CONTEXT_RESTRICTED
+        if restricted and self.context is None:
+            raise ValueError("context-restricted needs a context; pass the text to answer from")
+        if restricted and (self.corpus is not None or self.mode == "coach"):
+            raise ValueError("context-restricted searches no corpus; leave out corpus and mode coach")
+        if not restricted and self.context is not None:
+            raise ValueError("a context requires source_mode context-restricted; set it")
         return self
 
 
@@ -199,26 +163,6 @@ def reply_fields(turn: Turn) -> dict[str, Any]:
 class AskResponse(CheckedReply):
     """A checked answer, or a text that suggests what to try, with the reason in `refused`."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "query_id": "0198c0de5c7e7d0f9a3c4b1e2f6a7b8c",
-                    "answer_id": "0198c0de5d017a55b2f0c3d4e5f60718",
-                    "answer": "She was born in Oslo [Mira Holt].",
-                    "short_answer": "Oslo",
-                    "confidence_score": 0.82,
-                    "confidence_level": "high",
-                    "rounds": 2,
-                    "stop_reason": "satisfied",
-                    "cost_usd": 0.00041,
-                    "source_mode": FULL_CORPUS,
-                    "corpus": "sample",
-                }
-            ]
-        }
-    )
-
     query_id: str = Field(description="Id of the record of this answer: GET /v1/queries/{query_id}.")
     answer_id: str
     source_mode: SourceMode
@@ -237,6 +181,7 @@ class ErrorOut(BaseModel):
 
     code: str
     message: str = Field(description="One sentence.")
+    type: str = Field(description="As OpenAI's: `invalid_request_error` or `server_error`.")
     request_id: str
 
 
@@ -247,17 +192,10 @@ class ErrorEnvelope(BaseModel):
 
 
 class QueryRecord(BaseModel):
-    """The record of one response."""
+    """The record of one response: all its stored fields."""
 
     query_id: str
-    answer_id: str
-    request_id: str
-    at: datetime
-    endpoint: str
-    status: int
-    success: bool
-    error: str | None
-    record: dict[str, Any] = Field(description="All other stored fields.")
+    record: dict[str, Any]
 
 
 class CorpusOut(BaseModel):
@@ -304,13 +242,6 @@ class CorpusDocumentsOut(BaseModel):
     documents: list[CorpusDocumentOut]
 
 
-class RemovedOut(BaseModel):
-    """The result of a removal; `removed` is false if the corpus had no such document."""
-
-    doc_id: str
-    removed: bool
-
-
 class DocumentOut(BaseModel):
     """An uploaded document and its state."""
 
@@ -320,8 +251,11 @@ class DocumentOut(BaseModel):
     state: State
     message: str | None = Field(description="Why it failed, or a note, in one sentence.")
     passages: int = Field(description="Number of passages added.")
-    doc_id: str | None = Field(None, description="Its id in the corpus, as in citations, while it is there.")
-    title: str | None = Field(None, description="Its title in the corpus, while it is there.")
+
+    @classmethod
+    def of(cls, upload: Upload) -> "DocumentOut":
+        """The document of an upload."""
+        return cls(**{name: getattr(upload, name) for name in cls.model_fields})
 
 
 class DocumentsOut(BaseModel):

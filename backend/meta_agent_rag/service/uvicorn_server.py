@@ -6,14 +6,11 @@ import logging
 import os
 import signal
 import socket
-import threading
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -21,8 +18,7 @@ from uvicorn.supervisors import Multiprocess
 
 from ..errors import InputError, SettingsError
 from ..settings import Settings
-from .app import create_app
-from .logs import log_to_stderr
+from .app import create_app, log_to_stderr
 from .resources import open_service
 
 if TYPE_CHECKING:
@@ -30,13 +26,6 @@ if TYPE_CHECKING:
 
     from .resources import Service
 
-DRAIN_SECONDS = 7
-"""The part of the ten seconds for shutdown that requests may take; the rest is for the audit log and the stores."""
-HEAD_SECONDS = 10.0
-"""The time for the headers of a request, from the connection or their first byte, and for data after a response."""
-_BACKLOG = 32
-"""Connections accepted at once, before any of them can be counted."""
-_LOG_SECONDS = 60.0
 _LOG = logging.getLogger(__name__)
 Opened: TypeAlias = "Callable[[], AbstractAsyncContextManager[Service]]"
 
@@ -60,9 +49,8 @@ def serve_opened(opening: Opened, *, host: str, port: int, workers: int = 1) -> 
 
     For several workers, `opening` must be picklable.
     """
-    with ExitStack() as stack:
-        stack.callback(log_to_stderr())
-        listener = stack.enter_context(bound(host, port))
+    log_to_stderr()
+    with bound(host, port) as listener:
         address = f"[{host}]" if ":" in host else host
         listening = f"Listening on http://{address}:{listener.getsockname()[1]}"
         if workers == 1:
@@ -87,34 +75,17 @@ async def _served(opening: Opened, listener: socket.socket | None, listening: st
 
         _LOG.info(listening)
         if listener is not None:
-            await run_server(server_config(create_app(opened)), listener)
+            for number in (signal.SIGTERM, signal.SIGINT):
+                # uvicorn stops on a signal and then raises it again: the service must be closed before that
+                signal.signal(number, lambda *_: None)
+            await Server(server_config(create_app(opened))).serve(sockets=[listener])
 
 
 def _worker(opening: Opened) -> "FastAPI":
-    """The application of a worker process, which ends with its parent."""
-    import multiprocessing
-
-    parent = multiprocessing.parent_process()
-
-    def follow() -> None:
-        if parent is not None:
-            parent.join()
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(target=follow, daemon=True).start()
+    """The application of a worker process."""
     log_to_stderr()
     _LOG.info("Worker %d started.", os.getpid())
     return create_app(opening)
-
-
-async def run_server(config: Config, listener: socket.socket) -> None:
-    """Serve at a bound socket until SIGTERM or SIGINT."""
-    server = Server(config)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        # uvicorn stops on a signal and then raises it again: the service must be closed before that
-        signal.signal(number, lambda *_: None)
-    asyncio.get_running_loop().set_exception_handler(LimitedProtocol.limit.without_tracebacks)
-    await server.serve(sockets=[listener])
 
 
 def server_config(app: Any) -> Config:
@@ -125,9 +96,10 @@ def server_config(app: Any) -> Config:
         access_log=False,
         lifespan="on",
         http=LimitedProtocol,
-        backlog=_BACKLOG,
+        backlog=32,  # connections accepted at once, before any of them can be counted
         server_header=False,
-        timeout_graceful_shutdown=DRAIN_SECONDS,
+        timeout_graceful_shutdown=7,  # of ten seconds; the rest is for the audit log and the stores
+        timeout_worker_healthcheck=60,  # a worker imports everything before it answers
     )
 
 
@@ -145,39 +117,38 @@ def bound(host: str, port: int) -> socket.socket:
     return listener
 
 
-@dataclass(kw_only=True)
-class ConnectionLimit:
-    """The open connections by address: a quarter of the descriptors for all, half of that for one address."""
+class LimitedProtocol(H11Protocol):
+    """uvicorn's protocol, which closes surplus connections, and those that send no request in time.
 
-    _open: Counter[str] = field(default_factory=Counter, repr=False)
-    _logged: float = float("-inf")
+    All may have a quarter of the process's descriptors, one address half of that. A body is limited by the deadline
+    of its request.
+    """
 
-    def take(self, address: str) -> bool:
-        """Count a connection, unless there are too many."""
+    head_seconds = 10.0
+    _logged: ClassVar[float] = float("-inf")
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
+        """A client has connected and not sent anything yet."""
+        super().connection_made(transport)
         most = _descriptors() // 4
-        if self._open.total() >= most or self._open[address] >= most // 2:
-            self._log_once("Connections from %s are closed: too many are open (limit %d).", address, most // 2)
-            return False
-        self._open[address] += 1
-        return True
-
-    def release(self, address: str) -> None:
-        """A counted connection has ended."""
-        self._open[address] -= 1
-        if not self._open[address]:
-            del self._open[address]
-
-    def without_tracebacks(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """A handler for errors of the loop: asyncio reports every connection for which no descriptor is left."""
-        if isinstance(context.get("exception"), OSError) and "socket.accept" in str(context.get("message")):
-            self._log_once("A connection cannot be accepted (%s).", context["exception"])
+        address = _address(self)
+        own = sum(_address(other) == address for other in self.connections)
+        if len(self.connections) > most or own > most // 2:
+            if time.monotonic() - self._logged > 60:
+                LimitedProtocol._logged = time.monotonic()
+                _LOG.warning("Connections from %s are closed: too many are open (limit %d).", address, most // 2)
+            transport.abort()
         else:
-            loop.default_exception_handler(context)
+            self.loop.call_later(self.head_seconds, self._close_silent)
 
-    def _log_once(self, words: str, *values: object) -> None:
-        if time.monotonic() - self._logged > _LOG_SECONDS:
-            self._logged = time.monotonic()
-            _LOG.warning(words, *values)
+    def _close_silent(self) -> None:
+        if not self.cycle and not self.transport.is_closing():
+            self.transport.close()
+
+
+def _address(connection: object) -> str:
+    client: tuple[str, int] | None = getattr(connection, "client", None)
+    return client[0] if client else ""
 
 
 def _descriptors() -> int:
@@ -186,50 +157,3 @@ def _descriptors() -> int:
     except ImportError:  # Windows
         return 4096
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-
-
-class LimitedProtocol(H11Protocol):
-    """uvicorn's protocol with limits before a request: on connections, and on the time for its headers.
-
-    The body is limited by the deadline of its request; uvicorn itself limits nothing before that.
-    """
-
-    head_seconds = HEAD_SECONDS
-    limit = ConnectionLimit()
-    _address: str | None = None
-    _late: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
-        """A client has connected and not sent anything yet."""
-        super().connection_made(transport)
-        address = self.client[0] if self.client else ""
-        if self.limit.take(address):
-            self._address = address
-            self._watch()
-        else:
-            transport.abort()
-
-    def data_received(self, data: bytes) -> None:
-        """Data arrived: part of the headers, of a body, or unsolicited."""
-        super().data_received(data)
-        self._watch()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """The client has disconnected."""
-        self._unwatch()
-        if self._address is not None:
-            self.limit.release(self._address)
-            self._address = None
-        super().connection_lost(exc)
-
-    def _watch(self) -> None:
-        served = self.cycle is not None and not self.cycle.response_complete
-        if served or self.transport.is_closing():
-            self._unwatch()
-        elif self._late is None:
-            self._late = self.loop.call_later(self.head_seconds, self.transport.close)
-
-    def _unwatch(self) -> None:
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None

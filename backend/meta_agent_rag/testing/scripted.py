@@ -14,7 +14,7 @@ from pydantic import Field
 
 from ..errors import MetaRagError
 from ..llm.messages import CURRENT, Message, Reply, Request, Usage
-from ..prompts.tokens import estimate_tokens
+from ..prompts import estimate_tokens
 
 Line: TypeAlias = str | Mapping[str, Any] | MetaRagError
 Scripted: TypeAlias = Line | Sequence[Line] | Callable[[Request], Line]
@@ -143,6 +143,7 @@ def universal_reply(short_answer: str = "scripted", **fields: Any) -> dict[str, 
         "reason": "It says the same.",
         "correct": True,
         "verdict": "correct",
+        "sufficient": True,
         "claims": [],
         "answers_question": True,
         "chains": [{"of": "", "facts": ["What is it?"]}],

@@ -1,21 +1,18 @@
 """The definition of an operator: a way to combine the values at the ends of a plan's chains, in code.
 
-What the operators share is here too: the checks of their plans, and the choice between candidates by their values.
+What the operators share is here too: the checks of their plans.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from ...discovery import by_name, contributed, require_functions, require_name
 from ...errors import InputError
-from ...text.dates import as_date, later
-from ...text.figures import in_unit
 from ...text.normalise import normalised
 from .derivation import Chain, Plan
-from .values import Quantity, as_quantity
 
 ENTRY_POINT_GROUP = "meta_agent_rag.operators"
 _PACKAGE = f"{__package__}.operators"
@@ -119,12 +116,6 @@ def discover_operators(folder: Path | None = None) -> Operators:
     return by_name(found, "operators")
 
 
-V = TypeVar("V")
-_RANKED = re.compile(r"\b(?:rank(?:s|ed|ing)?|seed(?:ed)?|position|chart(?:s|ed)?|peak(?:s|ed)?|finish(?:ed)?)\b", re.I)
-_BETTER = re.compile(r"\b(?:high(?:er|est)|best|better|top)\b", re.IGNORECASE)
-_WORSE = re.compile(r"\b(?:low(?:er|est)|worst|worse)\b", re.IGNORECASE)
-
-
 def two_candidates(operator: str, one: str, other: str, *facts: str) -> Plan:
     """The plan of an example: the same facts for both candidates; `NAME` stands for the candidate."""
     return Plan(
@@ -133,63 +124,3 @@ def two_candidates(operator: str, one: str, other: str, *facts: str) -> Plan:
             Chain(of=name, facts=tuple(fact.replace("NAME", name) for fact in facts)) for name in (one, other)
         ),
     )
-
-
-def extreme(
-    operands: Sequence[Operand], read: Callable[[str], V | None], beats: Callable[[V, V], bool | None], words: str
-) -> Outcome | None:
-    """The operand with the most extreme value; `None` if a value cannot be read or two cannot be ordered."""
-    values = [read(operand.value) for operand in operands]
-    known = [value for value in values if value is not None]
-    if len(known) < len(operands):
-        return None
-    for operand, own in zip(operands, known, strict=True):
-        if all(beats(own, value) for value in known if value is not own):
-            others = " and ".join(other.value for other in operands if other is not operand)
-            return Outcome(answer=operand.of, because=f"{operand.value} is {words} than {others}: {operand.of}")
-    return None
-
-
-def latest(question: str, operands: Sequence[Operand]) -> Outcome | None:
-    """The candidate with the latest date."""
-    return extreme(operands, as_date, later, "later")
-
-
-def earliest(question: str, operands: Sequence[Operand]) -> Outcome | None:
-    """The candidate with the earliest date."""
-    return extreme(operands, as_date, lambda one, other: later(other, one), "earlier")
-
-
-def most(question: str, operands: Sequence[Operand]) -> Outcome | None:
-    """The candidate with the greatest number; for ranks, the one with the smallest."""
-    if lower_is_better(question):
-        return extreme(operands, as_quantity, smaller, "a higher rank")
-    return extreme(operands, as_quantity, greater, "more")
-
-
-def least(question: str, operands: Sequence[Operand]) -> Outcome | None:
-    """The candidate with the smallest number; for ranks, the one with the greatest."""
-    if lower_is_better(question):
-        return extreme(operands, as_quantity, greater, "a lower rank")
-    return extreme(operands, as_quantity, smaller, "less")
-
-
-def greater(one: Quantity, other: Quantity) -> bool | None:
-    """Is one quantity greater? `None` if they measure different things or are equal."""
-    number = in_unit(other.number, other.unit, one.unit)
-    return None if number is None or one.number == number else one.number > number
-
-
-def smaller(one: Quantity, other: Quantity) -> bool | None:
-    """Is one quantity smaller? `None` if they measure different things or are equal."""
-    verdict = greater(one, other)
-    return None if verdict is None else not verdict
-
-
-def lower_is_better(question: str) -> bool:
-    """Does the question ask for a rank, where a lower number is a higher rank?
-
-    >>> lower_is_better("Which song had the higher chart position, A or B?"), lower_is_better("Which tower is higher?")
-    (True, False)
-    """
-    return bool(_RANKED.search(question) and (_BETTER.search(question) or _WORSE.search(question)))

@@ -25,13 +25,11 @@ RESERVED = (DERIVATION, DRAFT)
 class RouteInput:
     """A route's input: the question, the evidence as in the draft's prompt, and the round.
 
-    `cited` is the evidence reduced to the passages that support the draft and the derivation. `draw` is the number of
-    earlier draws of this route, from 0: ROUTES may name a route that samples several times.
+    `draw` is the number of earlier draws of this route, from 0: ROUTES may name a route that samples several times.
     """
 
     question: str
     packed: Packed
-    cited: Packed
     round: int
     draw: int = 0
 
@@ -76,12 +74,10 @@ async def asked(
     *,
     prompt: str,
     schema: type[SecondAnswerReply | PlainReply | ThoughtReply],
-    packed: Packed | None = None,
     sampling: Sampling | None = None,
 ) -> RouteAnswer:
-    """The answer of a call with `prompt`, over `packed` or all evidence. Raises only errors that must stop the run."""
-    shown = packed if packed is not None else given.packed
-    messages = task(context, prompt, given.question, shown)
+    """The answer of a call with `prompt`. Raises only errors that must stop the run."""
+    messages = task(context, prompt, given.question, given.packed)
     try:
         reply, said = await context.model.aparse(
             "route", messages, schema, round_=given.round, sampling=sampling or with_logprobs(context, "route")
@@ -92,7 +88,7 @@ async def asked(
         return RouteAnswer(route=route, short_answer="", error=str(error))
     return RouteAnswer(
         route=route,
-        short_answer=without_disambiguation(reply.short_answer, shown.titles),
+        short_answer=without_disambiguation(reply.short_answer, given.packed.titles),
         steps=reply.said,
         logprob=short_answer_logprob(said, reply.short_answer),
     )

@@ -1,9 +1,8 @@
 """The vote over routes: elects the answer with the most support from all others, by word F1."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
 
 from ...grounding.short_answer import same_answer
 from ...text.normalise import normalised, overlap
@@ -27,16 +26,6 @@ class RouteAnswer:
         short: object = self.short_answer
         if not isinstance(short, str):
             raise TypeError(f"the short_answer of a route must be a text, empty if it has none, not {short!r}")
-
-
-class Voter(Protocol):
-    """A route as seen by a run's context: `route.Route`, which the context must not import."""
-
-    @property
-    def weight(self) -> float: ...
-
-    @property
-    def run(self) -> Callable[[Any, Any], Awaitable[RouteAnswer]]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +80,10 @@ def count(ballots: Sequence[Ballot]) -> Vote:
     total = sum(ballot.weight for ballot in eligible)
     if not eligible or total <= 0:
         return Vote(elected="", route="", share=0.0, ballots=tuple(ballots), support=(0.0,) * len(ballots))
-    scores = {id(ballot): _support(ballot, eligible) / total for ballot in eligible}
+    scores = {
+        id(ballot): sum(other.weight * alike(ballot.short_answer, other.short_answer) for other in eligible) / total
+        for ballot in eligible
+    }
     best = max(
         eligible,
         key=lambda ballot: (
@@ -113,10 +105,6 @@ def count(ballots: Sequence[Ballot]) -> Vote:
 def _eligible(ballots: Sequence[Ballot]) -> list[Ballot]:
     answered = [ballot for ballot in ballots if ballot.short_answer.strip()]
     return [ballot for ballot in answered if ballot.of_kind is not False] or answered
-
-
-def _support(ballot: Ballot, eligible: Sequence[Ballot]) -> float:
-    return sum(other.weight * alike(ballot.short_answer, other.short_answer) for other in eligible)
 
 
 def same(one: str, other: str) -> bool:

@@ -1,6 +1,6 @@
 """The coach: one write over retrieved evidence, held to its level by hooks before and after."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
 from pathlib import Path
@@ -13,8 +13,7 @@ from ...errors import BudgetError, ModelError, StructuredOutputError
 from ...llm.client import LanguageModel, ModelSession
 from ...llm.ledger import LedgerRow
 from ...llm.messages import Message
-from ...prompts import phrase, prompt
-from ...prompts.fencing import fenced
+from ...prompts import fenced, phrase, prompt
 from ...retrieval.hybrid import Retriever
 from ...retrieval.passage import Found
 from ...retrieval.retriever import limited
@@ -51,14 +50,6 @@ class CoachingReply(ReplyModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layer:
-    """A layer of the system message by name, for the trace."""
-
-    name: str
-    text: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class Attempt:
     """A draft, the answer it is to hide, and the post-hooks' finding; the text is empty if it was not readable."""
 
@@ -71,14 +62,14 @@ class Attempt:
 class CoachTrace:
     """How a reply was produced.
 
-    `layers` are those of the system message; `rulings` holds each pre-hook's decision by name; `attempts` the draft
-    and, if it broke a rule, the regeneration. `outcome` says what the user saw: the draft (`accepted`), the
-    `regenerated` one, its last question (`shortened`), a question of the level's list (`template`), a hint that
-    was `cut`, or, if no model was called, `out_of_scope`.
+    `layers` of the system message and `rulings` of the pre-hooks are by name; `attempts` are the draft and, if it broke
+    a rule, the regeneration. `outcome` says what the user saw: the draft (`accepted`), the `regenerated` one, its last
+    question (`shortened`), a question of the level's list (`template`), a hint that was `cut`, or, if no model was
+    called, `out_of_scope`.
     """
 
     outcome: Outcome
-    layers: tuple[Layer, ...] = ()
+    layers: Mapping[str, str] = field(default_factory=dict)
     rulings: tuple[tuple[str, Ruling], ...] = ()
     attempts: tuple[Attempt, ...] = ()
     evidence: tuple[Found, ...] = ()
@@ -263,7 +254,7 @@ def obeys(text: str, level: int) -> bool:
     return length(text) <= levels()[level].limit and ends_with_question(text)
 
 
-def system_layers(incoming: IncomingMessage, passages: str, folder: Path | None) -> tuple[Layer, ...]:
+def system_layers(incoming: IncomingMessage, passages: str, folder: Path | None) -> dict[str, str]:
     """Style, summary of the past, the packed passages and, only in a deadlock, the emergency override."""
     level, emergency = incoming.level, incoming.emergency
     limit = level.hint_limit if emergency else level.limit
@@ -273,12 +264,12 @@ def system_layers(incoming: IncomingMessage, passages: str, folder: Path | None)
     layers = {"style": style, "past": past, "evidence": evidence}
     if emergency:
         layers["emergency"] = prompt("coach_emergency", folder).text(reason=emergency, limit=limit)
-    return tuple(Layer(name=name, text=text) for name, text in layers.items())
+    return layers
 
 
-def coach_messages(layers: Sequence[Layer], incoming: IncomingMessage) -> tuple[Message, ...]:
+def coach_messages(layers: Mapping[str, str], incoming: IncomingMessage) -> tuple[Message, ...]:
     """The messages of a call: the layers as one system message, the latest coaching turns, the learner's message."""
-    messages = [Message(role="system", content="\n\n".join(layer.text for layer in layers))]
+    messages = [Message(role="system", content="\n\n".join(layers.values()))]
     for exchange in _replayed(incoming.history):
         messages += [
             Message(role="user", content=exchange.question),

@@ -8,14 +8,13 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import yaml
 from numpy.typing import NDArray
 
 from ...discovery import named
-from ...errors import DataFileError
 from ...retrieval.batching import AsyncEncoder
 from ...retrieval.corpus.catalogue import DocumentRecord
 from ...retrieval.passage import Passage
@@ -72,51 +71,27 @@ def topic_named(topics: Iterable[Topic], name: str) -> Topic:
     return named("topic", name, {topic.name: topic for topic in topics})
 
 
-def read_topics(path: Path) -> tuple[Topic, ...]:
-    """Topics from a YAML file that maps each name to a list of anchor texts. Raises `DataFileError`."""
-    try:
-        rows: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataFileError(f"SCOPE_TOPICS {str(path)!r} cannot be read ({error.strerror}); check the path.") from None
-    except (yaml.YAMLError, ValueError, RecursionError):
-        raise DataFileError(f"SCOPE_TOPICS {str(path)!r} is not YAML in UTF-8; map each topic to a list.") from None
-    if not isinstance(rows, Mapping) or not rows:
-        raise DataFileError(f"SCOPE_TOPICS {str(path)!r} contains no topics; map each topic to a list of texts.")
-    for name, anchors in rows.items():
-        is_list = isinstance(anchors, list) and anchors and all(isinstance(one, str) and one.strip() for one in anchors)
-        if not isinstance(name, str) or not is_list:
-            raise DataFileError(
-                f"The topic {name!r} of {str(path)!r} is not a list of texts; write one '- text' per line."
-            )
-    return tuple(Topic(name=name, anchors=tuple(anchors)) for name, anchors in rows.items())
-
-
-def subject_of(own: Path | None, catalogue: Catalogued | None) -> Subject:
-    """The subject in the user's file of topics (`own`), else that of a corpus, else an empty one."""
-    if own is not None:
-        return Subject(topics=read_topics(own))
-    return Subject() if catalogue is None else corpus_subject(catalogue)
-
-
-def corpus_subject(catalogue: Catalogued) -> Subject:
-    """The subject of a corpus, made from its titles, headings and passages.
+def subject_of(catalogue: Catalogued | None) -> Subject:
+    """The subject of a corpus, made from its titles, headings and passages; an empty one without a corpus.
 
     Documents whose front matter names a topic are grouped under it; every other document is a topic of its own. The
     front matter is read from the Markdown file, if it is still in its place.
     """
+    if catalogue is None:
+        return Subject()
+    documents = catalogue.documents()
+    step = 1 + sum(document.passages for document in documents) // MOST_PASSAGES
     headings: dict[str, dict[str, None]] = {}
     kept: list[tuple[str, FloatMatrix]] = []
-    step, number = 1, 0
+    number = 0
     for passages, vectors in catalogue.everything(_READ_AT_ONCE):
         for passage, vector in zip(passages, vectors, strict=True):
             if passage.section:
                 headings.setdefault(passage.doc_id, {})[passage.section] = None
             if number % step == 0:
                 kept.append((passage.doc_id, vector.copy()))  # a copy of the row, so that its block can be freed
-            if len(kept) > MOST_PASSAGES:
-                kept, step = kept[::2], 2 * step
             number += 1
-    topics = _topics(catalogue.documents(), headings)
+    topics = _topics(documents, headings)
     numbers = {document: number for number, topic in enumerate(topics) for document in topic.documents}
     own = [(numbers[document], vector) for document, vector in kept if document in numbers]
     vectors = np.array([vector for _, vector in own], dtype=np.float32)

@@ -46,9 +46,9 @@ def tail(
     debug: Debug = False,
 ) -> None:
     """Show the latest records, newest last."""
-    from ...service.retention import latest
+    from ...service.audit import selected
 
-    rows = run(_in_database(settings_of(set_), lambda database: latest(database, n)))
+    rows = run(_in_database(settings_of(set_), lambda database: selected(database, latest=n)))
     if json_:
         print_json(rows)
         return
@@ -60,25 +60,21 @@ def tail(
 
 @reporting
 def export(
-    path: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A JSONL file that does not exist yet; .jsonl.gz is compressed.")
-    ],
-    since: Annotated[
-        str | None, typer.Option(help="Only records since this time, as 2026-01-31 or 2026-01-31T12:00Z.")
-    ] = None,
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A JSONL file that does not exist yet.")],
+    since: Annotated[datetime | None, typer.Option(help="Only records since this time in UTC.")] = None,
     client: Annotated[str | None, typer.Option(help="Only records of this key, by its id.")] = None,
     set_: Assignments = None,
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
     """Write records to a file, one JSON object per line, oldest first."""
-    from ...service import retention
+    from ...service.audit import export as exported
     from ...service.database import AUDIT
 
     keep_private()
-    conditions = [] if since is None else [AUDIT.c.at >= retention.moment(since)]
+    conditions = [] if since is None else [AUDIT.c.at >= since.replace(tzinfo=UTC)]
     conditions += [] if client is None else [AUDIT.c.client_id == client]
-    count = run(_in_database(settings_of(set_), lambda database: retention.export(database, path, *conditions)))
+    count = run(_in_database(settings_of(set_), lambda database: exported(database, path, *conditions)))
     if json_:
         print_json({"file": path, "records": count})
     else:
@@ -89,22 +85,18 @@ def export(
 def prune(yes: Yes = False, set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
     """Remove prompts and raw replies after AUDIT_HOT_DAYS, with sessions unused for as long.
 
-    After AUDIT_WARM_DAYS, records move from the database to a compressed file in `audit/` of the data folder.
+    After AUDIT_WARM_DAYS, remove the records, too; `marag audit export` keeps them.
     """
-    from ...service.retention import prune as pruned
+    from ...service.audit import prune as pruned
 
-    keep_private()
     settings, now = settings_of(set_), datetime.now(UTC)
-    result = vars(run(_in_database(settings, lambda database: pruned(database, settings, now, dry_run=not yes))))
+    result = run(_in_database(settings, lambda database: pruned(database, settings, now, dry_run=not yes)))
     if json_:
-        print_json(result)
+        print_json({**result, "done": yes})
         return
-    verb = "were" if yes else "would be"
-    hot, warm = counted(settings.audit_hot_days, "day"), counted(settings.audit_warm_days, "day")
-    say(f"Prompts and raw replies of {counted(result['slimmed'], 'record')} older than {hot} {verb} removed.")
-    say(f"Sessions unused for {hot} that {verb} deleted: {result['sessions']}.")
-    where = f" to {str(result['file'])!r}" if result["file"] else ""
-    say(f"Records older than {warm} that {verb} moved out of the database{where}: {result['expired']}.")
+    verb = "Removed" if yes else "Would be removed"
+    slimmed, expired = (counted(result[name], "record") for name in ("slimmed", "expired"))
+    say(f"{verb}: prompts and replies of {slimmed}, {expired}, {counted(result['sessions'], 'session')}.")
     _say_how(yes)
 
 
@@ -116,21 +108,18 @@ def forget(
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Delete everything recorded about a client: in the database, in files, its sessions and its uploads' states."""
+    """Delete everything recorded about a client: its records, its sessions, and states and files of its uploads."""
     if not client.strip():
         raise InputError("The client's id is empty; `marag keys list` shows the ids.")
-    from ...service.retention import forget as forgotten
+    from ...service.audit import forget as forgotten
 
     settings = settings_of(set_)
     found = run(_in_database(settings, lambda database: forgotten(database, settings, client, dry_run=not yes)))
     if json_:
-        print_json({"client": client, "records": sum(found.values()), **found, "done": yes})
+        print_json({"client": client, **found, "done": yes})
         return
-    verb = "were" if yes else "would be"
-    say(
-        f"Records of {client!r} that {verb} deleted: {found['database']} from the database, "
-        f"{found['files']} from files and {found['uploads']} of uploads."
-    )
+    verb = "Deleted" if yes else "Would be deleted"
+    say(f"{verb}: {counted(found['records'], 'record')} and {counted(found['uploads'], 'upload')} of {client!r}.")
     _say_how(yes)
 
 
@@ -148,7 +137,7 @@ async def _in_database(settings: "Settings", work: "Callable[[AsyncEngine], Awai
 
 def _line(row: dict[str, Any]) -> str:
     cost = "" if row["cost_usd"] is None else f", {row['cost_usd']:.6f} USD"
-    outcome = row["refused"] or row["short_answer"] or "answered"
+    outcome = row.get("refused") or row.get("short_answer") or "answered"
     if row["error"]:
         outcome = f"{row['error']}: {printable(row['message'])}"
     who = f"{row['at'][:19]}  {row['status']}  {row['mode'] or '-':8}  {row['client_name']}"

@@ -7,7 +7,7 @@ import typer
 
 from ...errors import InputError
 from ...extras import require
-from ..shared.command import Assignments, Debug, complain, keep_private, reporting, run, settings_of
+from ..shared.command import Assignments, Debug, keep_private, reporting, run, settings_of
 
 _RUNS = Path("RESULTS")
 
@@ -47,32 +47,21 @@ def serve(
 
 @reporting
 def mcp(
-    http: Annotated[bool, typer.Option("--http", help="Serve over HTTP at /mcp instead of stdin and stdout.")] = (
-        False
-    ),
-    host: Annotated[
-        str, typer.Option(help="With --http, the address to listen on; clients on other machines need a key.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="With --http, the port.")] = 8001,
     corpus: Annotated[
         list[str] | None, typer.Option(help="A corpus to look in; repeatable, default: `sample`. No other is served.")
     ] = None,
     set_: Assignments = None,
     debug: Debug = False,
 ) -> None:
-    """Offer `ask` and `search` as tools to assistants (Model Context Protocol); needs the extra `mcp`."""
+    """Offer `ask` and `search` as tools to an assistant (Model Context Protocol over stdio)."""
     require("mcp", "`marag mcp`")
     from ...retrieval.corpus.corpus import require_corpus
-    from ...service.mcp import serve_http, serve_stdio
+    from ...service.mcp import create_server
 
     settings, corpora = settings_of(set_), corpus or ["sample"]
     for name in corpora:
         require_corpus(settings.marag_data_dir, name, to_build=False)
-    if http:
-        said = f"Serving MCP at http://{host}:{port}/mcp until stopped."
-        run(serve_http(settings, corpora, host=host, port=port, on_listening=lambda: complain(said)))
-    else:
-        run(serve_stdio(settings, corpora))
+    run(create_server(settings, corpora).run_stdio_async())
 
 
 @reporting
@@ -83,12 +72,6 @@ def demo(
     data_file: Annotated[
         list[Path] | None,
         typer.Option(help="An official file of a known data set to choose questions from."),
-    ] = None,
-    dataset: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Offer a data set of the Hugging Face hub, fetched on selection; an unknown name lists them."
-        ),
     ] = None,
     runs: Annotated[Path, typer.Option(help="The folder of benchmark runs to browse.")] = _RUNS,
     set_: Assignments = None,
@@ -105,9 +88,8 @@ def demo(
 
     if runs != _RUNS and not runs.is_dir():
         raise InputError(f"There is no folder {str(runs)!r}; name a folder of benchmark runs with --runs.")
-    files, datasets = data_file or (), dataset or ()
     launch(
-        lambda: open_workbench(settings, corpus=corpus, data_files=files, datasets=datasets, runs_dir=runs),
+        lambda: open_workbench(settings, corpus=corpus, data_files=data_file or (), runs_dir=runs),
         host=host,
         port=port,
     )

@@ -1,7 +1,7 @@
 """What commands show a person: a screen with a spinner, an answer's rounds, derivation and vote, places and cost."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,18 +17,10 @@ if TYPE_CHECKING:
     from ...agent.state import Round
     from ...demo.run_files import Row
     from ...llm.ledger import Totals
-    from ...llm.messages import Request
     from ...llm.providers import Choice
     from ...retrieval.passage import Found, Passage
     from ...retrieval.screening import Dropped
 
-WORD_SECONDS = 0.02
-ANSWER_SECONDS = 1.5
-"""An answer streams one word per `WORD_SECONDS`, or faster if it would take longer than this."""
-_DRAFTS = frozenset({"write", "rewrite"})
-_DRAFT_LINES = 6
-_SPINNER = 4
-"""Columns of the spinner, and of the margin that keeps the cursor in its line."""
 _BAR = 20
 
 
@@ -37,7 +29,6 @@ class Screen:
     """Standard output; all printed text is stripped of control characters, except those of this class."""
 
     _status: Any = field(default=None, repr=False)
-    _stage: str = field(default="", repr=False)
 
     @cached_property
     def console(self) -> Any:
@@ -75,26 +66,6 @@ class Screen:
         else:
             complain(printable(text))
 
-    async def answer(self, text: str) -> None:
-        """Print a verified text, word by word on a terminal; if cancelled, print the rest at once."""
-        if not self.animated:
-            self.line(text)
-            return
-        import asyncio  # imported late: every command imports this module
-
-        from rich.text import Text
-
-        lines = Text(printable(text)).wrap(self.console, self.console.width)
-        left = "\n".join(line.plain.rstrip() for line in lines)
-        seconds = min(WORD_SECONDS, ANSWER_SECONDS / (left.count(" ") + 1))
-        try:
-            while left:
-                word, blank, left = left.partition(" ")
-                self._write(word + blank)
-                await asyncio.sleep(seconds)
-        finally:
-            self._write(f"{left}\n")
-
     @contextmanager
     def working(self) -> Iterator[None]:
         """Show a spinner, on a terminal; `stage` shows the current step beside it."""
@@ -110,59 +81,8 @@ class Screen:
 
     def stage(self, step: "Step") -> None:
         """Show which node of the loop starts."""
-        self._stage = step.words
         if self._status is not None:
             self._status.update(plain(step.words))
-
-    def writing(self, request: "Request", text: str) -> None:
-        """Show a draft below the spinner while it is written; it disappears when the checked answer is printed."""
-        if self._status is None or request.stage not in _DRAFTS:
-            return
-        room = _DRAFT_LINES * (self.console.width - _SPINNER)
-        if words := last_words(text, room):
-            self._status.update(f"{plain(self._stage)} (not checked yet)\n[dim]{plain(words)}[/]")
-
-    def progress(self, words: str) -> Callable[[int, int], None]:
-        """Show next to the spinner how many of how many parts are done."""
-
-        def advance(done: int, of: int) -> None:
-            if self._status is not None and done < of:
-                self._status.update(f"{plain(words)} {done + 1} of {of}")
-
-        return advance
-
-    def _write(self, text: str) -> None:
-        self.console.file.write(text)
-        self.console.file.flush()
-
-
-def last_words(text: str, columns: int) -> str:
-    """The end of what a reply says so far: of its answer or, before that, of its last value if it is JSON.
-
-    >>> last_words('{"quotes": ["Faust is by Goethe."], "answer": "Goethe wr', 40)
-    'Goethe wr'
-    >>> last_words('{"quotes": ["Faust is by Goethe."], "ans', 40)
-    'Faust is by Goethe.'
-    >>> last_words("It was Johann Wolfgang von Goethe", 12)
-    '… von Goethe'
-    """
-    from pydantic_core import from_json
-
-    try:
-        value = from_json(text, allow_partial="trailing-strings")
-        texts = _texts(value.get("answer") or value if isinstance(value, dict) else value)
-    except ValueError:
-        texts = [text]
-    words = " ".join(printable(texts[-1]).split()) if texts else ""
-    return words if len(words) <= columns else f"…{words[len(words) - max(columns - 1, 0) :]}"
-
-
-def _texts(value: object) -> list[str]:
-    """All texts of a JSON value, in order."""
-    if isinstance(value, str):
-        return [value]
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [text for part in parts for text in _texts(part)]
 
 
 def round_line(round_: "Round", *, chosen: bool) -> str:

@@ -1,8 +1,7 @@
-"""The tab Loop: one question, step by step, with one configuration or two."""
+"""The tab Loop: one question, step by step."""
 
-import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from html import escape
@@ -11,13 +10,14 @@ from urllib.parse import urlencode
 
 from ...agent.context import Task
 from ...agent.deficits import discover_deficits
+from ...agent.monitor import POLICIES
 from ...datasets import Question
 from ...errors import InputError, MetaRagError
-from ...llm.providers import EMBEDDED
+from ...llm.stages import CHAT, runs_here
 from ...retrieval.passage import passages_of
 from ...wording import counted
 from ..cards import doubtful, graph, outcome, problem, quiet, stages, timeline
-from ..stepping import LoopStepper, LoopView, WhatIf, switches, what_if
+from ..stepping import LoopStepper, LoopView
 from ..vocabulary import at_work, spoken, unexpected
 from ..workbench import QuestionSet, Workbench
 from .tab import Tab, Tell, Updates, visitor_of
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-_PARTS = ("graph", "answer", "stages", "spent")
-"""The parts of a side, from top to bottom."""
 _OWN = "own"
 _PARAGRAPHS = "paragraphs"
 _LISTED = 300
 """The number of listed questions per set; a link can lead to any other."""
+_ASKED = ("chosen", "text", "evidence", "policy", "repairs")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """The question, its evidence, and the configurations; two of them are compared.
+    """The question, its evidence, and the settings that the visitor has chosen.
 
-    `chosen` is the question selected from a list; its paragraphs are the evidence unless `corpus` is named.
+    `chosen` is the question selected from a list; its paragraphs are the evidence unless `from_corpus`.
     """
 
     text: str
     chosen: Question | None
-    corpus: str | None
-    what_ifs: tuple[WhatIf, ...]
+    from_corpus: bool
+    policy: str
+    repairs: int
 
     @property
     def golds(self) -> tuple[str, ...]:
@@ -53,58 +53,52 @@ class Setup:
         known = self.chosen is not None and self.chosen.text.strip() == self.text.strip()
         return self.chosen.golds if self.chosen is not None and known else ()
 
+    async def begun(self, workbench: Workbench, visitor: str) -> LoopStepper:
+        """A run of this setup that has not started. Raises a `MetaRagError`."""
+        engine = await workbench.engine(visitor)
+        changed = {"monitor_policy": self.policy, "max_metacognitive_rounds": self.repairs}
+        engine = replace(engine, settings=engine.settings.model_copy(update=changed))
+        task = Task(question=self.text, id=self.chosen.id if self.chosen is not None else "")
+        if self.from_corpus:
+            return LoopStepper.begin(engine, replace(task, retriever=await workbench.retriever()))
+        if self.chosen is None:
+            raise InputError("Your own question has no paragraphs; search the corpus instead.")
+        return LoopStepper.begin(engine, replace(task, evidence=passages_of(self.chosen.paragraphs)))
+
 
 @dataclass(kw_only=True)
 class Visit:
-    """A visitor's runs, one for each configuration; `fault` is the reason why they could not start."""
+    """A visitor's run; `fault` is the reason why it could not start."""
 
     setup: Setup | None = None
-    runs: tuple[LoopStepper, ...] = ()
+    run: LoopStepper | None = None
     fault: str = ""
 
-    @property
-    def views(self) -> tuple[LoopView, ...]:
-        """The current display, one per run; empty before they have started."""
-        return tuple(run.view for run in self.runs)
-
-    async def go(self, workbench: Workbench, visitor: str, setup: Setup, *, steps: bool, show: Any) -> None:
-        """Run to the end, or through one node each; `show` is called whenever there is more to show.
+    async def go(
+        self, workbench: Workbench, visitor: str, setup: Setup, *, steps: bool, show: Callable[[], None]
+    ) -> None:
+        """Run to the end, or through one node; `show` is called whenever there is more to show.
 
         Another setup starts over, as does running again after the end.
         """
-        if setup != self.setup or (not steps and all(view.status == "done" for view in self.views)):
-            self.setup, self.runs = setup, ()
+        if setup != self.setup or (not steps and self.run is not None and self.run.view.status == "done"):
+            self.setup, self.run = setup, None
         self.fault = ""
         show()
         try:
-            if not self.runs:
-                self.runs = tuple([await _begun(workbench, visitor, setup, one) for one in setup.what_ifs])
-            async with asyncio.TaskGroup() as group:
-                for run in self.runs:
-                    group.create_task(run.advance(show, steps=steps))
+            self.run = self.run or await setup.begun(workbench, visitor)
+            await self.run.advance(show, steps=steps)
         except Exception as fault:  # noqa: BLE001  # the visitor is informed, and the log has the details
             if not isinstance(fault, MetaRagError):
                 _LOG.exception("The demo could not start with %r.", setup.text)
             self.fault = unexpected(fault)
 
 
-async def _begun(workbench: Workbench, visitor: str, setup: Setup, what_if_: WhatIf) -> LoopStepper:
-    engine = what_if_.engine(await workbench.engine(visitor, provider=what_if_.provider))
-    task = Task(question=setup.text, id=setup.chosen.id if setup.chosen is not None else "")
-    if setup.corpus is not None:
-        retriever = what_if_.retriever(await workbench.retriever(setup.corpus))
-        return LoopStepper.begin(engine, replace(task, retriever=retriever))
-    if setup.chosen is None:
-        raise InputError("Your own question has no paragraphs; search a corpus instead.")
-    return LoopStepper.begin(engine, replace(task, evidence=passages_of(setup.chosen.paragraphs)))
-
-
 @dataclass(kw_only=True, eq=False)
 class Loop(Tab):
-    """The question, the switches and one side, or two, with the run of a configuration."""
+    """The question, two settings, and the visitor's run."""
 
     visits: dict[str, Visit] = field(default_factory=dict)
-    _picked: dict[str, object] = field(default_factory=dict)
 
     @cached_property
     def repairs(self) -> tuple[str, ...]:
@@ -119,36 +113,33 @@ class Loop(Tab):
             with gr.Column(scale=2, min_width=300, elem_classes="m-controls"):
                 self._lay_out_controls()
             with gr.Column(scale=5, min_width=320):
-                self._lay_out_sides()
+                self._lay_out_run()
 
     def _lay_out_controls(self) -> None:
         import gradio as gr
 
         bench, parts = self.workbench, self.parts
-        names, (start, first) = bench.set_names(), bench.first_question()
+        names, (start, first) = [one.name for one in bench.question_sets], bench.first_question()
         parts["set"] = gr.Dropdown(names, value=start.name, label="Questions of", elem_id="loop-set")
         parts["chosen"] = gr.Dropdown(_listed(start), value=first.id, label="Question", elem_id="loop-chosen")
         parts["text"] = gr.Textbox(first.text, label="The question; edit it as you like", lines=2, elem_id="loop-text")
         parts["source"] = gr.HTML(_source(start, first))
-        corpora = [(f"the corpus “{name}”", name) for name in bench.corpora()]
-        parts["evidence"] = gr.Dropdown(
-            [("the paragraphs that come with the question", _PARAGRAPHS), *corpora],
-            value=_PARAGRAPHS,
-            label="Evidence",
-            elem_id="loop-evidence",
-        )
-        start_with = WhatIf.of(bench.settings, next(iter(bench.provider_names()), ""))
-        parts["wait"] = gr.HTML(self._wait(start_with.provider), elem_id="loop-wait")
+        places = [
+            ("the paragraphs that come with the question", _PARAGRAPHS),
+            (f"the corpus “{bench.corpus}”", bench.corpus),
+        ]
+        parts["evidence"] = gr.Dropdown(places, value=_PARAGRAPHS, label="Evidence", elem_id="loop-evidence")
+        gr.HTML(quiet(wait_and_cap(bench)), elem_id="loop-wait")
         with gr.Accordion("What if …", open=False, elem_id="loop-what-if"):
-            ours = switches(bench, start_with, name="a")
-        parts["compare"] = gr.Checkbox(label="Compare with a second configuration", value=False, elem_id="loop-compare")
-        with gr.Accordion("The second configuration", visible=False, elem_id="loop-second") as parts["second"]:
-            theirs = switches(bench, start_with, name="b")
-        parts.update(
-            {f"{side}{index}": one for side, all_ in (("a", ours), ("b", theirs)) for index, one in enumerate(all_)}
-        )
+            settings = bench.settings
+            policies = sorted(name for name in POLICIES if name != "calibrated" or settings.monitor_calibration)
+            named = [(f"{name}: {_POLICY_NAMES.get(name, name)}", name) for name in policies]
+            parts["policy"] = gr.Dropdown(named, value=settings.monitor_policy, label="The monitor is satisfied if")
+            parts["repairs"] = gr.Slider(
+                0, 10, value=settings.max_metacognitive_rounds, step=1, label="Maximum repairs", elem_id="loop-repairs"
+            )
 
-    def _lay_out_sides(self) -> None:
+    def _lay_out_run(self) -> None:
         import gradio as gr
 
         parts = self.parts
@@ -158,35 +149,25 @@ class Loop(Tab):
             parts["stop"] = gr.Button("Stop", variant="stop", elem_id="loop-stop", min_width=70, interactive=False)
             parts["reset"] = gr.Button("Reset", elem_id="loop-reset", min_width=70)
         parts["status"] = gr.HTML(status(Visit()), elem_id="loop-status")
-        with gr.Row(elem_classes="m-sides"):
-            for side, values in zip("ab", (self._before(), ("", "", "", "")), strict=True):
-                with gr.Column(visible=side == "a", min_width=320, elem_id=f"loop-side-{side}") as parts[
-                    f"side-{side}"
-                ]:
-                    for name, value in zip(_PARTS, values, strict=True):
-                        parts[f"{name}-{side}"] = gr.HTML(value, elem_id=f"loop-{name}-{side}")
+        with gr.Column(min_width=320, elem_id="loop-shown"):
+            for name, value in self._drawn(None).items():
+                parts[name] = gr.HTML(value, elem_id=f"loop-{name}")
 
     def connect(self, page: "gr.Blocks") -> None:
         """See `Tab`."""
         parts = self.parts
-        switched = [name for name in parts if name[1:].isdigit()]
-        asked = ("chosen", "text", "evidence", "compare", *switched)
         # a click just after Stop counts, even if the previous stream is not closed yet
-        self.on([parts["run"].click, parts["text"].submit], partial(self.go, False), asked, repeated=True)
-        self.on(parts["step"].click, partial(self.go, True), asked, repeated=True)
+        self.on([parts["run"].click, parts["text"].submit], partial(self.go, False), _ASKED, repeated=True)
+        self.on(parts["step"].click, partial(self.go, True), _ASKED, repeated=True)
         self.on(parts["stop"].click, self.stopped)
-        self.on(parts["reset"].click, self.reset, ["compare"])
+        self.on(parts["reset"].click, self.reset)
         self.on(parts["set"].input, self.choose_set, ["set"], repeated=True)
         self.on(parts["chosen"].input, self.choose, ["chosen"])
-        self.on(parts["compare"].change, self.compare, ["compare"])
-        provider = switched[len(switched) // 2 - 1]
-        self.on(parts[provider].change, lambda _request, name: {"wait": self._wait(name)}, [provider])
         self.on(page.load, self.arrived)
 
     def left(self, visitor: str) -> None:
         """See `Tab`."""
         super().left(visitor)
-        self._picked.pop(visitor, None)
         self.visits.pop(visitor, None)
         self.workbench.forget(visitor)
 
@@ -195,15 +176,15 @@ class Loop(Tab):
         visitor = visitor_of(request)
         if self.activities.busy(visitor):
             return
-        chosen, text, evidence, comparing, *values = asked
-        half = len(values) // 2
+        id_, text, evidence, policy, repairs = asked
+        chosen, visit = self.workbench.found(id_), self.visits.setdefault(visitor, Visit())
         setup = Setup(
             text=text,
-            chosen=self.workbench.question(chosen),
-            corpus=None if evidence == _PARAGRAPHS else evidence,
-            what_ifs=tuple(what_if(part) for part in (values[:half], values[half:])[: 2 if comparing else 1]),
+            chosen=chosen and chosen[1],
+            from_corpus=evidence != _PARAGRAPHS,
+            policy=policy,
+            repairs=int(repairs),
         )
-        visit = self.visits.setdefault(visitor, Visit())
 
         async def work(tell: Tell) -> None:
             try:
@@ -215,53 +196,30 @@ class Loop(Tab):
         async for updates in self.activities.run(visitor, work):
             yield updates
 
-    async def reset(self, request: "gr.Request", comparing: bool) -> Updates:
-        """Stop, and discard the runs."""
+    async def reset(self, request: "gr.Request") -> Updates:
+        """Stop, and discard the run."""
         await self.activities.drop(visitor_of(request))
         self.visits.pop(visitor_of(request), None)
-        return self._update(Visit(), both=comparing)
+        return self._update(Visit())
 
-    async def choose_set(self, request: "gr.Request", name: str) -> AsyncIterator[Updates]:
-        """Select another set of questions, and its first question; it may have to be fetched first."""
-        bench, visitor = self.workbench, visitor_of(request)
-        picked = self._picked[visitor] = object()
-        if all(one.name != name for one in bench.known_sets()):
-            words = f"Fetching the questions of {name} from the Hugging Face hub; the first time takes longest."
-            yield {"status": _status_line("working", words)}
-        try:
-            one, line = await bench.question_set(name), status(self.visits.get(visitor, Visit()))
-        except MetaRagError as fault:
-            one, line = bench.question_sets[0], problem(str(fault))
-        if self._picked.get(visitor) is picked:  # no other was picked meanwhile
-            yield {**self._selected(one, one.questions[0]), "set": one.name, "status": line}
+    def choose_set(self, _request: "gr.Request", name: str) -> Updates:
+        """Select another set of questions, and its first question."""
+        chosen = next(one for one in self.workbench.question_sets if one.name == name)
+        return self._selected(chosen, chosen.questions[0])
 
     def _selected(self, one: QuestionSet, question: Question) -> Updates:
         import gradio as gr
 
         chosen = gr.update(choices=_listed(one, also=question), value=question.id)
-        return {"chosen": chosen, **self._of(one, question)}
+        return {"set": one.name, "chosen": chosen, **self._of(one, question)}
 
     def _of(self, one: QuestionSet, question: Question) -> Updates:
         return {"text": question.text, "evidence": _PARAGRAPHS, "source": _source(one, question)}
 
     def choose(self, _request: "gr.Request", id_: str) -> Updates:
         """Select another question: its text, and its paragraphs."""
-        for one in self.workbench.known_sets():
-            if question := one.get(id_):
-                return self._of(one, question)
-        return {"text": "", "evidence": self.workbench.corpora()[0], "source": ""}
-
-    def compare(self, request: "gr.Request", comparing: bool) -> Updates:
-        """Show or hide the second configuration and its side; a displayed run is kept."""
-        import gradio as gr
-
-        shown = {name: gr.update(visible=comparing) for name in ("second", "side-b")}
-        visit = self.visits.get(visitor_of(request))
-        return (
-            shown
-            if visit is not None and visit.setup is not None
-            else {**shown, **self._update(Visit(), both=comparing)}
-        )
+        found = self.workbench.found(id_)
+        return self._of(*found) if found else {"text": "", "evidence": self.workbench.corpus, "source": ""}
 
     def arrived(self, request: "gr.Request") -> Updates:
         """Open the question of a link."""
@@ -269,43 +227,37 @@ class Loop(Tab):
         id_ = asked.get("question")
         if not id_ or asked.get("run") or asked.get("tab", "loop") != "loop":
             return {}
-        found = next(((one, question) for one in self.workbench.known_sets() if (question := one.get(id_))), None)
-        if found is None:
-            words = f"Unknown question {id_!r}; choose one from the list, or name its file with --data-file."
-            return {"status": problem(words)}
-        return {**self._selected(*found), "set": found[0].name}
+        if found := self.workbench.found(id_):
+            return self._selected(*found)
+        words = f"Unknown question {id_!r}; choose one from the list, or name its file with --data-file."
+        return {"status": problem(words)}
 
-    def _update(self, visit: Visit, *, busy: bool = False, both: bool = False) -> Updates:
+    def _update(self, visit: Visit, *, busy: bool = False) -> Updates:
         """The whole display of a visit."""
         import gradio as gr
 
-        update: Updates = {"status": status(visit, busy=busy)}
-        update |= {name: gr.update(interactive=busy == (name == "stop")) for name in ("run", "step", "stop")}
-        setup = visit.setup
-        if setup is not None:
-            update["wait"] = self._wait(setup.what_ifs[0].provider)
-            both = len(setup.what_ifs) > 1
-        for index, side in enumerate("ab"):
-            values = self._before()
-            if index:
-                values = (values[0], "", quiet("The second run appears here."), "") if both else ("", "", "", "")
-            if setup is not None and index < len(visit.runs):
-                run, heading = visit.runs[index], ""
-                if both:
-                    heading = _heading(setup, index)
-                answer = outcome(run.view.answer, setup.golds) if run.view.answer is not None else ""
-                drawn = heading + graph(self.repairs, run.view)
-                values = drawn, answer, stages(run.view, run.engine.settings), timeline(run.view)
-            update |= {f"{name}-{side}": value for name, value in zip(_PARTS, values, strict=True)}
-        return update
+        buttons = {name: gr.update(interactive=busy == (name == "stop")) for name in ("run", "step", "stop")}
+        golds = visit.setup.golds if visit.setup is not None else ()
+        return {"status": status(visit, busy=busy), **buttons, **self._drawn(visit.run, golds)}
 
-    def _before(self) -> tuple[str, ...]:
-        """A side before anything has run on it, in the order of `_PARTS`."""
-        return graph(self.repairs), "", INTRODUCTION, ""
+    def _drawn(self, run: LoopStepper | None, golds: tuple[str, ...] = ()) -> dict[str, str]:
+        """The graph, the answer, the stages and the costs of a run, in this order."""
+        if run is None:
+            return {"graph": graph(self.repairs), "answer": "", "stages": INTRODUCTION, "spent": ""}
+        view = run.view
+        return {
+            "graph": graph(self.repairs, view),
+            "answer": "" if view.answer is None else outcome(view.answer, golds),
+            "stages": stages(view, run.engine.settings),
+            "spent": timeline(view),
+        }
 
-    def _wait(self, provider: str) -> str:
-        words = (expected_wait(provider), spending_cap(self.workbench, provider))
-        return quiet(" ".join(one for one in words if one))
+
+_POLICY_NAMES = {
+    "agreement": "the two short answers agree",
+    "paper": "their cosine reaches the threshold",
+    "calibrated": "a fitted probability of being correct",
+}
 
 
 def _listed(one: QuestionSet, *, also: Question | None = None) -> list[tuple[str, str]]:
@@ -319,12 +271,6 @@ def _source(one: QuestionSet, question: Question) -> str:
     place = escape(urlencode({"tab": "loop", "question": question.id}))
     licence = quiet(one.licence) if one.licence else ""
     return f'<div data-place="?{place}">{licence}</div>'
-
-
-def _heading(setup: Setup, index: int) -> str:
-    """The configuration of this side, and its differences."""
-    words = "; ".join(setup.what_ifs[index].differences(setup.what_ifs[1 - index])) or "the same settings"
-    return f'<h3 class="m-side-head">{"AB"[index]} <small>{escape(words)}</small></h3>'
 
 
 _STEPS = {
@@ -346,30 +292,21 @@ INTRODUCTION = (
 
 def status(visit: Visit, *, busy: bool = False) -> str:
     """The line above the graph; screen readers announce changes."""
-    views = visit.views
     if visit.fault:
         return _status_line("failed", visit.fault)
-    if busy and not views:
-        return _status_line("working", "Opening the model and the evidence; the first time takes longest.")
-    if not views:
+    if visit.run is None:
+        if busy:
+            return _status_line("working", "Opening the model and the evidence; the first time takes longest.")
         stopped = visit.setup is not None
         return _status_line("stopped" if stopped else "ready", "Stopped before it started." if stopped else "Ready.")
-    kinds = [view.status for view in views]
-    worst = next((kind for kind in ("failed", "working", "stopped", "paused", "done") if kind in kinds), "ready")
-    if worst == "done" and any(_is_doubtful(view, visit.setup) for view in views):
-        worst = "doubtful"
-    lines = [line(view) for view in views]
-    words = lines[0] if len(lines) == 1 else " ".join(f"{name}: {one}" for name, one in zip("AB", lines, strict=True))
-    return _status_line(worst, words)
+    view, kind = visit.run.view, str(visit.run.view.status)
+    if view.answer is not None and doubtful(view.answer, visit.setup.golds if visit.setup is not None else ()):
+        kind = "doubtful"
+    return _status_line(kind, line(view))
 
 
 def _status_line(kind: str, words: str) -> str:
     return f'<p class="m-status m-is-{kind}" role="status" aria-live="polite">{escape(words)}</p>'
-
-
-def _is_doubtful(view: LoopView, setup: Setup | None) -> bool:
-    """The answer is wrong, or probably so."""
-    return view.answer is not None and doubtful(view.answer, setup.golds if setup is not None else ())
 
 
 def line(view: LoopView) -> str:
@@ -388,18 +325,15 @@ def line(view: LoopView) -> str:
     return words[view.status]
 
 
-def expected_wait(provider: str) -> str:
-    """The expected wait in a sentence; empty for a provider that answers within seconds."""
-    if provider != EMBEDDED:
+def wait_and_cap(workbench: Workbench) -> str:
+    """How long an answer takes if it takes long, or a visitor's spending cap, in a sentence; else empty."""
+    if workbench.is_small:
+        # of SmolLM2-135M on 2 cores, with 2 calls for a draft that is kept and 3 for a repair
+        return "The model on this machine takes about 20 s if the first draft is kept, and 30 s for every repair."
+    try:
+        if workbench.is_capped():
+            return f"Your calls stop before they cost more than ${workbench.settings.demo_visitor_usd:g}."
+        free = runs_here(workbench.settings, CHAT)
+    except MetaRagError:  # no model: the heading says so
         return ""
-    # of SmolLM2-135M on 2 cores, with 2 calls for a draft that is kept and 3 for a repair
-    return "The model on this machine takes about 20 s if the first draft is kept, and 30 s for every repair."
-
-
-def spending_cap(workbench: Workbench, provider: str) -> str:
-    """The visitor's spending cap in a sentence; empty if calls cost nothing."""
-    if provider in {EMBEDDED, ""}:
-        return ""
-    if workbench.is_capped(provider):
-        return f"Your calls stop before they cost more than ${workbench.settings.demo_visitor_usd:g}."
-    return "The price of this model is unknown, so no spending cap can be enforced."
+    return "" if free else "The price of this model is unknown, so no spending cap can be enforced."

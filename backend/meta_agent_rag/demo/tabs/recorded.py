@@ -1,40 +1,37 @@
-"""The tabs Tour and Runs: recorded answers, replayed step by step without a model, and a benchmark run's figures."""
+"""The tabs Tour and Runs: recorded answers, replayed step by step without a model."""
 
-import csv
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from ...errors import MetaRagError
 from ...retrieval.passage import Found, passages_of
+from ...wording import counted
 from ..cards import problem, quiet
-from ..run_cards import about, opening, plain, plots, primer, replayed, settings_of, shown, table
+from ..run_cards import about, opening, plots, primer, replayed, settings_of, shown
 from ..run_files import (
     ONE_PASS,
+    OUTCOMES,
     RECORDED,
     SHOWN,
-    Filter,
     Row,
     Run,
     Stop,
-    answer_to,
-    choices,
     listed,
     methods,
     open_run,
-    open_zip,
     run_names,
     tour,
 )
-from .tab import Tab, Updates, uploaded_files
+from .tab import Tab, Updates
 
 if TYPE_CHECKING:
     import gradio as gr
 
 _EVERY_STEP = 10_000
-_FOREIGN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, OSError, csv.Error)
-"""Errors caused by values of unexpected types; anyone can upload a zip."""
+_FOREIGN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, OSError)
+"""Errors caused by values of unexpected types."""
 
 
 class Replay(Tab):
@@ -90,7 +87,7 @@ class Replay(Tab):
             words = "This answer is damaged: its row is not what the loop writes; run it again."
             return self._showing(0, 0, problem(words))
         step = min(max(step, 1), len(steps))
-        return self._showing(step, len(steps), shown(row, steps[:step], len(steps), place if run.linked else {}))
+        return self._showing(step, len(steps), shown(row, steps[:step], len(steps), place))
 
     def _showing(self, step: int, of: int, html: str) -> Updates:
         import gradio as gr
@@ -148,13 +145,8 @@ class Tour(Replay):
         return self.at(stop.run, stop.row, step, {"tab": "tour", "question": str(stop.row["id"])})
 
 
-_FILTERS = {"method": "Method", "outcome": "Repair", "deficit": "Deficit", "hops": "Hops"}
-_OTHER = "This run was written by another version or is damaged; run it again."
-_NO_RUN = Run(name="", rows=())
-
-
 class Runs(Replay):
-    """A benchmark run's figures, and each of its answers; a fault is shown instead of the run's description."""
+    """A benchmark run: each of its answers, and its plots; a fault is shown instead of the run's description."""
 
     name = "runs"
     chosen = ("run", "answers")
@@ -166,25 +158,18 @@ class Runs(Replay):
         parts = self.parts
         parts["run"] = gr.State(None)
         with gr.Row():
-            parts["name"] = gr.Dropdown(list(RECORDED), value=next(iter(RECORDED)), label="Run", scale=4)
-            parts["upload"] = gr.UploadButton(
-                "Open a packed run (.zip)", file_types=[".zip"], size="sm", scale=1, min_width=200
-            )
+            parts["name"] = gr.Dropdown(list(RECORDED), value=next(iter(RECORDED)), label="Run")
+            parts["method"] = gr.Dropdown([], label="Method", min_width=140)
+            every = [("any", ""), *((name, name) for name in OUTCOMES)]
+            parts["outcome"] = gr.Dropdown(every, value="", label="Repair", min_width=140)
         parts["about"] = gr.HTML(quiet("Opening the recorded run."), elem_id="runs-about")
         with gr.Tabs():
-            with gr.Tab("Answers"):
-                with gr.Row():
-                    for name, label in _FILTERS.items():
-                        parts[name] = gr.Dropdown([("any", "")], value="", label=label, min_width=140)
-                parts["count"] = gr.HTML(elem_id="runs-count")
-                with gr.Row():
-                    with gr.Column(scale=2, min_width=300):
-                        parts["answers"] = gr.Radio([], label="Answers", elem_id="runs-answers")
-                    with gr.Column(scale=3, min_width=320):
-                        self.lay_out_replay("Choose an answer to replay its rounds; no model is called.")
-            with gr.Tab("Tables"):
-                parts["table"] = gr.Dropdown([], label="Table of the report")
-                parts["cells"] = gr.HTML(elem_id="runs-table")
+            with gr.Tab("Answers"), gr.Row():
+                with gr.Column(scale=2, min_width=300):
+                    parts["count"] = gr.HTML(elem_id="runs-count")
+                    parts["answers"] = gr.Radio([], label="Answers", elem_id="runs-answers")
+                with gr.Column(scale=3, min_width=320):
+                    self.lay_out_replay("Choose an answer to replay its rounds; no model is called.")
             with gr.Tab("Plots"):
                 parts["plots"] = gr.HTML(elem_id="runs-plots")
 
@@ -194,10 +179,8 @@ class Runs(Replay):
         parts = self.parts
         self.on(page.load, self.arrived)
         self.on(parts["name"].input, lambda _request, name: self.opened(name), ["name"])
-        self.on(parts["upload"].upload, self.uploaded, ["upload"])
-        self.on([parts[name].input for name in _FILTERS], self.filtered, ["run", *_FILTERS])
+        self.on([parts["method"].input, parts["outcome"].input], self.filtered, ["run", "method", "outcome"])
         self.on(parts["answers"].input, lambda _request, *chosen: self.replay(_EVERY_STEP, *chosen), self.chosen)
-        self.on(parts["table"].input, lambda _request, *chosen: self._tabled(*chosen), ["run", "table"])
 
     def arrived(self, request: "gr.Request") -> Updates:
         """Open the run and the answer of a link, or the recorded run."""
@@ -211,62 +194,39 @@ class Runs(Replay):
 
     def opened(self, name: str, question: str = "", method: str = "") -> Updates:
         """Open a run of the list, with the requested answer or the most repaired one."""
-        return self._tried(lambda: open_run(name, self.workbench.runs_dir), question, method)
+        import gradio as gr
 
-    def uploaded(self, _request: "gr.Request", file: str) -> Updates:
-        """Open a run from the visitor's own machine."""
-        return self._tried(lambda: open_zip(*uploaded_files([file])))
-
-    def _tried(self, opening_: Callable[[], Run], question: str = "", method: str = "") -> Updates:
         try:
-            return self._whole(opening_(), question, method)
+            run = open_run(name, self.workbench.runs_dir)
+            row = run.answer(question, method or methods(run)[0])
+            named = row["method"] if row is not None else methods(run)[0]
+            return {
+                "run": run,
+                "about": about(run),
+                "method": gr.update(choices=list(methods(run)), value=named),
+                "outcome": "",
+                **self._listing(run, listed(run, named), row),
+                "plots": plots(run),
+            }
         except (MetaRagError, *_FOREIGN) as fault:
             words = str(fault) if isinstance(fault, MetaRagError) else _OTHER
-            return {**self._whole(_NO_RUN), "run": None, "about": problem(words)}
+            return {"run": None, "about": problem(words), "plots": "", **self._listing(None, [])}
 
-    def _whole(self, run: Run, question: str = "", method: str = "") -> Updates:
-        import gradio as gr
-
-        found = answer_to(run, question, method)
-        wanted = Filter(method=found["method"] if found is not None else next(iter(methods(run)), ""))
-        names = list(run.tables)
-        name = "quality" if "quality" in names else next(iter(names), None)
-        filters = {
-            part: gr.update(choices=list(could), value=getattr(wanted, part)) for part, could in choices(run).items()
-        }
-        return {
-            "run": run,
-            "about": about(run),
-            **filters,
-            **self._listing(run, wanted, found),
-            "table": gr.update(choices=[(plain(one), one) for one in names], value=name),
-            **self._tabled(run, name),
-            "plots": plots(run),
-        }
-
-    def filtered(self, _request: "gr.Request", run: Run | None, *wanted: str) -> Updates:
+    def filtered(self, _request: "gr.Request", run: Run | None, method: str, ended: str) -> Updates:
         """The answers that match the filter, the first of them replayed."""
-        try:
-            return {} if run is None else self._listing(run, Filter(**dict(zip(_FILTERS, wanted, strict=True))))
-        except _FOREIGN:
-            return {**self._whole(_NO_RUN), "run": None, "about": problem(_OTHER)}
+        return {} if run is None else self._listing(run, listed(run, method, ended))
 
-    def _listing(self, run: Run, wanted: Filter, found: Row | None = None) -> Updates:
+    def _listing(self, run: Run | None, answers: list[tuple[str, str]], row: Row | None = None) -> Updates:
         import gradio as gr
 
-        labelled = listed(run, wanted)
-        many = len(labelled)
-        place = str(run.rows.index(found)) if found is not None else labelled[0][1] if labelled else None
-        count = f"{many} of {len(run.rows)} answers{f', the first {SHOWN} shown' if many > SHOWN else ''}."
+        many = len(answers)
+        place = str(run.rows.index(row)) if run and row is not None else answers[0][1] if answers else None
+        count = f"{counted(many, 'answer')}{f', the first {SHOWN} shown' if many > SHOWN else ''}."
         return {
-            "count": quiet(count if many else 'No answer matches; set a part of the filter to "any".'),
-            "answers": gr.update(choices=labelled[:SHOWN], value=place),
+            "count": quiet(count if many else "No answer matches."),
+            "answers": gr.update(choices=answers[:SHOWN], value=place),
             **self.replay(_EVERY_STEP, run, place),
         }
-
-    def _tabled(self, run: Run | None, name: str | None) -> Updates:
-        rows = run.tables.get(name or "", ()) if run is not None else ()
-        return {"cells": table(rows, plain(name or ""))}
 
     def replay(self, step: int, *chosen: Any) -> Updates:
         """See `Replay`."""
@@ -274,3 +234,6 @@ class Runs(Replay):
         row = None if run is None or place is None else run.rows[int(place)]
         names = {} if row is None else {"run": run.name, "question": row["id"], "method": row["method"]}
         return self.at(run, row, step, names)
+
+
+_OTHER = "This run was written by another version or is damaged; run it again."

@@ -7,33 +7,29 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from html import escape
 from pathlib import PurePath
-from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeAlias
-from uuid import uuid4
 
 from ...agent.engine import Step
 from ...agent.grounded import Checks
-from ...agent.state import Round
 from ...chat.coach.coach import Coach, CoachReply, Outcome
 from ...chat.coach.levels import Socratic, levels
-from ...chat.coach.scope import TopicScope
+from ...chat.coach.scope import TopicScope, subject_of
 from ...chat.coach.words import length
 from ...chat.history import HINT, History
 from ...chat.phrases import files_of, reply_phrase
 from ...chat.session import ChatSession, DocumentsReply, GroundedAnswerer, Turn
 from ...chat.transcript import source_lines
 from ...errors import MetaRagError
-from ...ingestion.sources import FileOutcome, IngestProgress, IngestReport
-from ...retrieval.hybrid import Retriever
+from ...ingestion.sources import FileOutcome, IngestReport
+from ...retrieval.hybrid import HybridRetriever, Retriever
 from ...shipped import shipped
 from ...wording import counted
 from ..cards import problem, quiet
-from ..private_corpus import CORPUS, PrivateCorpus, corpora, subject_in
-from ..vocabulary import spoken, unexpected
+from ..private_corpus import CORPUS, PrivateCorpus
+from ..vocabulary import unexpected
 from .tab import Tab, Tell, Updates, uploaded_files, visitor_of
 
 if TYPE_CHECKING:
@@ -45,64 +41,6 @@ Message: TypeAlias = dict[str, Any]
 """A message of Gradio's Chatbot."""
 STOPPED = "Stopped; this question is not remembered."
 _PRIVATE = "Your files are read on the demo's machine and removed after your visit."
-
-
-@dataclass(kw_only=True)
-class ProgressMessages:
-    """The messages of one question: a parent with one child per step, the current one pending."""
-
-    id: str = field(default_factory=lambda: uuid4().hex)
-    messages: list[Message] = field(default_factory=list)
-    _began: float = field(default_factory=monotonic)
-    _since: float = field(default_factory=monotonic)
-    _rounds: int = 0
-
-    def __post_init__(self) -> None:
-        self._add("Reading the question", id=self.id)
-
-    def begin(self, step: Step) -> None:
-        """A node of the graph starts; the previous one is done."""
-        self._end_step(step.rounds)
-        self.messages[0]["metadata"]["title"] = "Searching the documents"
-        self._add(step.words, id=f"{self.id}.{len(self.messages)}", parent_id=self.id)
-
-    def end(self, title: str = "", rounds: Sequence[Round] = ()) -> None:
-        """Complete all steps, and close the parent under this title."""
-        self._end_step(rounds)
-        parent = self.messages[0]["metadata"]
-        parent.update(title=title or parent["title"], status="done", duration=round(monotonic() - self._began, 1))
-
-    def _add(self, title: str, **ids: str) -> None:
-        metadata = {"title": title, "status": "pending", **ids}
-        self.messages.append({"role": "assistant", "content": "", "metadata": metadata})
-
-    def _end_step(self, rounds: Sequence[Round]) -> None:
-        new, self._rounds = rounds[self._rounds :], len(rounds)
-        if len(self.messages) > 1:
-            last = self.messages[-1]
-            last["metadata"].update(status="done", duration=round(monotonic() - self._since, 1))
-            last["content"] = escape(" ".join(map(judged, new)), quote=False)
-        self._since = monotonic()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Place:
-    """Where a message is answered: for which visitor, from which documents, with which further inputs."""
-
-    visitor: str
-    corpus: str
-    own: PrivateCorpus | None
-    held: tuple[Any, ...] = ()
-
-
-def judged(round_: Round) -> str:
-    """The verdict of monitor and critic on a draft, without its text."""
-    passages = f"{counted(len(round_.packing.packed_ids), 'passage')} read."
-    signals = round_.signals
-    cosine = "" if signals is None or signals.similarity is None else f" (cosine {signals.similarity:.2f})"
-    verdict = f"The monitor was {'satisfied' if round_.satisfied else 'not satisfied'}{cosine}."
-    found = "" if round_.diagnosis is None else f" Diagnosis: {spoken(round_.diagnosis.deficit)}."
-    return f"{passages} {verdict}{found}"
 
 
 def summary(turn: Turn) -> str:
@@ -135,35 +73,38 @@ async def replying(
     The updates are the messages below those `shown` before, whether the tab is `idle` again and, at the end, the
     `history`: nothing is remembered of a message that failed or was stopped. `aside` shows a turn beside them.
     """
-    trail, answer = ProgressMessages(), list[Message]()
+    state = {"title": "Reading the question", "status": "pending"}
+    answer = list[Message]()
 
     def show(*, idle: bool = False, **updates: Any) -> None:
-        tell({"talk": [*shown, said("user", message), *trail.messages, *answer], "idle": idle, **updates})
+        tell(
+            {"talk": [*shown, said("user", message), said("assistant", "", **state), *answer], "idle": idle, **updates}
+        )
 
     def step(new: Step) -> None:
-        trail.begin(new)
+        state["title"] = new.words
         show()
+
+    def end(how: str, text: str, **metadata: str) -> None:
+        state.update(title=how, status="done")
+        answer.append(said("assistant", text, **metadata))
 
     show()
     try:
         session: ChatSession = await opening(step)
         turn = await session.reply(message)
-        grounded = turn.reply.grounded.answer.rounds if isinstance(turn.reply, DocumentsReply) else ()
-        trail.end(summary(turn), grounded)
-        answer.append(said("assistant", turn.reply.text.strip() or turn.reply.short_answer))
+        end(summary(turn), turn.reply.text.strip() or turn.reply.short_answer)
         show(**aside(turn, turn.notes))
         notes = await session.settle()
         show(idle=True, history=session.history, **aside(turn, (*turn.notes, *notes)))
     except asyncio.CancelledError:
-        trail.end()
-        answer.append(said("assistant", STOPPED))
+        end(state["title"], STOPPED)
         show(idle=True)
         raise
     except Exception as fault:  # noqa: BLE001  # the last handler: logs it and informs the visitor
-        trail.end("Not answered")
         if not isinstance(fault, MetaRagError):
             _LOG.exception("A message could not be answered.")
-        answer.append(said("assistant", unexpected(fault), title="This could not be answered"))
+        end("Not answered", unexpected(fault), title="This could not be answered")
         show(idle=True)
 
 
@@ -176,11 +117,11 @@ def _switches(*, idle: bool) -> Updates:
 
 
 class Conversation(Tab):
-    """A conversation of each visitor; its history and the visitor's documents belong to the page."""
+    """A conversation of each visitor, whose history belongs to the page."""
 
     name = ""
-    held: tuple[str, ...] = ()
-    """Further inputs of a message."""
+    inputs: tuple[str, ...] = ()
+    """What a message needs beside the history."""
 
     def lay_out_talk(self, label: str, placeholder: str, button: str, examples: Sequence[str]) -> None:
         """Create the conversation, the message and its buttons."""
@@ -197,7 +138,6 @@ class Conversation(Tab):
             feedback_options=None,
             placeholder=placeholder,
         )
-        parts["confetti"] = gr.HTML(elem_id=f"{name}-confetti")
         parts["message"] = gr.Textbox(
             label="Your words", elem_id=f"{name}-message", placeholder=f"{button} something", max_lines=4
         )
@@ -210,34 +150,31 @@ class Conversation(Tab):
     def connect(self, page: "gr.Blocks") -> None:
         """See `Tab`."""
         parts = self.parts
-        asked = ("message", "talk", "history", "corpus", "private", *self.held)
+        asked = ("message", "talk", "history", *self.inputs)
         self.on([parts["message"].submit, parts["send"].click], self.asked, asked, repeated=True)
         self.on(parts["stop"].click, self.stopped)
-        self.on([parts["reset"].click, parts["corpus"].input, parts["talk"].clear], self.reset, ["private"])
+        self.on([parts["reset"].click, parts["corpus"].input, parts["talk"].clear], self.reset, self.inputs)
 
     async def asked(
-        self, request: "gr.Request", message: str, shown: Sequence[Message], *rest: Any
+        self, request: "gr.Request", message: str, shown: Sequence[Message], history: History, *inputs: Any
     ) -> AsyncIterator[Updates]:
         """Handle one message: the steps as they happen, then the checked answer."""
-        visitor = visitor_of(request)
+        visitor, words = visitor_of(request), self.workbench.settings.coach_dir
         if self.activities.busy(visitor):  # a second click
             return
         if not message.strip():
             yield {"aside": quiet("The message is empty; write something.")}
             return
-        history, corpus, own, *held = rest
-        words = self.workbench.settings.coach_dir
-        place = Place(visitor=visitor, corpus=corpus, own=own, held=tuple(held))
         with files_of(words):
-            at_once = {"message": "", **self.aside(None, (), place.held)}
+            at_once = {"message": "", "aside": self.aside(None, (), *inputs)}
         yield at_once
 
         async def work(tell: Tell) -> None:
             with files_of(words):
                 await replying(
-                    lambda step: self.session(place, history, step),
+                    lambda step: self.session(visitor, history, step, *inputs),
                     message,
-                    lambda turn, notes: self.aside(turn, notes, place.held),
+                    lambda turn, notes: {"aside": self.aside(turn, notes, *inputs)},
                     tell,
                     shown,
                 )
@@ -246,47 +183,48 @@ class Conversation(Tab):
             idle = updates.pop("idle")
             yield {**updates, **_switches(idle=idle)}
 
-    async def reset(self, request: "gr.Request", own: PrivateCorpus | None) -> Updates:
+    async def reset(self, request: "gr.Request", *inputs: Any) -> Updates:
         """End the current work and forget the conversation; added documents are kept."""
         await self.activities.drop(visitor_of(request))
         with files_of(self.workbench.settings.coach_dir):
-            return {**self.emptied(), **await self.idle(own)}
+            return {**self.emptied(*inputs), **await self.idle(*inputs)}
 
-    def emptied(self) -> Updates:
+    def emptied(self, *inputs: Any) -> Updates:
         """A conversation that has not started."""
-        return {"talk": [], "history": History(), **self.aside(None, ())}
+        return {"talk": [], "history": History(), "aside": self.aside(None, (), *inputs)}
 
-    async def idle(self, own: PrivateCorpus | None) -> Updates:
-        """Nothing is running, and these are the visitor's documents."""
+    async def idle(self, *inputs: Any) -> Updates:
+        """Nothing is running."""
         return _switches(idle=True)
 
-    def aside(self, turn: Turn | None, notes: Sequence[str], held: Sequence[Any] = ()) -> Updates:
-        """What is shown beside a turn, or before the first one."""
-        return {"aside": sources(turn, notes)}
+    def aside(self, turn: Turn | None, notes: Sequence[str], *inputs: Any) -> str:
+        """What is shown beside a turn, or before the first one, as HTML."""
+        return sources(turn, notes)
 
-    async def session(self, place: Place, history: History, on_step: Callable[[Step], None]) -> ChatSession:
+    async def session(
+        self, visitor: str, history: History, on_step: Callable[[Step], None], *inputs: Any
+    ) -> ChatSession:
         """The visitor's conversation in its current state. Raises a `MetaRagError`."""
-        engine, retriever = await self.workbench.engine(place.visitor), await self.retriever(place)
-        checks = Checks.of(engine.settings, place.corpus)
+        engine, retriever = await self.workbench.engine(visitor), await self.retriever(*inputs)
+        checks = Checks.of(engine.settings)
         answerer = GroundedAnswerer(engine=engine, retriever=retriever, checks=checks, on_step=on_step)
-        lesson = await self.lesson(answerer, place)
+        lesson = await self.lesson(answerer, *inputs)
         return ChatSession(model=engine.model, answerer=answerer, history=history, **lesson)
 
-    async def lesson(self, answerer: GroundedAnswerer, place: Place) -> dict[str, Any]:
+    async def lesson(self, answerer: GroundedAnswerer, *inputs: Any) -> dict[str, Any]:
         """What else the session needs."""
         return {}
 
-    async def retriever(self, place: Place) -> Retriever:
+    async def retriever(self, *inputs: Any) -> Retriever:
         """The documents that are asked."""
-        if place.corpus == CORPUS and place.own is not None:
-            return place.own
-        return await self.workbench.retriever(place.corpus)
+        return await self.workbench.retriever()
 
 
 class Chat(Conversation):
-    """The tab Chat: the visitor's own documents, or an existing corpus."""
+    """The tab Chat: the visitor's own documents, or the demo's corpus."""
 
     name = "chat"
+    inputs = ("corpus", "private")
 
     def lay_out(self) -> None:
         """See `Tab`."""
@@ -297,14 +235,14 @@ class Chat(Conversation):
                 own.remove()
 
         parts = self.parts
-        parts["private"], parts["names"] = gr.State(None, delete_callback=forget), gr.State(())
+        parts["private"] = gr.State(None, delete_callback=forget)
         with gr.Row():
             with gr.Column(scale=3, min_width=320):
                 hint = "Ask the documents. An answer appears once it has been checked against them."
                 self.lay_out_talk("Conversation", hint, "Ask", _ASKED)
             with gr.Column(scale=2, min_width=300):
-                known, first = corpora(self.workbench), self.workbench.corpus
-                parts["corpus"] = gr.Dropdown(known, value=first, label="Documents to ask", elem_id="chat-corpus")
+                first = self.workbench.corpus
+                parts["corpus"] = gr.Dropdown([first], value=first, label="Documents to ask", elem_id="chat-corpus")
                 label = "Your own: PDF, Word, HTML, Markdown"
                 parts["upload"] = gr.File(label=label, file_count="multiple", elem_id="chat-upload", height=170)
                 parts["files"] = gr.HTML(quiet(_PRIVATE), elem_id="chat-files")
@@ -322,7 +260,7 @@ class Chat(Conversation):
     async def added(
         self, request: "gr.Request", uploads: Sequence[str] | None, own: PrivateCorpus | None
     ) -> AsyncIterator[Updates]:
-        """Add the visitor's own files: the progress, then the result for each. Restarts the conversation."""
+        """Add the visitor's own files, and show the result for each. Restarts the conversation."""
         async for updates in self.activities.run(visitor_of(request), partial(self._adding, uploads, own)):
             yield updates
 
@@ -335,41 +273,53 @@ class Chat(Conversation):
                 await own.discard(name)
         except Exception as error:  # noqa: BLE001  # the last handler: logs it and informs the visitor
             fault = _reported(error)
-        return {**self.emptied(), **await self.idle(own), **fault}
+        return {**self.emptied(), **await self.idle("", own), **fault}
 
     async def _adding(self, uploads: Sequence[str] | None, own: PrivateCorpus | None, tell: Tell) -> None:
         import gradio as gr
 
         upload = gr.update(value=None, interactive=False)
-        tell({**self.emptied(), **_switches(idle=False), "files": quiet("Opening the files."), "upload": upload})
+        tell({**self.emptied(), **_switches(idle=False), "files": quiet("Reading the files."), "upload": upload})
         try:
             paths, bench = uploaded_files(uploads), self.workbench
             own = own or PrivateCorpus.below(bench.uploads, bench.settings, await bench.encoder())
             tell({"private": own})
-            report = await own.add(paths, lambda progress: tell({"files": reading(progress)}), take=True)
-            tell({**await self.idle(own, chosen=True), "files": taken(report)})
+            report = await own.add(paths)
+            tell({**await self.idle("", own), "corpus": await self._corpora(own, CORPUS), "files": taken(report)})
         except asyncio.CancelledError:
-            tell(await self.idle(own))
+            tell(await self.idle("", own))
             raise
         except Exception as fault:  # noqa: BLE001  # the last handler: logs it and informs the visitor
-            tell({**await self.idle(own), **_reported(fault)})
+            tell({**await self.idle("", own), **_reported(fault)})
 
-    async def idle(self, own: PrivateCorpus | None, *, chosen: bool = False) -> Updates:
-        """Nothing is running, and these are the visitor's documents; with `chosen`, they are selected."""
+    async def idle(self, *inputs: Any) -> Updates:
+        """Nothing is running, and these are the visitor's documents."""
         import gradio as gr
 
+        own: PrivateCorpus | None = inputs[1]
         files = [] if own is None else await own.files()
-        selected: dict[str, Any] = {} if files else {"value": self.workbench.corpus}
-        if files and chosen:
-            selected = {"value": CORPUS}
         return {
-            **await super().idle(own),
+            **await super().idle(),
             "upload": gr.update(value=None, interactive=True),
-            "names": tuple(files),
-            "files": kept(files) if files else quiet(_PRIVATE),
+            "files": quiet(f"Your documents: {', '.join(files)}." if files else _PRIVATE),
             "discard": gr.update(choices=files, value=None, visible=bool(files)),
-            "corpus": gr.update(choices=corpora(self.workbench, files), **selected),
+            "corpus": await self._corpora(own),
         }
+
+    async def _corpora(self, own: PrivateCorpus | None, selected: str = "") -> Any:
+        """The selectable documents; without files of the visitor's own, the corpus is selected."""
+        import gradio as gr
+
+        corpus = self.workbench.corpus
+        if own is None or not await own.files():
+            return gr.update(choices=[corpus], value=corpus)
+        chosen: dict[str, Any] = {"value": selected} if selected else {}
+        return gr.update(choices=[("Your documents", CORPUS), corpus], **chosen)
+
+    async def retriever(self, *inputs: Any) -> Retriever:
+        """See `Conversation`."""
+        corpus, own = inputs
+        return own if corpus == CORPUS and own is not None else await super().retriever()
 
 
 def _reported(fault: Exception) -> Updates:
@@ -379,27 +329,22 @@ def _reported(fault: Exception) -> Updates:
 
 
 class Teaching(Conversation):
-    """The tab Coach: teaches a learner by questions about a course, by the rules of a level.
-
-    A lesson may also be about the documents that the visitor has added in the tab Chat.
-    """
+    """The tab Coach: teaches a learner by questions about a course, by the rules of a level."""
 
     name = "coach"
-    held = ("mode", "level")
+    inputs = ("corpus", "mode", "level")
 
     def lay_out(self) -> None:
         """See `Tab`."""
         import gradio as gr
 
-        parts = self.parts
+        parts, corpus = self.parts, self.workbench.corpus
         with files_of(self.workbench.settings.coach_dir), gr.Row():
             with gr.Column(scale=3, min_width=320):
                 hint = "Ask about the course. The coach replies with a question, never with the answer."
                 self.lay_out_talk("Lesson", hint, "Say", _SAID)
             with gr.Column(scale=2, min_width=300):
-                parts["corpus"] = gr.Dropdown(
-                    [_COURSE, *corpora(self.workbench)], value=_COURSE[1], label="Course", elem_id="coach-corpus"
-                )
+                parts["corpus"] = gr.Dropdown([_COURSE, corpus], value=_COURSE, label="Course", elem_id="coach-corpus")
                 modes = [("Coach: asks", "coach"), ("Teacher: explains", "teacher")]
                 parts["mode"] = gr.Radio(modes, value="coach", label="Mode")
                 low, high, label = min(levels()), max(levels()), "Level: how little the coach reveals"
@@ -407,23 +352,10 @@ class Teaching(Conversation):
                 parts["rules"] = gr.HTML(rules(Socratic(mode="coach")), elem_id="coach-rules")
                 parts["aside"] = gr.HTML(beside(None, 1), elem_id="coach-beside")
 
-    def share(self, chat: Chat) -> None:
-        """Offer the documents of the other tab, once both are laid out."""
-        self.parts.update({name: chat.parts[name] for name in ("private", "names")})
-
     def connect(self, page: "gr.Blocks") -> None:
         """See `Tab`."""
         super().connect(page)
-        parts = self.parts
-        self.on([parts["mode"].input, parts["level"].input], self.set_rules, self.held)
-        self.on(parts["names"].change, self.offered, ["names"])
-
-    def offered(self, _request: "gr.Request", files: Sequence[str]) -> Updates:
-        """The courses, now that the visitor's files have changed; without any, the sample course is selected."""
-        import gradio as gr
-
-        selected: dict[str, Any] = {} if files else {"value": _COURSE[1]}
-        return {"corpus": gr.update(choices=[_COURSE, *corpora(self.workbench, files)], **selected)}
+        self.on([self.parts["mode"].input, self.parts["level"].input], self.set_rules, ["mode", "level"])
 
     def set_rules(self, _request: "gr.Request", mode: Any, level: float) -> Updates:
         """Mode and level apply from the next message on."""
@@ -433,23 +365,25 @@ class Teaching(Conversation):
             shown = rules(Socratic(mode=mode, level=int(level)))
         return {"rules": shown, "level": gr.update(interactive=mode == "coach")}
 
-    def aside(self, turn: Turn | None, notes: Sequence[str], held: Sequence[Any] = ("coach", 1)) -> Updates:
-        """The length of the reply and how it came about; confetti if the learner is right."""
-        return {"aside": beside(turn, int(held[1]), notes), "confetti": celebration(turn)}
+    def aside(self, turn: Turn | None, notes: Sequence[str], *inputs: Any) -> str:
+        """The length of the reply and how it came about."""
+        return beside(turn, int(inputs[2]), notes)
 
-    async def lesson(self, answerer: GroundedAnswerer, place: Place) -> dict[str, Any]:
+    async def lesson(self, answerer: GroundedAnswerer, *inputs: Any) -> dict[str, Any]:
         """The mode and the level, and who teaches in each."""
-        (mode, level), model, retriever = place.held, answerer.engine.model, answerer.retriever
+        corpus, mode, level = inputs
+        retriever = answerer.retriever
+        scope: TopicScope = await self.workbench.once(("scope", corpus), partial(self._scope, retriever))
         return {
             "socratic": Socratic(mode=mode, level=int(level)),
             "teacher": answerer.as_teacher(),
-            "coach": Coach(model=model, retriever=retriever, scope=await self._scope(retriever, place)),
+            "coach": Coach(model=answerer.engine.model, retriever=retriever, scope=scope),
         }
 
-    async def retriever(self, place: Place) -> Retriever:
-        """The course, or other documents."""
-        if place.corpus != _COURSE[1]:
-            return await super().retriever(place)
+    async def retriever(self, *inputs: Any) -> Retriever:
+        """The course, or the demo's corpus."""
+        if inputs[0] != _COURSE:
+            return await super().retriever()
         course: PrivateCorpus = await self.workbench.once("course", self._course)
         return course
 
@@ -460,23 +394,19 @@ class Teaching(Conversation):
         await course.add(sorted(shipped("course").glob("*.md")))
         yield course
 
-    async def _scope(self, retriever: Retriever, place: Place) -> TopicScope:
-        """The scope of the subject, read once for all visitors; for a visitor's own documents, read every time."""
+    @asynccontextmanager
+    async def _scope(self, retriever: Retriever) -> AsyncIterator[TopicScope]:
+        """The scope of the subject, read once for all visitors."""
         bench = self.workbench
-
-        @asynccontextmanager
-        async def opened() -> AsyncIterator[TopicScope]:
-            subject, encoder = await subject_in(retriever), await bench.encoder()
-            yield TopicScope(subject=subject, encoder=encoder, threshold=bench.settings.scope_threshold)
-
-        if retriever is place.own:
-            async with opened() as own:
-                return own
-        scope: TopicScope = await bench.once(("scope", place.corpus), opened)
-        return scope
+        if isinstance(retriever, PrivateCorpus):
+            subject = await retriever.subject()
+        else:
+            catalogue = retriever.corpus.catalogue if isinstance(retriever, HybridRetriever) else None
+            subject = await asyncio.to_thread(subject_of, catalogue)
+        yield TopicScope(subject=subject, encoder=await bench.encoder(), threshold=bench.settings.scope_threshold)
 
 
-_COURSE = ("Sundials and seasons (sample course)", "sample course")
+_COURSE = "Sundials and seasons (sample course)"
 _SAID = ("Why does the shadow move over a sundial?", "The Earth turns, and the stick stands still.", "I don't know.")
 _ASKED = (
     "Which engineer designed the Candlewright Bridge?",
@@ -505,21 +435,10 @@ def sources(turn: Turn | None, notes: Sequence[str] = ()) -> str:
     return f'{sure}<ol class="m-sources">{items}</ol>{notes_html}'
 
 
-def meter(label: str, share: float, kind: str = "") -> str:
-    """A bar with a label; `share` is 0..1."""
-    width = 100 * min(1.0, max(0.0, share))
-    return (
-        f'<div class="m-meter {kind}"><span>{escape(label)}</span>'
-        f'<div role="img" aria-label="{escape(label)}"><span style="width:{width:.0f}%"></span></div></div>'
-    )
-
-
-def reading(progress: IngestProgress) -> str:
-    """The progress of an upload."""
-    files = f"Reading file {min(progress.files + 1, progress.of_files)} of {progress.of_files}"
-    of = counted(progress.of_passages, "passage")
-    passages = f", {progress.passages} of {of} encoded" if progress.of_passages else ""
-    return f'<p role="status">{files}{passages}.</p>'
+def meter(label: str, share: float) -> str:
+    """A bar below its label; `share` is 0..1."""
+    name = escape(label)
+    return f'<p class="m-meter">{name}<meter value="{share:.2f}" aria-label="{name}"></meter></p>'
 
 
 def taken(report: IngestReport) -> str:
@@ -538,12 +457,6 @@ def _fate(outcome: FileOutcome) -> str:
     known = "known already" if outcome.status == "unchanged" else outcome.status
     passages = f", {counted(outcome.passages, 'passage')}" if outcome.passages else ""
     return f"{name}: {known}{passages}{f' ({reason})' if reason else ''}"
-
-
-def kept(files: Sequence[str]) -> str:
-    """The searchable files after an upload was stopped or a conversation restarted."""
-    names = ", ".join(f"<strong>{escape(name)}</strong>" for name in files)
-    return f'<p class="m-note" role="status">Your documents: {names or "none"}.</p>'
 
 
 OUTCOMES: Mapping[Outcome, str] = {
@@ -574,45 +487,16 @@ def beside(turn: Turn | None, level: int, notes: Sequence[str] = ()) -> str:
     reply = turn.reply
     if not isinstance(reply, CoachReply):
         return sources(turn, notes)
+    found = f'<p class="m-found" role="status">{escape(reply_phrase("right_answer"))}</p>' if reply.acknowledged else ""
     characters, allowed = length(reply.text), levels()[level]
     limit = allowed.hint_limit if reply.kind == HINT else allowed.limit
-    label, kind = f"{characters} of {limit} characters", "" if characters <= limit else "m-over"
-    return f"{'' if reply.trace.outcome == 'out_of_scope' else meter(label, characters / limit, kind)}{_details(reply)}"
-
-
-_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
-
-
-def celebration(turn: Turn | None) -> str:
-    """Confetti and a message if the coach confirmed the learner's answer; otherwise empty."""
-    if turn is None or not isinstance(turn.reply, CoachReply) or not turn.reply.acknowledged:
-        return ""
-    pieces = "".join(
-        f'<i style="left:{(37 * piece) % 100}%;background:{_COLOURS[piece % len(_COLOURS)]};'
-        f'animation-delay:{(piece * 53) % 700}ms"></i>'
-        for piece in range(36)
+    measured = meter(f"{characters} of {limit} characters", characters / limit)
+    drafts = "".join(
+        f"<dt>Draft {number}</dt><dd>{escape(attempt.text or 'none')}</dd>"
+        f"<dd>{escape(attempt.finding.violation or 'It follows the rules.')}</dd>"
+        for number, attempt in enumerate(reply.trace.attempts, start=1)
     )
-    # an id for each reply, so that the animation starts once
-    confetti = f'<div class="m-confetti" id="confetti-{id(turn.reply)}" aria-hidden="true">{pieces}</div>'
-    return f'<p class="m-found" role="status">{escape(reply_phrase("right_answer"))}</p>{confetti}'
-
-
-def _details(reply: CoachReply) -> str:
-    trace = reply.trace
-    rows = [
-        row
-        for number, attempt in enumerate(trace.attempts, start=1)
-        for row in (
-            (f"Draft {number} ({length(attempt.text)} characters)", attempt.text or "none"),
-            ("Reason", attempt.finding.violation or "It follows the rules."),
-        )
-    ]
-    rows += [("Second call", trace.fault)] if trace.fault else []
-    rows.append(("Shown", reply.text))
-    for name, ruling in trace.rulings:
-        rows.append((spoken(name), ruling.refusal or ruling.emergency or ruling.detail or "passed"))
-    shown = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in rows)
     return (
-        f'<details class="m-trace"><summary>Draft, reason and corrected reply</summary>'
-        f"<p>{OUTCOMES[trace.outcome]}</p><dl>{shown}</dl></details>"
+        f"{found}{'' if reply.refused else measured}<details class='m-trace'><summary>How this reply came about"
+        f"</summary><p>{OUTCOMES[reply.trace.outcome]}</p><dl>{drafts}</dl></details>"
     )

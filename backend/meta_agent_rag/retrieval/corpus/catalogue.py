@@ -133,6 +133,11 @@ class Catalogue:
         ((edits,),) = self._rows("PRAGMA user_version")
         return int(edits)
 
+    def version(self) -> int:
+        """A number that changes whenever another connection has changed the file."""
+        ((version,),) = self._rows("PRAGMA data_version")
+        return int(version)
+
     def owners(self, ids: Sequence[str]) -> dict[str, str]:
         """The document of each of these passages."""
         return dict(self._among("SELECT id, document FROM passages WHERE id IN ({})", ids))

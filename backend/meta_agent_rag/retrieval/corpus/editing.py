@@ -178,22 +178,24 @@ async def _tidied(settings: Settings, folder: CorpusFolder, manifest: Manifest, 
 async def ensure_corpus(
     settings: Settings,
     name: str,
-    passages: Sequence[Passage],
+    passages: Sequence[Passage] | Callable[[], Sequence[Passage]],
     encoder: AsyncEncoder,
     *,
+    checksum: str = "",
     replace: bool = False,
     on_progress: Progress | None = None,
 ) -> Manifest:
     """The corpus `name` over exactly these passages, none of which is split; reused if it exists.
 
-    Raises `CorpusError` if it was built differently (without `replace`) or is being edited, `InputError` for an
-    invalid name, no passages, or duplicate passage ids.
+    With a `checksum` of what the passages are made from, they are made only if the corpus is to be built. Raises
+    `CorpusError` if it was built differently (without `replace`) or is being edited, `InputError` for an invalid name,
+    no passages, or duplicate passage ids.
     """
     if not passages:
         raise InputError("There are no passages to build a corpus from; give at least one document with text.")
     folder = corpus_folder(settings.marag_data_dir, name)
-    digests = await asyncio.to_thread(lambda: sorted(sha256(to_record(one).encode()).digest() for one in passages))
-    checksum = sha256(b"".join(digests)).hexdigest()
+    if not checksum:
+        checksum = await asyncio.to_thread(_checksum, passages() if callable(passages) else passages)
     whole = DocumentRecord(id=name, source=name, title=name, kind=ROWS, content_hash=checksum)
     existing = await asyncio.to_thread(folder.read)
     recipe = (encoder.name, await encoder.dimension(), UNCHUNKED)
@@ -216,10 +218,16 @@ async def ensure_corpus(
         held = [(document.id, document.content_hash) for document in editor.documents()]
         if held != [(name, checksum)]:  # another process may have been first
             await editor.remove([id_ for id_, _ in held if id_ != name])
-            await editor.put(whole, passages)
+            await editor.put(whole, passages() if callable(passages) else passages)
     manifest = await asyncio.to_thread(folder.read)
     assert manifest is not None
     return manifest
+
+
+def _checksum(passages: Iterable[Passage]) -> str:
+    """SHA-256 over ids and contents, independent of the order of passages."""
+    digests = sorted(sha256(to_record(passage).encode()).digest() for passage in passages)
+    return sha256(b"".join(digests)).hexdigest()
 
 
 async def _new(settings: Settings, name: str, encoder: AsyncEncoder, chunker: str) -> Manifest:

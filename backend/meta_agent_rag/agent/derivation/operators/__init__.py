@@ -1,1 +1,1 @@
-"""The built-in operators of a derivation: one file each, exporting `OPERATOR`."""
+"""The built-in operators of a derivation; a file exports one `OPERATOR`, or several."""

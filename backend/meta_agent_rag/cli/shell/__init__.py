@@ -1,1 +1,0 @@
-"""The interactive shell of `marag chat`: input lines, turns, slash commands, and output."""
