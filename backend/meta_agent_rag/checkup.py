@@ -45,15 +45,14 @@ async def check_up(settings: Settings) -> list[CheckResult]:
         "deficits": _deficits,
         "documents": _documents,
     }
-    return [await _guarded(subject, check, settings) for subject, check in checks.items()]
-
-
-async def _guarded(subject: str, check: _Check, settings: Settings) -> CheckResult:
-    try:
-        return replace(await check(settings), subject=subject)
-    except MetaRagError as error:
-        words, _, remedy = _POINTER_HERE.sub("", str(error)).partition("; ")
-        return CheckResult(subject=subject, status="fail", words=words, remedy=remedy)
+    results: list[CheckResult] = []
+    for subject, check in checks.items():
+        try:
+            results.append(replace(await check(settings), subject=subject))
+        except MetaRagError as error:
+            words, _, remedy = _POINTER_HERE.sub("", str(error)).partition("; ")
+            results.append(CheckResult(subject=subject, status="fail", words=words, remedy=remedy))
+    return results
 
 
 async def _data_folder(settings: Settings) -> CheckResult:

@@ -108,13 +108,13 @@ def _address(url: str) -> str:
 
 
 def _names(value: object) -> object:
-    """A list of names in environment syntax, separated by commas."""
+    """A list of names, separated by commas or, for a sweep over lists, `+`; `none` stands for an empty one."""
     if not isinstance(value, str):
         return value
-    names = tuple(name.strip() for name in value.split(",") if name.strip())
+    names = tuple(name.strip() for name in value.replace("+", ",").split(",") if name.strip())
     if not names:
         raise ValueError("it names nothing; leave it empty for the default")
-    return names
+    return () if names == ("none",) else names
 
 
 def _device(name: str) -> str:
@@ -128,18 +128,12 @@ def _device(name: str) -> str:
 LoopPart = Literal["derivation", "grammar", "plan_checks", "operators", "vote", "search"]
 
 
-def _loop_parts(value: object) -> object:
-    """Parts joined by `+` or commas, so that a sweep can name several at once; `none` leaves out nothing."""
-    names = _names(value.replace("+", ",")) if isinstance(value, str) else value
-    return () if names == ("none",) else names
-
-
 Url = Annotated[str, AfterValidator(_address)]
 Key = Annotated[SecretStr, AfterValidator(_key)]
 Device = Annotated[str, AfterValidator(_device)]
 StageTokens = Annotated[dict[str, PositiveInt], NoDecode, BeforeValidator(_by_stage)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
-LoopParts = Annotated[tuple[LoopPart, ...], NoDecode, BeforeValidator(_loop_parts)]
+LoopParts = Annotated[tuple[LoopPart, ...], NoDecode, BeforeValidator(_names)]
 
 
 JsonMode = Literal["json_object", "json_schema"]
@@ -194,20 +188,19 @@ def _model_roles(value: object) -> object:
 Roles = Annotated[ModelRoles, NoDecode, BeforeValidator(_model_roles)]
 
 
-def _provider_keys() -> dict[str, Any]:
-    """A field for the key of every provider with an address of its own."""
-    rows = yaml.safe_load(_PROVIDERS.read_text(encoding="utf-8")).values()
-    labels = {row["key"]: row["label"] for row in rows if "key" in row and "base_url" in row}
-    return {key: (Key | None, Field(None, description=f"API key for {label}.")) for key, label in labels.items()}
-
-
 if TYPE_CHECKING:
 
     class ProviderKeys(BaseSettings):
         """The keys of all providers."""
 
 else:
-    ProviderKeys = create_model("ProviderKeys", __base__=BaseSettings, **_provider_keys())
+    _ROWS = yaml.safe_load(_PROVIDERS.read_text(encoding="utf-8")).values()
+    _KEYS = {
+        row["key"]: (Key | None, Field(None, description=f"API key for {row['label']}."))
+        for row in _ROWS
+        if "key" in row and "base_url" in row
+    }
+    ProviderKeys = create_model("ProviderKeys", __base__=BaseSettings, **_KEYS)
 
 
 class Settings(ProviderKeys):

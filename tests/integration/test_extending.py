@@ -13,7 +13,7 @@ from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.agent.derivation.operator import discover_operators
 from meta_agent_rag.agent.routes.route import discover_routes
 from meta_agent_rag.datasets import discover
-from tests.trees import PARTS, copied_tree, failures, in_tree, run_suites
+from tests.trees import PARTS, copied_tree, in_tree
 
 pytestmark = pytest.mark.slow
 
@@ -116,20 +116,3 @@ def test_each_example_works_in_a_folder_of_ones_own(point: str, tmp_path: Path) 
         absolute = text.replace("from .", "from benchmarks.methods.") if path.startswith("benchmarks/") else text
         (tmp_path / Path(path).name).write_text(absolute, encoding="utf-8")
     assert name in {one if isinstance(one, str) else one.name for one in discover_own(tmp_path)}
-
-
-def test_documents_are_generated_with_the_examples(tree: Path) -> None:
-    checked = in_tree(tree, "docs/generate.py", "--check")
-    assert (checked.returncode, checked.stdout) == (0, "")
-    example = (tree / ".env.example").read_text(encoding="utf-8")
-    assert "# API key for Acme.\n# ACME_API_KEY=\n" in example
-    assert f"`{NAMES['A route']}`" in example
-    assert "| `iter_retgen` |" in (tree / "docs" / "benchmarks-reference.md").read_text(encoding="utf-8")
-    assert "| `outdated_facts` |" in (tree / "docs" / "architecture.md").read_text(encoding="utf-8")
-
-
-def test_examples_pass_the_contract_suites_and_the_unit_tests(tree: Path) -> None:
-    done = run_suites(tree, SUITES, [*NAMES.values(), "acme_api_key"])
-    assert done.returncode == 0, failures(done)
-    passed = re.findall(r"^PASSED .*\[(.*)\]$", done.stdout, re.MULTILINE)
-    assert all(any(name in id_ for id_ in passed) for name in NAMES.values())

@@ -284,7 +284,7 @@ class ModelSession:
         wanted = json_schema(schema)
         first = await self._prepare(stage_name, tuple(messages), wanted, round_=round_, attempt=0, sampling=sampling)
         reply = await self._call(first)
-        self._require_consent(reply, first)
+        self._require(reply, first)
         try:
             return parse_reply(reply.text, schema, cut=reply.is_cut), reply
         except MalformedReplyError as fault:
@@ -294,11 +294,11 @@ class ModelSession:
                 again, room = (*messages, *asked_again(reply, fault, self.owner.settings.prompts_dir)), 0
         second = await self._prepare(stage_name, again, wanted, round_=round_, attempt=1, sampling=sampling, more=room)
         reply = await self._call(second)
-        self._require_consent(reply, first, second)
+        self._require(reply, first, second)
         try:
             return parse_reply(reply.text, schema, cut=reply.is_cut), reply
         except MalformedReplyError as fault:
-            self._require_text(reply, first, second)
+            self._require(reply, first, second, text=True)
             self._forget(first, second)
             why = second.cut_words(reply) if reply.is_cut else f"{fault}; use a model that follows JSON mode"
             raise StructuredOutputError(
@@ -321,28 +321,23 @@ class ModelSession:
             more = unannounced_tokens(call.endpoint, call.settings)
             call = await self._prepare(stage_name, asked, None, round_=round_, attempt=1, sampling=sampling, more=more)
             reply = await self._call(call)
-        self._require_consent(reply, first, call)
+        self._require(reply, first, call)
         if reply.is_cut and not without_thinking(reply.text):
             self._forget(first, call)
             raise StructuredOutputError(f"The model {call.request.model!r} sent no text: {call.cut_words(reply)}.")
         if not call.request.stop:  # else a reply may end before its first word
-            self._require_text(reply, first, call)
+            self._require(reply, first, call, text=True)
         return replace(reply, text=without_thinking(reply.text))
 
-    def _require_consent(self, reply: Reply, *calls: Call) -> None:
-        """Raise a `WithheldError` for a reply that the model or its provider withholds."""
-        if reply.withheld in ("refusal", "content_filter"):
-            self._withhold(reply.withheld, *calls)
-
-    def _require_text(self, reply: Reply, *calls: Call) -> None:
-        """Raise a `WithheldError` for a reply without text that was not cut."""
-        if not (reply.is_cut or without_thinking(reply.text)):
-            self._withhold("reasoning" if reply.text.strip() or reply.withheld else "nothing", *calls)
-
-    def _withhold(self, why: str, *calls: Call) -> None:
-        self._forget(*calls)
-        request = calls[-1].request
-        raise WithheldError(f"In stage {request.stage!r}, the model {request.model!r} {_WITHHELD[why]}.")
+    def _require(self, reply: Reply, *calls: Call, text: bool = False) -> None:
+        """Raise a `WithheldError` for a reply that the model or its provider withholds, or without `text` if asked."""
+        why: str | None = reply.withheld if reply.withheld in ("refusal", "content_filter") else None
+        if why is None and text and not (reply.is_cut or without_thinking(reply.text)):
+            why = "reasoning" if reply.text.strip() or reply.withheld else "nothing"
+        if why is not None:
+            self._forget(*calls)
+            request = calls[-1].request
+            raise WithheldError(f"In stage {request.stage!r}, the model {request.model!r} {_WITHHELD[why]}.")
 
     def _forget(self, *calls: Call) -> None:
         """Drop unusable replies from the cache; if kept, they would fail the question forever.
