@@ -91,7 +91,7 @@ def datasets_table() -> str:
 
 _ADDS = {
     "": "the loop, `marag ask`, `marag ask --grounded`, `marag tour`, the benchmark, the Python interface",
-    "encoders": "the packaged encoder, and encoders and rerankers of the hub on onnxruntime",
+    "encoders": "the packaged encoder, and encoders of the hub on onnxruntime",
     "embedded": "a small language model on this machine; includes `encoders`",
     "ingest": "`marag ingest`: PDF, office formats, EPUB, HTML and Markdown",
     "chat": "`marag chat`, with the coach",
@@ -102,7 +102,7 @@ _ADDS = {
     "telemetry": "Traces to an OpenTelemetry collector",
     "bench": "the benchmark's plots, calibration, and data sets of the hub",
     "ray": "benchmark runs, and encoding documents, on a Ray cluster (`--engine ray`)",
-    "torch": "encoders and rerankers that need PyTorch, or a GPU; on Linux with CUDA libraries",
+    "torch": "encoders that need PyTorch, or a GPU; on Linux with CUDA libraries",
     "all": "all of these",
 }
 _LINUX = {

@@ -124,9 +124,7 @@ async def _measure(settings: Settings, judged: JudgedQuery, repeats: int) -> dic
         vectors = await encoder.queries(judged.queries)
         ablation = {label: await _ablated(judged, vectors, one) for label, one in _switches(retriever).items()}
         _, encoding = await _one_by_one(encoder.queries([query]) for query in judged.queries)
-    chosen = ablation[
-        settings.fusion + ("+links" if settings.links else "") + ("+reranker" if settings.reranker else "")
-    ]
+    chosen = ablation[settings.fusion + ("+links" if settings.links else "")]
     files = [file.stat() for file in (settings.marag_data_dir / "corpora" / name).rglob("*") if file.is_file()]
     lacking = frozenset[str]().union(*judged.relevant) - {passage.id for passage in judged.passages}
     return {
@@ -147,7 +145,7 @@ async def _measure(settings: Settings, judged: JudgedQuery, repeats: int) -> dic
 
 def _switches(whole: HybridRetriever) -> dict[str, _Search]:
     """Each side alone, and each stage on top of the previous one."""
-    corpus, plain = whole.corpus, replace(whole, links=False, reranker=None, blend_floor=0.0)
+    corpus, plain = whole.corpus, replace(whole, links=False, blend_floor=0.0)
 
     async def dense(query: str, vector: FloatVector) -> list[Found]:
         return await (await corpus.view()).nearest(vector, _DEEPEST)
@@ -159,9 +157,6 @@ def _switches(whole: HybridRetriever) -> dict[str, _Search]:
     for fusion in ("rrf", "blend"):
         stages[fusion] = replace(plain, fusion=fusion).candidates
         stages[f"{fusion}+links"] = replace(plain, fusion=fusion, links=True).candidates
-        if whole.reranker is not None:
-            both = replace(plain, fusion=fusion, links=True, reranker=whole.reranker)
-            stages[f"{fusion}+links+reranker"] = both.candidates
     return stages
 
 
