@@ -39,10 +39,9 @@ async def check_up(settings: Settings) -> list[CheckResult]:
         "model": _model,
         "roles": _roles,
         "prices": _prices,
-        "encoder": _encoder,
+        "encoder": lambda given: _encoder_called(given, given.encoder),
         "monitor": _monitor,
         "stores": _stores,
-        "deficits": _deficits,
         "documents": _documents,
     }
     return [await _guarded(subject, check, settings) for subject, check in checks.items()]
@@ -153,10 +152,6 @@ async def _prices(settings: Settings) -> CheckResult:
     return CheckResult(words="known for every model (`marag prices`)")
 
 
-async def _encoder(settings: Settings) -> CheckResult:
-    return await _encoder_called(settings, settings.encoder)
-
-
 async def _monitor(settings: Settings) -> CheckResult:
     from .agent.monitor import monitor_encoder, policy
 
@@ -187,15 +182,9 @@ async def _stores(settings: Settings) -> CheckResult:
     )
 
 
-async def _deficits(settings: Settings) -> CheckResult:
-    from .agent.deficits import discover_deficits
-
-    names = discover_deficits(settings.deficits_dir).names
-    return CheckResult(words=", ".join(names))
-
-
 async def _documents(settings: Settings) -> CheckResult:
-    """The components for reading, chunking, citing and remembering: names that are resolved only on use."""
+    """The components for reading, chunking and citing, and files of one's own, that are resolved only on use."""
+    from .agent.deficits import discover_deficits
     from .chat.phrases import check_files
     from .grounding.citations import chosen
     from .ingestion.chunkers import prepared
@@ -204,6 +193,7 @@ async def _documents(settings: Settings) -> CheckResult:
     from .retrieval.encoders.loading import load_encoder
     from .retrieval.reranker import load_reranker
 
+    discover_deficits(settings.deficits_dir)
     check_prompts(settings.prompts_dir, methods=settings.methods_dir)
     check_files(settings.coach_dir)
     chosen(settings.citation_style)

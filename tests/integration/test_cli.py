@@ -110,7 +110,7 @@ def test_a_model_failure_is_reported_in_one_sentence(reply: ServerReply, said: s
         (["deficits", "check", "/nowhere"], {}, "not a folder"),
         (["balance"], {}, "Only DeepSeek"),
         (["config", "show"], {"STAGE_TOKENS": "write=huge"}, "STAGE_TOKENS"),
-        (["audit", "export", "/nowhere/audit.jsonl"], {}, "check the path, then run the same command again"),
+        (["audit", "export", "/nowhere/audit.jsonl"], {}, "check the path, then run the command again"),
     ],
 )
 def test_wrong_input_is_reported_in_one_sentence_with_exit_code_2(
