@@ -29,8 +29,10 @@ KINDS = {
     "dataset": "docs/benchmarks-reference.md",
 }
 """Each kind and the document that lists its members."""
+COPIED = {"store": "stores", "parser": "parsers", "hook": "coach_hooks", "chunker": "chunkers", "analysis": "analyses"}
+"""Kinds copied from a documented example, with their contract suites; a process reads each registry once."""
 SUITES = (
-    *(f"tests/contracts/test_{kind}s.py" for kind in (*KINDS, "prompt")),
+    *(f"tests/contracts/test_{kind}.py" for kind in (*(f"{one}s" for one in KINDS), "prompts", *COPIED.values())),
     *(f"tests/unit/test_{kind}_new_{kind}.py" for kind in KINDS),
     "tests/unit/test_settings.py",
 )
@@ -61,14 +63,15 @@ def files_here() -> set[str]:
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the repository in which the command has created a member of each kind."""
     tree = copied_tree(tmp_path_factory.mktemp("new") / "tree", *PARTS)
-    made = in_tree(tree, "-c", MAKE, *KINDS)
-    assert made.returncode == 0, made.stdout + made.stderr
-    for line in made.stdout.splitlines():
-        if line.startswith("next: "):
-            assert re.match(r"next: `uv run .*` (shows|runs)", line)
-            assert all((tree / path).exists() for path in re.findall(r"(?:tests|docs)/\S+\.\w+", line))
-        else:
-            assert (tree / line.removeprefix("written: ")).is_file()
+    for kinds in (*([kind] for kind in COPIED), KINDS):
+        made = in_tree(tree, "-c", MAKE, *kinds)
+        assert made.returncode == 0, made.stdout + made.stderr
+        for line in made.stdout.splitlines():
+            if line.startswith("next: "):
+                assert re.match(r"next: `uv run .*` (shows|runs)", line)
+                assert all((tree / path).exists() for path in re.findall(r"(?:tests|docs)/\S+\.\w+", line))
+            else:
+                assert (tree / line.removeprefix("written: ")).is_file()
     return tree
 
 
@@ -82,11 +85,12 @@ class TestInAClone:
         assert (checked.returncode, checked.stdout) == (0, "")
 
     def test_new_members_pass_contract_suites_and_their_own_tests(self, tree: Path) -> None:
-        names = [f"new_{kind}" for kind in KINDS]
+        names = [f"new_{kind}" for kind in (*KINDS, *COPIED)]
         done = run_suites(tree, SUITES, names)
         assert done.returncode == 0, failures(done)
         for name in names:
             assert re.search(rf"^PASSED tests/contracts/.*\[.*{name}.*\]$", done.stdout, re.MULTILINE)
+        for name in names[: len(KINDS)]:
             assert re.search(rf"^PASSED tests/unit/test_\w+_{name}\.py", done.stdout, re.MULTILINE)
 
     def test_new_members_pass_ruff(self, tree: Path) -> None:

@@ -1,11 +1,15 @@
 """`marag new KIND NAME`: creates a working deficit, operator, route, method or data set to adapt, and its test.
 
-A kind's texts are one YAML file in `templates`; adding a file adds a kind. `tree` says where the files go in a clone,
-`own` where in a user's folder: the `files` by path with the name of their text, the `next` command, and `words` for
-this place alone. Texts, paths and words may contain `$name`, `$folder`, `$benchmarks` (the package of the benchmark),
-`$on_path` (the option by which pytest finds that package, if needed), those `words`, and the `unique` fields: fields
-that no two members may share, each with the first value to try. `members` is the function, as `module:function`, that
-maps a folder to all members, `reserved` gives the names that none may have, and `setting` names the user's folder.
+Kinds that live in the source tree alone (a store, a parser, a chunker, a hook, an analysis) are copied there from the
+documented examples; their contract suites are their tests.
+
+The texts of the others are one YAML file in `templates`; adding a file adds a kind. `tree` says where the files go in
+a clone, `own` where in a user's folder: the `files` by path with the name of their text, the `next` command, and
+`words` for this place alone. Texts, paths and words may contain `$name`, `$folder`, `$benchmarks` (the package of the
+benchmark), `$on_path` (the option by which pytest finds that package, if needed), those `words`, and the `unique`
+fields: fields that no two members may share, each with the first value to try. `members` is the function, as
+`module:function`, that maps a folder to all members, `reserved` gives the names that none may have, and `setting` names
+the user's folder.
 """
 
 import importlib
@@ -21,6 +25,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..discovery import named
 from ..errors import InputError
 from .shared.command import Assignments, Debug, Json, benchmark_package, print_json, reporting, say, settings_of
 
@@ -28,6 +33,16 @@ if TYPE_CHECKING:
     from ..settings import Settings
 
 _TEMPLATES = {file.stem: file for file in sorted((Path(__file__).parent / "templates").glob("*.yaml"))}
+_DOCUMENTED = {
+    "analysis": ("extending.md", "An analysis", "test_analyses.py"),
+    "chunker": ("extending-documents.md", "A chunker", "test_chunkers.py"),
+    "hook": ("extending-documents.md", "A hook of the coach", "test_coach_hooks.py"),
+    "parser": ("extending-documents.md", "A parser", "test_parsers.py"),
+    "store": ("extending-documents.md", "A store", "test_stores.py"),
+}
+"""The page and the heading of each example, and the contract suite of its kind."""
+_EXAMPLE = re.compile(r"`(?P<path>\S+/(?P<name>\w+)\.py)`\n\n```python\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+_KINDS = sorted((*_TEMPLATES, *_DOCUMENTED))
 _NAME = re.compile(r"[a-z][a-z0-9_]{1,39}")
 _IMPORTS = re.compile(r"(?:^from \S+ import .*\n)+", re.MULTILINE)
 
@@ -39,7 +54,7 @@ def register(app: typer.Typer) -> None:
 
 @reporting
 def new(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help=f"One of: {', '.join(_TEMPLATES)}.")],
+    kind: Annotated[str, typer.Argument(metavar="KIND", help=f"One of: {', '.join(_KINDS)}.")],
     name: Annotated[str, typer.Argument(metavar="NAME", help="Lower-case letters, digits and underscores.")],
     set_: Assignments = None,
     json_: Json = False,
@@ -49,9 +64,10 @@ def new(
 
     In a clone, the files go into the source tree and the generated documents are updated. Elsewhere, or if the kind's
     setting (DEFICITS_DIR, OPERATORS_DIR, ROUTES_DIR, METHODS_DIR, DATASETS_DIR) is set, they go into that folder, by
-    default `my_deficits` etc.
+    default `my_deficits` etc. A store, parser, chunker, hook or analysis needs a clone.
     """
-    files, following = create(kind, name, settings_of(set_))
+    named("kind", kind, dict.fromkeys(_KINDS))
+    files, following = _copied(kind, name) if kind in _DOCUMENTED else create(kind, name, settings_of(set_))
     if json_:
         print_json({"files": files, "next": following})
         return
@@ -68,10 +84,9 @@ def create(kind: str, name: str, settings: "Settings") -> tuple[list[str], str]:
     """
     import yaml
 
-    from ..discovery import named
     from ..shipped import clone
 
-    template = yaml.safe_load(named("kind", kind, _TEMPLATES).read_text(encoding="utf-8"))
+    template = yaml.safe_load(_TEMPLATES[kind].read_text(encoding="utf-8"))
     _check_name(name)
     setting: str = template["setting"]
     set_folder: Path | None = getattr(settings, setting)
@@ -98,6 +113,25 @@ def create(kind: str, name: str, settings: "Settings") -> tuple[list[str], str]:
     if root is not None:
         shown += _generated(root)
     return shown, Template(place["next"]).substitute(words, folder=shlex.quote(str(folder)))
+
+
+def _copied(kind: str, name: str) -> tuple[list[str], str]:
+    """Write the documented example of a kind under a new name, beside the built-in members."""
+    from ..shipped import clone
+
+    _check_name(name)
+    root = clone()
+    if root is None:
+        raise InputError(f"A {kind} is a file of the source tree; run this command in a clone of the repository.")
+    page, heading, suite = _DOCUMENTED[kind]
+    section = (root / "docs" / page).read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2]
+    example = _EXAMPLE.search(section)
+    if example is None:
+        raise InputError(f"docs/{page} has no example under {heading!r}; restore the page.")
+    file = root / Path(example["path"]).with_name(f"{name}.py")
+    _write({file: example["text"].replace(f'"{example["name"]}"', f'"{name}"')}, setting="the working folder")
+    shown = [str(file.relative_to(root)), *_generated(root)]
+    return shown, f"`uv run pytest tests/contracts/{suite}` runs its contract suite; change the file"
 
 
 def _check_name(name: str) -> None:
