@@ -51,9 +51,6 @@ def test_ingest_reports_the_outcome_of_each_file(docs: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["nope", "--corpus", "notes"], "no file or folder 'nope'"),
-        (["docs", "--corpus", "No Name"], "is not a valid corpus name"),
-        (["docs", "--corpus", "sample"], "choose another name"),
         (["docs", "--corpus", "notes", "--set", "CHUNK_OVERLAP=512"], "lower it"),
         (["docs", "--corpus", "notes", "--set", "CHUNKER=words"], "characters, sentence"),
         (["docs", "--corpus", "notes", "--set", "INGEST_MEMORY_MB=1"], "raise it"),
@@ -188,12 +185,8 @@ def test_a_broken_pipe_is_silent(docs: Path) -> None:
     assert marag("ingest", str(docs), "--corpus", "notes").exit_code == 0
     for words in (
         ["documents", "list", "--corpus", "notes"],
-        ["corpora", "show", "notes", "--json"],
         ["config", "show"],
-        ["deficits", "list"],
-        ["audit", "tail"],
         ["--help"],
-        ["ask", "--help"],
     ):
         reader, writer = os.pipe()
         os.close(reader)
