@@ -14,7 +14,7 @@ from tests.story import STORY
 from .conftest import OpenPage
 
 if TYPE_CHECKING:
-    from playwright.sync_api import BrowserContext, Page
+    from playwright.sync_api import Page
 
 pytestmark = pytest.mark.slow
 
@@ -22,55 +22,6 @@ FAULTS = (Path(__file__).parent / "layout.js").read_text()
 WIDTHS = {1440: 900, 768: 1024, 390: 844}
 SETTLED = 150
 """Milliseconds to wait for transitions and for scripts that react to the page width."""
-
-PLANTED = """<!doctype html><meta charset="utf-8"><style>
-  body { margin: 10px; font: 16px sans-serif; color: #222; background: white; }
-  .dark { background: black; color: #eee; }
-</style>
-<div style="width: 60px; overflow: hidden; white-space: nowrap">words cut at the side</div>
-<div style="height: 10px; overflow: hidden"><p style="margin: 0">one<br>words cut below</p></div>
-<div style="position: relative; height: 30px">
-  <b style="position: absolute">under</b><i style="position: absolute">over</i></div>
-<p style="color: #999">words too pale</p>
-<p style="opacity: 0.4">words too faint</p>
-<p style="width: 600px; white-space: nowrap"><button style="margin-left: 350px">button off the page</button></p>
-<input style="width: 50px" value="a value that is cut">
-<input placeholder="faint hint" style="width: 200px; color: white; background: #ddd">
-<textarea placeholder="a hint of more lines than one, which is cut" style="width: 80px; height: 20px"></textarea>
-<div style="width: 80px; height: 40px; overflow-y: auto"><p style="width: 200px">words beside a box</p></div>
-<svg width="100" height="30">
-  <g><rect width="40" height="30" fill="white"/><text y="20">words in a frame</text></g></svg>
-"""
-SOUND = """<!doctype html><meta charset="utf-8"><body style="margin: 10px; font: 16px sans-serif; color: #222">
-<div tabindex="0" style="width: 60px; overflow: auto; white-space: nowrap">words that scroll into sight</div>
-<p><label>Name <input value="short"></label> <button disabled style="color: #ccc">off</button> <b>beside</b></p>
-<p style="color: #6a6a6a">words that can be read</p>
-"""
-
-
-def test_planted_faults_are_found_and_a_clean_page_has_none(context: "BrowserContext") -> None:
-    page = context.new_page()
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.set_content(SOUND)
-    assert page.evaluate(FAULTS) == []
-    page.set_content(PLANTED)
-    found = "\n".join(page.evaluate(FAULTS))
-    for fault in (
-        "cut at the side: div “words cut at the side”",
-        "cut above or below: p “one",
-        "overlap: b “under” and i “over”",
-        "text of p “words too pale”",
-        "text of p “words too faint”",
-        "beyond the window: button “button off the page”",
-        "cut at the side: input “a value that is cut”",
-        "the page scrolls sideways",
-        "placeholder of input",
-        "cut below: placeholder of textarea",
-        "scrolls sideways, but not by keyboard: div “words beside a box”",
-        "wider than its frame: text “words in a frame”",
-    ):
-        assert fault in found
-    page.close()
 
 
 def look(page: "Page", name: str) -> list[str]:
@@ -123,7 +74,6 @@ def coach(page: "Page") -> None:
 
 def tour(page: "Page") -> None:
     page.locator("#tour-replay", has_text="First draft").wait_for()
-    page.locator("#tour-primer summary").click()
     page.get_by_role("button", name="All steps", exact=True).first.click()
     page.wait_for_timeout(SETTLED)
 

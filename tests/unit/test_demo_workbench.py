@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from meta_agent_rag.demo.app import heading
+from meta_agent_rag.demo.cards import stages
 from meta_agent_rag.demo.tabs.loop import Setup, Visit, wait_and_cap
 from meta_agent_rag.demo.workbench import (
     VisitorBudget,
@@ -59,6 +61,19 @@ class TestWorkbench:
         visit, setup = Visit(), Setup(text=QUESTION, chosen=None, from_corpus=False, policy="vote", repairs=1)
         await visit.go(bench, "one", setup, steps=False, show=lambda: None)
         assert visit.fault.startswith("LLM_PROVIDER is 'compatible'")
+
+
+async def test_a_visitor_sees_no_address_of_the_model_server(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, "LLM_BASE_URL=http://127.0.0.1:9/v1", "FLASH_MODEL=tiny", "LLM_MAX_RETRIES=0")
+    async with open_workbench(settings, monitor_encoder=AsyncEncoder(HashEncoder())) as bench:
+        assert "answered by tiny and deepseek-v4-pro;" in heading(bench)
+        _, question = bench.first_question()
+        visit, setup = Visit(), Setup(text=question.text, chosen=question, from_corpus=False, policy="vote", repairs=1)
+        await visit.go(bench, "one", setup, steps=False, show=lambda: None)
+        assert visit.run is not None
+        shown = visit.run.view.fault
+        assert "does not respond; check that it is running" in shown
+        assert "127.0.0.1" not in shown + "".join(stages(visit.run.view, settings)) + heading(bench)
 
 
 async def test_a_call_reserves_from_the_visitors_and_the_shared_budget() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +21,7 @@ from .tabs.loop import Loop
 from .tabs.recorded import Runs, Tour
 from .tabs.tab import Tab, visitor_of
 from .tabs.talk import Chat, Teaching
+from .vocabulary import unexpected
 from .workbench import Workbench
 
 if TYPE_CHECKING:
@@ -67,9 +69,10 @@ def create_demo(workbench: Workbench) -> "gr.Blocks":
 def heading(workbench: Workbench) -> str:
     """The heading, with the answering model or the reason why there is none, as HTML."""
     try:
-        model = f"New questions are answered by {described(workbench.settings)}."
+        served = re.sub(r" at [^\s;,]+", "", described(workbench.settings))  # not the endpoint's address
+        model = f"New questions are answered by {served}."
     except MetaRagError as fault:
-        model = f"No model: {fault}"
+        model = f"No model: {unexpected(fault)}"
     return (
         '<header class="marag-heading"><h1>Meta-Agent-RAG</h1>'
         "<p>Watch an answer being questioned, diagnosed and repaired.</p>"

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from ..agent.derivation import Derivation, Fact
 from ..agent.engine import Answer
-from ..agent.routes import DERIVATION, Vote
+from ..agent.routes import Vote
 from ..agent.routes.vote import alike, upholds
 from ..agent.state import NO_DEFICIT, Diagnosis, Draft, Packing, RepairPlan, Round, Signals
 from ..grounding.confidence import is_doubtful
@@ -21,7 +21,18 @@ from ..settings import Settings
 from ..statistics.scores import score_answer
 from ..wording import FREE, counted, passage_name
 from .stepping import LoopView
-from .vocabulary import ANSWER_MODES, ERROR_TYPES, STAGES, at_work, ballot_note, deficit, repair, spoken, stop_reason
+from .vocabulary import (
+    ANSWER_MODES,
+    ERROR_TYPES,
+    STAGES,
+    at_work,
+    ballot_note,
+    deficit,
+    repair,
+    spoken,
+    stop_reason,
+    without_addresses,
+)
 
 
 def quiet(text: str) -> str:
@@ -196,7 +207,7 @@ def evaluating(diagnosis: Diagnosis) -> str:
         rows.append(("Suggested queries", "; ".join(diagnosis.suggested_queries)))
     by_rule = ""
     if diagnosis.source == "heuristic":
-        why = f" ({diagnosis.critic_error})" if diagnosis.critic_error else ""
+        why = f" ({without_addresses(diagnosis.critic_error)})" if diagnosis.critic_error else ""
         by_rule = quiet(f"The critic failed{why}; a rule chose the deficit.")
     return card("evaluating", "Evaluating", deficit(diagnosis.deficit), _facts(rows) + by_rule)
 
@@ -261,7 +272,7 @@ def _voted(round_: Round, vote: Vote, before: Round | None) -> str:
 
 def _two_routes(round_: Round) -> str:
     second = round_.second_answer
-    other = (second and (second.short_answer or second.error)) or "none"
+    other = (second and (second.short_answer or without_addresses(second.error or ""))) or "none"
     how = "".join(f"<li>{escape(step)}</li>" for step in (second.steps if second is not None else ()))
     steps = f'<details class="m-passage"><summary>Steps of the second answer</summary><ol>{how}</ol></details>'
     return (
@@ -344,7 +355,7 @@ def _fact(fact: Fact, evidence: Mapping[str, Found]) -> str:
         note = "from the model's memory"
     elif fact.passage_id is not None:
         note = _title(fact.passage_id, evidence) + (f": “{fact.sentence}”" if fact.sentence else "")
-    small = f"<small>{escape(note)}</small>" if note else ""
+    small = f"<small>{escape(without_addresses(note))}</small>" if note else ""
     return f"<li{kind}><span>{escape(fact.asked)}</span><strong>{escape(fact.value or '?')}</strong>{small}</li>"
 
 
@@ -364,11 +375,7 @@ def bars(vote: Vote, derivation: Derivation | None = None) -> str:
         "Each bar is the support of an answer among all routes. Answers that share words support each other, so the "
         "bars need not sum to 100 %."
     )
-    derived = next((one.short_answer for one in vote.ballots if one.route == DERIVATION and one.short_answer), None)
-    outvoted = ""
-    if derived is not None and not upholds(vote, derived):
-        outvoted = quiet(f"The other routes outvoted the answer of the derivation: {derived}.")
-    return f"<h4>The vote elects {escape(vote.elected or 'nothing')}</h4>{how}{shown}{outvoted}"
+    return f"<h4>The vote elects {escape(vote.elected or 'nothing')}</h4>{how}{shown}"
 
 
 def outcome(
@@ -391,14 +398,15 @@ def outcome(
         f"Estimated probability of being correct: {p_correct:.0%}." if p_correct is not None else "",
         spent,
     ]
-    changed = _verdict(rounds[0].draft.short_answer, last, golds) if rounds else ""
+    if len(rounds) > 1:
+        notes.append(f"The draft of round {answer.chosen} was the best supported of {len(rounds)}.")
     return card(
         "outcome m-doubted" if doubtful(answer, golds) else "outcome",
         "Answer",
-        _chosen(answer),
+        _verdict(rounds[0].draft.short_answer, last, golds) if rounds else last,
         f'<p class="m-short">{escape(last)}</p><p class="m-answer">{with_citations(answer.text)}</p>'
         f'<div class="m-gain">{"".join(_scored(name, said, golds) for name, said in answers.items())}</div>'
-        f'<p class="m-verdict">{changed}</p>{"".join(quiet(note) for note in notes if note)}',
+        + "".join(quiet(note) for note in notes if note),
     )
 
 
@@ -407,14 +415,6 @@ def doubtful(answer: Answer, golds: Sequence[str] = ()) -> bool:
     if golds:
         return score_answer(answer.short_answer, golds).em < 1.0
     return bool(answer.rounds) and is_doubtful(answer.rounds[answer.chosen].p_correct)
-
-
-def _chosen(answer: Answer) -> str:
-    if len(answer.rounds) < 2:
-        kept = answer.rounds and answer.rounds[0].signals is not None
-        return "The first draft was kept" if kept else "The first draft, unchanged"
-    which = "the first draft" if answer.chosen == 0 else f"the draft after repair {answer.chosen}"
-    return f"Best supported of {len(answer.rounds)}: {which}"
 
 
 def _scored(name: str, short_answer: str, golds: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from ..wording import FREE, counted
 from .cards import card, cards, cell, outcome, quiet
 from .run_files import RIGHT, Row, Run, Stop, mapping, rounds_of
 from .stepping import LoopView
-from .vocabulary import deficit, spoken
+from .vocabulary import deficit, spoken, without_addresses
 
 
 def about(run: Run) -> str:
@@ -67,7 +67,7 @@ def replayed(row: Row, one_pass: Row | None, texts: Mapping[str, Found], setting
     question, state = str(row.get("question")), State(evidence=found, rounds=rounds)
     steps = cards(LoopView(question=question, state=state, status="done"), settings)
     if row.get("error"):
-        return (*steps, card("doubted", "Answer", "None", f"<p>{escape(str(row['error']))}</p>"))
+        return (*steps, card("doubted", "Answer", "None", f"<p>{escape(without_addresses(str(row['error'])))}</p>"))
     answer = Answer(
         question=question,
         text=str(row.get("answer") or ""),
@@ -110,22 +110,6 @@ def _spent(row: Row, *, free: bool) -> str:
         f"${float(cost):.5f}" if cost is not None else FREE if free else "price unknown",
     ]
     return " · ".join(part for part in parts if part)
-
-
-_TERMS = {
-    "Derivation": (
-        "A second way to an answer: the question is broken into single facts, each fact is looked up in the passages, "
-        "and code, not the model, combines them."
-    ),
-    "Vote": (
-        "The draft, the derivation and, while it is undecided, further answers of the model vote; answers in the same "
-        "words support each other. If another answer than the draft's wins, the draft is questioned."
-    ),
-    "Deficit": (
-        "What is wrong with a draft: a fact is missing (insufficient knowledge) or left to memory (internal only), it "
-        "strays from the passages (external only), or joins facts wrongly (reasoning error)."
-    ),
-}
 
 
 def opening(stop: Stop) -> str:
@@ -174,10 +158,3 @@ def _chart(results: Sequence[Mapping[str, Any]]) -> str:
         )
     size = f'viewBox="0 0 {width} {row * len(results) + 2}"'
     return f'<svg class="m-chart" {size} role="img" aria-label="{"; ".join(labels)}">{"".join(parts)}</svg>'
-
-
-def primer() -> str:
-    """The terms, on demand."""
-    terms = "".join(f"<dt>{name}</dt><dd>{escape(words)}</dd>" for name, words in _TERMS.items())
-    asked = "What are a derivation, the vote and a deficit?"
-    return f'<details class="m-primer"><summary>{asked}</summary><dl class="m-facts">{terms}</dl></details>'

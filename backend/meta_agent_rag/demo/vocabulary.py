@@ -1,5 +1,6 @@
 """The loop's names in words for a visitor."""
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -103,5 +104,19 @@ def deficit(name: str) -> str:
 def unexpected(fault: Exception) -> str:
     """A fault as told to a visitor; only those of this package say what to do."""
     if isinstance(fault, MetaRagError):
-        return str(fault)
+        return without_addresses(str(fault))
     return f"Something unexpected happened ({type(fault).__name__}); see the server's log."
+
+
+_ADDRESS = re.compile(
+    r"( at )?(?:\w+://[^\s'\"<>;,)]+|\b(?:[\w-]+\.)*[a-z][\w-]*:\d{2,5}\b|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b)"
+)
+
+
+def without_addresses(words: str) -> str:
+    """The words without addresses of servers, which are no visitor's business; the log has them.
+
+    >>> without_addresses("DeepSeek at http://10.0.0.7:8000/v1 failed with 500: no route to gpu7.lan:9000.")
+    'DeepSeek failed with 500: no route to a server.'
+    """
+    return _ADDRESS.sub(lambda match: "" if match[1] else "a server", words)

@@ -132,9 +132,8 @@ class Loop(Tab):
         gr.HTML(quiet(wait_and_cap(bench)), elem_id="loop-wait")
         with gr.Accordion("What if …", open=False, elem_id="loop-what-if"):
             settings = bench.settings
-            policies = sorted(name for name in POLICIES if name != "calibrated" or settings.monitor_calibration)
-            named = [(f"{name}: {_POLICY_NAMES.get(name, name)}", name) for name in policies]
-            parts["policy"] = gr.Dropdown(named, value=settings.monitor_policy, label="The monitor is satisfied if")
+            label = "The monitor decides by"
+            parts["policy"] = gr.Dropdown(list(POLICIES), value=settings.monitor_policy, label=label)
             parts["repairs"] = gr.Slider(
                 0, 10, value=settings.max_metacognitive_rounds, step=1, label="Maximum repairs", elem_id="loop-repairs"
             )
@@ -251,13 +250,6 @@ class Loop(Tab):
             "stages": stages(view, run.engine.settings),
             "spent": timeline(view),
         }
-
-
-_POLICY_NAMES = {
-    "agreement": "the two short answers agree",
-    "paper": "their cosine reaches the threshold",
-    "calibrated": "a fitted probability of being correct",
-}
 
 
 def _listed(one: QuestionSet, *, also: Question | None = None) -> list[tuple[str, str]]:

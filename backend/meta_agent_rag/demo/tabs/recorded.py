@@ -9,7 +9,7 @@ from ...errors import MetaRagError
 from ...retrieval.passage import Found, passages_of
 from ...wording import counted
 from ..cards import problem, quiet
-from ..run_cards import about, opening, plots, primer, replayed, settings_of, shown
+from ..run_cards import about, opening, plots, replayed, settings_of, shown
 from ..run_files import (
     ONE_PASS,
     OUTCOMES,
@@ -117,8 +117,7 @@ class Tour(Replay):
         """See `Tab`."""
         import gradio as gr
 
-        gains = opening(self.stops[0])
-        gr.HTML(f'{gains}<p class="m-note">{_WHAT}</p>{primer()}', elem_id="tour-primer")
+        gr.HTML(f'{opening(self.stops[0])}<p class="m-note">{_WHAT}</p>', elem_id="tour-opening")
         with gr.Row(elem_classes="m-loop"):
             with gr.Column(scale=2, min_width=300, elem_classes="m-controls"):
                 labels = [(f"{one.shows}. {one.row['question']}", str(place)) for place, one in enumerate(self.stops)]

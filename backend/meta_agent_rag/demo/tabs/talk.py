@@ -29,7 +29,7 @@ from ...shipped import shipped
 from ...wording import counted
 from ..cards import problem, quiet
 from ..private_corpus import CORPUS, PrivateCorpus
-from ..vocabulary import unexpected
+from ..vocabulary import unexpected, without_addresses
 from .tab import Tab, Tell, Updates, uploaded_files, visitor_of
 
 if TYPE_CHECKING:
@@ -417,7 +417,7 @@ _ASKED = (
 
 def sources(turn: Turn | None, notes: Sequence[str] = ()) -> str:
     """Confidence and citations of an answer, or why there are none."""
-    notes_html = "".join(map(quiet, notes))
+    notes_html = "".join(quiet(without_addresses(note)) for note in notes)
     if turn is None or not isinstance(turn.reply, DocumentsReply):
         return notes_html or quiet("The sources of an answer appear here.")
     answer = turn.reply.grounded
