@@ -39,10 +39,9 @@ async def check_up(settings: Settings) -> list[CheckResult]:
         "model": _model,
         "roles": _roles,
         "prices": _prices,
-        "encoder": _encoder,
+        "encoder": lambda given: _encoder_called(given, given.encoder),
         "monitor": _monitor,
         "stores": _stores,
-        "deficits": _deficits,
         "documents": _documents,
     }
     results: list[CheckResult] = []
@@ -152,10 +151,6 @@ async def _prices(settings: Settings) -> CheckResult:
     return CheckResult(words="known for every model (`marag prices`)")
 
 
-async def _encoder(settings: Settings) -> CheckResult:
-    return await _encoder_called(settings, settings.encoder)
-
-
 async def _monitor(settings: Settings) -> CheckResult:
     from .agent.monitor import monitor_encoder, policy
 
@@ -175,39 +170,28 @@ async def _encoder_called(settings: Settings, name: str) -> CheckResult:
 
 
 async def _stores(settings: Settings) -> CheckResult:
-    from .retrieval.corpus.corpus import chosen_stores, list_corpora, reach
+    from .retrieval.corpus.corpus import list_corpora, reach, stores_for
 
-    stores = chosen_stores(settings)
     await reach(settings)
     found = await asyncio.to_thread(list_corpora, settings.marag_data_dir)
     corpora = ", ".join(f"{one.name} ({counted(one.passages, 'passage')})" for one in found)
     return CheckResult(
-        words=f"{stores.dense} and {stores.lexical}; corpora: {corpora or 'none yet, `sample` is built on first use'}",
+        words=f"{stores_for(settings)}; corpora: {corpora or 'none yet, `sample` is built on first use'}",
     )
 
 
-async def _deficits(settings: Settings) -> CheckResult:
-    from .agent.deficits import discover_deficits
-
-    names = discover_deficits(settings.deficits_dir).names
-    return CheckResult(words=", ".join(names))
-
-
 async def _documents(settings: Settings) -> CheckResult:
-    """The components for reading, chunking, citing and remembering: names that are resolved only on use."""
+    """The components for reading, chunking and citing, and files of one's own, that are resolved only on use."""
+    from .agent.deficits import discover_deficits
     from .chat.phrases import check_files
     from .grounding.citations import chosen
-    from .ingestion.chunkers import prepared
-    from .ingestion.pipeline import chunking_options
+    from .ingestion.pipeline import chunking_of
     from .prompts import check_prompts
-    from .retrieval.encoders.loading import load_encoder
-    from .retrieval.reranker import load_reranker
 
+    discover_deficits(settings.deficits_dir)
     check_prompts(settings.prompts_dir, methods=settings.methods_dir)
     check_files(settings.coach_dir)
     chosen(settings.citation_style)
-    encoder = (await asyncio.to_thread(load_encoder, settings, settings.encoder)).encoder.name
-    prepared(await asyncio.to_thread(chunking_options, settings, encoder))
-    reranker = await asyncio.to_thread(load_reranker, settings)
+    chunking_of(settings)
     words = f"chunker {settings.chunker}, citations {settings.citation_style}"
-    return CheckResult(words=f"{words}, {f'reranker {reranker.name}' if reranker else 'no reranker'}")
+    return CheckResult(words=words)

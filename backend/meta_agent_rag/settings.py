@@ -393,9 +393,6 @@ class Settings(ProviderKeys):
         True, description="Leave passages out of answers that read like orders to a language model, and report them."
     )
     links: bool = Field(True, description="Look for the next hop along titles that a retrieved passage mentions.")
-    reranker: str | None = Field(
-        None, description="A cross-encoder (folder or hub name) that reorders the best candidates; default: none."
-    )
     encoder: str = Field(
         "all-MiniLM-L6-v2",
         description="Encoder of passages: the packaged all-MiniLM-L6-v2 (8-bit weights), a model of the hub such as "
@@ -411,32 +408,18 @@ class Settings(ProviderKeys):
     )
     qdrant_url: Url | None = Field(None, description="Qdrant server, for instance http://127.0.0.1:6333.")
     qdrant_api_key: Key | None = Field(None, description="API key for QDRANT_URL, if it requires one.")
-    qdrant_compressed: bool = Field(
-        False,
-        description="New collections keep 8-bit codes of vectors in the server's memory, and the vectors on disk.",
-    )
     elasticsearch_url: Url | None = Field(
         None, description="Elasticsearch server, for instance http://127.0.0.1:9200; set both servers or neither."
     )
     elasticsearch_api_key: Key | None = Field(None, description="API key for ELASTICSEARCH_URL, if it requires one.")
 
-    dense_store: str | None = Field(
-        None,
-        description="Store of vectors for new corpora; default: `qdrant` if QDRANT_URL is set, else `matrix`.",
-    )
-    lexical_store: str | None = Field(
-        None,
-        description="Store of words for new corpora; default: `elasticsearch` if ELASTICSEARCH_URL is set, else "
-        "`tantivy`.",
-    )
-
     # -- ingestion
-    chunker: str = Field("characters", description="How documents are split into passages.")
-    chunk_characters: Annotated[int, Field(ge=64, le=100_000)] = Field(
-        512, description="Maximum passage length of the chunker `characters`."
+    chunker: Literal["characters", "sentence"] = Field(
+        "characters", description="How documents are split into passages: by length, or in whole sentences."
     )
+    chunk_characters: Annotated[int, Field(ge=64, le=100_000)] = Field(512, description="Maximum length of a passage.")
     chunk_overlap: Annotated[int, Field(ge=0)] = Field(
-        64, description="Characters that a passage shares with the previous one; less than CHUNK_CHARACTERS."
+        64, description="Characters that passages share with CHUNKER=characters; less than CHUNK_CHARACTERS."
     )
     ingest_file_mb: PositiveFloat = Field(
         64.0,

@@ -74,6 +74,19 @@ def test_identical_calls_in_one_run_are_paid_for_once(tmp_path: Path) -> None:
     assert len(asked) == len(set(asked))
 
 
+def test_the_judge_scores_each_distinct_answer_once(tmp_path: Path) -> None:
+    with loopback_server(helpful(0.05)) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        words = ["--n", "2", "--judge", "--sweep", "WRITER_TEMPERATURE=0,0.9", "--no-cache"]
+        assert in_process(words, env).exit_code == 0
+        judged = [body for body in server.bodies if "reference answers" in json.dumps(body)]
+    assert len(judged) == 2, "one distinct answer to each of two questions, however many rows share it"
+    assert {body["temperature"] for body in judged} == {0.0}
+    rows = lines(only_run(tmp_path) / "samples.jsonl")
+    assert {row["judge"] for row in rows} == {1.0}
+    assert len(rows) == 4
+
+
 @pytest.mark.slow
 def test_a_stopped_run_keeps_calls_in_progress(tmp_path: Path) -> None:
     dear = {"prompt_tokens": 2000, "completion_tokens": 300, "prompt_cache_hit_tokens": 0}

@@ -32,9 +32,7 @@ NAMES = {
     "A route": "second_sight",
     "A data set": "two_rivers",
     "A provider": "acme",
-    "A store": "flat",
     "A parser": "subtitles",
-    "A chunker": "blocks",
     "A hook of the coach": "no_links",
     "A method of the benchmark": "iter_retgen",
     "An analysis": "length",
@@ -58,17 +56,14 @@ from meta_agent_rag.agent.monitor import policy
 from meta_agent_rag.chat.coach.hooks import discover_hooks
 from meta_agent_rag.datasets import discover, load_questions
 from meta_agent_rag.demo.workbench import read_questions
-from meta_agent_rag.ingestion.chunkers import ChunkingOptions, prepared
 from meta_agent_rag.ingestion.parsers import known_suffixes
 from meta_agent_rag.llm.providers import choose_provider
-from meta_agent_rag.retrieval.corpus.corpus import chosen_stores
 from meta_agent_rag.settings import Settings
 
-settings = Settings.load(["LLM_PROVIDER=acme", "ACME_API_KEY=secret", "DENSE_STORE=flat"])
+settings = Settings.load(["LLM_PROVIDER=acme", "ACME_API_KEY=secret"])
 choice = choose_provider(settings)
 assert choice.api_key.get_secret_value() == "secret" and "secret" not in repr(settings)
 assert choice.models == {"flash": "acme-small", "pro": "acme-large"}
-assert chosen_stores(settings) == ("flat", "tantivy")
 assert discover_deficits()["outdated_facts"].retrieves
 assert discover_operators()["total"].compares
 assert policy(Settings.load(["MONITOR_POLICY=vote", "ROUTES=second_sight"]))
@@ -76,7 +71,6 @@ rivers = discover()["two_rivers"]
 Path("rivers.json").write_text(json.dumps([rivers.example]))
 assert load_questions("two_rivers", data_file=Path("rivers.json")).questions == (rivers.parse(rivers.example, {}),)
 assert read_questions(Path("rivers.json")).questions[0].id == "rivers-1"
-assert prepared(ChunkingOptions(chunker="blocks")).name == "blocks"
 assert ".srt" in known_suffixes()
 assert "no_links" in {hook.name for hook in discover_hooks().after}
 assert "length" in {analysis.name for analysis in discover_analyses()}
