@@ -45,7 +45,6 @@ def blocks() -> dict[str, str]:
         "stop_reasons": stop_reasons_list(),
         "datasets": datasets_table(),
         "extras": extras_table(),
-        "runner": runner_options(),
     }
 
 
@@ -56,13 +55,6 @@ def methods_table() -> str:
     methods = sorted(discover_methods().values(), key=lambda method: (not method.loop, method.name))
     rows = [f"| `{method.name}` | {method.about} | {method.departures} |" for method in methods]
     return "\n".join(["| name | what it does | departures from its paper |", "|---|---|---|", *rows])
-
-
-def runner_options() -> str:
-    """The options of the benchmark's runner, as `--help` has them."""
-    from benchmarks.runner import app as runner
-
-    return "\n".join(_options(typer.main.get_command(runner)))
 
 
 def operators_list() -> str:
@@ -99,7 +91,7 @@ def datasets_table() -> str:
 
 _ADDS = {
     "": "the loop, `marag ask`, `marag ask --grounded`, `marag tour`, the benchmark, the Python interface",
-    "encoders": "the packaged encoder, and encoders and rerankers of the hub on onnxruntime",
+    "encoders": "the packaged encoder, and encoders of the hub on onnxruntime",
     "embedded": "a small language model on this machine; includes `encoders`",
     "ingest": "`marag ingest`: PDF, office formats, EPUB, HTML and Markdown",
     "chat": "`marag chat`, with the coach",
@@ -110,7 +102,7 @@ _ADDS = {
     "telemetry": "Traces to an OpenTelemetry collector",
     "bench": "the benchmark's plots, calibration, and data sets of the hub",
     "ray": "benchmark runs, and encoding documents, on a Ray cluster (`--engine ray`)",
-    "torch": "encoders and rerankers that need PyTorch, or a GPU; on Linux with CUDA libraries",
+    "torch": "encoders that need PyTorch, or a GPU; on Linux with CUDA libraries",
     "all": "all of these",
 }
 _LINUX = {

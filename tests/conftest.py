@@ -36,7 +36,7 @@ __all__ = [
 LARGE_GROUPS = {
     "browser": ("playwright", "browser/*"),
     "ray": ("ray", "integration/test_cluster_encoder.py"),
-    "torch": ("sentence_transformers", "unit/test_torch_encoder.py", "unit/test_retrieval_reranker.py"),
+    "torch": ("sentence_transformers", "unit/test_torch_encoder.py"),
 }
 """Dependency groups that `uv sync` leaves out: a module of each, and the tests that need it."""
 LEFT_OUT = [group for group, (module, *_) in LARGE_GROUPS.items() if find_spec(module) is None]

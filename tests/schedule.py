@@ -3,7 +3,7 @@
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-ON_TORCH = ("unit/test_torch_encoder.py", "unit/test_retrieval_reranker.py")
+ON_TORCH = ("unit/test_torch_encoder.py",)
 """Only one worker imports torch, which takes over ten seconds."""
 LONGEST = (
     *ON_TORCH,

@@ -11,16 +11,20 @@ from pydantic import SecretStr
 
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Passage
-from meta_agent_rag.retrieval.stores import discover_stores
+from meta_agent_rag.retrieval.stores.elastic import ELASTICSEARCH
+from meta_agent_rag.retrieval.stores.matrix import MATRIX
+from meta_agent_rag.retrieval.stores.qdrant import QDRANT
 from meta_agent_rag.retrieval.stores.store import Added, Changes, Hit, StoreBackend, StorePlace
+from meta_agent_rag.retrieval.stores.words import TANTIVY
 
 if TYPE_CHECKING:
     from qdrant_client import AsyncQdrantClient
 
-KNOWN = discover_stores()
-NAMES = (*KNOWN.dense, *KNOWN.lexical)
+DENSE: dict[str, StoreBackend[Any]] = {"matrix": MATRIX, "qdrant": QDRANT}
+LEXICAL: dict[str, StoreBackend[Any]] = {"tantivy": TANTIVY, "elasticsearch": ELASTICSEARCH}
+NAMES = (*DENSE, *LEXICAL)
 ENCODER = HashEncoder(128)
-EMBEDDED = tuple(one.name for one in (*KNOWN.dense.values(), *KNOWN.lexical.values()) if not one.served)
+EMBEDDED = ("matrix", "tantivy")
 
 
 class Search(Protocol):
@@ -40,7 +44,7 @@ class Stores:
 
     @property
     def backend(self) -> StoreBackend[Any]:
-        return {**KNOWN.dense, **KNOWN.lexical}[self.name]
+        return {**DENSE, **LEXICAL}[self.name]
 
     def place(self, label: str = "one") -> StorePlace:
         """The place of the current state."""
@@ -75,7 +79,7 @@ class Stores:
         async with self.backend.open(self.place(label)) as store:
 
             async def search(text: str, k: int, *, among: Sequence[int] | None = None) -> list[Hit]:
-                query: Any = ENCODER.encode_queries([text])[0] if self.name in KNOWN.dense else text
+                query: Any = ENCODER.encode_queries([text])[0] if self.name in DENSE else text
                 rows = None if among is None else np.array(sorted(among), dtype=np.int64)
                 found: list[Hit] = await store.search(query, k, among=rows)
                 return found

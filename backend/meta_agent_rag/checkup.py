@@ -45,15 +45,14 @@ async def check_up(settings: Settings) -> list[CheckResult]:
         "deficits": _deficits,
         "documents": _documents,
     }
-    return [await _guarded(subject, check, settings) for subject, check in checks.items()]
-
-
-async def _guarded(subject: str, check: _Check, settings: Settings) -> CheckResult:
-    try:
-        return replace(await check(settings), subject=subject)
-    except MetaRagError as error:
-        words, _, remedy = _POINTER_HERE.sub("", str(error)).partition("; ")
-        return CheckResult(subject=subject, status="fail", words=words, remedy=remedy)
+    results: list[CheckResult] = []
+    for subject, check in checks.items():
+        try:
+            results.append(replace(await check(settings), subject=subject))
+        except MetaRagError as error:
+            words, _, remedy = _POINTER_HERE.sub("", str(error)).partition("; ")
+            results.append(CheckResult(subject=subject, status="fail", words=words, remedy=remedy))
+    return results
 
 
 async def _data_folder(settings: Settings) -> CheckResult:
@@ -176,14 +175,13 @@ async def _encoder_called(settings: Settings, name: str) -> CheckResult:
 
 
 async def _stores(settings: Settings) -> CheckResult:
-    from .retrieval.corpus.corpus import chosen_stores, list_corpora, reach
+    from .retrieval.corpus.corpus import list_corpora, reach, stores_for
 
-    stores = chosen_stores(settings)
     await reach(settings)
     found = await asyncio.to_thread(list_corpora, settings.marag_data_dir)
     corpora = ", ".join(f"{one.name} ({counted(one.passages, 'passage')})" for one in found)
     return CheckResult(
-        words=f"{stores.dense} and {stores.lexical}; corpora: {corpora or 'none yet, `sample` is built on first use'}",
+        words=f"{stores_for(settings)}; corpora: {corpora or 'none yet, `sample` is built on first use'}",
     )
 
 
@@ -198,17 +196,12 @@ async def _documents(settings: Settings) -> CheckResult:
     """The components for reading, chunking, citing and remembering: names that are resolved only on use."""
     from .chat.phrases import check_files
     from .grounding.citations import chosen
-    from .ingestion.chunkers import prepared
-    from .ingestion.pipeline import chunking_options
+    from .ingestion.pipeline import chunking_of
     from .prompts import check_prompts
-    from .retrieval.encoders.loading import load_encoder
-    from .retrieval.reranker import load_reranker
 
     check_prompts(settings.prompts_dir, methods=settings.methods_dir)
     check_files(settings.coach_dir)
     chosen(settings.citation_style)
-    encoder = (await asyncio.to_thread(load_encoder, settings, settings.encoder)).encoder.name
-    prepared(await asyncio.to_thread(chunking_options, settings, encoder))
-    reranker = await asyncio.to_thread(load_reranker, settings)
+    chunking_of(settings)
     words = f"chunker {settings.chunker}, citations {settings.citation_style}"
-    return CheckResult(words=f"{words}, {f'reranker {reranker.name}' if reranker else 'no reranker'}")
+    return CheckResult(words=words)

@@ -62,8 +62,10 @@ def calling(kind: str, name: str, function: Callable[..., Any]) -> Iterator[None
     except MetaRagError:
         raise
     except Exception as error:
-        if isinstance(error, ExceptionGroup) and (known := _first_known(error)) is not None:
-            raise known from error
+        if isinstance(error, ExceptionGroup) and error.split(MetaRagError)[1] is None:  # errors of this package alone
+            first_of = error.exceptions[0]
+            if isinstance(first_of, MetaRagError):
+                raise first_of from error
         file = getattr(getattr(function, "__code__", None), "co_filename", None) or getattr(function, "__module__", "?")
         first = getattr(getattr(function, "__code__", None), "co_firstlineno", None)
         frames = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
@@ -71,13 +73,6 @@ def calling(kind: str, name: str, function: Callable[..., Any]) -> Iterator[None
         where = repr(file) if line is None else f"{file!r}, line {line}"
         words = " ".join(f"{type(error).__name__}: {error}".split())
         raise ExtensionError(f"The {kind} {name!r} failed in {where} ({words}); fix it or leave it out.") from error
-
-
-def _first_known(group: ExceptionGroup[Exception]) -> MetaRagError | None:
-    """The first error, if a group contains only errors of this package."""
-    _, others = group.split(MetaRagError)
-    first = group.exceptions[0]
-    return first if others is None and isinstance(first, MetaRagError) else None
 
 
 def require_result(value: object, kind: type, *, or_none: bool = False) -> None:

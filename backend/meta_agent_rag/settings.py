@@ -108,13 +108,13 @@ def _address(url: str) -> str:
 
 
 def _names(value: object) -> object:
-    """A list of names in environment syntax, separated by commas."""
+    """A list of names, separated by commas or, for a sweep over lists, `+`; `none` stands for an empty one."""
     if not isinstance(value, str):
         return value
-    names = tuple(name.strip() for name in value.split(",") if name.strip())
+    names = tuple(name.strip() for name in value.replace("+", ",").split(",") if name.strip())
     if not names:
         raise ValueError("it names nothing; leave it empty for the default")
-    return names
+    return () if names == ("none",) else names
 
 
 def _device(name: str) -> str:
@@ -128,18 +128,12 @@ def _device(name: str) -> str:
 LoopPart = Literal["derivation", "grammar", "plan_checks", "operators", "vote", "search"]
 
 
-def _loop_parts(value: object) -> object:
-    """Parts joined by `+` or commas, so that a sweep can name several at once; `none` leaves out nothing."""
-    names = _names(value.replace("+", ",")) if isinstance(value, str) else value
-    return () if names == ("none",) else names
-
-
 Url = Annotated[str, AfterValidator(_address)]
 Key = Annotated[SecretStr, AfterValidator(_key)]
 Device = Annotated[str, AfterValidator(_device)]
 StageTokens = Annotated[dict[str, PositiveInt], NoDecode, BeforeValidator(_by_stage)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
-LoopParts = Annotated[tuple[LoopPart, ...], NoDecode, BeforeValidator(_loop_parts)]
+LoopParts = Annotated[tuple[LoopPart, ...], NoDecode, BeforeValidator(_names)]
 
 
 JsonMode = Literal["json_object", "json_schema"]
@@ -194,20 +188,19 @@ def _model_roles(value: object) -> object:
 Roles = Annotated[ModelRoles, NoDecode, BeforeValidator(_model_roles)]
 
 
-def _provider_keys() -> dict[str, Any]:
-    """A field for the key of every provider with an address of its own."""
-    rows = yaml.safe_load(_PROVIDERS.read_text(encoding="utf-8")).values()
-    labels = {row["key"]: row["label"] for row in rows if "key" in row and "base_url" in row}
-    return {key: (Key | None, Field(None, description=f"API key for {label}.")) for key, label in labels.items()}
-
-
 if TYPE_CHECKING:
 
     class ProviderKeys(BaseSettings):
         """The keys of all providers."""
 
 else:
-    ProviderKeys = create_model("ProviderKeys", __base__=BaseSettings, **_provider_keys())
+    _ROWS = yaml.safe_load(_PROVIDERS.read_text(encoding="utf-8")).values()
+    _KEYS = {
+        row["key"]: (Key | None, Field(None, description=f"API key for {row['label']}."))
+        for row in _ROWS
+        if "key" in row and "base_url" in row
+    }
+    ProviderKeys = create_model("ProviderKeys", __base__=BaseSettings, **_KEYS)
 
 
 class Settings(ProviderKeys):
@@ -400,9 +393,6 @@ class Settings(ProviderKeys):
         True, description="Leave passages out of answers that read like orders to a language model, and report them."
     )
     links: bool = Field(True, description="Look for the next hop along titles that a retrieved passage mentions.")
-    reranker: str | None = Field(
-        None, description="A cross-encoder (folder or hub name) that reorders the best candidates; default: none."
-    )
     encoder: str = Field(
         "all-MiniLM-L6-v2",
         description="Encoder of passages: the packaged all-MiniLM-L6-v2 (8-bit weights), a model of the hub such as "
@@ -418,32 +408,18 @@ class Settings(ProviderKeys):
     )
     qdrant_url: Url | None = Field(None, description="Qdrant server, for instance http://127.0.0.1:6333.")
     qdrant_api_key: Key | None = Field(None, description="API key for QDRANT_URL, if it requires one.")
-    qdrant_compressed: bool = Field(
-        False,
-        description="New collections keep 8-bit codes of vectors in the server's memory, and the vectors on disk.",
-    )
     elasticsearch_url: Url | None = Field(
         None, description="Elasticsearch server, for instance http://127.0.0.1:9200; set both servers or neither."
     )
     elasticsearch_api_key: Key | None = Field(None, description="API key for ELASTICSEARCH_URL, if it requires one.")
 
-    dense_store: str | None = Field(
-        None,
-        description="Store of vectors for new corpora; default: `qdrant` if QDRANT_URL is set, else `matrix`.",
-    )
-    lexical_store: str | None = Field(
-        None,
-        description="Store of words for new corpora; default: `elasticsearch` if ELASTICSEARCH_URL is set, else "
-        "`tantivy`.",
-    )
-
     # -- ingestion
-    chunker: str = Field("characters", description="How documents are split into passages.")
-    chunk_characters: Annotated[int, Field(ge=64, le=100_000)] = Field(
-        512, description="Maximum passage length of the chunker `characters`."
+    chunker: Literal["characters", "sentence"] = Field(
+        "characters", description="How documents are split into passages: by length, or in whole sentences."
     )
+    chunk_characters: Annotated[int, Field(ge=64, le=100_000)] = Field(512, description="Maximum length of a passage.")
     chunk_overlap: Annotated[int, Field(ge=0)] = Field(
-        64, description="Characters that a passage shares with the previous one; less than CHUNK_CHARACTERS."
+        64, description="Characters that passages share with CHUNKER=characters; less than CHUNK_CHARACTERS."
     )
     ingest_file_mb: PositiveFloat = Field(
         64.0,

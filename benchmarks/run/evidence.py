@@ -59,7 +59,7 @@ async def open_domain(
 
 
 def tuned(retriever: Retriever, settings: Settings) -> Retriever:
-    """The retriever with a row's own retrieval settings; the reranker stays that of the run."""
+    """The retriever with a row's own retrieval settings."""
     if not isinstance(retriever, HybridRetriever):
         return retriever
     return replace(

@@ -55,14 +55,13 @@ class JudgedQuery:
 def retrieval(
     corpus_dir: Annotated[Path, typer.Option(help="Folder with corpus.jsonl[.gz], queries.jsonl and qrels.tsv.")],
     encoder: Annotated[str, typer.Option(help="Encoder of passages and queries.")] = "all-MiniLM-L6-v2",
-    rows: Annotated[str | None, typer.Option(help="Queries A-B by position, counted from 1; default: all.")] = None,
     repeats: Annotated[int, typer.Option(min=1, help="Measurements of indexing speed per side.")] = 3,
     set_: Assignments = None,
     json_: Json = False,
 ) -> None:
     """Recall, rank and time of every retrieval switch, and indexing speed against the bare encoder."""
     settings = Settings.load(set_ or (), encoder=encoder)
-    result = asyncio.run(_measure(settings, _rows(read_judged(corpus_dir), rows), repeats))
+    result = asyncio.run(_measure(settings, read_judged(corpus_dir), repeats))
     if json_:
         print_json(result)
         return
@@ -125,9 +124,7 @@ async def _measure(settings: Settings, judged: JudgedQuery, repeats: int) -> dic
         vectors = await encoder.queries(judged.queries)
         ablation = {label: await _ablated(judged, vectors, one) for label, one in _switches(retriever).items()}
         _, encoding = await _one_by_one(encoder.queries([query]) for query in judged.queries)
-    chosen = ablation[
-        settings.fusion + ("+links" if settings.links else "") + ("+reranker" if settings.reranker else "")
-    ]
+    chosen = ablation[settings.fusion + ("+links" if settings.links else "")]
     files = [file.stat() for file in (settings.marag_data_dir / "corpora" / name).rglob("*") if file.is_file()]
     lacking = frozenset[str]().union(*judged.relevant) - {passage.id for passage in judged.passages}
     return {
@@ -148,7 +145,7 @@ async def _measure(settings: Settings, judged: JudgedQuery, repeats: int) -> dic
 
 def _switches(whole: HybridRetriever) -> dict[str, _Search]:
     """Each side alone, and each stage on top of the previous one."""
-    corpus, plain = whole.corpus, replace(whole, links=False, reranker=None, blend_floor=0.0)
+    corpus, plain = whole.corpus, replace(whole, links=False, blend_floor=0.0)
 
     async def dense(query: str, vector: FloatVector) -> list[Found]:
         return await (await corpus.view()).nearest(vector, _DEEPEST)
@@ -160,9 +157,6 @@ def _switches(whole: HybridRetriever) -> dict[str, _Search]:
     for fusion in ("rrf", "blend"):
         stages[fusion] = replace(plain, fusion=fusion).candidates
         stages[f"{fusion}+links"] = replace(plain, fusion=fusion, links=True).candidates
-        if whole.reranker is not None:
-            both = replace(plain, fusion=fusion, links=True, reranker=whole.reranker)
-            stages[f"{fusion}+links+reranker"] = both.candidates
     return stages
 
 
@@ -208,16 +202,6 @@ async def _indexing(settings: Settings, judged: JudgedQuery, encoder: AsyncEncod
         "index_over_encoder": round(statistics.median(ratios), 3),
         "index_repeats": repeats,
     }
-
-
-def _rows(judged: JudgedQuery, rows: str | None) -> JudgedQuery:
-    if rows is None:
-        return judged
-    first, dash, last = rows.partition("-")
-    if not (dash and first.isdigit() and last.isdigit() and 1 <= int(first) <= int(last) <= len(judged.queries)):
-        raise InputError(f"--rows {rows!r} is not a range; write A-B, from 1 to {len(judged.queries)}.")
-    part = slice(int(first) - 1, int(last))
-    return replace(judged, queries=judged.queries[part], relevant=judged.relevant[part])
 
 
 def _jsonl(file: Path) -> Iterator[dict[str, Any]]:

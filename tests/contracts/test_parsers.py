@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from meta_agent_rag.ingestion.document import Document, Refused
 from meta_agent_rag.ingestion.parsers import File, Parser, discover_parsers, read_document
+from meta_agent_rag.ingestion.parsers.pdf import Line, texts_of
 from tests.files import OFFICE, archive, pdf, word, word_archive
 
 PARSERS = discover_parsers()
@@ -176,6 +177,34 @@ def test_image_only_pdf_is_rejected_and_an_image_only_page_skipped() -> None:
     assert "page 2" in document.notes[0]
 
 
+@pytest.mark.parametrize("stated", ["10811.exe", "Contents", "report_final.indd", "Table of Contents"])
+def test_a_file_name_or_a_list_of_contents_is_no_title_of_a_pdf(stated: str) -> None:
+    assert read("a.pdf", pdf([["Grippers and springs", "Springs give way."]], title=stated)).title == (
+        "Grippers and springs"
+    )
+
+
+def test_every_outline_entry_of_a_pdf_page_begins_a_section() -> None:
+    lines = ["1 Springs", "Springs give way under load.", "2 Motors", "Motors need a control loop."]
+    assert blocks(read("a.pdf", pdf([lines], outline={"Springs": 0, "Motors": 0}))) == [
+        ("1 Springs Springs give way under load.", "Springs"),
+        ("2 Motors Motors need a control loop.", "Motors"),
+    ]
+
+
+def test_contents_and_letters_printed_twice_are_repaired_in_a_pdf() -> None:
+    lines = ["EENNFFOORRCCEEDD RRUULLEESS", "Springs . . . . . . . . 3", "Motors ........... 14", "(cid:2)The rules."]
+    assert read("a.pdf", pdf([[line.replace("(", "\\(").replace(")", "\\)") for line in lines]])).text == (
+        "ENFORCED RULES The rules."
+    )
+
+
+def test_lines_of_code_and_of_japanese_keep_their_form() -> None:
+    code = [Line(text="for x in y:", code=True, left=40), Line(text="print(x)", code=True, left=44)]
+    assert list(texts_of([Line(text="Run this:"), *code])) == ["Run this:", "for x in y:\n    print(x)"]
+    assert list(texts_of([Line(text="荷重は最大で4.5トン"), Line(text="です。")])) == ["荷重は最大で4.5トンです。"]
+
+
 # -- DOCX
 
 
@@ -229,7 +258,6 @@ def test_docx_keeps_list_numbers_and_footnotes() -> None:
 
 
 def test_docx_zip_bombs_are_rejected_before_extraction() -> None:
-    assert refusal("a.docx", word_archive("<w:p/>" * 400_000)) == "limit"
     assert refusal("a.docx", word_archive("<w:p/>", extra={f"word/{n}.xml": b"" for n in range(10_001)})) == "limit"
     large = File(name="a.docx", content=word(), unpacked_bytes=1000)
     with pytest.raises(Refused, match="unpacks to more"):

@@ -25,12 +25,6 @@ def test_a_prompt_can_be_filled_in(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", prompt_names())
-def test_a_prompt_for_json_output_mentions_json(name: str) -> None:
-    output = prompt(name).sections.get("output_format")
-    assert output is None or "JSON" in output, "the JSON mode of some providers requires the word in the prompt"
-
-
-@pytest.mark.parametrize("name", prompt_names())
 def test_a_prompt_that_asks_for_a_short_answer_states_the_shared_rule(name: str) -> None:
     """All methods are scored by the short answer, so all state the same rule for it."""
     sections = prompt(name).sections

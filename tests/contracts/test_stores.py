@@ -1,4 +1,4 @@
-"""The contract of every discovered store.
+"""The contract of every store.
 
 The embedded engines run for real, `qdrant` in its client's local mode, and `elasticsearch` through its
 client against a server that speaks its REST API. `tests/integration/test_server_stores.py` runs the
@@ -15,7 +15,7 @@ import pytest
 from meta_agent_rag.errors import CorpusError, SettingsError
 from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.retrieval.stores.store import Hit, StorePlace, best
-from tests.stores import EMBEDDED, ENCODER, KNOWN, STRANGERS, Stores
+from tests.stores import DENSE, EMBEDDED, ENCODER, LEXICAL, STRANGERS, Stores
 
 ADA = Passage(id="ada", doc_id="d1", title="Ada Lovelace", text="She wrote the first published program.")
 BABBAGE = Passage(id="babbage", doc_id="d1", title="Charles Babbage", text="He designed the analytical engine.")
@@ -162,7 +162,7 @@ async def test_any_store_leaves_foreign_data_untouched(stores: Stores) -> None:
     del stores.states["theirs"]
 
 
-@pytest.mark.parametrize("stores", KNOWN.lexical, indirect=True)
+@pytest.mark.parametrize("stores", LEXICAL, indirect=True)
 @pytest.mark.parametrize("text", ["", "?!...", "\0", "AND OR NOT"])
 async def test_any_store_finds_nothing_for_a_query_without_words(stores: Stores, text: str) -> None:
     await stores.publish(THREE)
@@ -170,7 +170,7 @@ async def test_any_store_finds_nothing_for_a_query_without_words(stores: Stores,
         assert await search(text, 10) == []
 
 
-@pytest.mark.parametrize("stores", KNOWN.lexical, indirect=True)
+@pytest.mark.parametrize("stores", LEXICAL, indirect=True)
 async def test_any_store_of_words_applies_stemming_and_ignores_function_words(stores: Stores) -> None:
     await stores.publish({**THREE, 7: Passage(id="band", doc_id="d", title="The Who", text="They are a band.")})
     async with stores.opened() as search:
@@ -195,7 +195,7 @@ async def test_both_lexical_stores_agree_on_scores(tmp_path: Path, elasticsearch
     assert [hit.score for hit in found[0]] == pytest.approx([hit.score for hit in found[1]], rel=0.02)
 
 
-@pytest.mark.parametrize("stores", KNOWN.dense, indirect=True)
+@pytest.mark.parametrize("stores", DENSE, indirect=True)
 async def test_any_store_of_vectors_returns_cosine_scores(stores: Stores) -> None:
     await stores.publish(THREE)
     async with stores.backend.open(stores.place()) as store:
@@ -222,7 +222,7 @@ async def test_a_server_without_a_usable_url_names_the_setting(
     name: str, setting: str, url: str | None, tmp_path: Path
 ) -> None:
     place = StorePlace(folder=tmp_path, name="marag-test", dimension=3, url=url)
-    drop = KNOWN.dense[name].drop if name in KNOWN.dense else KNOWN.lexical[name].drop
+    drop = DENSE[name].drop if name in DENSE else LEXICAL[name].drop
     with pytest.raises(SettingsError, match=setting) as caught:
         await drop(place)
     assert "hush" not in str(caught.value)

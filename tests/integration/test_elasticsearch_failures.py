@@ -14,11 +14,10 @@ from pydantic import SecretStr
 
 from meta_agent_rag.errors import CorpusError, SettingsError
 from meta_agent_rag.retrieval.passage import Passage
-from meta_agent_rag.retrieval.stores import discover_stores
+from meta_agent_rag.retrieval.stores.elastic import ELASTICSEARCH
 from meta_agent_rag.retrieval.stores.store import Added, Changes, StorePlace
 from tests.servers import free_port
 
-STORE = discover_stores().lexical["elasticsearch"]
 NAME = "marag-busy"
 PRODUCT = {"X-Elastic-Product": "Elasticsearch"}
 OURS = {NAME: {"mappings": {"_meta": {"created_by": "meta-agent-rag"}}}}
@@ -101,7 +100,7 @@ async def update(url: str) -> None:
     rows = np.arange(4)
     added = Added(rows, PASSAGES, np.zeros((4, 1), dtype=np.float32))
     changes = Changes(removed=np.zeros(0, dtype=np.int64), added=rows, parts=lambda: iter([added]))
-    await STORE.publish(place(url), changes)
+    await ELASTICSEARCH.publish(place(url), changes)
 
 
 async def test_only_failed_items_are_retried_followed_by_one_refresh() -> None:
@@ -133,7 +132,7 @@ async def test_a_permanently_rejected_item_is_named_and_nothing_is_refreshed() -
 async def test_an_unreachable_server_is_reported() -> None:
     url = f"http://127.0.0.1:{free_port()}"
     with pytest.raises(CorpusError, match=f"{url}.*does not respond") as caught:
-        await STORE.drop(place(url))
+        await ELASTICSEARCH.drop(place(url))
     assert SECRET not in str(caught.value)
 
 
@@ -154,6 +153,6 @@ async def test_refusals_name_the_server_and_no_secret(
     with serving(Scripted(lambda sent: [], first=(status, body), headers=headers)) as server:
         for url in (server.url, server.url.replace("//", f"//elastic:{SECRET}@")):
             with pytest.raises(error, match=message) as caught:
-                await STORE.drop(place(url))
+                await ELASTICSEARCH.drop(place(url))
             assert server.url in str(caught.value)
             assert SECRET not in str(caught.value)

@@ -55,7 +55,6 @@ def test_ingest_reports_the_outcome_of_each_file(docs: Path) -> None:
         (["docs", "--corpus", "No Name"], "is not a valid corpus name"),
         (["docs", "--corpus", "sample"], "choose another name"),
         (["docs", "--corpus", "notes", "--set", "CHUNK_OVERLAP=512"], "lower it"),
-        (["docs", "--corpus", "notes", "--set", "CHUNKER=words"], "characters, sentence"),
         (["docs", "--corpus", "notes", "--set", "INGEST_MEMORY_MB=1"], "raise it"),
     ],
 )
@@ -97,18 +96,10 @@ def test_dropping_a_corpus_requires_confirmation(docs: Path) -> None:
     assert (docs / "a.pdf").exists()
 
 
-def test_copy_rejects_unknown_targets_and_missing_server_urls(docs: Path) -> None:
-    marag("ingest", str(docs), "--corpus", "notes")
-    unknown = marag("corpora", "copy", "notes", "--to", "moon")
-    assert unknown.exit_code == 2
-    assert "embedded, servers" in unknown.stderr
-    assert marag("corpora", "copy", "notes", "--to", "servers").exit_code == 2, "no server is set"
-
-
 @pytest.mark.slow
 def test_ingestion_continues_after_ctrl_c(docs: Path) -> None:
     (docs / "long.jsonl").write_bytes(
-        rows(*({"id": f"p{number}", "title": "Lava", "text": f"Lava flow {number}. " * 30} for number in range(8_000)))
+        rows(*({"id": f"p{number}", "title": "Lava", "text": f"Lava flow {number}. " * 30} for number in range(3_000)))
     )
     for attempt in range(5):
         corpus = f"notes-{attempt}"
@@ -126,7 +117,7 @@ def test_ingestion_continues_after_ctrl_c(docs: Path) -> None:
     again = marag("ingest", str(docs), "--corpus", corpus, "--json", "--set", "ENCODER=hash-64")
     assert again.exit_code == 0, again.output
     passages = {one["name"]: one["passages"] for one in json.loads(marag("corpora", "list", "--json").stdout)}
-    assert passages[corpus] == 8_003
+    assert passages[corpus] == 3_003
 
 
 def test_file_names_cannot_inject_terminal_escapes(docs: Path) -> None:
@@ -186,15 +177,7 @@ def test_a_broken_pipe_is_silent(docs: Path) -> None:
         rows(*({"id": f"p{number}", "title": f"Lava {number}", "text": "Lava."} for number in range(3_000)))
     )
     assert marag("ingest", str(docs), "--corpus", "notes").exit_code == 0
-    for words in (
-        ["documents", "list", "--corpus", "notes"],
-        ["corpora", "show", "notes", "--json"],
-        ["config", "show"],
-        ["deficits", "list"],
-        ["audit", "tail"],
-        ["--help"],
-        ["ask", "--help"],
-    ):
+    for words in (["documents", "list", "--corpus", "notes"], ["--help"]):
         reader, writer = os.pipe()
         os.close(reader)
         command = [sys.executable, "-m", "meta_agent_rag.cli.main", *words]

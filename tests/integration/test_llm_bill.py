@@ -13,8 +13,8 @@ from meta_agent_rag.llm.messages import Message
 from meta_agent_rag.testing.server import ServerReply
 from tests.loopback import GOOD, Serve, opened
 
-CALLS = 300
-"""Ten times as many take half a minute and agree as well."""
+CALLS = 100
+"""Thirty times as many take half a minute and agree as well."""
 SECOND = timedelta(seconds=1)
 RATES = {  # nanodollars per token: (cache hit, cache miss, completion), off-peak, by the date they take effect
     "deepseek-v4-flash": {

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -128,20 +127,6 @@ def test_a_killed_download_is_resumed(hub: Hub) -> None:
     assert not parts()
 
 
-def test_a_partial_download_is_kept_if_the_hub_is_lost(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("huggingface_hub.file_download.time", SimpleNamespace(sleep=lambda _: None))
-    hub.stops = [HALF] * 20
-    result = marag("models", "get", "tiny")
-    assert result.exit_code == 2, result.output
-    assert result.stderr.endswith(
-        "or download tiny.gguf of someone/tiny-GGUF elsewhere and set EMBEDDED_MODEL_PATH to it.\n"
-    )
-    assert parts()[0].stat().st_size == HALF
-    hub.stops = []
-    assert marag("models", "get", "tiny").exit_code == 0
-    assert hub.ranges[-1] == f"bytes={HALF}-"
-
-
 def test_a_file_with_a_wrong_checksum_is_deleted(hub: Hub) -> None:
     hub.content = OTHER
     assert_rejected(
@@ -150,30 +135,3 @@ def test_a_file_with_a_wrong_checksum_is_deleted(hub: Hub) -> None:
         "tiny` again.",
     )
     assert not parts()
-
-
-def doctor(**env: str) -> tuple[str, str]:
-    """The model's line in `marag doctor`: its status, and its message with the remedy."""
-    result = marag("doctor", "--json", ENCODER="hash-64", MONITOR_ENCODER="hash-64", **env)
-    (found,) = (line for line in json.loads(result.stdout) if line["subject"] == "model")
-    return found["status"], f"{found['words']} {found['remedy']}"
-
-
-def test_doctor_reports_the_chosen_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    status, words = doctor()
-    assert status == "note"
-    assert "(EMBEDDED_MODEL=auto): a very small model" in words
-    assert "`marag models get qwen2.5-1.5b`" in words
-    assert doctor(EMBEDDED_MODEL="qwen3-4b") == (
-        "fail",
-        "EMBEDDED_MODEL 'qwen3-4b' is not downloaded run `marag models get qwen3-4b`, or set EMBEDDED_MODEL=auto.",
-    )
-    assert doctor(EMBEDDED_MODEL="gpt-5")[0] == "fail"
-    file = Path("data/models", local_models()["qwen3-4b"].file)
-    file.parent.mkdir()
-    file.touch()
-    assert doctor() == ("ok", f"{file.name}, 0 MB (EMBEDDED_MODEL=auto) ")
-    monkeypatch.setattr(local, "machine_memory", lambda: 10**9)
-    status, words = doctor(EMBEDDED_MODEL="qwen3-4b")
-    assert status == "note"
-    assert "needs 7.1 GB of memory, more than this machine has" in words

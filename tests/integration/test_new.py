@@ -29,7 +29,7 @@ KINDS = {
     "dataset": "docs/benchmarks-reference.md",
 }
 """Each kind and the document that lists its members."""
-COPIED = {"store": "stores", "parser": "parsers", "hook": "coach_hooks", "chunker": "chunkers", "analysis": "analyses"}
+COPIED = {"parser": "parsers", "hook": "coach_hooks", "analysis": "analyses"}
 """Kinds copied from a documented example, with their contract suites; a process reads each registry once."""
 SUITES = (
     *(f"tests/contracts/test_{kind}.py" for kind in (*(f"{one}s" for one in KINDS), "prompts", *COPIED.values())),

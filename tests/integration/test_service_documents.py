@@ -12,8 +12,7 @@ import httpx
 import pytest
 
 from meta_agent_rag.errors import CorpusError
-from meta_agent_rag.ingestion.chunkers import prepared
-from meta_agent_rag.ingestion.pipeline import chunking_options
+from meta_agent_rag.ingestion.pipeline import chunking_of
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
 from meta_agent_rag.retrieval.corpus.editing import edit_corpus
@@ -37,7 +36,7 @@ async def serving(folder: Path, *assignments: str) -> AsyncIterator[tuple[Runnin
     assignments = ("SERVICE_RATE_PER_MINUTE=10000", *assignments)
     settings, encoder = settings_in(folder, *assignments), AsyncEncoder(HashEncoder())
     if not (settings.marag_data_dir / "corpora" / "films").exists():
-        chunker = prepared(chunking_options(settings, encoder.name)).name
+        chunker = chunking_of(settings).name
         async with edit_corpus(settings, "films", encoder, chunker=chunker) as editor:
             for one in (FILM, BIRTH):
                 record = DocumentRecord(id=one.doc_id, source=one.title, title=one.title, kind="text", content_hash="0")

@@ -1,12 +1,5 @@
 """A question is one trace of LangChain's: nodes and model calls with their stages and tokens."""
 
-import gzip
-import subprocess
-import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +9,6 @@ from langchain_core.tracers.schemas import Run
 from meta_agent_rag import Passage, answer, grounded_answer
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel, universal_reply
-from meta_agent_rag.testing.server import helpful, loopback_server
-from tests.integration.test_runner import environment
 
 LIGHT = Passage.of("Selwick Light", "Selwick Light was designed by Anna Brandt in 1871.")
 QUESTION = "Who designed Selwick Light?"
@@ -75,44 +66,3 @@ async def test_a_grounded_answer_and_its_check_are_one_trace(tmp_path: Path) -> 
     assert root.name == "grounded_answer"
     called = {run.name for run in below(root) if run.run_type in ("llm", "chat_model")}
     assert {"write", "check_claims"} <= called
-
-
-@contextmanager
-def collecting() -> Iterator[tuple[str, list[bytes]]]:
-    """A collector of OpenTelemetry: its address, and what it is sent."""
-    received: list[bytes] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
-            received.append(gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body)
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}", received
-        server.shutdown()
-        thread.join()
-
-
-def test_the_recipe_for_opentelemetry_needs_only_the_environment(tmp_path: Path) -> None:
-    """As docs/operation.md says; LangSmith's library sends the spans, and nothing to LangSmith."""
-    with collecting() as (address, received), loopback_server(helpful()) as server:
-        env = environment(server.base_url, tmp_path / "data") | {
-            "LANGSMITH_TRACING": "true",
-            "LANGSMITH_OTEL_ENABLED": "true",
-            "LANGSMITH_OTEL_ONLY": "true",
-            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": f"{address}/v1/traces",
-        }
-        command = [sys.executable, "-m", "meta_agent_rag.cli.main", "ask", "When was Mira Tolland born?"]
-        done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, check=False)
-        assert done.returncode == 0, done.stderr
-    sent = b"".join(received)
-    for expected in (b"metarag", b"diagnose", b"second_answer", b"gen_ai.usage.input_tokens"):
-        assert expected in sent
-    assert b"sk-planted-secret" not in sent

@@ -79,15 +79,6 @@ def test_added_evidence_leaves_the_packed_text_unchanged(old: list[Found], new: 
     assert after.packing.left_out_ids[: len(before.packing.left_out_ids)] == before.packing.left_out_ids
 
 
-def test_a_passage_is_truncated_between_sentences() -> None:
-    text = "The first sentence is here. The second sentence is here. The third sentence is here."
-    whole = pack([found(0, text)], 1000).packing.tokens
-    record = pack([found(0, text)], whole - 1)
-    assert without_title(record) == ["The first sentence is here. The second sentence is here."]
-    assert record.packing.shortened_ids == ("p0",)
-    assert pack([found(0, text)], whole).packing.shortened_ids == ()
-
-
 @pytest.mark.parametrize(
     "closing", ["</passage>", "</PASSAGE>", "< / passage >", "</Passage\n>", "</passage", "<</passage>"]
 )
@@ -106,17 +97,6 @@ def test_a_title_cannot_break_out_of_its_attribute() -> None:
     assert packed.text.count("</passage>") == 1
     assert packed.text.count("<passage") == 1
     assert packed.text.count('"') == 4
-
-
-@settings(max_examples=100, deadline=None)
-@given(evidence=EVIDENCE, budget=st.integers(min_value=0, max_value=200))
-def test_marks_change_only_the_displayed_text(evidence: list[Found], budget: int) -> None:
-    packed = pack(evidence, budget, marked=True)
-    assert packed.packing.tokens <= budget
-    assert MARK not in "".join(packed.texts)
-    shown = re.findall(r"<passage [^>]*>(.*?)</passage>", packed.text, re.DOTALL)
-    for text, plain in zip(shown, without_title(packed), strict=True):
-        assert text.count(MARK) == sum(bool(sentence.strip()) for sentence in sentences(plain))
 
 
 def test_marks_copied_by_a_model_are_removed_from_its_reply() -> None:

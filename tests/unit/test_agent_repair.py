@@ -6,7 +6,6 @@ from meta_agent_rag.prompts import phrase
 from meta_agent_rag.retrieval.screening import Dropped
 from tests.loop import (
     BIRTH,
-    BIRTH_SENTENCE,
     FILM,
     FILM_SENTENCE,
     NAMESAKE,
@@ -47,18 +46,6 @@ async def test_the_insufficient_knowledge_repair_retrieves_missing_evidence(tmp_
     assert (second.plan.deficit, second.plan.queries) == ("insufficient_knowledge", (MISSING,))
     assert [found.passage.id for found in run.answer.evidence] == ["film", "namesake", "birth"]
     assert run.answer.dropped == dropped * 2
-
-
-async def test_new_evidence_leaves_the_prompt_prefix_unchanged(tmp_path: Path) -> None:
-    retriever = FakeRetriever({QUESTION: [FILM, NAMESAKE], MISSING: [BIRTH]})
-    script = {**WRONG, "evaluate": critique("insufficient_knowledge", queries=[MISSING])}
-    run = await ask(tmp_path, script, retriever=retriever)
-    before, after = run.prompt("write"), run.prompt("rewrite")
-    shared, _, _ = before.partition("\n\nQuestion:")
-    assert shared.endswith("</passage>")
-    assert after.startswith(shared)
-    assert BIRTH_SENTENCE in after
-    assert BIRTH_SENTENCE not in before
 
 
 async def test_no_query_is_repeated(tmp_path: Path) -> None:

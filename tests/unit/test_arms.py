@@ -1,4 +1,4 @@
-"""The rows of a run: what a sweep, an ablation, an oracle and a repetition add."""
+"""The rows of a run: what a sweep, an ablation and an oracle add."""
 
 import pytest
 
@@ -46,16 +46,6 @@ def test_several_oracles_are_also_combined_in_loop_order() -> None:
     ]
 
 
-def test_repetitions_are_numbered_and_share_a_base() -> None:
-    found = arms(named("metarag"), sweeps=["SELECTION=last"], repeats=3)
-    assert [arm.name for arm in found] == [
-        "metarag SELECTION=last",
-        "metarag SELECTION=last #2",
-        "metarag SELECTION=last #3",
-    ]
-    assert {arm.base for arm in found} == {"metarag SELECTION=last"}
-
-
 @pytest.mark.parametrize(
     ("varied", "said"),
     [
@@ -70,7 +60,6 @@ def test_repetitions_are_numbered_and_share_a_base() -> None:
         ({"sweeps": ["RESPONSE_CACHE=true,false"]}, "cannot be swept"),
         ({"oracles": [""]}, "The oracle '' is unknown"),
         ({"oracles": ["luck"]}, "The oracle 'luck' is unknown"),
-        ({"repeats": 0}, "at least 1, not 0"),
     ],
 )
 def test_settings_that_cannot_be_varied_are_rejected(varied: dict[str, object], said: str) -> None:

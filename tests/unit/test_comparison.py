@@ -1,6 +1,5 @@
 """Comparing two sides over a dozen questions, checked against counts made by hand."""
 
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -46,23 +45,6 @@ def test_scores_by_hand(found: Comparison) -> None:
         assert all(found.low < found.mean < found.high for found in one.values())
 
 
-def test_the_p_value_of_f1_counts_every_sign_pattern(found: Comparison) -> None:
-    fifteenths = (15, 5, 15, 15, 10, 2, 15, 15)  # the unequal pairs; B minus A is 12 of them
-    sums = [
-        abs(sum(sign * size for sign, size in zip(signs, fifteenths, strict=True)))
-        for signs in product((1, -1), repeat=8)
-    ]
-    assert found.figures.permutation_p == pytest.approx(sum(total >= 12 for total in sums) / 256)
-
-
-def test_wins_and_losses_by_hand(found: Comparison) -> None:
-    assert (found.figures.wins, found.figures.losses, found.figures.ties) == (5, 3, 4)
-    assert {one.id for one, _ in found.won} == {"q05", "q06", "q07", "q10", "q11"}
-    assert {one.id for one, _ in found.lost} == {"q04", "q09", "q12"}
-    assert found.won[-1][0].id == "q10"  # the smallest change comes last
-    assert found.lost[-1][0].id == "q09"
-
-
 def test_unpaired_and_failed_questions_are_counted(found: Comparison) -> None:
     assert (found.alone_a, found.alone_b) == (1, 2)
     assert (found.failed_a, found.failed_b) == (1, 1)  # x3 failed too, but has no counterpart
@@ -85,7 +67,6 @@ def test_groups_by_hand(found: Comparison) -> None:
         "bridge": (7, 71.43, 71.43),
         "comparison": (5, 0.0, 40.0),
     }
-    assert {name: em(one) for name, one in found.by_hops.items()} == {"2": (8, 50.0, 75.0), "4": (4, 25.0, 25.0)}
 
 
 def test_a_dozen_questions_give_no_significant_difference(found: Comparison) -> None:
@@ -142,8 +123,6 @@ def test_the_report_lists_every_question_won_and_lost(found: Comparison) -> None
     assert [table.title.split(" (")[0] for table in tables(found)[1:]] == [
         "EM by question type",
         "F1 by question type",
-        "EM by hops",
-        "F1 by hops",
     ]
 
 

@@ -3,12 +3,9 @@
 import gzip
 import json
 import os
-import re
 import subprocess
 import sys
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -229,17 +226,6 @@ try:
 except DataFileError as error:
     sys.exit(str(error))
 """
-CACHE_CODE = """
-import json, sys
-from pathlib import Path
-from datasets import Dataset, DatasetInfo, SplitDict, SplitInfo, config
-folder = Path(config.HF_DATASETS_CACHE) / "hotpotqa___hotpot_qa" / "distractor" / "0.0.0" / "abc"
-(rows := Dataset.from_list([json.loads(sys.argv[1])])).save_to_disk(folder)
-next(folder.glob("data-*.arrow")).rename(folder / "hotpot_qa-validation.arrow")
-splits = SplitDict({"validation": SplitInfo("validation", num_examples=1, dataset_name="hotpot_qa")})
-names = {"dataset_name": "hotpot_qa", "config_name": "distractor", "builder_name": "parquet", "version": "0.0.0"}
-DatasetInfo(features=rows.features, splits=splits, **names).write_to_directory(folder)
-"""
 
 
 def with_an_unreachable_hub(code: str, home: Path, *more: str, hub: str = "http://127.0.0.1:9") -> Done:
@@ -257,32 +243,6 @@ def test_an_unreachable_hub_is_reported_in_one_sentence_with_a_remedy(tmp_path: 
     assert "does not respond and no cached copy can be read" in result.stderr
     assert result.stderr.strip().endswith("download the official file and pass it with --data-file.")
     assert "Traceback" not in result.stderr
-
-
-@pytest.mark.slow
-def test_a_data_set_missing_from_the_hub_is_reported(tmp_path: Path) -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:  # 501 for every request
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        result = with_an_unreachable_hub(HUB_CODE, tmp_path, hub=f"http://127.0.0.1:{server.server_port}")
-        server.shutdown()
-    assert result.returncode == 1
-    assert re.search(r"could not be loaded from the Hugging Face hub \(\w+\); .* --data-file\.$", result.stderr.strip())
-
-
-@pytest.mark.slow
-def test_the_cached_copy_is_used_if_the_hub_is_unreachable(tmp_path: Path) -> None:
-    hub_row = {
-        "id": "1",
-        "question": "q",
-        "answer": "a",
-        "type": "bridge",
-        "supporting_facts": {"title": ["T"], "sent_id": [0]},
-        "context": {"title": ["T"], "sentences": [["Some text."]]},
-    }
-    prepared = with_an_unreachable_hub(CACHE_CODE, tmp_path, json.dumps(hub_row))
-    assert prepared.returncode == 0, prepared.stderr
-    result = with_an_unreachable_hub(HUB_CODE, tmp_path)
-    assert (result.returncode, result.stdout.strip()) == (0, "1"), result.stderr
 
 
 # -- which questions a run takes

@@ -23,8 +23,7 @@ except DataFileError as error:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("revision", ["", "v1.1"])
-def test_the_token_and_the_revision_reach_the_hub(tmp_path: Path, revision: str) -> None:
+def test_the_token_and_the_revision_reach_the_hub(tmp_path: Path) -> None:
     asked: list[tuple[str, str | None]] = []
 
     class Hub(BaseHTTPRequestHandler):
@@ -39,15 +38,15 @@ def test_the_token_and_the_revision_reach_the_hub(tmp_path: Path, revision: str)
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        result = with_an_unreachable_hub(ASK, tmp_path, revision, hub=f"http://127.0.0.1:{server.server_port}")
+        result = with_an_unreachable_hub(ASK, tmp_path, "v1.1", hub=f"http://127.0.0.1:{server.server_port}")
         server.shutdown()
     assert result.returncode == 1
     assert "hf-planted" not in result.stderr
-    assert ("at the revision 'v1.1' could not be loaded" in result.stderr) == bool(revision)
+    assert "at the revision 'v1.1' could not be loaded" in result.stderr
     about = [(path, key) for path, key in asked if "hotpot_qa" in path]
     assert about
     assert {key for _, key in about} == {"Bearer hf-planted"}
-    assert all("v1.1" in path for path, _ in about) if revision else all("v1.1" not in path for path, _ in about)
+    assert all("v1.1" in path for path, _ in about)
 
 
 def test_the_commit_is_read_from_the_file_urls() -> None:

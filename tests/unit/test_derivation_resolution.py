@@ -101,11 +101,6 @@ async def test_a_name_that_no_passage_has_is_searched_by_its_description(tmp_pat
     assert run.answer.short_answer == "Timmy Sanders"
 
 
-async def test_it_is_off_by_default(tmp_path: Path) -> None:
-    run = await ask(tmp_path, {"write": draft("x")}, "MONITOR_POLICY=vote", question=QUESTION, evidence=(PETE, FLATS))
-    assert all("clue" not in user_text(request) for request in run.model.asked("plan"))
-
-
 @pytest.mark.parametrize(
     ("question", "described"),
     [

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from meta_agent_rag.ingestion.child import Job
-from meta_agent_rag.ingestion.chunkers import ChunkingOptions
+from meta_agent_rag.ingestion.chunking import Chunking
 from meta_agent_rag.ingestion.document import REFUSAL_KINDS, ReadFile, Refused
 from meta_agent_rag.ingestion.isolation import IsolatedReader
 
@@ -32,7 +32,7 @@ def allowed(sentence: str) -> set[str]:
 
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "badfiles"
-JOB = Job(seconds=20, memory_mb=1024, file_mb=64, chunking=ChunkingOptions())
+JOB = Job(seconds=20, memory_mb=1024, file_mb=64, chunking=Chunking())
 pytestmark = [
     pytest.mark.skipif(not FOLDER.exists(), reason="the shared measuring data are not beside the repository"),
     pytest.mark.timeout(900),
@@ -57,7 +57,7 @@ async def read(job: Job, names: Sequence[str]) -> tuple[dict[str, str], dict[str
             except Refused as refused:
                 outcomes[name] = refused.kind
     finally:
-        reader.close()
+        await reader.close()
     return outcomes, readings
 
 

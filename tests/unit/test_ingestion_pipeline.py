@@ -12,25 +12,21 @@ from meta_agent_rag.errors import InputError, SettingsError
 from meta_agent_rag.ingestion.pipeline import ingest
 from meta_agent_rag.ingestion.sources import FileOutcome, IngestProgress, IngestReport
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.corpus.corpus import Manifest, list_corpora, open_corpus, read_documents
+from meta_agent_rag.retrieval.corpus.corpus import list_corpora, open_corpus, read_documents
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.vectors import FloatMatrix
 from meta_agent_rag.settings import Settings
 from tests.files import pdf, rows, word
 
 
-class CountingEncoder(HashEncoder):
-    """Counts the passages it encodes; waits for `gate`, if given."""
+class GatedEncoder(HashEncoder):
+    """Waits for `gate`, if given."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.texts: list[str] = []
-        self.gate: threading.Event | None = None
+    gate: threading.Event | None = None
 
     def encode_passages(self, texts: Sequence[str]) -> FloatMatrix:
         if self.gate is not None:
             self.gate.wait(30)
-        self.texts.extend(texts)
         return super().encode_passages(texts)
 
 
@@ -41,7 +37,7 @@ class Bench:
         self.docs = root / "docs"
         self.docs.mkdir()
         self.settings = Settings.load(encoder="hash-64")
-        self.encoder = CountingEncoder()
+        self.encoder = GatedEncoder()
 
     def write(self, name: str, content: str | bytes) -> Path:
         path = self.docs / name
@@ -61,9 +57,6 @@ class Bench:
         """Passages of each document, by the name of its file."""
         found = read_documents(self.settings.marag_data_dir, "notes")
         return {Path(document.source).name: document.passages for document in found}
-
-    def manifest(self) -> Manifest:
-        return list_corpora(self.settings.marag_data_dir)[0]
 
     async def search(self, words: str) -> list[str]:
         """Texts of the passages that contain these words."""
@@ -91,9 +84,7 @@ async def test_every_format_is_ingested_and_found(bench: Bench) -> None:
     bench.write("e.md", "---\ntitle: Wind\naliases: [Breeze]\n---\nWind is moving air.")
     bench.write("f.txt", "Clouds are droplets.")
     bench.write("g.jsonl.gz", gzip.compress(rows({"id": "fog-1", "title": "Fog", "text": "Fog is a low cloud."})))
-    report = await bench.ingest()
-    assert not report.failed
-    assert set(outcomes_by_file(report).values()) == {"added"}
+    assert set(outcomes_by_file(await bench.ingest()).values()) == {"added"}
     documents = {Path(found.source).name: found for found in read_documents(bench.settings.marag_data_dir, "notes")}
     assert {name: (found.title, found.kind, found.pages, found.aliases) for name, found in documents.items()} == {
         "a.pdf": ("Lava", "pdf", 2, ()),
@@ -112,45 +103,48 @@ async def test_every_format_is_ingested_and_found(bench: Bench) -> None:
 
 
 async def test_a_changed_file_replaces_its_own_passages_and_encodes_only_new_ones(bench: Bench) -> None:
-    bench.write("a.md", "# One\n\nLava is molten rock, it is hot.\n\n# Two\n\nClouds are many small droplets.")
+    bench.write(
+        "a.md", "# Notes\n\n## One\n\nLava is molten rock, it is hot.\n\n## Two\n\nClouds are many small droplets."
+    )
     bench.write("b.txt", "Fog is a low cloud, it is cold.")
     await bench.ingest()
-    bench.write("a.md", "# Zero\n\nIce is solid water, rather cold.\n\n# Two\n\nClouds are many small droplets.")
-    bench.encoder.texts.clear()
+    bench.write(
+        "a.md", "# Notes\n\n## Zero\n\nIce is solid water, rather cold.\n\n## Two\n\nClouds are many small droplets."
+    )
     report = await bench.ingest()
     assert outcomes_by_file(report) == {"a.md": "replaced", "b.txt": "unchanged"}
+    assert report.encoded == 1
     assert not await bench.search("lava")
     assert await bench.search("ice")
-    assert await bench.search("droplets")
     assert bench.documents() == {"a.md": 2, "b.txt": 1}
 
 
-@pytest.mark.slow
 async def test_broken_files_neither_stop_the_run_nor_lose_passages(bench: Bench) -> None:
     bench.write("a.pdf", pdf([["Lava is molten rock."]]))
     bench.write("b.txt", "Clouds are droplets.")
     await bench.ingest()
-    bench.write("a.pdf", b"%PDF-1.7\ncut off")
+    for name in ("a.pdf", "copy.pdf"):
+        bench.write(name, b"%PDF-1.7\ncut off")
     bench.write("c.pdf", b"MZ" + bytes(1000))
     bench.write("d.txt", "Fog is a low cloud.")
     bench.write("e.png", b"\x89PNG\r\n\x1a\n" + bytes(1000))
     report = await bench.ingest()
-    assert report.failed
     assert outcomes_by_file(report) == {
         "a.pdf": "skipped",
         "b.txt": "unchanged",
         "c.pdf": "skipped",
+        "copy.pdf": "skipped",
         "d.txt": "added",
         "e.png": "skipped",
     }
-    assert outcome(report, "a.pdf").refusal == "unreadable"
+    assert outcome(report, "a.pdf").refusal == outcome(report, "copy.pdf").refusal == "unreadable"
     assert str(outcome(report, "a.pdf").reason).endswith("its earlier version is kept")
-    assert [outcome(report, name).broken for name in ("a.pdf", "c.pdf", "e.png")] == [True, True, False]
+    broken = {Path(one.source).name for one in report.outcomes if one.broken}
+    assert broken == {"a.pdf", "copy.pdf", "c.pdf"}, "e.png claims no known format"
     assert await bench.search("lava")
-    assert bench.documents() == {"a.pdf": 1, "b.txt": 1, "d.txt": 1}
     large = await bench.ingest(settings=Settings.load(encoder="hash-64", ingest_file_mb=0.0001))
     assert outcome(large, "c.pdf").refusal == "limit"
-    assert len(bench.documents()) == 3
+    assert bench.documents() == {"a.pdf": 1, "b.txt": 1, "d.txt": 1}
     assert (await bench.ingest(bench.docs / "e.png")).failed, "a file given by name is meant to be read"
 
 
@@ -171,15 +165,17 @@ async def test_removed_files_are_dropped_only_with_prune_and_below_the_paths(ben
 
 async def test_copies_are_ingested_once_and_moves_are_followed(bench: Bench) -> None:
     original = bench.write("a.txt", "Lava is molten rock.")
+    bench.write("b.txt", "Clouds are droplets.")
+    await bench.ingest()
     bench.write("b.txt", "Lava is molten rock.")
     report = await bench.ingest()
-    assert outcomes_by_file(report) == {"a.txt": "added", "b.txt": "skipped"}
+    assert outcomes_by_file(report) == {"a.txt": "unchanged", "b.txt": "skipped"}
     assert outcome(report, "b.txt").reason == f"it has the same content as {str(original)!r}"
     assert not report.failed
+    assert bench.documents() == {"a.txt": 1}
     original.unlink()
     assert outcomes_by_file(await bench.ingest(prune=True)) == {"b.txt": "moved"}
     assert bench.documents() == {"b.txt": 1}
-    assert len(await bench.search("lava")) == 1
 
 
 async def test_passage_ids_belong_to_one_file(bench: Bench) -> None:
@@ -209,70 +205,33 @@ async def test_caller_errors_are_reported_before_anything_is_created(bench: Benc
         await bench.ingest(bench.docs / "nope")
     with pytest.raises(SettingsError, match="CHUNK_OVERLAP"):
         await bench.ingest(settings=Settings.load(chunk_overlap=512))
-    with pytest.raises(InputError, match="'words'"):
-        await bench.ingest(settings=Settings.load(chunker="words"))
     with pytest.raises(InputError, match="'sample'"):
         await ingest(bench.settings, [bench.docs], "sample", encoder=AsyncEncoder(bench.encoder))
     assert list_corpora(bench.settings.marag_data_dir) == ()
 
 
-async def test_the_data_folder_is_not_ingested(bench: Bench) -> None:
-    settings = Settings.load(encoder="hash-64", marag_data_dir=bench.docs / "data")
-    bench.write("a.txt", "Lava is molten rock.")
-    assert outcomes_by_file(await bench.ingest(settings=settings)) == {"a.txt": "added"}
-    assert outcomes_by_file(await bench.ingest(settings=settings)) == {"a.txt": "unchanged"}
-
-
-async def test_progress_counts_files_and_passages(bench: Bench) -> None:
+async def test_progress_counts_files_and_passages_and_leaves_the_data_folder_out(bench: Bench) -> None:
     for number in range(5):
         bench.write(f"{number}.txt", f"Lava number {number} is molten rock.")
     seen: list[IngestProgress] = []
-    await ingest(bench.settings, [bench.docs], "notes", encoder=AsyncEncoder(bench.encoder), on_progress=seen.append)
-    assert [progress.files for progress in seen if progress.passages == 0] == [1, 2, 3, 4, 5]
-    assert seen[-1] == IngestProgress(files=5, of_files=5, passages=5, of_passages=5)
+    settings = Settings.load(encoder="hash-64", marag_data_dir=bench.docs / "data")
+    for _ in range(2):
+        await ingest(settings, [bench.docs], "notes", encoder=AsyncEncoder(bench.encoder), on_progress=seen.append)
+    assert [progress.files for progress in seen[:5] if progress.passages == 0] == [1, 2, 3, 4, 5]
+    assert IngestProgress(files=5, of_files=5, passages=5, of_passages=5) in seen
+    assert seen[-1] == IngestProgress(files=5, of_files=5, passages=0, of_passages=0)
 
 
-@pytest.mark.slow
 async def test_an_interrupted_run_is_resumed(bench: Bench) -> None:
     for number in range(4):
         bench.write(f"{number}.txt", f"Lava number {number} is molten rock.")
     bench.encoder.gate = threading.Event()
     task = asyncio.create_task(bench.ingest())
-    await asyncio.sleep(2)
+    await asyncio.sleep(0.5)
     task.cancel()
     bench.encoder.gate.set()
     with pytest.raises(asyncio.CancelledError):
         await task
-    bench.encoder.gate = None
     report = await bench.ingest()
     assert not report.failed
-    assert len(bench.documents()) == 4
-    assert len(await bench.search("lava")) == 4
-
-
-async def test_a_copy_of_a_broken_file_is_reported_as_broken(bench: Bench) -> None:
-    for name in ("a.pdf", "b.pdf"):
-        bench.write(name, b"%PDF-1.7 nothing of the kind")
-    bench.write("good.txt", "A text that can be read without any trouble.")
-    report = await bench.ingest()
-    broken = [outcome for outcome in report.outcomes if outcome.broken]
-    assert [Path(outcome.source).name for outcome in broken] == ["a.pdf", "b.pdf"]
-    assert broken[0].reason == broken[1].reason
-
-
-async def test_a_file_that_became_a_folder_and_a_missing_folder_are_pruned(bench: Bench) -> None:
-    first, deep = (
-        bench.write("first.txt", "The first text is about rivers."),
-        bench.write("s/deep.txt", "The other, lakes."),
-    )
-    await bench.ingest()
-    first.unlink()
-    bench.write("first.txt/inner.txt", "In its place there is a folder now.")
-    deep.unlink()
-    deep.parent.rmdir()
-    with pytest.raises(InputError, match="no file or folder"):
-        await bench.ingest(deep.parent)
-    assert [outcome.status for outcome in (await bench.ingest(deep.parent, prune=True)).outcomes] == ["pruned"]
-    await bench.ingest(prune=True)
-    documents = read_documents(bench.settings.marag_data_dir, "notes")
-    assert [Path(document.source).name for document in documents] == ["inner.txt"]
+    assert len(await bench.search("lava")) == len(bench.documents()) == 4

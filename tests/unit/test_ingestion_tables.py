@@ -1,4 +1,4 @@
-"""Tables of all formats: merged cells, captions, empty cells and repeated headers."""
+"""Tables of all formats: merged cells, titles, repeated headers, and passages of whole rows."""
 
 import io
 
@@ -7,10 +7,10 @@ import openpyxl
 import pptx
 import pytest
 
-from meta_agent_rag.ingestion.chunkers import ChunkingOptions, prepared
+from meta_agent_rag.ingestion.chunking import Chunking, cut
 from meta_agent_rag.ingestion.parsers import File, read_document
 from meta_agent_rag.ingestion.parsers.pdf import divided
-from meta_agent_rag.ingestion.tables import Cell, grid_rows, row_text, table_blocks
+from meta_agent_rag.ingestion.tables import Cell, grid_rows, spread, table_blocks
 from tests.files import opendocument, pdf, workbook
 
 SALES = [["Town", "Sales", ""], ["", "2020", "2021"], ["Aber", "5", "6"], ["Brun", "7", "8"], ["", "9", "10"]]
@@ -19,6 +19,7 @@ MERGED = ((0, 0, 1, 0), (0, 1, 0, 2), (3, 0, 4, 0))
 SPREAD = "Town | Sales 2020 | Sales 2021\nAber | 5 | 6\nBrun | 7 | 8\nBrun | 9 | 10"
 HTML = """<table><caption>Boats</caption><tr><th rowspan=2>Town<th colspan=2>Sales<tr><th>2020<th>2021
 <tr><td>Aber<td>5<td>6<tr><td rowspan=2>Brun<td>7<td>8<tr><td>9<td>10</table>"""
+PLANTS = [["Plant", "Colour", "Boats"], *([f"P{n}", f"colour{n}", str(100 + n)] for n in range(70))]
 
 
 def texts(name: str, content: bytes) -> list[str]:
@@ -62,22 +63,15 @@ def spreadsheet() -> bytes:
 
 
 def open_text() -> bytes:
-    covered, rows = "<table:covered-table-cell/>", []
-    spans = {
-        (
-            top,
-            left,
-        ): f' table:number-rows-spanned="{bottom - top + 1}" table:number-columns-spanned="{right - left + 1}"'
-        for top, left, bottom, right in MERGED
-    }
+    spans = {(top, left): (bottom - top + 1, right - left + 1) for top, left, bottom, right in MERGED}
+    rows = []
     for row, cells in enumerate(SALES):
-        inner = [
-            f"<table:table-cell{spans.get((row, column), '')}><text:p>{text}</text:p></table:table-cell>"
-            if text
-            else covered
-            for column, text in enumerate(cells)
-        ]
-        rows.append(f"<table:table-row>{''.join(inner)}</table:table-row>")
+        inner = "<table:covered-table-cell/>"
+        for column, text in enumerate(cells):
+            down, across = spans.get((row, column), (1, 1))
+            span = f'table:number-rows-spanned="{down}" table:number-columns-spanned="{across}"'
+            inner += f"<table:table-cell {span}><text:p>{text}</text:p></table:table-cell>" if text else ""
+        rows.append(f"<table:table-row>{inner}</table:table-row>")
     return opendocument(f"<table:table>{''.join(rows)}</table:table>")
 
 
@@ -93,24 +87,9 @@ def test_merged_cells_stand_in_every_place_that_they_span(name: str, content: by
 
 
 def test_absurd_spans_are_limited() -> None:
-    cell = '<td colspan="99999" rowspan="99999">x</td>'
-    (text,) = texts("a.html", f"<table>{f'<tr>{cell * 3}</tr>' * 300}</table>".encode())[:1]
-    assert text.startswith("x | x | x")
-    rows = grid_rows([[Cell("x", 10**9, 10**9)] for _ in range(900)])
+    rows = grid_rows(spread([Cell("x", 10**9, 10**9)] for _ in range(900)))
     assert sum(map(len, rows)) < 900 * 2_000
-    assert grid_rows([[Cell("a", 10**9, 10**9)], [Cell("b")]]) == ["a", "a | b"]
-
-
-def test_long_texts_are_not_repeated_and_a_heading_within_a_table_stands_once() -> None:
-    rows = [[Cell("x" * 300, 1, 2), Cell("1")], [Cell("2")], [Cell("North", 2)]]
-    assert grid_rows(rows) == [f"{'x' * 300} | 1", "|  | 2", "North |  |"]
-
-
-def test_the_second_row_is_joined_with_a_header_only_if_it_names_columns() -> None:
-    assert grid_rows([[Cell("Town"), Cell("Contact", 2)], [Cell("Aber"), Cell("Ann"), Cell("Bo")]]) == [
-        "Town | Contact | Contact", "Aber | Ann | Bo",
-    ]  # fmt: skip
-    assert grid_rows([[Cell("Total", 2), Cell("7")], [Cell("3"), Cell("4"), Cell("7")]])[1] == "3 | 4 | 7"
+    assert grid_rows(spread([[Cell("a", 10**9, 10**9)], [Cell("b")]]))[1].endswith("a | b")
 
 
 @pytest.mark.parametrize(
@@ -127,18 +106,6 @@ def test_data_below_merged_cells_is_not_joined_with_them(head: str, body: str) -
     assert not any(name in header for name in ("Maths", "Main"))
 
 
-def test_a_cell_merged_over_many_rows_stands_in_all_of_them() -> None:
-    book, stream = openpyxl.Workbook(), io.BytesIO()
-    sheet = book.worksheets[0]
-    sheet.append(["Berth", "Harbour"])
-    for number in range(1_500):
-        sheet.append([f"B{number}", None if number else "Nord"])
-    sheet.merge_cells("B2:B1600")
-    book.save(stream)
-    rows = [row for text in texts("a.xlsx", stream.getvalue()) for row in text.split("\n")]
-    assert [row for row in rows if row != "Berth | Harbour"] == [f"B{number} | Nord" for number in range(1_500)]
-
-
 def test_the_title_above_a_header_is_repeated_with_it() -> None:
     rows = ["Sales of boats", "Town | Boats", *(f"Town {number} | {number}" for number in range(90))]
     blocks = list(table_blocks(rows))
@@ -147,35 +114,15 @@ def test_the_title_above_a_header_is_repeated_with_it() -> None:
     assert list(table_blocks(["One line.", "Another."])) == ["One line.\nAnother."]
 
 
-PLANTS = [["Plant", "Colour", "Boats"], *([f"P{n}", f"colour{n}", str(100 + n)] for n in range(70))]
-
-
-def test_a_table_that_continues_on_the_next_page_keeps_its_header() -> None:
-    split = {0: PLANTS[:26], 1: PLANTS[26:52], 2: [PLANTS[0], *PLANTS[52:]]}
-    document = read_document(File(name="a.pdf", content=pdf([["Plants."], [], []], tables=split, below="")))
-    tables = [block.text for block in document.blocks if "|" in block.text]
-    rows = [row for table in tables for row in table.split("\n")]
-    assert {table.split("\n")[0] for table in tables} == {"Plant | Colour | Boats"}
-    assert [row for row in rows if not row.startswith("Plant ")] == [" | ".join(row) for row in PLANTS[1:]]
-
-
-def test_a_table_of_words_on_the_next_page_does_not_get_the_header_of_the_one_before() -> None:
-    crew = [["Name", "Role"], ["Ann Lee", "Captain"], ["Bo Ray", "Cook"]]
-    towns = [["City", "Country"], ["Paris", "France"], ["Rome", "Italy"]]
-    found = texts("a.pdf", pdf([["The crew."], []], tables={0: crew, 1: towns}, below=""))
-    assert found[1:] == ["\n".join(map(row_text, crew)), "\n".join(map(row_text, towns))]
-
-
 @pytest.mark.parametrize("chunker", ["characters", "sentence"])
 def test_no_passage_begins_within_a_table(chunker: str) -> None:
     book = workbook({"Plants": PLANTS})
-    cut = prepared(ChunkingOptions(chunker=chunker, token_limit=256)).cut
     for words in ("", "The plants of the north are many. " * 9):
         page = (
             f"<p>{words}</p><table>{''.join(f'<tr><td>{a}<td>{b}<td>{c}' for a, b, c in PLANTS)}</table><p>End of it."
         )
         for name, content in (("a.xlsx", book), ("a.html", page.encode())):
-            passages = list(cut(read_document(File(name=name, content=content)), "d"))
+            passages = list(cut(read_document(File(name=name, content=content)), "d", Chunking(chunker=chunker)))
             assert len(passages) >= 2
             for passage in passages:
                 start = passage.text.partition(" | ")[0]
@@ -183,38 +130,13 @@ def test_no_passage_begins_within_a_table(chunker: str) -> None:
                 assert passage.text.count("Plant | ") >= min(1, passage.text.count("| colour"))
 
 
-HARBOURS = [["Harbour", "Boats", "Depth (m)"], ["Nord", "14", "7.5"], ["Sued", "", "6.1"], ["West Kai", "9", "12.0"]]
-
-
-@pytest.mark.parametrize("rules", ["horizontal", "none"])
-def test_a_pdf_table_without_vertical_rules_keeps_its_cells(rules: str) -> None:
-    found = texts("a.pdf", pdf([["The harbours of the north:"]], tables={0: HARBOURS}, rules=rules))
-    assert found == [
-        "The harbours of the north:",
-        "Harbour | Boats | Depth (m)\nNord | 14 | 7.5\nSued |  | 6.1\nWest Kai | 9 | 12.0",
-        "Below the table.",
-    ]
-
-
 def test_a_pdf_row_without_rules_between_its_lines_is_divided() -> None:
     drawn = pdf([["States."]], tables={0: [["State", "Boats"], ["Alabama", "18"], ["Ohio", "7"]]})
-    assert "State | Boats\nAlabama | 18\nOhio | 7" in texts("a.pdf", drawn)
+    assert texts("a.pdf", drawn) == ["States.", "State | Boats\nAlabama | 18\nOhio | 7", "Below the table."]
     assert divided(["Alabama\nAlaska\nArizona", "18,870\n209\n2,303"]) == [
         ["Alabama", "18,870"], ["Alaska", "209"], ["Arizona", "2,303"],
     ]  # fmt: skip
     assert divided(["one\ntwo", "three\nfour"]) == [["one\ntwo", "three\nfour"]]
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        [["Contents", "Page"], ["Boats ......", "3"], ["Harbours ......", "9"], ["Index ......", "14"]],
-        [["The mole was begun in", "In the years of the war"], ["all boats", "in it"], ["sank", "again"]],
-    ],
-    ids=["contents with leaders", "two columns"],
-)  # fmt: skip
-def test_other_text_in_columns_is_not_a_table(rows: list[list[str]]) -> None:
-    assert all("|" not in text for text in texts("a.pdf", pdf([["Words."]], tables={0: rows}, rules="none")))
 
 
 def test_a_second_header_row_is_repeated_in_every_part_of_a_sheet() -> None:

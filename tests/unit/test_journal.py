@@ -2,11 +2,9 @@
 
 import os
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from meta_agent_rag.journal import Journal, Records, read_journal
@@ -60,25 +58,6 @@ def test_appending_after_truncation_at_any_byte_loses_nothing_more(path: Path) -
         write(path, ROWS[2:])
         complete = sum(end - 1 <= size for end in ends)
         assert read_journal(path).rows == (*ROWS[:complete], *ROWS[2:]), size
-
-
-@given(st.data())
-def test_a_damaged_range_loses_only_the_records_it_touches(data: st.DataObject) -> None:
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "rows.jsonl"
-        whole = write(path)
-        start = data.draw(st.integers(0, len(whole) - 1))
-        junk = data.draw(st.binary(min_size=1, max_size=10))
-        path.write_bytes(whole[:start] + junk + whole[start + len(junk) :])
-        lines = [line + b"\n" for line in whole.split(b"\n")[:-1]]
-        begins = [sum(map(len, lines[:index])) for index in range(len(lines))]
-        untouched = [
-            row
-            for row, begin, line in zip(ROWS, begins, lines, strict=True)
-            if begin + len(line) <= start or begin > start + len(junk)
-        ]
-        read = read_journal(path).rows
-        assert all(row in read for row in untouched)
 
 
 values = st.recursive(

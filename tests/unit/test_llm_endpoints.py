@@ -51,21 +51,6 @@ def test_a_stage_overrides_its_role_and_a_role_its_tier(assignments: list[str], 
     assert tuple(served(name, own).model for name in ("write", "evaluate", "judge", "baseline")) == models
 
 
-def choose_provider_label(name: str) -> str:
-    from meta_agent_rag.llm.providers import providers
-
-    return providers()[name].label
-
-
-def test_tiers_can_be_mapped_and_pro_follows_flash() -> None:
-    row = {"base_url": NODE, "model": "Qwen3"}
-    own = Settings.load(model_roles={"endpoints": {"qwen": row}, "roles": {"flash": "qwen"}})
-    choice = choose_provider(own)
-    assert choice.models == {"flash": "Qwen3", "pro": "Qwen3"}
-    assert choice.base_url == NODE
-    assert choice.reason == "MODEL_ROLES has flash=qwen"
-
-
 def test_a_key_is_sent_only_to_its_own_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     moved = {"provider": "openai", "base_url": NODE, "model": "m"}

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from meta_agent_rag.llm.structured import MalformedReplyError, parse_reply, without_thinking
+from meta_agent_rag.llm.structured import MalformedReplyError, parse_reply
 
 
 class Answer(BaseModel):
@@ -23,62 +23,34 @@ TEXT = json.dumps(GOOD)
 
 READABLE = {
     "plain": TEXT,
-    "blanks": f"\n\t {TEXT} \n",
     "think": f"<think>It might be {{Rome}}, or not.</think>\n{TEXT}",
-    "think twice": f"<think>one</think> <think>two</think>{TEXT}",
     "think without beginning": f"Maybe {{Rome}}? No.\n</think>\n{TEXT}",
     "fence": f"```json\n{TEXT}\n```",
-    "bare fence": f"```\n{TEXT}\n```",
-    "fence unclosed": f"```json\n{TEXT}",
     "prose before": f"Sure, here is the object:\n{TEXT}",
-    "prose after": f"{TEXT}\n\nI hope that helps!",
-    "prose around a fence": f"Here:\n```json\n{TEXT}\n```\nDone.",
     "trailing commas": '{"answer": "Paris", "rounds": 3, "quotes": ["a", "b",], "verdict": "wrong",}',
-    "single quotes": "{'answer': 'Paris', 'rounds': 3, 'quotes': ['a', 'b'], 'verdict': 'wrong'}",
     "bare keys": '{answer: "Paris", rounds: 3, quotes: ["a", "b"], verdict: "wrong"}',
-    "comments": '{"answer": "Paris", // a city\n"rounds": 3, "quotes": ["a", "b"], "verdict": "wrong"}',
     "missing comma": '{"answer": "Paris"\n"rounds": 3, "quotes": ["a", "b"], "verdict": "wrong"}',
     "last brace cut off": TEXT[:-1],
-    "last quote and brace cut off": TEXT[:-2],
     "list of one": f"[{TEXT}]",
-    "broken list of one": f"[{TEXT[:-1]},}},]",
     "number as text": TEXT.replace("3", '"3"'),
-    "whole float": TEXT.replace("3", "3.0"),
     "more keys than asked": TEXT.replace("{", '{"confidence": 0.9, ', 1),
 }
 
 UNREADABLE = {
     "empty": "",
-    "blank": " \n ",
     "prose": "The answer is Paris.",
     "success in prose": "right",
-    "prose about braces": "I would write {answer} here.",
     "think unclosed": f"<think>I should send {TEXT}",
-    "only thought": f"<think>{TEXT}</think>",
     "number": "3",
-    "null": "null",
-    "text": '"Paris"',
-    "true": "true",
     "empty object": "{}",
-    "empty list": "[]",
-    "list of texts": '["Paris"]',
     "list of two": f"[{TEXT}, {TEXT}]",
-    "list in a list": f"[[{TEXT}]]",
     "nested": json.dumps({"reply": GOOD}),
     "truncated in the first value": '{"answer": "Par',
-    "truncated before the last key": TEXT[: TEXT.index(', "verdict"')],
     "truncated in the last value": TEXT[: TEXT.index("wrong") + 3],
-    "null value": TEXT.replace('"Paris"', "null"),
     "text for a list": TEXT.replace('["a", "b"]', '"a"'),
-    "number for a text": TEXT.replace('"Paris"', "7"),
-    "words for a number": TEXT.replace("3", '"three"'),
-    "part of a number": TEXT.replace("3", "3.5"),
     "no number": TEXT.replace("3", "NaN"),
-    "huge number": TEXT.replace("3", "9" * 5_000),
     "a verdict of its own": TEXT.replace("wrong", "partly right"),
-    "verdict in capitals": TEXT.replace("wrong", "WRONG"),
     "too deep": '{"answer":' * 5_000,
-    "too deep a list": "[" * 5_000,
 }
 
 
@@ -97,21 +69,6 @@ def test_a_lone_surrogate_becomes_a_question_mark() -> None:
     reply = parse_reply(TEXT.replace("Paris", "Paris \\ud83d"), Answer)
     assert reply.answer == "Paris ?"
     assert parse_reply(TEXT.replace("Paris", "\\ud83c\\udf89"), Answer).answer == "🎉"
-
-
-@pytest.mark.parametrize(
-    ("text", "rest"),
-    [
-        ("plain", "plain"),
-        (" <think>a\nb</think> rest ", "rest"),
-        ("<think>never closed", ""),
-        ("thought </think> rest", "rest"),
-        ("<think></think>", ""),
-        ("a < b and think > c", "a < b and think > c"),
-    ],
-)
-def test_reasoning_is_removed(text: str, rest: str) -> None:
-    assert without_thinking(text) == rest
 
 
 values = st.recursive(

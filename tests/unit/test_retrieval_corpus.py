@@ -2,20 +2,19 @@
 
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from meta_agent_rag.errors import CorpusError, InputError, SettingsError, UnknownNameError
+from meta_agent_rag.errors import CorpusError, InputError, SettingsError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
 from meta_agent_rag.retrieval.corpus.corpus import (
-    chosen_stores,
     drop_corpus,
     list_corpora,
     open_corpus,
     read_documents,
+    stores_for,
 )
 from meta_agent_rag.retrieval.corpus.editing import edit_corpus, ensure_corpus
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
@@ -23,7 +22,6 @@ from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.settings import Settings
 
 ENCODER = AsyncEncoder(HashEncoder())
-SERVER = "http://127.0.0.1:9"
 
 
 def passages(count: int = 3, word: str = "fact") -> list[Passage]:
@@ -157,27 +155,9 @@ async def test_dropping_a_corpus_leaves_the_others(tmp_path: Path) -> None:
     assert await first_title(tmp_path, "tales", "fact 1") == "Title 1"
 
 
-@pytest.mark.parametrize(
-    ("given", "stores"),
-    [
-        ({"dense_store": "matrix"}, ("matrix", "tantivy")),
-        ({"lexical_store": "elasticsearch"}, ("qdrant", "elasticsearch")),
-        ({"lexical_store": "tantivy", "qdrant_url": SERVER, "elasticsearch_url": SERVER}, ("matrix", "tantivy")),
-    ],
-)
-def test_choosing_one_store_by_name_selects_a_matching_second_one(
-    given: Mapping[str, str], stores: tuple[str, str]
-) -> None:
-    assert chosen_stores(Settings.load(**given)) == stores
-
-
-def test_mixed_and_unknown_stores_are_rejected() -> None:
-    with pytest.raises(
-        SettingsError, match=r"DENSE_STORE is 'qdrant' and LEXICAL_STORE is 'tantivy'.* of the same kind"
-    ):
-        chosen_stores(Settings.load(dense_store="qdrant", lexical_store="tantivy"))
-    with pytest.raises(UnknownNameError, match=r"no dense store 'shelf'; choose from: .*matrix"):
-        chosen_stores(Settings.load(dense_store="shelf"))
+def test_one_server_alone_is_rejected() -> None:
+    with pytest.raises(SettingsError, match="set both, or neither"):
+        stores_for(Settings.load(qdrant_url="http://127.0.0.1:9"))
 
 
 async def test_a_lost_catalogue_is_an_error_and_a_rebuild_starts_empty(tmp_path: Path) -> None:

@@ -178,9 +178,7 @@ async def test_an_abandoned_rebuild_leaves_nothing_behind(
 async def test_a_corpus_dropped_between_two_looks_is_missing(tmp_path: Path) -> None:
     folder = corpus_folder(tmp_path, "c")
     folder.path.mkdir(parents=True)
-    manifest = Manifest(
-        name="c", encoder="hash-64", dimension=64, chunker="x", dense_store="matrix", lexical_store="tantivy"
-    )
+    manifest = Manifest(name="c", encoder="hash-64", dimension=64, chunker="x", stores="embedded")
     folder.write(manifest)
     folder.drop()
     with pytest.raises(CorpusError, match="There is no corpus 'c'"):

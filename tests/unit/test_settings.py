@@ -38,8 +38,6 @@ def test_an_address_with_a_query_is_rejected_and_not_shown() -> None:
     "url",
     [
         "http://exämple..com/v1",
-        f"http://{'a' * 64}.com/v1",
-        "http://[::1",
         "http://127.0.0.1:99999/v1",
         "foo",
         "http://",
@@ -54,14 +52,10 @@ def test_an_impossible_host_or_port_is_rejected(url: str) -> None:
     ("name", "value", "reason"),
     [
         ("LLM_MAX_RETRIES", "many", "it must be a whole number"),
-        ("LLM_TIMEOUT_SECONDS", "nan", "it must be more than 0"),
         ("COST_LIMIT_USD", "-1", "it must be more than 0"),
-        ("MAX_METACOGNITIVE_ROUNDS", "-1", "it must be at least 0"),
-        ("WRITER_TEMPERATURE", "3", "it must be at most 2"),
         ("FLASH_THINKING", "perhaps", "it must be true or false"),
         ("SELECTION", "first", "it must be 'best' or 'last'"),
         ("STAGE_TOKENS", "write=1,write=2", "it names 'write' twice"),
-        ("STAGE_TOKENS", "write", "STAGE=TOKENS"),
     ],
 )
 @pytest.mark.parametrize("source", ["--set", "environment", ".env"])
@@ -89,7 +83,6 @@ def test_an_invalid_value_is_reported_in_one_sentence_with_the_setting(
     [
         ("DEEPSEEK_API_KEYS", "DEEPSEEK_API_KEY"),
         ("deepseek_key", "DEEPSEEK_API_KEY"),
-        ("MAX_METACOGNITIVE_ROUND", "MAX_METACOGNITIVE_ROUNDS"),
         ("EMBED_MODEL_PATH", "EMBEDDED_MODEL_PATH"),
     ],
 )

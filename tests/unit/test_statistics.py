@@ -1,6 +1,5 @@
 """Intervals, tests, discrimination and calibration: known values, determinism, and undefined inputs."""
 
-import random
 from itertools import product
 
 import pytest
@@ -10,11 +9,9 @@ from hypothesis import strategies as st
 from benchmarks.statistics import (
     area_under_risk_coverage,
     auroc,
-    auroc_interval,
     binomial_interval,
     calibration_bins,
     cohen_kappa,
-    expected_calibration_error,
     risk_coverage,
 )
 from meta_agent_rag.errors import InputError
@@ -25,13 +22,6 @@ def test_the_same_seed_gives_the_same_interval_in_any_order() -> None:
     values = [float(n % 7) for n in range(60)]
     assert bootstrap_ci(values, seed=3) == bootstrap_ci(values[::-1], seed=3)
     assert bootstrap_ci(values, seed=3) != bootstrap_ci(values, seed=4)
-
-
-@given(st.lists(st.floats(0, 100), min_size=1, max_size=30), st.integers(0, 5))
-@settings(max_examples=30, deadline=None)
-def test_the_interval_lies_within_the_range_of_values(values: list[float], seed: int) -> None:
-    low, high = bootstrap_ci(values, resamples=50, seed=seed)
-    assert min(values) - 1e-9 <= low <= high <= max(values) + 1e-9
 
 
 def test_a_paired_difference_by_hand() -> None:
@@ -59,12 +49,6 @@ def test_few_pairs_get_an_exact_permutation_test(differences: list[int]) -> None
     assert permutation_p([0.0] * len(differences), differences) == pytest.approx(expected)
 
 
-def test_a_sampled_permutation_p_is_near_the_exact_one_and_never_0() -> None:
-    one, other = [0.0] * 12, [1.0, -1.0, 0.5, 1.0, 0.75, -0.25, 1.0, 0.5, 0.25, 1.0, -0.5, 1.0]
-    assert permutation_p(one, other, resamples=4000) == pytest.approx(permutation_p(one, other), abs=0.02)
-    assert 0.0 < permutation_p([0.0] * 100, [1.0] * 100, resamples=999) <= 2 / 1000
-
-
 def test_auroc_by_hand() -> None:
     assert auroc([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1]) == pytest.approx(0.75)  # 3 of 4 pairs in order
     assert auroc([0.5, 0.5], [0, 1]) == pytest.approx(0.5)
@@ -72,12 +56,6 @@ def test_auroc_by_hand() -> None:
     assert auroc([0.2, 0.9], [1, 0]) == 0.0
     assert auroc([0.2, 0.9], [1, 1]) is None
     assert auroc([0.2], [0]) is None
-
-
-def test_expected_calibration_error_by_hand() -> None:
-    assert expected_calibration_error([0.0, 1.0], [0, 1]) == 0.0
-    assert expected_calibration_error([1.0, 1.0, 0.0, 0.0], [1, 0, 0, 0]) == pytest.approx(0.25)
-    assert expected_calibration_error([0.9, 0.9, 0.2], [1, 0, 0]) == pytest.approx((2 * 0.4 + 0.2) / 3)
 
 
 def test_risk_and_coverage_by_hand() -> None:
@@ -89,34 +67,11 @@ def test_risk_and_coverage_by_hand() -> None:
     assert risk_coverage([0.5, 0.5], [1, 0]) == [(1.0, 0.5)]
 
 
-def test_kappa_by_hand() -> None:
-    one, other = [*"aaaab", *"bbbbb"], [*"aaabb", *"abbbb"]  # 8 of 10 agree; by chance 0.4^2 + 0.6^2
-    assert cohen_kappa(one, other) == pytest.approx((0.8 - 0.52) / 0.48)
-    assert cohen_kappa(["a", "b"], ["a", "b"]) == 1.0
-    assert cohen_kappa(["a", "a"], ["b", "b"]) == 0.0
-    assert cohen_kappa(["a", "a"], ["a", "a"]) is None
-
-
 def test_the_exact_interval_of_a_proportion() -> None:
     assert list(binomial_interval(0, 100)) == pytest.approx([0.0, 1 - 0.025 ** (1 / 100)])
     low, high = binomial_interval(2, 10)  # a Clopper-Pearson case; tables give 0.0252 to 0.5561
     assert [low, high] == pytest.approx([0.0252, 0.5561], abs=1e-4)
     assert list(binomial_interval(8, 10)) == pytest.approx([1 - high, 1 - low])
-
-
-def test_the_interval_of_auroc_matches_resampling_by_hand() -> None:
-    draw = random.Random(5)
-    labels = [float(index % 2) for index in range(80)]
-    scores = [round(draw.gauss(label, 1.0), 1) for label in labels]  # rounded, so that there are ties
-    areas = []
-    for _ in range(300):
-        drawn = [draw.randrange(80) for _ in range(80)]
-        areas.append(auroc([scores[index] for index in drawn], [labels[index] for index in drawn]))
-    ranked = sorted(area for area in areas if area is not None)
-    found = auroc_interval(scores, labels, seed=3)
-    assert found is not None
-    assert list(found) == pytest.approx([ranked[7], ranked[292]], abs=0.03)
-    assert auroc_interval(scores[::-1], labels[::-1], seed=3) == found
 
 
 def test_unpaired_input_and_other_labels_are_rejected() -> None:

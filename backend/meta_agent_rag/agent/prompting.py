@@ -13,7 +13,7 @@ running on. They are not validated, since a longer reply is acceptable.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -105,28 +105,20 @@ def _that_fits(passage: Passage, number: int, budget: int, marked: bool) -> tupl
 
 
 def _block(passage: Passage, number: int, text: str, marked: bool) -> str:
-    title = f' title="{attribute(passage.title)}"' if passage.title else ""
-    section = f' section="{attribute(passage.section)}"' if passage.section and passage.section != passage.title else ""
-    shown = "".join(_pieces(passage, text, marked))
-    return f'<passage n="{number}"{title}{section}{_pages(passage)}>{shown}</passage>'
-
-
-def _pieces(passage: Passage, text: str, marked: bool) -> Iterator[str]:
-    """The text of a passage as shown, with a tag where another page begins."""
-    breaks = [(place, page) for place, page in passage.page_breaks if place < len(text)]
-    places = [place for place, _ in breaks]
-    for number, (start, end) in enumerate(pairwise((0, *places, len(text)))):
-        piece = text[start:end]
-        shown = fenced(_marked(piece) if marked else piece)
-        yield f'<page n="{breaks[number - 1][1]}"/>' if number else ""
-        yield _PAGE.sub("&lt;", shown) if breaks else shown
-
-
-def _pages(passage: Passage) -> str:
+    """A passage as shown, with a tag where another page begins."""
     first, last = passage.start_page, passage.end_page
-    if first is None:
-        return ""
-    return f' page="{first}"' if last in {None, first} else f' pages="{first}-{last}"'
+    about = f' title="{attribute(passage.title)}"' if passage.title else ""
+    if passage.section and passage.section != passage.title:
+        about += f' section="{attribute(passage.section)}"'
+    if first is not None:
+        about += f' page="{first}"' if last in {None, first} else f' pages="{first}-{last}"'
+    breaks = [(place, page) for place, page in passage.page_breaks if place < len(text)]
+    shown = ""
+    for piece, (start, end) in enumerate(pairwise((0, *(place for place, _ in breaks), len(text)))):
+        part = fenced(_marked(text[start:end]) if marked else text[start:end])
+        shown += f'<page n="{breaks[piece - 1][1]}"/>' if piece else ""
+        shown += _PAGE.sub("&lt;", part) if breaks else part
+    return f'<passage n="{number}"{about}>{shown}</passage>'
 
 
 @lru_cache(maxsize=1024)  # every stage of a question packs the same passages
@@ -161,20 +153,15 @@ def messages(
     )
 
 
-def in_conversation(context: Context, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The messages, with the conversation that the question refers to, if any, after the task."""
-    if not context.conversation:
-        return messages
-    text = prompt("conversation", context.settings.prompts_dir).text(conversation=context.conversation)
-    return in_manner(messages, text)
-
-
-def in_manner(prompt: tuple[Message, ...], manner: str) -> tuple[Message, ...]:
-    """The messages, with instructions on style, if any, after the task."""
-    if not manner:
-        return prompt
-    *before, last = prompt
-    return (*before, Message(role=last.role, content=f"{last.content}\n\n{manner}"))
+def as_asked(context: Context, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The messages, with the conversation that the question refers to and the style wanted, if any, after the task."""
+    *before, last = messages
+    parts = [last.content]
+    if context.conversation:
+        folder = context.settings.prompts_dir
+        parts.append(prompt("conversation", folder).text(conversation=context.conversation))
+    content = "\n\n".join([*parts, *filter(None, [context.manner])])
+    return (*before, Message(role=last.role, content=content))
 
 
 def asked_for(context: Context, question: str) -> str:

@@ -20,7 +20,12 @@ async def retrieve(state: State, runtime: Runtime[Context]) -> Update:
     """Evidence for the question itself."""
     context = runtime.context
     question, least = state["question"], context.settings.retrieval_top_k
-    most = max(least, _FILLING) if _fills_the_budget(context) else least
+    most = least
+    if context.grounded and "retrieval_top_k" not in context.settings.model_fields_set:
+        # over documents, a draft sees what EVIDENCE_TOKENS has room for, but a model in this process reads slowly
+        _, writer = context.model.owner.serving("write")
+        slow = writer.is_embedded or isinstance(context.retriever, SuppliedRetriever)
+        most = least if slow else max(least, _FILLING)
     first = await first_evidence(question, context.evidence, context.retriever, k=most)
     found = first.found
     if most > least:
@@ -29,17 +34,6 @@ async def retrieve(state: State, runtime: Runtime[Context]) -> Update:
         found = (*found[:least], *(one for one in found[least:] if one.passage.id in whole))
     asked = (question,) if context.evidence is None else ()
     return {"evidence": found, "dropped": (*context.dropped, *first.dropped), "queries": asked}
-
-
-def _fills_the_budget(context: Context) -> bool:
-    """Whether a draft sees as many passages of a corpus as EVIDENCE_TOKENS has room for.
-
-    Not if RETRIEVAL_TOP_K was set, if the evidence was supplied, or with a model in this process, which reads slowly.
-    """
-    if not context.grounded or "retrieval_top_k" in context.settings.model_fields_set:
-        return False
-    _, writer = context.model.owner.serving("write")
-    return not writer.is_embedded and not isinstance(context.retriever, SuppliedRetriever)
 
 
 async def first_evidence(

@@ -25,9 +25,13 @@ async def measure(context: Context, question: str, draft: Draft, second: SecondA
     agreement = None
     if comparable and right_kind(context, question, second.short_answer) is not False:
         agreement = same_answer(draft.short_answer, second.short_answer)
+    similarity = 1.0 if comparable and normalised(draft.short_answer) == normalised(second.short_answer) else None
+    if comparable and similarity is None:  # equal texts have equal vectors
+        vectors = await context.monitor_encoder.passages([draft.short_answer, second.short_answer])
+        similarity = float(vectors[0] @ vectors[1])
     return replace(
         measure_alone(context, question, draft, packed),
-        similarity=await _similarity(context, draft, second) if comparable else None,
+        similarity=similarity,
         agreement=agreement,
         overlap=overlap(draft.short_answer, second.short_answer) if comparable else None,
         reference_logprob=second.logprob if second.error is None else None,
@@ -37,12 +41,15 @@ async def measure(context: Context, question: str, draft: Draft, second: SecondA
 def measure_alone(context: Context, question: str, draft: Draft, packed: Packed) -> Signals:
     """The signals of a draft and its evidence, without a second answer."""
     held = [quote for quote in draft.quotes if is_verbatim(quote, packed.texts)]
+    quoted, short = None, normalised(draft.short_answer)
+    if draft.quotes and not draft.abstained and short not in VERDICTS:
+        quoted = any(f" {short} " in f" {normalised(quote)} " for quote in held)
     return Signals(
         similarity=None,
         agreement=None,
         verbatim=verbatim_share(draft.quotes, packed.texts),
-        coverage=coverage(question, held, packed.texts) if draft.quotes else None,
-        quoted=_quoted(draft, held),
+        coverage=_coverage(question, held, packed.texts) if draft.quotes else None,
+        quoted=quoted,
         of_kind=None if draft.abstained else right_kind(context, question, draft.short_answer),
         abstained=draft.abstained,
         evidence_passages=len(packed.texts),
@@ -62,14 +69,7 @@ def right_kind(context: Context, question: str, short_answer: str) -> bool | Non
     return of_kind(question, short_answer)
 
 
-async def _similarity(context: Context, draft: Draft, second: SecondAnswer) -> float:
-    if normalised(draft.short_answer) == normalised(second.short_answer):
-        return 1.0  # equal texts have equal vectors, so encoding is unnecessary
-    vectors = await context.monitor_encoder.passages([draft.short_answer, second.short_answer])
-    return float(vectors[0] @ vectors[1])
-
-
-def coverage(question: str, quotes: Sequence[str], texts: Sequence[str]) -> float:
+def _coverage(question: str, quotes: Sequence[str], texts: Sequence[str]) -> float:
     """The share (0..1) of the question's content words that the quotes and the titles of their passages contain.
 
     Each of `texts` begins with its title on a separate line. If all words are function words, all of them count.
@@ -78,14 +78,6 @@ def coverage(question: str, quotes: Sequence[str], texts: Sequence[str]) -> floa
     held = spaced(" ".join((*quotes, *titles)))
     content = content_words(question)
     return round(sum(f" {word} " in held for word in content) / len(content), 4) if content else 0.0
-
-
-def _quoted(draft: Draft, quotes: Sequence[str]) -> bool | None:
-    """Does the short answer occur in a verbatim quote? `None` if it could not: a verdict, or no quotes."""
-    short = normalised(draft.short_answer)
-    if not draft.quotes or draft.abstained or short in VERDICTS:
-        return None
-    return any(f" {short} " in f" {normalised(quote)} " for quote in quotes)
 
 
 def with_logprobs(context: Context, stage: str) -> Sampling:

@@ -25,9 +25,8 @@ from .prompting import (
     DraftReply,
     GroundedReply,
     Packed,
+    as_asked,
     asked_for,
-    in_conversation,
-    in_manner,
     pack,
     task,
 )
@@ -153,7 +152,7 @@ async def _draft(
     prompt = task(context, "answerer" if plan is None and context.grounded else stage, question, packed, **values)
     reply, said = await context.model.aparse(
         stage,
-        in_manner(in_conversation(context, prompt), context.manner),
+        as_asked(context, prompt),
         schema,
         round_=round_,
         sampling=with_logprobs(context, stage),

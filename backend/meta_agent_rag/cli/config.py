@@ -70,15 +70,10 @@ def choices() -> "Mapping[str, Callable[[], Mapping[str, Named]]]":
     """The registry that a setting chooses from, by the setting's name in the environment."""
     from ..agent.routes.route import discover_routes
     from ..grounding.citations import STYLES
-    from ..ingestion.chunkers import discover_chunkers
-    from ..retrieval.stores import discover_stores
 
     return {
         "ROUTES": discover_routes,
         "CITATION_STYLE": lambda: STYLES,
-        "DENSE_STORE": lambda: discover_stores().dense,
-        "LEXICAL_STORE": lambda: discover_stores().lexical,
-        "CHUNKER": discover_chunkers,
     }
 
 

@@ -1,4 +1,4 @@
-"""`marag corpora list|show|drop|copy` and `marag documents list|show|drop`: what was ingested."""
+"""`marag corpora list|show|drop` and `marag documents list|show|drop`: what was ingested."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -41,7 +41,6 @@ def register(app: typer.Typer) -> None:
     corpora.command("list")(list_corpora)
     corpora.command("show")(show_corpus)
     corpora.command("drop")(drop_corpus)
-    corpora.command("copy")(copy)
     documents = typer.Typer(help="List, show and remove the documents of a corpus.", no_args_is_help=True)
     documents.command("list")(list_documents)
     documents.command("show")(show_document)
@@ -107,24 +106,6 @@ def drop_corpus(
         say(f"Removed {name!r} with {counted(manifest.passages, 'passage')}.")
 
 
-@reporting
-def copy(
-    name: Name,
-    to: Annotated[str, typer.Option(help="`servers` (QDRANT_URL and ELASTICSEARCH_URL) or `embedded`.")],
-    set_: Assignments = None,
-    json_: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Move a corpus's indexes to servers or back. Nothing is re-encoded."""
-    from ..retrieval.corpus.corpus import copy_corpus
-
-    manifest = run(copy_corpus(settings_of(set_), name, to))
-    if json_:
-        print_json(manifest.model_dump(mode="json"))
-    else:
-        say(f"{name!r} is now searched at {to!r}: {counted(manifest.passages, 'passage')}.")
-
-
 def _manifest(data_dir: Path, name: str) -> "Manifest":
     from ..retrieval.corpus.corpus import list_corpora as corpora_in
 
@@ -137,7 +118,7 @@ def _manifest(data_dir: Path, name: str) -> "Manifest":
 def _summary(manifest: "Manifest") -> str:
     return plain(
         f"{counted(manifest.documents, 'document')}, {counted(manifest.passages, 'passage')}; {manifest.encoder} "
-        f"({manifest.dimension} dimensions), {manifest.chunker}; {manifest.dense_store} + {manifest.lexical_store}"
+        f"({manifest.dimension} dimensions), {manifest.chunker}; {manifest.stores}"
     )
 
 

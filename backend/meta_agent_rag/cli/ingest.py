@@ -82,7 +82,7 @@ async def _ingest(
     from ..ingestion.pipeline import ingest as ingest_files
     from ..retrieval.open_retriever import open_encoder
 
-    await asyncio.to_thread(files_for, settings, paths, corpus, gone_too=prune)  # before a model is loaded
+    await asyncio.to_thread(files_for, settings, paths, corpus, prune=prune)  # before a model is loaded
     encoder = await asyncio.to_thread(open_encoder, settings, engine)
     with _progress_bar(visible) as on_progress:
         return await ingest_files(

@@ -1,6 +1,6 @@
 """`marag new KIND NAME`: creates a working deficit, operator, route, method or data set to adapt, and its test.
 
-Kinds that live in the source tree alone (a store, a parser, a chunker, a hook, an analysis) are copied there from the
+Kinds that live in the source tree alone (a parser, a hook, an analysis) are copied there from the
 documented examples; their contract suites are their tests.
 
 The texts of the others are one YAML file in `templates`; adding a file adds a kind. `tree` says where the files go in
@@ -35,10 +35,8 @@ if TYPE_CHECKING:
 _TEMPLATES = {file.stem: file for file in sorted((Path(__file__).parent / "templates").glob("*.yaml"))}
 _DOCUMENTED = {
     "analysis": ("extending.md", "An analysis", "test_analyses.py"),
-    "chunker": ("extending-documents.md", "A chunker", "test_chunkers.py"),
     "hook": ("extending-documents.md", "A hook of the coach", "test_coach_hooks.py"),
     "parser": ("extending-documents.md", "A parser", "test_parsers.py"),
-    "store": ("extending-documents.md", "A store", "test_stores.py"),
 }
 """The page and the heading of each example, and the contract suite of its kind."""
 _EXAMPLE = re.compile(r"`(?P<path>\S+/(?P<name>\w+)\.py)`\n\n```python\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -64,7 +62,7 @@ def new(
 
     In a clone, the files go into the source tree and the generated documents are updated. Elsewhere, or if the kind's
     setting (DEFICITS_DIR, OPERATORS_DIR, ROUTES_DIR, METHODS_DIR, DATASETS_DIR) is set, they go into that folder, by
-    default `my_deficits` etc. A store, parser, chunker, hook or analysis needs a clone.
+    default `my_deficits` etc. A parser, hook or analysis needs a clone.
     """
     named("kind", kind, dict.fromkeys(_KINDS))
     files, following = _copied(kind, name) if kind in _DOCUMENTED else create(kind, name, settings_of(set_))

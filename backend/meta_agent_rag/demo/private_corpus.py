@@ -40,8 +40,6 @@ class PrivateCorpus:
             "marag_data_dir": folder / uuid4().hex,
             "qdrant_url": None,
             "elasticsearch_url": None,
-            "dense_store": None,
-            "lexical_store": None,
         }
         return cls(settings=settings.model_copy(update=own), encoder=encoder)
 

@@ -10,14 +10,20 @@ import json
 import mmap
 import os
 import sys
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from ..retrieval.passage import Passage
-from .chunkers import Chunking, ChunkingOptions, prepared
+from .chunking import Chunking, cut
 from .document import ReadFile, Refused
 from .parsers import File, read_document
+
+try:
+    import resource
+except ImportError:  # on Windows, which has no such limits
+    resource = None  # type: ignore[assignment]
 
 READY = b"ready\n"
 MOST_PASSAGES = 20_000
@@ -34,10 +40,10 @@ class Job:
     seconds: float
     memory_mb: int
     file_mb: float
-    chunking: ChunkingOptions
+    chunking: Chunking
 
 
-def read_file(path: str, name: str, doc_id: str, job: Job, chunking: Chunking) -> ReadFile:
+def read_file(path: str, name: str, doc_id: str, job: Job) -> ReadFile:
     """The file at `path` with its passages. Raises `Refused`."""
     most = int(job.file_mb * _MEGABYTE)
     try:
@@ -50,7 +56,7 @@ def read_file(path: str, name: str, doc_id: str, job: Job, chunking: Chunking) -
         raise Refused("limit", f"it is larger than {job.file_mb:g} MB; split it, or raise INGEST_FILE_MB")
     document = read_document(File(name=name, content=content, unpacked_bytes=_UNPACKED * most))
     passages: list[Passage] = []
-    for passage in chunking.cut(document, doc_id):
+    for passage in cut(document, doc_id, job.chunking):
         if len(passages) == MOST_PASSAGES:
             raise Refused("limit", f"it has more than {MOST_PASSAGES} passages; split it")
         passages.append(passage)
@@ -67,14 +73,13 @@ def read_file(path: str, name: str, doc_id: str, job: Job, chunking: Chunking) -
 
 def serve(job: Job, requests: BinaryIO, answers: BinaryIO) -> None:
     """Answer requests until they end."""
-    chunking = prepared(job.chunking)
     answers.write(READY)
     answers.flush()
     for request in requests:
         _limit_cpu(job.seconds)
         try:
             path, name, doc_id = json.loads(request)
-            answer = json.dumps(asdict(read_file(path, name, doc_id, job, chunking))).encode()
+            answer = json.dumps(asdict(read_file(path, name, doc_id, job))).encode()
         except Refused as refused:
             answer = json.dumps([refused.kind, refused.reason]).encode()
         except MemoryError:
@@ -84,40 +89,28 @@ def serve(job: Job, requests: BinaryIO, answers: BinaryIO) -> None:
 
 
 def _limit_memory(megabytes: int) -> None:
-    """Limit the memory of this process, on platforms that support it.
+    """Limit the memory of this process.
 
     Raises `OSError` if the rest is too little to read with: memory freed by the imports may still be enough to start.
     """
-    try:
-        import resource
-    except ImportError:
-        return
-    kind = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
-    _limit(kind, megabytes * _MEGABYTE)
-    _limit(resource.RLIMIT_CORE, 0)
-    with mmap.mmap(-1, _MEGABYTE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS):
-        pass
+    if resource is not None:
+        _limit(resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS, megabytes * _MEGABYTE)
+        _limit(resource.RLIMIT_CORE, 0)
+        with mmap.mmap(-1, _MEGABYTE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS):
+            pass
 
 
 def _limit_cpu(seconds: float) -> None:
     """Exit some time after the limit, in case the parent, which kills at the limit, has died itself."""
-    try:
-        import resource
-    except ImportError:
-        return
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    _limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime + 2 * seconds) + 5)
+    if resource is not None:
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        _limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime + 2 * seconds) + 5)
 
 
 def _limit(kind: int, value: int) -> None:
-    import resource
-
     _, hard = resource.getrlimit(kind)
-    soft = value if hard == resource.RLIM_INFINITY else min(value, hard)
-    try:
-        resource.setrlimit(kind, (soft, hard))
-    except (ValueError, OSError):
-        return  # the platform defines the limit but does not support it
+    with suppress(ValueError, OSError):  # the platform defines the limit but does not support it
+        resource.setrlimit(kind, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
 
 
 def main() -> None:
@@ -125,7 +118,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=_MEGABYTE)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     fields = json.loads(sys.argv[1])
-    job = Job(**{**fields, "chunking": ChunkingOptions(**fields["chunking"])})
+    job = Job(**{**fields, "chunking": Chunking(**fields["chunking"])})
     _limit_memory(job.memory_mb)
     serve(job, sys.stdin.buffer, answers)
 

@@ -9,19 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
-from ..errors import CorpusError, InputError
+from ..errors import InputError, SettingsError
 from ..extras import require
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.corpus.catalogue import DocumentRecord
-from ..retrieval.corpus.corpus import corpus_folder, read_documents
+from ..retrieval.corpus.corpus import corpus_folder
 from ..retrieval.corpus.editing import CorpusEditor, edit_corpus
 from ..retrieval.corpus.sample import SAMPLE
-from ..retrieval.encoders.loading import load_encoder
 from ..retrieval.screening import left_out
 from ..settings import Settings
 from .child import Job
-from .chunkers import ChunkingOptions, prepared
-from .chunkers.sentence import encoder_limit
+from .chunking import Chunking
 from .document import ReadFile, Refused
 from .isolation import IsolatedReader
 from .parsers import known_suffixes
@@ -66,90 +64,52 @@ async def ingest(
     differently or is in use.
     """
     began = time.monotonic()
-    found = await asyncio.to_thread(files_for, settings, paths, corpus, gone_too=prune)
-    options = await asyncio.to_thread(chunking_options, settings, encoder.name)
-    chunking = prepared(options)
-    reader = await asyncio.to_thread(_reader, settings, options)
+    found = await asyncio.to_thread(files_for, settings, paths, corpus, prune=prune)
+    chunking = chunking_of(settings)
     progress = _Progress(len(found.files), on_progress)
-    try:
-        async with edit_corpus(
-            settings, corpus, encoder, chunker=chunking.name, rebuild=rebuild, on_progress=progress.encoded
-        ) as editor:
-            outcomes = await _Ingestion(settings, editor, reader, progress).run(found, prune=prune)
-            if rebuild and not any(
-                outcome.status in {"added", "unchanged", "replaced", "moved"} for outcome in outcomes
-            ):
-                raise InputError(  # within the edit, so that the earlier corpus is kept
-                    f"None of {len(outcomes)} files could be read (the first, {outcomes[0].source!r}: "
-                    f"{outcomes[0].reason}); the corpus {corpus!r} is unchanged; check the files."
-                )
-    finally:
-        reader.close()
+    async with edit_corpus(
+        settings, corpus, encoder, chunker=chunking.name, rebuild=rebuild, on_progress=progress.encoded
+    ) as editor:
+        outcomes = await _Ingestion(settings, editor, chunking, progress).run(found, prune=prune)
+        if rebuild and not any(outcome.status in {"added", "unchanged", "replaced", "moved"} for outcome in outcomes):
+            raise InputError(  # within the edit, so that the earlier corpus is kept
+                f"None of {len(outcomes)} files could be read (the first, {outcomes[0].source!r}: "
+                f"{outcomes[0].reason}); the corpus {corpus!r} is unchanged; check the files."
+            )
     return IngestReport(
         corpus=corpus, outcomes=outcomes, encoded=progress.now.passages, seconds=time.monotonic() - began
     )
 
 
-def files_for(settings: Settings, paths: Sequence[Path], corpus: str, *, gone_too: bool) -> SourceFiles:
+def files_for(settings: Settings, paths: Sequence[Path], corpus: str, *, prune: bool) -> SourceFiles:
     """The files in `paths`; raises `InputError` for an invalid corpus name, and for paths like `ingest`."""
     corpus_folder(settings.marag_data_dir, corpus)
     if corpus == SAMPLE:
         raise InputError(f"{SAMPLE!r} is the packaged corpus; choose another name.")
-    found = find_files(paths, without=settings.marag_data_dir, gone_too=gone_too)
-    if not found.files and not gone_too:
+    found = find_files(paths, without=settings.marag_data_dir)
+    if not found.files and not prune:
         passed = "".join(f" ({one.source!r}: {one.reason})" for one in found.passed_over[:1])
         raise InputError(f"No files to read in {', '.join(map(repr, map(str, paths)))}{passed}; give other paths.")
-    if not any(path.exists() for path in paths):
-        try:
-            documents = read_documents(settings.marag_data_dir, corpus)
-        except CorpusError:
-            documents = ()
-        if not any(found.covers(document.source) for document in documents):
-            raise InputError(
-                f"{str(paths[0])!r} does not exist, and the corpus {corpus!r} has no document from it; check the path."
-            )
     return found
 
 
+def chunking_of(settings: Settings) -> Chunking:
+    """How the settings split documents. Raises `SettingsError`."""
+    if settings.chunk_overlap >= settings.chunk_characters:
+        raise SettingsError(
+            f"CHUNK_OVERLAP is {settings.chunk_overlap!r}, which is not less than CHUNK_CHARACTERS "
+            f"({settings.chunk_characters!r}); lower it."
+        )
+    return Chunking(chunker=settings.chunker, characters=settings.chunk_characters, overlap=settings.chunk_overlap)
+
+
 async def take_in(
-    settings: Settings,
-    files: Sequence[FoundFile],
-    options: ChunkingOptions,
-    edit: AbstractAsyncContextManager[CorpusEditor],
+    settings: Settings, files: Sequence[FoundFile], edit: AbstractAsyncContextManager[CorpusEditor]
 ) -> tuple[FileOutcome, ...]:
     """Ingest only these files into a corpus, in a new edit. Raises the errors of the edit."""
-    reader = _reader(settings, options)
-    try:
-        async with edit as editor:
-            ingestion = _Ingestion(settings, editor, reader, _Progress(len(files), None))
-            return await ingestion.run(SourceFiles(files=tuple(files)), prune=False)
-    finally:
-        reader.close()
-
-
-def _reader(settings: Settings, options: ChunkingOptions) -> IsolatedReader:
-    require("ingest", "Reading documents")
-    job = Job(
-        seconds=settings.ingest_seconds,
-        memory_mb=settings.ingest_memory_mb,
-        file_mb=settings.ingest_file_mb,
-        chunking=options,
-    )
-    return IsolatedReader(job)
-
-
-def chunking_options(settings: Settings, encoder_name: str) -> ChunkingOptions:
-    """How settings and encoder require documents to be split. May contact the hub for the encoder, like opening it."""
-    folder = None
-    if settings.chunker != "characters" and not encoder_name.startswith("hash-"):
-        folder = getattr(load_encoder(settings, encoder_name).encoder, "folder", None)
-    return ChunkingOptions(
-        chunker=settings.chunker,
-        characters=settings.chunk_characters,
-        overlap=settings.chunk_overlap,
-        encoder_folder=str(folder) if folder is not None else None,
-        token_limit=encoder_limit(folder),
-    )
+    async with edit as editor:
+        ingestion = _Ingestion(settings, editor, chunking_of(settings), _Progress(len(files), None))
+        return await ingestion.run(SourceFiles(files=tuple(files)), prune=False)
 
 
 class _Progress:
@@ -174,12 +134,18 @@ class _Progress:
 class _Ingestion:
     """One run over one corpus. Outcomes of files that need no reading come first, then those of the files in order."""
 
-    def __init__(self, settings: Settings, editor: CorpusEditor, reader: IsolatedReader, progress: _Progress) -> None:
+    def __init__(self, settings: Settings, editor: CorpusEditor, chunking: Chunking, progress: _Progress) -> None:
+        require("ingest", "Reading documents")
         self._settings = settings
         self._editor = editor
-        self._reader = reader
+        job = Job(
+            seconds=settings.ingest_seconds,
+            memory_mb=settings.ingest_memory_mb,
+            file_mb=settings.ingest_file_mb,
+            chunking=chunking,
+        )
+        self._reader = IsolatedReader(job)
         self._progress = progress
-        self._turn = asyncio.Lock()
         self._outcomes: list[FileOutcome] = []
         self._kept = {document.source for document in editor.documents()}
         self._refusals: dict[str, Refused] = {}
@@ -187,14 +153,15 @@ class _Ingestion:
     async def run(self, found: SourceFiles, *, prune: bool) -> tuple[FileOutcome, ...]:
         """The whole run."""
         self._outcomes += found.passed_over
-        hashes, refusals = await asyncio.to_thread(self._hashes, found)
-        for file, refused in refusals:
-            self._skip(file, refused)
-        plan = await asyncio.to_thread(plan_for, found, hashes, self._editor.documents())
-        leaving = [*plan.copies, *(plan.gone if prune else ())]
-        if leaving:
-            await self._editor.remove([document.id for document in leaving])
-        for document in plan.gone:
+        examined = await asyncio.to_thread(self._hashes, found)
+        for file in found.files:
+            if isinstance(refused := examined[file.source], Refused):
+                self._skip(file, refused)
+        hashes = {source: content for source, content in examined.items() if isinstance(content, str)}
+        steps, gone = await asyncio.to_thread(plan_for, found, hashes, self._editor.documents())
+        if prune:
+            await self._editor.remove([document.id for document in gone])
+        for document in gone:
             self._outcomes.append(
                 FileOutcome(
                     source=document.source,
@@ -203,56 +170,46 @@ class _Ingestion:
                     passages=document.passages,
                 )
             )
-        await self._take(plan.steps)
+        try:
+            await self._take(steps)
+        finally:
+            await self._reader.close()
         return tuple(self._outcomes)
 
-    def _hashes(self, found: SourceFiles) -> tuple[dict[str, str], list[tuple[FoundFile, Refused]]]:
-        """The hash of each file that may be read, by source, and the reasons for the others."""
-        hashes: dict[str, str] = {}
-        refusals: list[tuple[FoundFile, Refused]] = []
+    def _hashes(self, found: SourceFiles) -> dict[str, str | Refused]:
+        """The hash of each file that may be read, by source, or the reason why not."""
+        hashes: dict[str, str | Refused] = {}
         most = self._settings.ingest_file_mb
         for file in found.files:
             try:
                 if file.path.stat().st_size > most * _MEGABYTE and not is_rows(file.path):
                     reason = f"it is larger than {most:g} MB; split it, or raise INGEST_FILE_MB"
-                    refusals.append((file, Refused("limit", reason)))
+                    hashes[file.source] = Refused("limit", reason)
                 else:
                     hashes[file.source] = file_hash(file.path)
             except OSError as error:
-                refusals.append((file, Refused("unreadable", f"it cannot be opened ({error.strerror})")))
-        return hashes, refusals
+                hashes[file.source] = Refused("unreadable", f"it cannot be opened ({error.strerror})")
+        return hashes
 
     async def _take(self, steps: Sequence[PlannedFile]) -> None:
-        """Add the files in order; some are read while earlier ones are encoded."""
-        waiting = iter(steps)
-        begun: deque[tuple[PlannedFile, asyncio.Task[ReadFile] | None]] = deque()
+        """Add the files in order; the next ones are read while one is encoded."""
+        begun: deque[asyncio.Task[ReadFile] | None] = deque()
         try:
-            while True:
-                while len(begun) < _READ_AHEAD and (step := next(waiting, None)) is not None:
-                    reads = step.same_as is None and step.status != "unchanged"
-                    begun.append((step, asyncio.create_task(self._read(step)) if reads else None))
-                if not begun:
-                    return
-                step, reading = begun.popleft()
-                if step.same_as in self._refusals:
-                    self._skip(step.file, self._refusals[step.same_as])
-                    continue
-                if reading is None:
-                    reason = None if step.same_as is None else f"it has the same content as {step.same_as!r}"
-                    done = FileOutcome(
-                        source=step.file.source, status=step.status, reason=reason, passages=step.passages
-                    )
-                    self._outcomes.append(done)
-                else:
-                    try:
-                        await self._put(step, await reading)
-                    except Refused as refused:
-                        self._refusals[step.file.source] = refused
-                        self._skip(step.file, refused)
-                        continue
-                self._progress.file_done()
+            for place, step in enumerate(steps):
+                for ahead in steps[place + len(begun) : place + _READ_AHEAD]:
+                    reads = ahead.same_as is None and ahead.status != "unchanged"
+                    begun.append(asyncio.create_task(self._read(ahead)) if reads else None)
+                reading = begun.popleft()
+                try:
+                    if step.same_as in self._refusals:
+                        raise self._refusals[step.same_as]
+                    await (self._keep(step) if reading is None else self._put(step, await reading))
+                    self._progress.file_done()
+                except Refused as refused:
+                    self._refusals[step.file.source] = refused
+                    self._skip(step.file, refused)
         finally:
-            tasks = [task for _, task in begun if task is not None]
+            tasks = [task for task in begun if task is not None]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -260,15 +217,24 @@ class _Ingestion:
     async def _read(self, step: PlannedFile) -> ReadFile:
         """Passages from JSON lines in a thread, everything else in a child process. Raises `Refused`."""
         path = step.file.path
-        async with self._turn:
-            try:
-                by_rows = await asyncio.to_thread(is_rows, path)
-            except OSError as error:
-                raise Refused("unreadable", f"it cannot be opened ({error.strerror})") from error
-            if by_rows:
-                most = _UNPACKED * int(self._settings.ingest_file_mb * _MEGABYTE)
-                return await asyncio.to_thread(read_rows, path, most)
-            return await self._reader.read(path, step.doc_id)
+        try:
+            by_rows = await asyncio.to_thread(is_rows, path)
+        except OSError as error:
+            raise Refused("unreadable", f"it cannot be opened ({error.strerror})") from error
+        if by_rows:
+            most = _UNPACKED * int(self._settings.ingest_file_mb * _MEGABYTE)
+            return await asyncio.to_thread(read_rows, path, most)
+        return await self._reader.read(path, step.doc_id)
+
+    async def _keep(self, step: PlannedFile) -> None:
+        """Report a file that needs no reading; what a copy of another file had before is removed."""
+        reason = None
+        if step.same_as is not None:
+            reason = f"it has the same content as {step.same_as!r}"
+            await self._editor.remove([step.doc_id] if step.doc_id else [])
+        self._outcomes.append(
+            FileOutcome(source=step.file.source, status=step.status, reason=reason, passages=step.passages)
+        )
 
     async def _put(self, step: PlannedFile, reading: ReadFile) -> None:
         """Add a file that was read. Raises `Refused` if one of its passages belongs to another document."""

@@ -83,32 +83,58 @@ class SourceFiles:
 
     def covers(self, source: str) -> bool:
         """Whether a source is inside one of the given folders."""
-        return any(source == folder or source.startswith(folder.rstrip(os.sep) + os.sep) for folder in self.folders)
+        return any(source.startswith(folder.rstrip(os.sep) + os.sep) for folder in self.folders)
 
 
-def find_files(paths: Sequence[Path], *, without: Path | None = None, gone_too: bool = False) -> SourceFiles:
+def find_files(paths: Sequence[Path], *, without: Path | None = None) -> SourceFiles:
     """All files in `paths`, folders recursively, in the order of names.
 
-    Hidden files and folders are skipped unless they are given by name, and so is the folder `without`.
-    Links that lead outside their folder or form a cycle are not followed. Raises `InputError` for a path
-    that does not exist, unless `gone_too` is set, which treats it as an empty folder.
+    Hidden files and folders are skipped unless they are given by name, and so is the folder `without`. Links that lead
+    outside their folder, and links to folders, are not followed. Raises `InputError` for a path that does not exist.
     """
-    files: dict[str, FoundFile] = {}
-    passed_over: dict[str, FileOutcome] = {}
+    found: dict[str, FoundFile | FileOutcome] = {}
     folders: list[str] = []
-    left_out = None if without is None else os.path.realpath(without)
     for path in paths:
         real = Path(os.path.realpath(path))
-        if not real.exists() and not gone_too:
+        if not real.exists():
             raise InputError(f"There is no file or folder {source_name(path)!r}; check the path.")
-        if real.is_dir() or not real.exists():
+        if real.is_dir():
             folders.append(source_name(real))
-        for item in [_examined(real, named=True)] if real.exists() and not real.is_dir() else _below(real, left_out):
-            if isinstance(item, FileOutcome):
-                passed_over.setdefault(item.source, item)
-            elif left_out is None or not item.path.is_relative_to(left_out):
-                files.setdefault(item.source, item)
-    return SourceFiles(files=tuple(files.values()), passed_over=tuple(passed_over.values()), folders=tuple(folders))
+        for item in _below(real, os.path.realpath(without or "")) if real.is_dir() else [_examined(real)]:
+            found.setdefault(item.source, item)
+    return SourceFiles(
+        files=tuple(item for item in found.values() if isinstance(item, FoundFile)),
+        passed_over=tuple(item for item in found.values() if isinstance(item, FileOutcome)),
+        folders=tuple(folders),
+    )
+
+
+def _below(root: Path, without: str) -> Iterator[FoundFile | FileOutcome]:
+    faults: list[OSError] = []
+    for folder, inner, names in os.walk(root, onerror=faults.append):
+        inner[:] = sorted(one for one in inner if not one.startswith(".") and os.path.join(folder, one) != without)
+        for name in sorted(names):
+            if not name.startswith("."):
+                yield _examined(Path(folder, name), root)
+    yield from (_passed_over(fault.filename, f"it cannot be opened ({fault.strerror})") for fault in faults)
+
+
+def _examined(path: Path, root: Path | None = None) -> FoundFile | FileOutcome:
+    """The file at a path, or the target of a link, which must be inside `root`."""
+    try:
+        real = Path(os.path.realpath(path, strict=True))
+        mode = real.stat().st_mode
+    except OSError as error:
+        return _passed_over(path, f"it cannot be opened ({error.strerror})")
+    if root is not None and not real.is_relative_to(root):
+        return _passed_over(path, "it is a link to a target outside the folder")
+    if not stat.S_ISREG(mode):
+        return _passed_over(path, "it is not a regular file", broken=root is None)
+    return FoundFile(path=real, source=source_name(real), named=root is None)
+
+
+def _passed_over(path: Path | str, reason: str, *, broken: bool = True) -> FileOutcome:
+    return FileOutcome(source=source_name(path), status="skipped", reason=reason, broken=broken)
 
 
 def source_name(path: Path | str) -> str:
@@ -132,58 +158,9 @@ def is_gone(source: str) -> bool:
         return False
 
 
-def _below(root: Path, left_out: str | None) -> Iterator[FoundFile | FileOutcome]:
-    waiting = [root]
-    while waiting:  # `os.walk` is recursive in Python 3.11
-        folder = waiting.pop()
-        try:
-            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-        except OSError as error:
-            if folder != root or root.exists():
-                yield _passed_over(folder, f"it cannot be opened ({error.strerror})")
-            continue
-        inner: list[Path] = []
-        for entry in entries:
-            if entry.name.startswith("."):
-                continue
-            path = Path(entry)
-            if entry.is_dir(follow_symlinks=False):
-                inner.append(path)
-            else:
-                yield _linked(root, path) if entry.is_symlink() else _examined(path, named=False)
-        waiting += (path for path in reversed(inner) if str(path) != left_out)
-
-
-def _linked(root: Path, link: Path) -> FoundFile | FileOutcome:
-    """The target of a link within `root`: always a file inside `root`."""
-    try:
-        target = Path(os.path.realpath(link, strict=True))
-    except (OSError, RuntimeError):
-        return _passed_over(link, "it is a broken link")
-    if not target.is_relative_to(root):
-        return _passed_over(link, "it is a link to a target outside the folder")
-    if target.is_dir():
-        return _passed_over(link, "it is a link to a folder that is read anyway", broken=False)
-    return _examined(target, named=False)
-
-
-def _examined(path: Path, *, named: bool) -> FoundFile | FileOutcome:
-    try:
-        mode = path.stat().st_mode
-    except OSError as error:
-        return _passed_over(path, f"it cannot be opened ({error.strerror})")
-    if not stat.S_ISREG(mode):
-        return _passed_over(path, "it is not a regular file", broken=named)
-    return FoundFile(path=path, source=source_name(path), named=named)
-
-
-def _passed_over(path: Path | str, reason: str, *, broken: bool = True) -> FileOutcome:
-    return FileOutcome(source=source_name(path), status="skipped", reason=reason, broken=broken)
-
-
 @dataclass(frozen=True, kw_only=True)
 class PlannedFile:
-    """One file with its intended `status`. `doc_id` is its document's, new or known.
+    """One file with its intended `status`. `doc_id` is its document's, new or known; empty if it will have none.
 
     `same_as` names the source with the same content, if the file is skipped for that reason; `passages` are those
     of an unchanged document.
@@ -196,64 +173,41 @@ class PlannedFile:
     passages: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class IngestPlan:
-    """Steps in file order, documents whose files no longer exist, and those that became copies.
+def plan_for(
+    found: SourceFiles, hashes: Mapping[str, str], documents: "Sequence[DocumentRecord]"
+) -> "tuple[list[PlannedFile], list[DocumentRecord]]":
+    """What to do with the files that have a hash, by source, and the documents whose files are gone.
 
-    A file is a copy only of a document that is already in the corpus: one still to be read may turn out unreadable.
+    It is decided before anything is read, for all files at once, because two files may have swapped their contents.
     """
-
-    steps: tuple[PlannedFile, ...]
-    gone: "tuple[DocumentRecord, ...]"
-    copies: "tuple[DocumentRecord, ...]"
-
-
-def plan_for(found: SourceFiles, hashes: Mapping[str, str], documents: "Sequence[DocumentRecord]") -> IngestPlan:
-    """The plan for the files that have a hash, by source; `documents` are those in the corpus.
-
-    It is made before anything is read, for all files at once, because two files may have swapped their contents.
-    """
-    known = {document.source: document for document in documents}
     present = {file.source for file in found.files} | {passed.source for passed in found.passed_over}
     lost = [document for document in documents if document.source not in present and is_gone(document.source)]
     orphans = {document.content_hash: document for document in lost}
-    owners = _owners(hashes, [document for document in documents if document not in lost])
+    known = {document.source: document for document in documents}
+    owners: dict[str, str] = {}  # the source of each content: a document as it was, else the first file
+    for document in documents:
+        if document not in lost and hashes.get(document.source, document.content_hash) == document.content_hash:
+            owners.setdefault(document.content_hash, document.source)
     ids = {document.id for document in documents}
     steps: list[PlannedFile] = []
     for file in found.files:
         if file.source not in hashes:
             continue
-        content, document = hashes[file.source], known.get(file.source)
-        if document is not None and document.content_hash == content:
-            steps.append(PlannedFile(file=file, status="unchanged", doc_id=document.id, passages=document.passages))
-        elif owners[content] != file.source:
-            steps.append(PlannedFile(file=file, status="skipped", same_as=owners[content]))
-        elif document is not None:
-            steps.append(PlannedFile(file=file, status="replaced", doc_id=document.id))
+        content, own = hashes[file.source], known.get(file.source)
+        owner = owners.setdefault(content, file.source)
+        if own is not None and own.content_hash == content:
+            steps.append(PlannedFile(file=file, status="unchanged", doc_id=own.id, passages=own.passages))
+        elif owner != file.source:
+            steps.append(PlannedFile(file=file, status="skipped", same_as=owner, doc_id=own.id if own else ""))
+        elif own is not None:
+            steps.append(PlannedFile(file=file, status="replaced", doc_id=own.id))
         elif content in orphans:
             steps.append(PlannedFile(file=file, status="moved", doc_id=orphans[content].id))
         else:
             steps.append(PlannedFile(file=file, status="added", doc_id=_new_id(file.path, content, ids)))
             ids.add(steps[-1].doc_id)
     taken = {step.doc_id for step in steps}
-    held = {document.source for document in documents if hashes.get(document.source) in {None, document.content_hash}}
-    copied = {step.file.source for step in steps if step.same_as in held}
-    return IngestPlan(
-        steps=tuple(steps),
-        gone=tuple(document for document in lost if found.covers(document.source) and document.id not in taken),
-        copies=tuple(document for source, document in known.items() if source in copied),
-    )
-
-
-def _owners(hashes: Mapping[str, str], documents: "Sequence[DocumentRecord]") -> dict[str, str]:
-    """The source from which each content is taken: an unchanged one, one elsewhere, or else the first file."""
-    owners: dict[str, str] = {}
-    for document in documents:
-        if hashes.get(document.source, document.content_hash) == document.content_hash:
-            owners.setdefault(document.content_hash, document.source)
-    for source, content in hashes.items():
-        owners.setdefault(content, source)
-    return owners
+    return steps, [document for document in lost if found.covers(document.source) and document.id not in taken]
 
 
 def _new_id(path: Path, content_hash: str, used: set[str]) -> str:

@@ -52,7 +52,6 @@ _PERHAPS_BILLED = LostConnectionError | TransientError
 _REPEATED = (BusyError, UnreachableError, TransientError)
 _LATE = 2
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 8.0
-_DRAWS_A_RUN = 1000
 _WITHHELD = {
     "refusal": "refused to answer; rephrase the question, or use another model",
     "content_filter": "was stopped by its provider's content filter; rephrase the question, or use another model",
@@ -67,10 +66,7 @@ def utc_now() -> datetime:
 
 
 class Tape(Protocol):
-    """Records every call, or replays an earlier run instead of calling the model."""
-
-    def play(self, row: LedgerRow, request: Request) -> tuple[LedgerRow, Reply | Exception] | None:
-        """The recorded row of a call, and its reply or error; `None` if nothing is replayed."""
+    """Records every call."""
 
     def keep(self, row: LedgerRow, request: Request, outcome: Reply | BaseException) -> None:
         """Record a call that was made, or served by the cache."""
@@ -80,8 +76,7 @@ class Tape(Protocol):
 class LanguageModel:
     """The endpoints of all stages, with cache, budget and ledger; `session` gives access for one question.
 
-    `draw` numbers repetitions of a whole run, so that the cache does not serve one with another's replies. With
-    `unusable`, malformed replies stay cached, and their keys are listed there by (question id, method).
+    With `unusable`, malformed replies stay cached, and their keys are listed there by (question id, method).
     """
 
     settings: Settings
@@ -92,7 +87,6 @@ class LanguageModel:
     cache: ResponseCache | None = None
     clock: Callable[[], datetime] = utc_now
     tape: Tape | None = None
-    draw: int = 0
     unusable: dict[tuple[str, str], list[str]] | None = None
     _gates: dict[str, asyncio.Semaphore] = field(default_factory=dict)
     _under_way: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
@@ -159,10 +153,9 @@ def new_request(
     wanted: Mapping[str, Any] | None,
     *,
     sampling: Sampling = PLAIN,
-    draw: int = 0,
     more: int = 0,
 ) -> Request:
-    """The request of a stage to its endpoint: `draw` is that of the run, `more` raises the token limit."""
+    """The request of a stage to its endpoint; `more` raises the token limit."""
     provider = endpoint.provider
     temperature = settings.writer_temperature if sampling.temperature is None else sampling.temperature
     return Request(
@@ -173,7 +166,7 @@ def new_request(
         temperature=None if endpoint.thinking else temperature,
         json_schema=wanted,
         extra_body={**(provider.thinking_on if endpoint.thinking else provider.thinking_off), **endpoint.body},
-        draw=draw * _DRAWS_A_RUN + sampling.draw,
+        draw=sampling.draw,
         logprobs=sampling.logprobs,
         stop=sampling.stop,
     )
@@ -284,7 +277,7 @@ class ModelSession:
         wanted = json_schema(schema)
         first = await self._prepare(stage_name, tuple(messages), wanted, round_=round_, attempt=0, sampling=sampling)
         reply = await self._call(first)
-        self._require_consent(reply, first)
+        self._require(reply, first)
         try:
             return parse_reply(reply.text, schema, cut=reply.is_cut), reply
         except MalformedReplyError as fault:
@@ -294,11 +287,11 @@ class ModelSession:
                 again, room = (*messages, *asked_again(reply, fault, self.owner.settings.prompts_dir)), 0
         second = await self._prepare(stage_name, again, wanted, round_=round_, attempt=1, sampling=sampling, more=room)
         reply = await self._call(second)
-        self._require_consent(reply, first, second)
+        self._require(reply, first, second)
         try:
             return parse_reply(reply.text, schema, cut=reply.is_cut), reply
         except MalformedReplyError as fault:
-            self._require_text(reply, first, second)
+            self._require(reply, first, second, text=True)
             self._forget(first, second)
             why = second.cut_words(reply) if reply.is_cut else f"{fault}; use a model that follows JSON mode"
             raise StructuredOutputError(
@@ -321,28 +314,23 @@ class ModelSession:
             more = unannounced_tokens(call.endpoint, call.settings)
             call = await self._prepare(stage_name, asked, None, round_=round_, attempt=1, sampling=sampling, more=more)
             reply = await self._call(call)
-        self._require_consent(reply, first, call)
+        self._require(reply, first, call)
         if reply.is_cut and not without_thinking(reply.text):
             self._forget(first, call)
             raise StructuredOutputError(f"The model {call.request.model!r} sent no text: {call.cut_words(reply)}.")
         if not call.request.stop:  # else a reply may end before its first word
-            self._require_text(reply, first, call)
+            self._require(reply, first, call, text=True)
         return replace(reply, text=without_thinking(reply.text))
 
-    def _require_consent(self, reply: Reply, *calls: Call) -> None:
-        """Raise a `WithheldError` for a reply that the model or its provider withholds."""
-        if reply.withheld in ("refusal", "content_filter"):
-            self._withhold(reply.withheld, *calls)
-
-    def _require_text(self, reply: Reply, *calls: Call) -> None:
-        """Raise a `WithheldError` for a reply without text that was not cut."""
-        if not (reply.is_cut or without_thinking(reply.text)):
-            self._withhold("reasoning" if reply.text.strip() or reply.withheld else "nothing", *calls)
-
-    def _withhold(self, why: str, *calls: Call) -> None:
-        self._forget(*calls)
-        request = calls[-1].request
-        raise WithheldError(f"In stage {request.stage!r}, the model {request.model!r} {_WITHHELD[why]}.")
+    def _require(self, reply: Reply, *calls: Call, text: bool = False) -> None:
+        """Raise a `WithheldError` for a reply that the model or its provider withholds, or without `text` if asked."""
+        why: str | None = reply.withheld if reply.withheld in ("refusal", "content_filter") else None
+        if why is None and text and not (reply.is_cut or without_thinking(reply.text)):
+            why = "reasoning" if reply.text.strip() or reply.withheld else "nothing"
+        if why is not None:
+            self._forget(*calls)
+            request = calls[-1].request
+            raise WithheldError(f"In stage {request.stage!r}, the model {request.model!r} {_WITHHELD[why]}.")
 
     def _forget(self, *calls: Call) -> None:
         """Drop unusable replies from the cache; if kept, they would fail the question forever.
@@ -356,13 +344,11 @@ class ModelSession:
             self.owner.cache.drop(*keys)
 
     async def _call(self, call: Call) -> Reply:
-        """The reply of the tape, the cache or the server, which is asked again if it was busy, late or unreadable.
+        """The reply of the cache or the server, which is asked again if it was busy, late or unreadable.
 
         This is the only loop of retries: each attempt is reserved and has its own row.
         """
         owner, asked = self.owner, time.perf_counter()
-        if owner.tape is not None and (played := self._played(owner.tape, call)) is not None:
-            return played
         lock = owner._under_way.setdefault(call.row.request, asyncio.Lock())
         # with a cache, equal calls run one at a time
         async with nullcontext() if owner.cache is None else holding(lock, self.deadline):
@@ -384,27 +370,6 @@ class ModelSession:
                             raise
                     await in_time(asyncio.sleep(seconds), self.deadline)
 
-    def _played(self, tape: Tape, call: Call) -> Reply | None:
-        """Replay a call from the tape, attempt by attempt as in `_call`; `None` if nothing is replayed."""
-        tries = Tries(most=self.owner.settings.llm_max_retries)
-        failed: Exception | None = None
-        while True:
-            try:
-                played = tape.play(call.row, call.request)
-            except MetaRagError:
-                if failed is None:
-                    raise
-                raise failed from None  # older records have one row for all attempts
-            if played is None:
-                return None
-            row, came = played
-            self._add(row, call.request, came)
-            if isinstance(came, Reply):
-                return came
-            if not (isinstance(came, _REPEATED) and tries.another(came)):
-                raise came
-            failed = came
-
     async def _prepare(
         self,
         stage_name: str,
@@ -419,8 +384,7 @@ class ModelSession:
         settings = self.owner.settings
         served, endpoint = self.owner.serving(stage_name)
         connection = await self.owner.connections.to(endpoint)
-        draw = self.owner.draw
-        request = new_request(served, endpoint, settings, messages, wanted, sampling=sampling, draw=draw, more=more)
+        request = new_request(served, endpoint, settings, messages, wanted, sampling=sampling, more=more)
         row = LedgerRow(
             at=self.owner.clock(),
             stage=served.name,

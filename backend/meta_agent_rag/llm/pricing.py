@@ -115,10 +115,6 @@ def price(
         return Price(usd=tokens_usd * factor / _MILLION, peak=at_peak)
     if any(model in row.models for row in book.tariffs) or prices is None:
         return None
-    return _listed_price(usage, model, prices, at)
-
-
-def _listed_price(usage: Usage, model: str, provider: str, at: datetime) -> Price | None:
     import genai_prices
 
     listed_usage = genai_prices.Usage(
@@ -128,28 +124,12 @@ def _listed_price(usage: Usage, model: str, provider: str, at: datetime) -> Pric
         listed = genai_prices.calc_price(
             listed_usage,
             model,
-            provider_id=None if provider == ANY_PROVIDER else provider,
+            provider_id=None if prices == ANY_PROVIDER else prices,
             genai_request_timestamp=at,
         )
     except LookupError:
         return None
     return Price(usd=listed.total_price)
-
-
-def highest_price(
-    prompt_tokens: int, max_tokens: int, *, model: str, prices: str | None, at: datetime
-) -> Decimal | None:
-    """The maximum cost of a call sent at `at`: nothing cached, the whole reply used, and peak prices if
-    peak hours are near.
-
-    Reserving this amount enforces a cost limit even if the call is queued into peak hours.
-    """
-    usage = Usage(prompt=prompt_tokens, completion=max_tokens)
-    found = [price(usage, model=model, prices=prices, at=at)]
-    if found[0] is not None:
-        near = _near(model, at.replace(minute=at.minute // 10 * 10, second=0, microsecond=0))
-        found += [price(usage, model=model, prices=prices, at=moment) for moment in near]
-    return max((cost.usd for cost in found if cost is not None), default=None)
 
 
 @lru_cache(maxsize=64)
@@ -184,7 +164,7 @@ def priced_model(settings: Settings, endpoint: Endpoint, *, at: datetime) -> tup
     if not wanted or endpoint.provider.prices == NO_CHARGE:
         return endpoint.model, endpoint.provider.prices
     other = providers().get(wanted)
-    if other is not None and (model := other.default_model("pro" if endpoint.name == "pro" else "flash")):
+    if other is not None and (model := other.pro if endpoint.name == "pro" else other.flash):
         return model, other.prices
     lists = (endpoint.provider.prices, *(known.prices for known in providers().values()), ANY_PROVIDER)
     return wanted, next(
@@ -206,12 +186,21 @@ def unpriced(endpoints: Iterable[Endpoint], settings: Settings, *, at: datetime)
 def max_cost(
     request: Request, reply: str | None = None, *, model: str, prices: str | None, at: datetime
 ) -> Decimal | None:
-    """The maximum cost of a call or, given its `reply`, of the completed call; `None` without a known price."""
+    """The maximum cost of a call sent at `at` or, given its `reply`, of the completed call; `None` if it has no price.
+
+    Nothing is cached, and peak prices apply if peak hours are near, so that a reservation of this amount enforces a
+    cost limit even if the call is queued.
+    """
     prompt = _most_tokens(message.content for message in request.messages)
     if request.json_schema is not None:  # some endpoints include it in the prompt
         prompt += len(json.dumps(request.json_schema))
     completion = request.max_tokens if reply is None else min(_most_tokens([reply]), request.max_tokens)
-    return highest_price(prompt, completion, model=model, prices=prices, at=at)
+    usage = Usage(prompt=prompt, completion=completion)
+    found = [price(usage, model=model, prices=prices, at=at)]
+    if found[0] is not None:
+        near = _near(model, at.replace(minute=at.minute // 10 * 10, second=0, microsecond=0))
+        found += [price(usage, model=model, prices=prices, at=moment) for moment in near]
+    return max((cost.usd for cost in found if cost is not None), default=None)
 
 
 def _most_tokens(texts: Iterable[str]) -> int:

@@ -64,10 +64,6 @@ class Provider(BaseModel, frozen=True, extra="forbid", populate_by_name=True):
     prices: str | None = None
     source: str | None = None
 
-    def default_model(self, tier: Tier) -> str | None:
-        """The provider's own model of a tier, if it names one."""
-        return self.flash if tier == "flash" else self.pro
-
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:

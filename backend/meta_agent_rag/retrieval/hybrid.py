@@ -15,7 +15,6 @@ from .corpus.corpus import Corpus, View
 from .fusion import best_of, blend, blended_score, reciprocal_rank_fusion
 from .links import expand_links
 from .passage import Found
-from .reranker import Reranker
 from .retriever import Retrieval, Retriever
 from .screening import Dropped, screen
 from .vectors import FloatVector, Rows
@@ -42,7 +41,7 @@ class HybridRetriever:
 
     `fusion` is reciprocal rank fusion with the constant `rrf_k`, or the weighted blend, in which a
     passage below `blend_floor` counts as irrelevant unless a better one links to it. With
-    `links`, the fused candidates are extended and ordered across hops; a reranker decides last. Passages on a page
+    `links`, the fused candidates are extended and ordered across hops. Passages on a page
     or under a heading that the question names come first.
 
     With `on_fault`, a search survives the failure or the timeout (`side_seconds`) of one index: it is
@@ -58,7 +57,6 @@ class HybridRetriever:
     fusion: Literal["rrf", "blend"] = "rrf"
     blend_floor: float = 0.0
     links: bool = True
-    reranker: Reranker | None = None
     side_seconds: float | None = None
     on_fault: Callable[[str, Exception], None] | None = None
     documents: frozenset[str] = frozenset()
@@ -77,7 +75,7 @@ class HybridRetriever:
     async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
         """See `Retriever`. Blank and repeated queries are ignored.
 
-        `score` is that of the last step that ordered the result: fusion, links, or reranker; with
+        `score` is that of the last step that ordered the result: fusion or links; with
         several queries, that of `best_of`.
         """
         asked = [query for query in dict.fromkeys(queries) if query.strip()]
@@ -115,7 +113,7 @@ class HybridRetriever:
         if self.documents:  # links and places lead to other documents too
             owners = view.catalogue.owners([found.passage.id for found in ranked])
             ranked = [found for found in ranked if owners.get(found.passage.id) in self.documents]
-        return ranked if self.reranker is None else await self._reranked(self.reranker, query, ranked)
+        return ranked
 
     async def _sides(self, searches: Mapping[str, Awaitable[list[Found]]]) -> list[list[Found]]:
         """The results of each index. Raises an index's error, or, with `on_fault`, `CorpusError` if both fail."""
@@ -136,15 +134,6 @@ class HybridRetriever:
                 return await search
         except (MetaRagError, TimeoutError) as fault:
             return fault
-
-    async def _reranked(self, reranker: Reranker, query: str, ranked: Sequence[Found]) -> list[Found]:
-        """The first `pool` candidates in the reranker's order, followed by the others."""
-        first, others = ranked[: self.pool], ranked[self.pool :]
-        scores = await reranker.rerank(query, [found.passage for found in first])
-        scored = [replace(found, score=score) for found, score in zip(first, scores, strict=True)]
-        least = min(scores, default=0.0)
-        behind = [replace(found, score=least - place) for place, found in enumerate(others, start=1)]
-        return sorted(scored, key=lambda found: (-found.score, found.passage.id)) + behind
 
 
 def confidence(found: Found) -> float:

@@ -18,7 +18,6 @@ from .corpus.sample import SAMPLE, sample_passages
 from .encoders import Encoder
 from .encoders.loading import as_encoder, load_encoder
 from .hybrid import HybridRetriever
-from .reranker import load_reranker
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -80,5 +79,4 @@ async def open_retriever(
             blend_floor=settings.blend_floor,
             screening=settings.screening,
             links=settings.links,
-            reranker=await asyncio.to_thread(load_reranker, settings),
         )

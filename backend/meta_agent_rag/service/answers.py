@@ -17,7 +17,7 @@ from ..chat.coach.scope import topic_named
 from ..chat.history import History
 from ..chat.session import ChatSession, DocumentsReply, Turn
 from ..errors import DeadlineError, RequestError
-from ..ingestion.chunkers.characters import spans
+from ..ingestion.chunking import spans
 from ..llm.ledger import total
 from ..prompts import prompt
 from ..retrieval.corpus.catalogue import DocumentRecord

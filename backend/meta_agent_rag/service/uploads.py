@@ -28,9 +28,8 @@ from starlette.requests import Request
 from starlette.types import Message
 
 from ..errors import CorpusError, RequestError
-from ..ingestion.chunkers import ChunkingOptions, prepared
 from ..ingestion.parsers import known_suffixes
-from ..ingestion.pipeline import chunking_options, take_in
+from ..ingestion.pipeline import chunking_of, take_in
 from ..ingestion.sources import FileOutcome, FoundFile, file_hash, source_name
 from ..retrieval.corpus.catalogue import DocumentRecord
 from ..retrieval.corpus.editing import CorpusEditor, edit_corpus
@@ -186,8 +185,7 @@ class Uploads:
         before = await self.documents(corpus)
         found = [FoundFile(path=path, source=source, named=True) for source, path in files.items()]
         try:
-            options, edit = await self._edit(corpus)
-            outcomes = {outcome.source: outcome for outcome in await take_in(self.settings, found, options, edit)}
+            outcomes = {one.source: one for one in await take_in(self.settings, found, self._edit(corpus))}
         except CorpusError as error:
             _LOG.warning("Uploads to %r failed and are tried again: %s", corpus, error)
             self._resting[corpus] = time.monotonic() + _REST_SECONDS
@@ -226,17 +224,15 @@ class Uploads:
         if len(documents) == 1:
             words = f"The corpus {upload.corpus!r} has no other document; add one before you delete this one."
             raise RequestError(409, "last_document", words)
-        _, edit = await self._edit(upload.corpus)
-        async with edit as editor:
+        async with self._edit(upload.corpus) as editor:
             await editor.remove([gone.id])
         await self._read_again(upload.corpus, {gone.content_hash})
 
-    async def _edit(self, corpus: str) -> tuple[ChunkingOptions, AbstractAsyncContextManager[CorpusEditor]]:
+    def _edit(self, corpus: str) -> AbstractAsyncContextManager[CorpusEditor]:
         retriever = self.retrievers[corpus]
         assert isinstance(retriever, HybridRetriever)
-        options = await asyncio.to_thread(chunking_options, self.settings, retriever.encoder.name)
-        chunker = prepared(options).name
-        return options, edit_corpus(self.settings, corpus, retriever.encoder, chunker=chunker, shared=True)
+        chunker = chunking_of(self.settings).name
+        return edit_corpus(self.settings, corpus, retriever.encoder, chunker=chunker, shared=True)
 
     async def _stored(self, client: Client, corpus: str, name: str, file: UploadFile) -> Upload:
         """Store a file, and then its row: a kill in between leaves a file that nobody was told of."""

@@ -1,11 +1,7 @@
 """Neither memory nor evidence suffices: look for what is missing."""
 
-from ..state import Diagnosis, Repair, Signals, State
+from ..state import Diagnosis, Repair, State
 from .deficit import Deficit, Findings
-
-
-def _nothing_to_stand_on(signals: Signals) -> bool:
-    return signals.abstained or signals.evidence_passages == 0
 
 
 def detect(findings: Findings) -> Diagnosis | None:
@@ -31,7 +27,7 @@ DEFICIT = Deficit(
     examples=("a passage names the film's director, and none says where she was born",),
     quadrant=(False, False),
     priority=10,
-    heuristic=_nothing_to_stand_on,
+    heuristic=lambda signals: signals.abstained or signals.evidence_passages == 0,
     detect=detect,
     repair=repair,
 )

@@ -1,11 +1,7 @@
 """The model knows, the evidence does not say: answer from memory."""
 
-from ..state import Diagnosis, Repair, Signals, State
+from ..state import Diagnosis, Repair, State
 from .deficit import Deficit, Findings
-
-
-def _evidence_leads_astray(signals: Signals) -> bool:
-    return signals.verbatim == 0.0 and signals.agreement is True
 
 
 def detect(findings: Findings) -> Diagnosis | None:
@@ -34,7 +30,7 @@ DEFICIT = Deficit(
     quadrant=(True, False),
     priority=40,
     last_resort=True,
-    heuristic=_evidence_leads_astray,
+    heuristic=lambda signals: signals.verbatim == 0.0 and signals.agreement is True,
     detect=detect,
     repair=repair,
 )

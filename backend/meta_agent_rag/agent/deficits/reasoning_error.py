@@ -1,11 +1,7 @@
 """Both suffice and the reasoning failed: derive the answer again, step by step."""
 
-from ..state import Diagnosis, Repair, Signals, State
+from ..state import Diagnosis, Repair, State
 from .deficit import Deficit, Findings
-
-
-def _facts_are_there(signals: Signals) -> bool:
-    return signals.verbatim == 1.0
 
 
 def detect(findings: Findings) -> Diagnosis | None:
@@ -36,7 +32,7 @@ DEFICIT = Deficit(
     examples=("the draft answers with the director, and the question asks for the director's birthplace",),
     quadrant=(True, True),
     priority=30,
-    heuristic=_facts_are_there,
+    heuristic=lambda signals: signals.verbatim == 1.0,
     detect=detect,
     repair=repair,
 )

@@ -7,7 +7,7 @@ from contextlib import suppress
 from ...discovery import calling, require_result
 from ..context import Context
 from ..prompting import Packed
-from .derivation import LEFT_OUT, Chain, Derivation, Fact, Plan, Planned, references, resolved
+from .derivation import LEFT_OUT, Derivation, Fact, Plan, Planned, references, resolved
 from .look_up import look_up
 from .operator import Operand, Operators, Outcome
 from .planning import plan_for
@@ -90,9 +90,12 @@ async def _chain(
 def apply_operator(question: str, plan: Plan, facts: Sequence[Fact], operators: Operators) -> Derivation:
     """The conclusion from the facts; a chain without its last value provides no operand."""
     operator = operators[plan.operator]
-    operands = [_operand(chain, place, facts) for place, chain in enumerate(plan.chains)]
-    whole = [operand for operand in operands if operand is not None]
-    outcome = operator.combine(question, whole) if len(whole) == len(operands) else None
+    operands: list[Operand] = []
+    for place, chain in enumerate(plan.chains):
+        values = tuple(fact.value for fact in facts if fact.chain == place)
+        if len(values) >= len(chain.facts) and values[-1]:
+            operands.append(Operand(of=chain.of, value=values[-1], values=values))
+    outcome = operator.combine(question, operands) if len(operands) == len(plan.chains) else None
     require_result(outcome, Outcome, or_none=True)
     return Derivation(
         plan=plan,
@@ -101,10 +104,3 @@ def apply_operator(question: str, plan: Plan, facts: Sequence[Fact], operators: 
         because=outcome.because if outcome else "",
         compared=operator.compares and outcome is not None,
     )
-
-
-def _operand(chain: Chain, place: int, facts: Sequence[Fact]) -> Operand | None:
-    values = [fact.value for fact in facts if fact.chain == place]
-    if len(values) < len(chain.facts) or not values[-1]:
-        return None
-    return Operand(of=chain.of, value=values[-1], values=tuple(values))

@@ -161,7 +161,11 @@ def flaw_of(plan: Plan, question: str, operators: Operators) -> str | None:
         return f"there is no operator {plan.operator!r}"
     if not plan.chains:
         return "it has no fact"
-    return next((fault for chain in plan.chains if (fault := _reference_fault(chain)) is not None), None)
+    for chain in plan.chains:
+        for index, fact in enumerate(chain.facts):
+            if any(not 0 <= place < index for place in references(fact, index)):
+                return f"the fact {fact!r} refers to a fact that does not come before it"
+    return None
 
 
 def fault_of(plan: Plan, question: str, operators: Operators) -> str | None:
@@ -189,9 +193,12 @@ def fault_of(plan: Plan, question: str, operators: Operators) -> str | None:
 
 
 def _fact_fault(fact: str, question: str) -> str | None:
-    if strange := _strange_name(fact, question):
-        return f"the fact {fact!r} names {strange!r}, which the question does not"
-    if "#" not in fact and not _names_something(fact, question):
+    asked, said, named = spaced(question), spaced(fact), names_in(question)
+    for name in names_in(fact):  # small models copy names from the examples
+        if not any(f" {word} " in asked for word in content_words(name)):
+            return f"the fact {fact!r} names {name!r}, which the question does not"
+    names_something = not named or any(f" {word} " in said for name in named for word in content_words(name))
+    if "#" not in fact and not names_something:  # it could be about anything
         return f"the fact {fact!r} names nothing that the question names"
     return f"the fact {fact!r} restates the question" if _restates(fact, question) else None
 
@@ -202,33 +209,12 @@ def _twice(facts: Sequence[str]) -> str | None:
     return f"the fact {twice!r} comes twice" if twice else None
 
 
-def _reference_fault(chain: Chain) -> str | None:
-    for index, fact in enumerate(chain.facts):
-        if any(not 0 <= place < index for place in references(fact, index)):
-            return f"the fact {fact!r} refers to a fact that does not come before it"
-    return None
-
-
 def _unused(chain: Chain) -> str | None:
     used = {place for index, fact in enumerate(chain.facts) for place in references(fact, index)}
     for index, fact in enumerate(chain.facts[:-1]):
         if index not in used:
             return f"no later fact uses the value of {fact!r}"
     return None
-
-
-def _strange_name(fact: str, question: str) -> str | None:
-    """A name in a fact that is not in the question: small models copy names from the examples."""
-    asked = spaced(question)
-    names = names_in(fact)
-    return next((name for name in names if not any(f" {word} " in asked for word in content_words(name))), None)
-
-
-def _names_something(fact: str, question: str) -> bool:
-    """Does a fact contain a word of a name in the question? Otherwise it could be about anything."""
-    said = spaced(fact)
-    named = names_in(question)
-    return not named or any(f" {word} " in said for name in named for word in content_words(name))
 
 
 def is_whole(plan: Plan, question: str) -> bool:

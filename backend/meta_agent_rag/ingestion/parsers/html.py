@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..document import Block, Document, Refused
-from ..tables import Cell, grid_rows, table_blocks
+from ..tables import Cell, grid_rows, spread, table_blocks
 from ..text import decoded, flowed
 from . import File, Parser
 
@@ -96,6 +96,8 @@ class _HtmlReading:
     cells: list[Cell] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
     """The next number of each list that is open; 0 for those without numbers."""
+    number: str = ""
+    """The number of the list item that has begun, until its text is taken."""
 
     def enter(self, element: "Tag") -> Iterator[Block]:
         """Handle the start of an element."""
@@ -108,9 +110,10 @@ class _HtmlReading:
             self.numbers.append(int(stated) if _SPAN.fullmatch(stated) else 1)
         elif element.name == "ul":
             self.numbers.append(0)
-        elif element.name == "li" and self.numbers and self.numbers[-1]:
-            self.pieces.append(f"{self.numbers[-1]}. ")
-            self.numbers[-1] += 1
+        elif element.name == "li":
+            self.number = f"{self.numbers[-1]}. " if self.numbers and self.numbers[-1] else ""
+            if self.number:
+                self.numbers[-1] += 1
         self.tables += element.name == "table"
         self.preformatted += element.name == "pre"
 
@@ -118,8 +121,7 @@ class _HtmlReading:
         """Handle the end of an element."""
         outermost = self.tables == 1
         if outermost and element.name in {"td", "th"}:
-            across, down = _span(element, "colspan"), _span(element, "rowspan")
-            self.cells.append(Cell(self._taken(), across, down, element.name == "th"))
+            self.cells.append(Cell(self._taken(), _span(element, "colspan"), _span(element, "rowspan")))
         elif outermost and element.name == "tr":
             self._end_row()
         elif outermost and element.name == "caption":
@@ -127,7 +129,7 @@ class _HtmlReading:
                 yield Block(text=text, section=self.section)
         elif outermost and element.name == "table":
             self._end_row()
-            yield from (Block(text=text, section=self.section) for text in table_blocks(grid_rows(self.rows)))
+            yield from (Block(text=text, section=self.section) for text in table_blocks(grid_rows(spread(self.rows))))
             self.rows = []
         elif element.name in _HEADINGS and not self.tables:
             heading = self._taken()
@@ -161,7 +163,10 @@ class _HtmlReading:
 
     def _taken(self) -> str:
         text, self.pieces = "".join(self.pieces), []
-        return text.strip("\n") if self.preformatted else flowed(text)
+        text = text.strip("\n") if self.preformatted else flowed(text)
+        if text:
+            text, self.number = self.number + text, ""
+        return text
 
 
 def _span(cell: "Tag", name: str) -> int:
@@ -171,7 +176,7 @@ def _span(cell: "Tag", name: str) -> int:
 
 
 def _is_dropped(element: "Tag") -> bool:
-    """Is it an element without text of the document, or one that is invisible to readers?"""
+    """Whether an element has no text of the document, or is invisible to readers."""
     style = element.attrs.get("style", "")
     return element.name in _DROPPED or "hidden" in element.attrs or _HIDDEN.search(str(style)) is not None
 

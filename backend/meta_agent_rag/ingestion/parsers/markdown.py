@@ -1,26 +1,15 @@
-"""Markdown (CommonMark with tables), with YAML front matter."""
+"""Markdown (CommonMark with tables), with YAML front matter; read as the HTML that it becomes."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-from ..document import Block, Document
-from ..tables import row_text, table_blocks
-from ..text import clean, flowed, one_line
+from ..document import Document
+from ..text import clean, one_line
 from . import File, Parser
 from .html import blocks_of, soup_of
 
-if TYPE_CHECKING:
-    from markdown_it.token import Token
-
 _SUFFIXES = (".md", ".markdown", ".mdown", ".mkd")
-_MOST_NESTED = 100
-
-_MOST_ALIASES = 50
-"""The most names beside the title; further ones are dropped."""
-
-
+_MOST_NESTED, _MOST_ALIASES = 100, 50
 _NOTE = re.compile(r"^\[\^([^\]\s]{1,40})\]:[ \t]*", re.M)
 _NOTE_MARK = re.compile(r"\[\^([^\]\s]{1,40})\]")
 """Footnotes are no part of CommonMark: their marks and texts would be lost, or read as links."""
@@ -35,12 +24,13 @@ def _parse(file: File) -> Document:
 
     front, body, notes = _front_matter(clean(file.text or "").lstrip())
     reader = MarkdownIt("commonmark", {"maxNesting": _MOST_NESTED}).enable("table")
-    tokens = reader.parse(_NOTE_MARK.sub(r" (note \1)", _NOTE.sub(r"\n\n(Note \1) ", body)))
-    title = _name(front.get("title")) or _first_heading(tokens) or file.stem
+    soup = soup_of(reader.render(_NOTE_MARK.sub(r" (note \1)", _NOTE.sub(r"\n\n(Note \1) ", body))))
+    headings = (soup.find(f"h{level}") for level in range(1, 7))
+    first = next((heading.get_text() for heading in headings if heading is not None), "")
     return Document(
-        title=title,
+        title=_name(front.get("title")) or first or file.stem,
         kind="markdown",
-        blocks=tuple(_blocks(tokens)),
+        blocks=tuple(blocks_of(soup)),
         aliases=tuple(_names(front.get("aliases")) + _names(front.get("alias")))[:_MOST_ALIASES],
         notes=notes,
     )
@@ -64,56 +54,11 @@ def _front_matter(text: str) -> tuple[Mapping[str, object], str, tuple[str, ...]
 
 def _name(value: object) -> str:
     """A title or alias; YAML reads some as numbers or dates."""
-    is_list = isinstance(value, list | dict)
-    return "" if value is None or is_list else one_line(str(value))
+    return "" if value is None or isinstance(value, list | dict) else one_line(str(value))
 
 
 def _names(value: object) -> list[str]:
-    values = value if isinstance(value, list) else [value]
-    return [name for name in map(_name, values) if name]
-
-
-def _first_heading(tokens: Sequence["Token"]) -> str:
-    """The first heading of the highest level that occurs."""
-    headings = [
-        (opening.tag, _inline_text(content)) for opening, content in pairwise(tokens) if opening.type == "heading_open"
-    ]
-    return min(headings, key=lambda heading: heading[0])[1] if headings else ""
-
-
-def _blocks(tokens: Sequence["Token"]) -> Iterator[Block]:
-    section: str | None = None
-    rows: list[str] = []
-    cells: list[str] = []
-    number = ""
-    for token, before in zip(tokens, [None, *tokens], strict=False):
-        opened = before.type if before is not None else ""
-        if token.type == "inline" and opened in {"th_open", "td_open"}:
-            cells.append(_inline_text(token))
-        elif token.type == "inline":
-            text = number + _inline_text(token)
-            number = ""
-            section = text if opened == "heading_open" else section
-            yield Block(text=text, section=section)
-        elif token.type == "list_item_open":
-            number = f"{token.info}{token.markup} " if token.info else ""
-        elif token.type == "tr_close":
-            rows.append(row_text(cells))
-            cells = []
-        elif token.type == "table_close":
-            yield from (Block(text=text, section=section) for text in table_blocks(rows))
-            rows = []
-        elif token.type in {"fence", "code_block"}:
-            yield Block(text=token.content, section=section)
-        elif token.type == "html_block":
-            yield from (Block(text=block.text, section=section) for block in blocks_of(soup_of(token.content)))
-
-
-def _inline_text(token: "Token") -> str:
-    """The text of a line without markup, including link texts and image descriptions."""
-    breaks = {"softbreak": "\n", "hardbreak": "\v"}
-    parts = [breaks.get(child.type, child.content) for child in token.children or () if child.type != "html_inline"]
-    return "\n".join(map(flowed, "".join(parts).split("\v")))
+    return [name for name in map(_name, value if isinstance(value, list) else [value]) if name]
 
 
 PARSER = Parser(kind="markdown", suffixes=_SUFFIXES, priority=3, recognises=_recognises, parse=_parse)

@@ -2,9 +2,9 @@
 
 import io
 import posixpath
-import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from datetime import date, datetime, time
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -12,15 +12,15 @@ from urllib.parse import unquote
 
 from ..archives import contents, opened
 from ..document import Block, Document, Refused
-from ..tables import Cell, grid_rows, row_text, table_blocks
+from ..tables import MOST_SPANNED, Cell, grid_rows, row_text, table_blocks
 from ..text import decoded, one_line
 from . import LONGEST_TITLE, File, Parser
 from .html import blocks_of, soup_of
 
 if TYPE_CHECKING:
-    from bs4 import BeautifulSoup, Tag
+    from bs4 import BeautifulSoup
 
-_DEFAULT_TITLES = {"PowerPoint Presentation"}
+_DEFAULT_TITLE = "PowerPoint Presentation"
 
 
 def _kind(file: File) -> str:
@@ -37,51 +37,38 @@ def _kind(file: File) -> str:
     return "epub" if stated == "application/epub+zip" or _CONTAINER in names else ""
 
 
-def _parse(file: File) -> Document:
-    return _READERS[_kind(file)](file)
-
-
 def _document(file: File, kind: str, title: str, blocks: Sequence[Block], pages: int | None = None) -> Document:
     """A document with its stated title, else its first heading, else its name."""
-    stated = "" if one_line(title) in _DEFAULT_TITLES else one_line(title)
+    stated = one_line(title).replace(_DEFAULT_TITLE, "")
     first = next((block.text for block in blocks if block.section == block.text), "")
     return Document(title=stated or first or file.stem, kind=kind, blocks=tuple(blocks), pages=pages)
 
 
 # -- workbooks
 
-_MOST_CELLS = 5_000_000
-"""The most cells of a workbook, including empty ones; a sheet may declare 17 billion."""
-_MOST_MERGED, _MOST_COLUMNS = 200_000, 100
-"""The most places of merged cells that are filled in a sheet, and the most columns of one."""
-_RANGE = re.compile(rb"<(?:\w+:)?mergeCell\s[^>]{0,80}?ref=[\"']([A-Z]{1,3}[0-9]{1,7}:[A-Z]{1,3}[0-9]{1,7})[\"']")
-_FORMULA = re.compile(rb"<(?:\w+:)?f[\s>]")
-
 
 def _workbook(file: File) -> Document:
-    """One section per sheet, its rows as tables; a formula without a stored value stands as it is written."""
+    """One section per sheet; a formula without a stored value stands as it is written."""
     from openpyxl import load_workbook
 
-    with opened(file):
-        values = load_workbook(io.BytesIO(file.content), read_only=True, data_only=True)
-    formulas = load_workbook(io.BytesIO(file.content), read_only=True)
+    opened(file)
+    book = load_workbook(io.BytesIO(file.content))
+    values = load_workbook(io.BytesIO(file.content), data_only=True)
     blocks: list[Block] = []
-    left = _MOST_CELLS
-    for sheet, written in zip(values.worksheets, formulas.worksheets, strict=True):
-        with sheet._get_source() as stream:
-            source = stream.read()
-        unstored = written.iter_rows(values_only=True) if _FORMULA.search(source) else None
-        rows: list[list[str]] = []
-        for cells in sheet.iter_rows():
-            left -= max(len(cells), 1)
-            if left < 0:
-                raise Refused("limit", f"it has more than {_MOST_CELLS} cells; save only the sheets that you need")
-            texts = [_shown(cell) for cell in cells]
-            if unstored is not None:
-                texts = [text or str(value or "") for text, value in zip(texts, next(unstored), strict=False)]
-            rows.append(texts)
-        for table in _tables(rows, _merged(source, len(rows))):
-            blocks += (Block(text=text, section=sheet.title) for text in table_blocks(grid_rows(table)))
+    for sheet, written in zip(values.worksheets, book.worksheets, strict=True):
+        cells: dict[tuple[int, int], Cell] = {}
+        for merged in sheet.merged_cells.ranges:
+            first = Cell(_shown(sheet[merged.coord.partition(":")[0]]))
+            right = min(merged.max_col, merged.min_col + MOST_SPANNED, sheet.max_column)
+            for row in range(merged.min_row, min(merged.max_row, sheet.max_row) + 1):
+                cells |= {(row, column): first for column in range(merged.min_col, right + 1)}
+        rows = [
+            [cells.get((one.row, one.column)) or Cell(_shown(one) or str(other.value or "")) for one, other in pair]
+            for pair in map(zip, sheet.iter_rows(), written.iter_rows())
+        ]
+        for filled, table in groupby(rows, key=lambda row: any(cell.text.strip() for cell in row)):
+            if filled:  # a sheet may contain several tables
+                blocks += (Block(text=text, section=sheet.title) for text in table_blocks(grid_rows(table)))
     return _document(file, "xlsx", values.properties.title or file.stem, blocks)
 
 
@@ -99,39 +86,6 @@ def _shown(cell: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _merged(source: bytes, count: int) -> Mapping[tuple[int, int], tuple[int, int] | None]:
-    """The merged cells of a sheet's rows by (row, column) from 0: columns and rows spanned, `None` if covered."""
-    from openpyxl.utils import range_boundaries
-
-    found: dict[tuple[int, int], tuple[int, int] | None] = {}
-    for match in _RANGE.finditer(source):
-        first, top, last, bottom = range_boundaries(match[1].decode("ascii"))
-        last, bottom = min(last, first + _MOST_COLUMNS - 1), min(bottom, count)
-        if len(found) + (last - first + 1) * max(bottom - top + 1, 0) > _MOST_MERGED:
-            break
-        found |= {(row - 1, column - 1): None for row in range(top, bottom + 1) for column in range(first, last + 1)}
-        found[top - 1, first - 1] = (last - first + 1, bottom - top + 1)
-    return found
-
-
-def _tables(
-    rows: Sequence[Sequence[str]], merged: Mapping[tuple[int, int], tuple[int, int] | None]
-) -> Iterator[list[list[Cell]]]:
-    """Runs of rows without an empty one, since a sheet may contain several tables."""
-    table: list[list[Cell]] = []
-    for number, texts in enumerate(rows):
-        places = [(text, (number, column)) for column, text in enumerate(texts)]
-        covered = any(merged.get(place, ()) is None for _, place in places)
-        if any(map(str.strip, texts)) or covered:
-            spans = [(text, merged.get(place, (1, 1))) for text, place in places]
-            table.append([Cell(text, *span) for text, span in spans if span is not None])
-        elif table:
-            yield table
-            table = []
-    if table:
-        yield table
-
-
 # -- presentations
 
 
@@ -139,11 +93,10 @@ def _presentation(file: File) -> Document:
     """One page per slide: its title, text and tables in slide order, then its notes."""
     from pptx import Presentation
 
-    with opened(file):
-        shown = Presentation(io.BytesIO(file.content))
-    slides = list(shown.slides)
-    blocks = [block for number, slide in enumerate(slides, start=1) for block in _slide(slide, number)]
-    return _document(file, "pptx", shown.core_properties.title or "", blocks, pages=len(slides))
+    opened(file)
+    shown = Presentation(io.BytesIO(file.content))
+    blocks = [block for number, slide in enumerate(shown.slides, start=1) for block in _slide(slide, number)]
+    return _document(file, "pptx", shown.core_properties.title or "", blocks, pages=len(shown.slides))
 
 
 def _slide(slide: Any, number: int) -> Iterator[Block]:
@@ -156,10 +109,7 @@ def _slide(slide: Any, number: int) -> Iterator[Block]:
         if hasattr(shape, "shapes"):
             waiting.extend(reversed(list(shape.shapes)))
         elif getattr(shape, "has_table", False):
-            cells = [[cell for cell in row.cells if not cell.is_spanned] for row in shape.table.rows]
-            texts += table_blocks(
-                grid_rows([Cell(cell.text, cell.span_width, cell.span_height) for cell in row] for row in cells)
-            )
+            texts += table_blocks(grid_rows(_placed(shape.table)))
         elif shape.has_text_frame and (heading is None or shape.shape_id != heading.shape_id):
             texts.append(shape.text_frame.text)
     if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
@@ -167,9 +117,17 @@ def _slide(slide: Any, number: int) -> Iterator[Block]:
     yield from (Block(text=text, section=section or None, page=number) for text in texts if text.strip())
 
 
+def _placed(table: Any) -> list[list[Cell]]:
+    grid = [[Cell(cell.text) for cell in row.cells] for row in table.rows]
+    for row, cells in enumerate(table.rows):
+        for column, cell in enumerate(cells.cells):
+            for place in range(row, row + cell.span_height) if cell.is_merge_origin else ():
+                grid[place][column : column + cell.span_width] = [grid[row][column]] * cell.span_width
+    return grid
+
+
 # -- OpenDocument
 
-_MOST_REPEATED = 100
 _AS_HTML = {
     "text:h": "h1", "text:p": "p", "text:list-item": "li", "text:line-break": "br", "table:table": "table",
     "table:table-row": "tr", "table:table-cell": "td",
@@ -178,8 +136,9 @@ _SKIPPED = ["text:tracked-changes", "text:sequence-decls", "office:forms", "offi
 
 
 def _opendocument(file: File) -> Document:
-    with opened(file) as archive:
-        body, meta = (_xml(archive, name) for name in ("content.xml", "meta.xml"))
+    """Its elements as those of HTML."""
+    archive = opened(file)
+    body, meta = (_xml(archive, name) for name in ("content.xml", "meta.xml"))
     for element in body.find_all([*_SKIPPED, "table:covered-table-cell"]):
         element.decompose()
     for note in body.find_all("text:note"):
@@ -191,16 +150,10 @@ def _opendocument(file: File) -> Document:
         for attribute, span in (("columns", "colspan"), ("rows", "rowspan")):
             element[span] = str(element.attrs.get(f"table:number-{attribute}-spanned", "1"))
         repeated = str(element.attrs.get("table:number-columns-repeated", "1"))
-        for _ in range(min(int(repeated), _MOST_REPEATED) - 1 if repeated.isdigit() and element.get_text() else 0):
-            element.insert_after(_copy(element))
+        for _ in range(min(int(repeated), MOST_SPANNED) - 1 if repeated.isdigit() and element.get_text() else 0):
+            element.insert_after(copy(element))
     title = meta.find("dc:title")
     return _document(file, "odt", title.get_text() if title is not None else "", list(blocks_of(body)))
-
-
-def _copy(element: "Tag") -> "Tag":
-    from copy import copy
-
-    return copy(element)
 
 
 def _xml(archive: zipfile.ZipFile, name: str) -> "BeautifulSoup":
@@ -219,47 +172,34 @@ def _xml(archive: zipfile.ZipFile, name: str) -> "BeautifulSoup":
 # -- books
 
 _CONTAINER = "META-INF/container.xml"
-_CHAPTERS = {"application/xhtml+xml", "text/html"}
+_ENCRYPTION = "META-INF/encryption.xml"
 _FONTS = (b"http://www.idpf.org/2008/embedding", b"http://ns.adobe.com/pdf/enc#RC")
 
 
 def _book(file: File) -> Document:
     """The chapters in reading order."""
-    with opened(file) as archive:
-        names = frozenset(archive.namelist())
-        _refuse_protected(archive, names)
-        root = _xml(archive, _CONTAINER).find("rootfile")
-        path = str(root.attrs.get("full-path", "")) if root is not None else ""
-        if path not in names:
-            raise Refused("unreadable", f"it is not a valid book ({path!r} is missing)")
-        package = _xml(archive, path)
-        blocks: list[Block] = []
-        for chapter in _spine(package, posixpath.dirname(path)):
-            section = blocks[-1].section if blocks else None
-            markup = decoded(archive.read(chapter)) if chapter in names else None
-            for block in blocks_of(soup_of(markup or "")):
+    archive = opened(file)
+    names = archive.namelist()
+    statement = archive.read(_ENCRYPTION) if _ENCRYPTION in names else b""
+    if b"EncryptedData" in statement and not any(font in statement for font in _FONTS):
+        raise Refused("encrypted", "it is copy-protected; use a copy without protection")
+    root = _xml(archive, _CONTAINER).find("rootfile")
+    path = str(root.attrs.get("full-path", "")) if root is not None else ""
+    if path not in names:
+        raise Refused("unreadable", f"it is not a valid book ({path!r} is missing)")
+    package = _xml(archive, path)
+    items = {item.attrs.get("id"): item.attrs for item in package.find_all("item")}
+    blocks: list[Block] = []
+    section: str | None = None
+    for reference in package.find_all("itemref"):
+        item = items.get(reference.attrs.get("idref"), {})
+        chapter = posixpath.normpath(posixpath.join(posixpath.dirname(path), unquote(str(item.get("href", "")))))
+        if chapter in names and "html" in str(item.get("media-type")) and "nav" not in str(item.get("properties")):
+            for block in blocks_of(soup_of(decoded(archive.read(chapter)) or "")):
                 section = block.section or section
                 blocks.append(Block(text=block.text, section=section))
     title = package.find("dc:title") or package.find("title")
     return _document(file, "epub", title.get_text() if title is not None else file.stem, blocks)
-
-
-def _refuse_protected(archive: zipfile.ZipFile, names: frozenset[str]) -> None:
-    statement = archive.read("META-INF/encryption.xml") if "META-INF/encryption.xml" in names else b""
-    if b"EncryptedData" in statement and not any(font in statement for font in _FONTS):
-        raise Refused("encrypted", "it is copy-protected; use a copy without protection")
-
-
-def _spine(package: "BeautifulSoup", folder: str) -> Iterator[str]:
-    """The paths of the chapters in reading order."""
-    items = {
-        item.attrs.get("id"): str(item.attrs.get("href", ""))
-        for item in package.find_all("item")
-        if item.attrs.get("media-type") in _CHAPTERS and "nav" not in str(item.attrs.get("properties", "")).split()
-    }
-    for reference in package.find_all("itemref"):
-        if href := items.get(reference.attrs.get("idref")):
-            yield posixpath.normpath(posixpath.join(folder, unquote(href)))
 
 
 # -- rich text
@@ -293,5 +233,5 @@ PARSER = Parser(
     suffixes=(".xlsx", ".xlsm", ".pptx", ".odt", ".epub", ".rtf"),
     priority=0,
     recognises=lambda file: bool(_kind(file)),
-    parse=_parse,
+    parse=lambda file: _READERS[_kind(file)](file),
 )

@@ -1,18 +1,17 @@
-"""PDF: text page by page with pypdf, ruled tables with pdfplumber, sections from the outline or from the type."""
+"""PDF: text page by page with pypdf, ruled tables with pdfplumber, sections from the outline."""
 
 import io
 import logging
-import math
 import re
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..document import Block, Document, Refused
-from ..tables import continued, row_text, table_blocks
+from ..tables import row_text, table_blocks
 from ..text import fault_of, flowed, one_line
 from . import LONGEST_TITLE, File, Parser
 
@@ -23,15 +22,13 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _SUFFIXES = (".pdf",)
-_HEAD_BYTES = 1024
 _MOST_CONTENT = 2 * 1024 * 1024
 """The most bytes of one page's content. The densest of 619 pages of prose has 0.1 MB; one with 3.3 MB was a drawing
 for whose labels pypdf took 418 MB."""
 _MOST_DAMAGED = 0.1
 """The share of unreadable pages, among those with content, above which the whole file is rejected."""
 _NO_TITLE = re.compile(
-    r"untitled\b|microsoft (?:word|powerpoint|excel)\b|(?:table of )?contents$|index$|inhalt\w*$|.*\.[a-z]\w{1,4}$",
-    re.I,
+    r"untitled\b|microsoft (?:word|powerpoint|excel)\b|(?:table of )?contents$|index$|.*\.[a-z]\w{1,4}$", re.I
 )
 _RULES = re.compile(rb"(?<=[\d\s])(?:re|l)(?=\s)")
 _LEAST_RULES = 6
@@ -40,55 +37,48 @@ _MOST_TABLE_PAGES = 200
 """The most pages passed to pdfplumber, which takes ten times as long as pypdf."""
 _LEAST_LINES = 3
 """The number of lines in each cell of a row from which it is taken for as many rows without rules between them."""
-_EDGE, _NEIGHBOURS = 2, 4
-"""The lines at the top and bottom of a page that may be running heads, and the pages compared on either side."""
-_LARGER, _LONGEST_HEADING, _MOST_HEADINGS = 1.15, 120, 0.3
-"""A heading is larger than the body by this factor, and has at most so many characters; if more than this share of a
-document is in such type, it is a poster."""
-_NO_HEADING = re.compile(r"[.,;:]$|@|://|\.{3}|^[a-z]|^[\u2022\u2013*-]\s")
-_BOLD = re.compile(r"bold|black|heavy|demi|cmbx", re.I)
+_EDGE = 2
+"""The lines at the top and bottom of a page that may be running heads."""
 _CODE = re.compile(r"courier|mono|consol|menlo|typewriter|cmtt|inconsolata", re.I)
+_LETTER = 0.6
+"""The width of a letter of a typewriter face, in heights of the type."""
 _LEADER = re.compile(r"(?:\.\s?){3,}\s*[\divxlc]+\s*$", re.I)
-_NUMBER = re.compile(r"\d+")
-_ENDS = (".", "!", "?", ":", '"', "\u201d", ")", "\u3002", "\uff01", "\uff1f")
 _HYPHENATED = re.compile(r"(?<=[^\W\d_])-\n(?=[a-z])")
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
 _GLYPH = re.compile(r"\(cid:\d+\)")
 _DOUBLED = re.compile(r"(?:(\S)\1)+")
-_SHORT_LINE, _LEAST_DOUBLED, _LEAST_ROWS = 0.75, 6, 3
-_LETTER = 0.6
-"""The width of a letter of a typewriter face, in heights of the type."""
-_GAP = 2.0
-"""The width of a gap between cells, in heights of the type."""
+_SHORT_LINE, _LEAST_DOUBLED = 0.75, 6
 
 
-@dataclass(frozen=True, kw_only=True)
-class Letters:
-    """A piece of text in one font; `left` is where it begins, in points."""
+class Letters(NamedTuple):
+    """A piece of text in one font, its height, and its left edge in points."""
 
     text: str
-    size: float
     font: str
-    left: float = 0.0
+    size: float
+    left: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """A line of text with the size of its letters (0: unknown). `cells` are its parts between wide gaps."""
+    """A line of text; `left` is the indent of a line of code, in letters."""
 
     text: str
-    size: float = 0.0
-    bold: bool = False
     code: bool = False
-    left: float = 0.0
-    cells: tuple[tuple[float, str], ...] = ()
+    left: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A stretch of a page: lines of text, or the rows of a table."""
+
+    lines: tuple[Line, ...] = ()
+    rows: tuple[str, ...] = ()
 
 
 def _recognises(file: File) -> bool:
-    if file.content.startswith(b"%PDF-"):
-        return True
-    named = file.ends_with(_SUFFIXES)
-    return named and (b"%PDF-" in file.content[:_HEAD_BYTES] or b"startxref" in file.content)
+    named = file.ends_with(_SUFFIXES) and (b"%PDF-" in file.content[:1024] or b"startxref" in file.content)
+    return named or file.content.startswith(b"%PDF-")
 
 
 def _parse(file: File) -> Document:
@@ -105,14 +95,19 @@ def _parse(file: File) -> Document:
         raise
     except Exception as error:  # pypdf lets TypeError, AttributeError and others escape
         raise _refused(error) from error
-    blocks, notes = _read_pages(file, pages, _outline(reader))
-    return Document(title=_title(reader, blocks, file), kind="pdf", blocks=blocks, pages=len(pages), notes=notes)
+    parts, faults = _read_pages(file, pages)
+    blocks = tuple(_blocks(parts, _outline(reader)))
+    damaged = [fault for fault in faults.values() if fault.kind != "limit"]
+    good = len({block.page for block in blocks})
+    if faults and (not good or len(damaged) > _MOST_DAMAGED * (good + len(damaged))):
+        raise (damaged or list(faults.values()))[0]
+    notes = tuple(f"page {number} was left out: {fault.reason}" for number, fault in faults.items())
+    lines = [line.text.strip() for page in parts.values() for part in page for line in part.lines if line.text.strip()]
+    return Document(title=_title(reader, lines[:2], file), kind="pdf", blocks=blocks, pages=len(pages), notes=notes)
 
 
-def _read_pages(
-    file: File, pages: list["PageObject"], outline: Mapping[int, Sequence[str]]
-) -> tuple[tuple[Block, ...], tuple[str, ...]]:
-    """The blocks of all pages, and a note on each page that could not be read."""
+def _read_pages(file: File, pages: list["PageObject"]) -> tuple[dict[int, Sequence[Part]], dict[int, Refused]]:
+    """The parts of each page by its number, and what was wrong with the others."""
     parts: dict[int, Sequence[Part]] = {}
     faults: dict[int, Refused] = {}
     reading = _PdfReading(file.content)
@@ -123,13 +118,7 @@ def _read_pages(
             raise
         except Exception as error:  # noqa: BLE001 # pypdf may raise any exception; the page is named in the notes
             faults[number] = _refused(error)
-    blocks = list(_blocks(parts, outline))
-    damaged = [fault for fault in faults.values() if fault.kind != "limit"]
-    good = len({block.page for block in blocks})
-    if faults and (not good or len(damaged) > _MOST_DAMAGED * (good + len(damaged))):
-        raise (damaged or list(faults.values()))[0]
-    notes = tuple(f"page {number} was left out: {fault.reason}" for number, fault in faults.items())
-    return tuple(blocks), notes
+    return parts, faults
 
 
 def _refused(error: Exception) -> Refused:
@@ -142,14 +131,6 @@ def _refused(error: Exception) -> Refused:
     if isinstance(error, LimitReachedError | RecursionError):
         return Refused("limit", f"it needs more resources than is safe ({fault_of(error)})")
     return Refused("unreadable", f"it is not a valid PDF ({fault_of(error)})")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Part:
-    """A stretch of a page: lines of text, or the rows of a table."""
-
-    lines: tuple[Line, ...] = ()
-    rows: tuple[str, ...] = ()
 
 
 class _PdfReading:
@@ -174,7 +155,10 @@ class _PdfReading:
         if self._left and len(_RULES.findall(drawn)) >= _LEAST_RULES:
             self._left -= 1
             try:
-                if found := self._with_tables(number - 1):
+                plumbed = self._pdf.pages[number - 1]
+                found = list(_table_parts(plumbed))
+                plumbed.close()  # frees the parsed page
+                if found:
                     return found
             except MemoryError:
                 raise
@@ -182,51 +166,42 @@ class _PdfReading:
                 _LOG.debug("The tables of page %d are read as text.", number, exc_info=True)
         return [Part(lines=tuple(_lines(page)))]
 
-    def _with_tables(self, number: int) -> Sequence[Part]:
-        """Text and tables of a page (from 0) from top to bottom; empty if it has no table."""
-        page = self._pdf.pages[number]
-        try:
-            return list(_table_parts(page))
-        finally:
-            page.close()  # frees the parsed page
-
 
 def _lines(page: "PageObject") -> Iterator[Line]:
-    """The lines of a page as pypdf reads them, with their type if it can be told."""
+    """The lines of a page as pypdf reads them."""
     lines: list[list[Letters]] = [[]]
 
     def visit(
         text: str, outer: Sequence[float], inner: Sequence[float], font: Mapping[str, Any] | None, size: float
     ) -> None:
-        scale = math.hypot(*inner[2:4]) * math.hypot(*outer[2:4])
         left = inner[4] * outer[0] + inner[5] * outer[2] + outer[4]
-        name = str((font or {}).get("/BaseFont", ""))
+        height = abs(size * inner[3] * outer[3])
         for place, part in enumerate(text.split("\n")):
             if place:
                 lines.append([])
-            lines[-1].append(Letters(text=part, size=abs(size) * scale, font=name, left=left))
+            lines[-1].append(Letters(part, str((font or {}).get("/BaseFont", "")), height, left))
 
     text = page.extract_text(visitor_text=visit)
     if "\n".join("".join(piece.text for piece in line) for line in lines) == text:
-        return map(line_of, lines)
-    return (line_of([], line) for line in text.split("\n"))
+        return (line_of("".join(piece.text for piece in line), line) for line in lines)
+    return (line_of(line) for line in text.split("\n"))
 
 
 def _table_parts(page: "Page") -> Iterator[Part]:
+    """Text and tables of a page from top to bottom; nothing if it has no table."""
     found = [(table.bbox, rows) for table in page.find_tables() if (rows := _rows(table.extract()))]
     if not found:
         return
     found.sort(key=lambda one: (one[0][1], one[0][0]))
-    boxes = [box for box, _ in found]
-    outside = page.filter(lambda thing: not any(_within(thing, box) for box in boxes))
-    left, top, right, bottom = page.bbox
-    position = top
-    for box, rows in found:
+    outside = page.filter(lambda thing: not any(_within(thing, box) for box, _ in found))
+    left, position, right, bottom = page.bbox
+    for box, rows in [*found, ((0, bottom, 0, bottom), [])]:
         edge = min(max(box[1], position), bottom)
-        yield from _text(outside, (left, position, right, edge))
+        between = outside.crop((left, position, right, edge)) if edge - position > 1 else None
+        lines = between.extract_text_lines(return_chars=True) if between is not None else ()
+        yield Part(lines=tuple(map(_plumbed, lines)))
         yield Part(rows=tuple(rows))
         position = edge
-    yield from _text(outside, (left, position, right, bottom))
 
 
 def _rows(cells: list[list[str | None]]) -> list[str]:
@@ -251,63 +226,98 @@ def _within(thing: dict[str, float], box: tuple[float, float, float, float]) -> 
     return box[0] <= across <= box[2] and box[1] <= down <= box[3]
 
 
-def _text(page: "Page", box: tuple[float, float, float, float]) -> Iterator[Part]:
-    lines = page.crop(box).extract_text_lines(return_chars=True) if box[3] - box[1] > 1 else []
-    if lines:
-        yield Part(lines=tuple(map(_plumbed, lines)))
-
-
 def _plumbed(found: dict[str, Any]) -> Line:
     """A line as pdfplumber reads it."""
-    chars = found["chars"]
-    letters = [Letters(text=one["text"], size=one["size"], font=one["fontname"], left=one["x0"]) for one in chars]
-    return line_of(letters, " ".join(found["text"].split()))
+    letters = [Letters(one["text"], one["fontname"], one["size"], one["x0"]) for one in found["chars"]]
+    return line_of(" ".join(found["text"].split()), letters)
+
+
+def line_of(text: str, pieces: Sequence[Letters] = ()) -> Line:
+    """A line without glyphs that stand for no character and without letters printed twice."""
+    shown = [piece for piece in pieces if piece.text.strip()]
+    words = _GLYPH.sub("", text.translate(_LIGATURES)).split(" ")
+    doubled = [word for word in words if _DOUBLED.fullmatch(word)]
+    if any(len(word) >= _LEAST_DOUBLED and len(set(word)) > 1 for word in doubled):
+        words = [word[::2] if word in doubled else word for word in words]
+    code = bool(shown) and all(_CODE.search(piece.font) for piece in shown)
+    left = round(shown[0].left / (_LETTER * shown[0].size)) if code and shown[0].size else 0
+    return Line(text=" ".join(words), code=code, left=left)
 
 
 def _blocks(pages: Mapping[int, Sequence[Part]], outline: Mapping[int, Sequence[str]]) -> Iterator[Block]:
-    """Paragraphs and tables, without running heads and page numbers.
+    """Paragraphs and tables, without running heads and page numbers. Their section is the outline's entry above them.
 
-    Their section is the last entry of the outline above them, else the last heading. An entry begins with the line
-    that repeats it, or else with the entry before it, or with its page.
+    An entry begins with the line that repeats it, or else with the entry before it, or with its page.
     """
-    lines = [[line.text for part in parts for line in part.lines] for parts in pages.values()]
-    headings = Headings(line for parts in pages.values() for part in parts for line in part.lines)
+    lines = {n: [line for part in parts for line in part.lines if line.text.strip()] for n, parts in pages.items()}
+    heads = _running_heads(lines)
     section: str | None = None
-    heading: str | None = None
-    last: Sequence[str] = ()  # the rows of the table with which the text ends so far
-    for (number, parts), heads, texts in zip(pages.items(), running_heads(lines), lines, strict=True):
-        place, above = 0, last
-        names, waiting = set(map(_name, texts)), deque(outline.get(number, ()))
+    for number, parts in pages.items():
+        names, waiting = {_name(line.text) for line in lines[number]}, deque(outline.get(number, ()))
         for part in parts:
-            kept = [line for at, line in enumerate(part.lines, start=place) if at not in heads]
-            place += len(part.lines)
-            rows = continued(above, part.rows) if above and part.rows else part.rows
-            if rows or any(line.text.strip() for line in kept):
-                above, last = (), rows
-            runs: list[tuple[str | None, list[Line]]] = [(section, [])]
-            for line in (*kept, None):
-                begun = None if line is None else _name(line.text)
+            run: list[Line] = []
+            for line in part.lines:
+                begun = _name(line.text)
                 while waiting and (_name(waiting[0]) not in names or _name(waiting[0]) == begun):
-                    section = waiting.popleft()
-                    runs.append((section, []))
-                if line is not None:
-                    runs[-1][1].append(line)
-            for within, run in runs:
-                for is_heading, stretch in headings.split(run):
-                    if is_heading:
-                        heading = flowed("\n".join(line.text for line in stretch))
-                        yield Block(text=heading, section=within or heading, page=number)
-                        continue
-                    for text in texts_of(stretch):
-                        yield Block(text=text, section=within or heading, page=number)
-            for text in table_blocks(rows):
-                yield Block(text=text, section=section or heading, page=number)
+                    yield from (Block(text=text, section=section, page=number) for text in texts_of(run))
+                    section, run = waiting.popleft(), []
+                if id(line) not in heads:
+                    run.append(line)
+            yield from (Block(text=text, section=section, page=number) for text in texts_of(run))
+            yield from (Block(text=text, section=section, page=number) for text in table_blocks(part.rows))
         section = waiting[-1] if waiting else section
+
+
+def _running_heads(pages: Mapping[int, Sequence[Line]]) -> set[int]:
+    """The ids of lines that stand, up to the page's number, at the edges of three pages and of a third of all."""
+    edges = {
+        number: {id(line): _forms(line.text, number) for line in (*lines[:_EDGE], *lines[-_EDGE:])}
+        for number, lines in pages.items()
+    }
+    counts = Counter(form for lines in edges.values() for form in set().union(*lines.values()))
+    repeated = {form for form, count in counts.items() if count >= max(3, len(pages) / 3)}
+    heads = {line for lines in edges.values() for line, forms in lines.items() if forms & repeated}
+    return heads if len(heads) < sum(map(len, pages.values())) else set()  # otherwise nothing would be left
+
+
+def _forms(line: str, page: int) -> set[str]:
+    """A line, and the line with its first or last number as a distance from the page's."""
+    words = " ".join(line.casefold().split())
+    numbers = list(re.finditer(r"\d+", words))
+    return {words} | {
+        f"{words[: found.start()]}\0{int(found[0][:9]) - page}{words[found.end() :]}"
+        for found in numbers[:1] + numbers[-1:]
+    }
 
 
 def _name(text: str) -> str:
     """A heading without its number, for comparison."""
     return re.sub(r"^[\d.]+\s*|[^\w]+", "", text.casefold())
+
+
+def texts_of(lines: Iterable[Line]) -> Iterator[str]:
+    """Paragraphs and code, in order. Lines of a table of contents are left out."""
+    kept = (line for line in lines if not _LEADER.search(line.text))
+    for is_code, group in groupby(kept, key=lambda line: line.code):
+        run = list(group)
+        if is_code:
+            left = min(line.left for line in run)
+            yield "\n".join(" " * (line.left - left) + line.text.strip() for line in run)
+        else:
+            yield from _paragraphs([line.text.strip() for line in run])
+
+
+def _paragraphs(lines: Sequence[str]) -> Iterator[str]:
+    """Splits at blank lines, and after a sentence that leaves its last line short."""
+    width = max(map(len, lines))
+    paragraph: list[str] = []
+    for line in [*lines, ""]:
+        if line:
+            paragraph.append(line)
+        ends = not line or (line.endswith((".", "!", "?", ":")) and len(line) < _SHORT_LINE * width)
+        if ends and paragraph:
+            yield flowed(_HYPHENATED.sub("", "\n".join(paragraph)))
+            paragraph = []
 
 
 def _outline(reader: "PdfReader") -> Mapping[int, Sequence[str]]:
@@ -329,222 +339,18 @@ def _outline_entries(outline: list[Any]) -> Iterator[Any]:
         yield from _outline_entries(entry) if isinstance(entry, list) else (entry,)
 
 
-def _title(reader: "PdfReader", blocks: Sequence[Block], file: File) -> str:
-    """The file's own title if plausible, else its first line or the heading below that, else its name."""
+def _title(reader: "PdfReader", lines: Sequence[str], file: File) -> str:
+    """The file's own title if plausible, else its first line if that is no part of a sentence, else its name."""
     try:
-        metadata = reader.metadata
-        stated = one_line(str(metadata.title or "")) if metadata is not None else ""
+        stated = one_line(str(reader.metadata.title or "") if reader.metadata is not None else "")
     except Exception:  # noqa: BLE001 # damaged metadata only cost the title
         stated = ""
-    if _is_title(stated, LONGEST_TITLE):
-        return stated
-    first = (block.text for place, block in enumerate(blocks[:2]) if not place or block.section == block.text)
-    return next((text for text in first if _is_title(text, LONGEST_TITLE // 2) and text[-1] not in ".,;"), file.stem)
-
-
-def _is_title(text: str, most: int) -> bool:
-    return 2 < len(text) <= most and not _NO_TITLE.match(text) and any(map(str.isalpha, text)) and "\n" not in text
-
-
-# -- lines, and what they form
-
-
-def line_of(pieces: Sequence[Letters], text: str | None = None) -> Line:
-    """The line that pieces form, without glyphs that stand for no character and without doubled letters."""
-    sizes: Counter[float] = Counter()
-    bold = code = 0
-    for piece in pieces:
-        count = len(piece.text.strip())
-        sizes[round(piece.size, 1)] += count
-        bold += count if _BOLD.search(piece.font) else 0
-        code += count if _CODE.search(piece.font) else 0
-    total = sizes.total()
-    words = "".join(piece.text for piece in pieces) if text is None else text
-    return Line(
-        text=_undoubled(_GLYPH.sub("", words.translate(_LIGATURES))),
-        size=sizes.most_common(1)[0][0] if total else 0.0,
-        bold=total > 0 and bold >= 0.9 * total,
-        code=total > 0 and code >= 0.9 * total,
-        left=min((piece.left for piece in pieces if piece.text.strip()), default=0.0),
-        cells=tuple(_cells(pieces)),
-    )
-
-
-def _undoubled(text: str) -> str:
-    """`EENNDD OOFF` printed twice for weight, as `END OF`."""
-    words = text.split(" ")
-    doubled = [word for word in words if _DOUBLED.fullmatch(word)]
-    if not any(len(word) >= _LEAST_DOUBLED and len(set(word)) > 1 for word in doubled):
-        return text
-    return " ".join(word[::2] if word in doubled else word for word in words)
-
-
-def _cells(pieces: Sequence[Letters]) -> Iterator[tuple[float, str]]:
-    """The parts of a line between wide gaps, each with its left edge."""
-    begun: list[Letters] = []
-    for piece in pieces:
-        if not piece.text.strip():
-            continue
-        end = max((one.left + _LETTER * one.size * len(one.text.strip()) for one in begun), default=piece.left)
-        if begun and piece.left - end > _GAP * piece.size:
-            yield begun[0].left, " ".join(one.text.strip() for one in begun)
-            begun = []
-        begun.append(piece)
-    if begun:
-        yield begun[0].left, " ".join(one.text.strip() for one in begun)
-
-
-def running_heads(pages: Sequence[Sequence[str]]) -> list[set[int]]:
-    """The places of each page's lines that two of the four pages on either side repeat at either edge.
-
-    A line repeats another if it is equal, or if its numbers grow with the pages, as in "Page 3 of 10", "Page 4 of 10";
-    then one repeat is enough in a file of two pages. If a document would be left without lines, all are kept.
-    """
-    keys = [_edge_keys(page, number) for number, page in enumerate(pages)]
-    found = []
-    for number, own in enumerate(keys):
-        near = [
-            set().union(*page.values())
-            for page in (*keys[max(0, number - _NEIGHBOURS) : number], *keys[number + 1 : number + _NEIGHBOURS + 1])
-        ]
-        found.append({place for place, names in own.items() if _repeats(names, near)})
-    left = any(
-        line.strip()
-        for page, heads in zip(pages, found, strict=True)
-        for at, line in enumerate(page)
-        if at not in heads
-    )
-    return found if left else [set() for _ in pages]
-
-
-def _repeats(names: set[str], near: Sequence[set[str]]) -> bool:
-    repeats = sum(not names.isdisjoint(page) for page in near)
-    return repeats >= 2 or (len(near) == 1 and any("\0" in name for name in names & near[0]))
-
-
-def _edge_keys(page: Sequence[str], number: int) -> dict[int, set[str]]:
-    """The lines at both edges: as they are, and with their first, last and all numbers as distances from the page's."""
-    places = [place for place, line in enumerate(page) if line.strip()]
-    keys: dict[int, set[str]] = {}
-    for place in {*places[:_EDGE], *places[-_EDGE:]}:
-        words = " ".join(page[place].casefold().split())
-        numbers = list(_NUMBER.finditer(words))
-        keys[place] = {words}
-        for chosen in (numbers[:1], numbers[-1:], numbers) if numbers else ():
-            told, position = "", 0
-            for match in chosen:
-                told += f"{words[position : match.start()]}\0{int(match[0][:9]) - number}\0"
-                position = match.end()
-            keys[place].add(told + words[position:])
-    return keys
-
-
-class Headings:
-    """Recognises headings by the type of a document's body text."""
-
-    def __init__(self, lines: Iterable[Line]) -> None:
-        sizes: Counter[float] = Counter()
-        bold = 0
-        for line in lines:
-            sizes[line.size] += len(line.text)
-            bold += len(line.text) * line.bold
-        self._body = sizes.most_common(1)[0][0] if sizes else 0.0
-        larger = sum(count for size, count in sizes.items() if size >= _LARGER * self._body)
-        self._by_size = larger < sizes.total() * _MOST_HEADINGS
-        self._by_weight = 2 * bold < sizes.total() * _MOST_HEADINGS
-
-    def split(self, lines: Sequence[Line]) -> Iterator[tuple[bool, list[Line]]]:
-        """Runs of lines in order: (True, the lines of one heading) or (False, lines of text)."""
-        text: list[Line] = []
-        runs = [(kind, list(run)) for kind, run in groupby(lines, self._kind)]
-        for place, (kind, run) in enumerate(runs):
-            following = runs[place + 1][1][0].text if place + 1 < len(runs) else ""
-            if kind is not None and self._is_heading(run, kind[0], text, following):
-                if text:
-                    yield False, text
-                yield True, run
-                text = []
-            else:
-                text += run
-        if text:
-            yield False, text
-
-    def _kind(self, line: Line) -> tuple[float, bool] | None:
-        """The type of a line that stands out, `None` for other lines."""
-        larger = self._by_size and line.size >= _LARGER * self._body
-        heavier = self._by_weight and line.bold and line.size >= self._body
-        return (line.size, line.bold) if line.text.strip() and self._body and (larger or heavier) else None
-
-    def _is_heading(self, run: Sequence[Line], size: float, before: Sequence[Line], following: str) -> bool:
-        text = " ".join(line.text.strip() for line in run)
-        short = len(run) <= 3 and len(text) <= _LONGEST_HEADING
-        if not short or _NO_HEADING.search(text) or sum(map(str.isalpha, text)) < 3:
-            return False
-        begins = not before or before[-1].text.rstrip().endswith(_ENDS)
-        is_body = len(following.strip()) >= 25 or following.rstrip().endswith(_ENDS)
-        return size >= _LARGER * self._body or (begins and is_body and not following.strip()[:1].islower())
-
-
-def texts_of(lines: Sequence[Line]) -> Iterator[str]:
-    """Paragraphs, code and rows of cells, in order. Lines of a table of contents are left out."""
-    kept = [line for line in lines if not _LEADER.search(line.text)]
-    for is_code, run in groupby(kept, key=lambda line: line.code):
-        if is_code:
-            yield _code(list(run))
-        else:
-            yield from _paragraphs(list(run))
-
-
-def _code(lines: Sequence[Line]) -> str:
-    """Lines of a program, indented as they stand on the page."""
-    left = min(line.left for line in lines)
-    return "\n".join(
-        " " * (0 if not line.size else round((line.left - left) / (_LETTER * line.size))) + line.text.strip()
-        for line in lines
-    )
-
-
-def _paragraphs(lines: Sequence[Line]) -> Iterator[str]:
-    """Splits at blank lines, after a sentence that leaves its last line short, and around rows of cells."""
-    width = max((len(line.text.strip()) for line in lines), default=0)
-    paragraph: list[str] = []
-    place = 0
-    while place < len(lines):
-        rows = _unruled(lines[place:])
-        text = "" if rows else lines[place].text.strip()
-        if text:
-            paragraph.append(text)
-        ends = not text or (text.endswith((".", "!", "?", ":")) and len(text) < _SHORT_LINE * width)
-        if ends and paragraph:
-            yield flowed(_HYPHENATED.sub("", "\n".join(paragraph)))
-            paragraph = []
-        if rows:
-            yield "\n".join(rows)
-        place += max(len(rows), 1)
-    if paragraph:
-        yield flowed(_HYPHENATED.sub("", "\n".join(paragraph)))
-
-
-def _unruled(lines: Sequence[Line]) -> list[str]:
-    """The rows of a table without rules with which the lines begin: three or more whose cells share left edges.
-
-    All but the first must have a figure, so that columns of running text are none.
-    """
-    columns = [left for left, _ in lines[0].cells]
-    rows: list[list[str]] = []
-    for line in lines if len(columns) > 1 else ():
-        cells = {_nearest(columns, left): text for left, text in line.cells}
-        near = all(abs(_nearest(columns, left) - left) <= 2 * line.size for left, _ in line.cells)
-        figure = not rows or any(any(map(str.isdigit, text)) for _, text in line.cells[1:])
-        if len(cells) < 2 or len(cells) != len(line.cells) or not near or not figure:
-            break
-        rows.append([cells.get(column, "") for column in columns])
-    return [row_text(row) for row in rows] if len(rows) >= _LEAST_ROWS else []
-
-
-def _nearest(columns: Sequence[float], left: float) -> float:
-    """The column whose left edge is the nearest."""
-    return min(columns, key=lambda column: abs(column - left))
+    first = next(iter(lines), "")
+    within = first.endswith((".", ",", ";", "-")) or any(line[:1].islower() for line in lines[1:])
+    for title, most in ((stated, LONGEST_TITLE), ("" if within else first, LONGEST_TITLE // 2)):
+        if 2 < len(title) <= most and not _NO_TITLE.match(title) and any(map(str.isalpha, title)):
+            return title
+    return file.stem
 
 
 PARSER = Parser(kind="pdf", suffixes=_SUFFIXES, priority=0, recognises=_recognises, parse=_parse)

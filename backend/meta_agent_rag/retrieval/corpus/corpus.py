@@ -2,7 +2,7 @@
 
     <data>/corpora/<name>/manifest.json      what the corpus is, and which state is published
         <generation>/catalogue.sqlite        documents, passages, vectors
-        <generation>/index-<edits>-<store>/  the files derived for one state, never changed once it is published
+        <generation>/index-<edits>/          the files derived for one state, never changed once it is published
 
 Publishing is writing the next `index-` folder and then replacing the manifest, by one rename. A reader keeps what it
 opened and looks at the manifest before each question. A killed writer leaves the manifest as it was; if its catalogue
@@ -19,19 +19,21 @@ from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmana
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from uuid import uuid4
 
 import numpy as np
 from filelock import AsyncFileLock, Timeout
 from pydantic import AwareDatetime, BaseModel, Field, NonNegativeInt, PositiveInt, ValidationError
 
-from ...discovery import named
 from ...errors import CorpusError, DamagedIndexError, InputError, SettingsError, StorageError
 from ...settings import Settings
 from ..passage import Found, Passage
-from ..stores import discover_stores
+from ..stores.elastic import ELASTICSEARCH
+from ..stores.matrix import MATRIX
+from ..stores.qdrant import QDRANT
 from ..stores.store import CREATED_BY, Changes, DenseStore, Hit, LexicalStore, StoreBackend, StorePlace
+from ..stores.words import TANTIVY
 from ..vectors import FloatVector, Rows
 from .catalogue import FILE_NAME, Catalogue, DocumentRecord
 from .sample import SAMPLE
@@ -61,15 +63,9 @@ class Manifest(BaseModel, frozen=True):
     passages: NonNegativeInt = 0
     edits: NonNegativeInt = 0
     last_row: NonNegativeInt = 0
-    dense_store: str
-    lexical_store: str
+    stores: Literal["embedded", "servers"]
     generation: str = Field(default_factory=lambda: uuid4().hex[:8])
     created: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
-
-    @property
-    def recipe(self) -> tuple[str, int, str]:
-        """The encoder, its dimension and the chunker: what a corpus can only be continued with."""
-        return self.encoder, self.dimension, self.chunker
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +133,7 @@ class CorpusFolder:
 
     def index(self, manifest: Manifest) -> Path:
         """The folder with the derived files of a state."""
-        return self.path / manifest.generation / f"index-{manifest.edits}-{manifest.dense_store}"
+        return self.path / manifest.generation / f"index-{manifest.edits}"
 
     @asynccontextmanager
     async def locked(self, patience: float = _PATIENCE_SECONDS) -> AsyncIterator[None]:
@@ -180,38 +176,12 @@ def corpus_folder(data_dir: Path, name: str) -> CorpusFolder:
     return CorpusFolder(path=data_dir / "corpora" / name, name=name)
 
 
-class StoreNames(NamedTuple):
-    """The dense and the lexical store of a corpus."""
-
-    dense: str
-    lexical: str
-
-
-LOCATIONS = {"embedded": StoreNames("matrix", "tantivy"), "servers": StoreNames("qdrant", "elasticsearch")}
-
-
-def chosen_stores(settings: Settings) -> StoreNames:
-    """The stores of a new corpus: those in the settings, else the servers if both have an address.
-
-    Raises `SettingsError` if only one has, or if one of the stores is on a server and the other is not, and
-    `UnknownNameError`.
-    """
+def stores_for(settings: Settings) -> Literal["embedded", "servers"]:
+    """Where a new corpus is indexed: on the servers if both have an address. Raises `SettingsError` if only one has."""
     addresses = (settings.qdrant_url, settings.elasticsearch_url)
     if any(addresses) and not all(addresses):
         raise SettingsError("Only one of QDRANT_URL and ELASTICSEARCH_URL is set; set both, or neither.")
-    known = discover_stores()
-    stores = (
-        named("dense store", settings.dense_store, known.dense) if settings.dense_store else None,
-        named("lexical store", settings.lexical_store, known.lexical) if settings.lexical_store else None,
-    )
-    served = {store.served for store in stores if store is not None} or {all(addresses)}
-    if len(served) > 1:
-        raise SettingsError(
-            f"DENSE_STORE is {settings.dense_store!r} and LEXICAL_STORE is {settings.lexical_store!r}, but one is "
-            "on a server and the other in a folder; choose two of the same kind."
-        )
-    default = LOCATIONS["servers" if True in served else "embedded"]
-    return StoreNames(settings.dense_store or default.dense, settings.lexical_store or default.lexical)
+    return "servers" if all(addresses) else "embedded"
 
 
 class CorpusStores(NamedTuple):
@@ -229,27 +199,22 @@ class CorpusStores(NamedTuple):
 
 
 def stores_of(settings: Settings, folder: CorpusFolder, manifest: Manifest, before: Path | None = None) -> CorpusStores:
-    """The stores of a state of a corpus. Raises `CorpusError` if one is not available, or has no address."""
-    known = discover_stores()
-    dense, lexical = known.dense.get(manifest.dense_store), known.lexical.get(manifest.lexical_store)
-    if dense is None or lexical is None:
-        names = f"{manifest.dense_store!r} and {manifest.lexical_store!r}"
-        raise CorpusError(f"The corpus {manifest.name!r} needs the stores {names}, which are not both available here.")
-    if dense.served and not (settings.qdrant_url and settings.elasticsearch_url):
+    """The stores of a state of a corpus. Raises `CorpusError` if they are on servers without an address."""
+    served = manifest.stores == "servers"
+    if served and not (settings.qdrant_url and settings.elasticsearch_url):
         raise CorpusError(
-            f"The indexes of the corpus {manifest.name!r} are on servers; set QDRANT_URL and ELASTICSEARCH_URL, "
-            f"or bring it back with `marag corpora copy {manifest.name} --to embedded`."
+            f"The indexes of the corpus {manifest.name!r} are on servers; set QDRANT_URL and ELASTICSEARCH_URL, or "
+            f"rebuild it here: `marag ingest PATH... --corpus {manifest.name} --rebuild`."
         )
     place = StorePlace(
         folder=folder.index(manifest),
         name=f"marag-{manifest.name}-{manifest.generation}",
         dimension=manifest.dimension,
         before=before,
-        compressed=settings.qdrant_compressed,
     )
     return CorpusStores(
-        dense,
-        lexical,
+        QDRANT if served else MATRIX,
+        ELASTICSEARCH if served else TANTIVY,
         replace(place, url=settings.qdrant_url, api_key=settings.qdrant_api_key),
         replace(place, url=settings.elasticsearch_url, api_key=settings.elasticsearch_api_key),
     )
@@ -364,7 +329,7 @@ class Corpus:
     async def _opened(self, manifest: Manifest) -> View:
         dense, lexical, dense_place, lexical_place = stores_of(self._settings, self._folder, manifest)
         before = self._view
-        if before is not None and dense.served and before.manifest.generation == manifest.generation:
+        if before is not None and manifest.stores == "servers" and before.manifest.generation == manifest.generation:
             return replace(before, manifest=manifest)
         return View(
             manifest=manifest,
@@ -479,28 +444,6 @@ async def remove_documents(settings: Settings, name: str, doc_ids: Sequence[str]
             await publish(settings, folder, manifest, catalogue)
 
 
-async def copy_corpus(settings: Settings, name: str, to: str) -> Manifest:
-    """Move the index of a corpus to `servers`, or back (`embedded`); nothing is encoded again.
-
-    Raises `UnknownNameError` for another place, and `CorpusError`.
-    """
-    target = named("location", to, LOCATIONS)
-    folder = corpus_folder(settings.marag_data_dir, name)
-    if target == LOCATIONS["servers"] and not (settings.qdrant_url and settings.elasticsearch_url):
-        raise SettingsError(f"Set QDRANT_URL and ELASTICSEARCH_URL to copy the corpus {name!r} there.")
-    await asyncio.to_thread(_existing, folder)
-    async with folder.locked():
-        manifest = await asyncio.to_thread(_existing, folder)
-        if manifest.dense_store == target.dense:
-            return manifest
-        moved = manifest.model_copy(update={"dense_store": target.dense, "lexical_store": target.lexical})
-        with closing(folder.catalogue(manifest)) as catalogue:
-            moved = await publish(settings, folder, moved, catalogue, anew=True)
-        with suppress(CorpusError, SettingsError):  # a server that is gone holds nothing to remove
-            await stores_of(settings, folder, manifest).drop()
-    return moved
-
-
 async def drop_corpus(settings: Settings, name: str) -> Manifest:
     """Remove the corpus `name` with its indexes; returns its manifest.
 
@@ -517,12 +460,9 @@ async def drop_corpus(settings: Settings, name: str) -> Manifest:
 
 async def reach(settings: Settings) -> None:
     """Ask the servers, if new corpora go there, about one that does not exist. `CorpusError` if one does not answer."""
-    stores = chosen_stores(settings)
-    nothing = Manifest(
-        name="nothing", encoder="none", dimension=1, chunker="none",
-        dense_store=stores.dense, lexical_store=stores.lexical,
-    )  # fmt: skip
-    await stores_of(settings, corpus_folder(settings.marag_data_dir, "nothing"), nothing).drop()
+    folder, stores = corpus_folder(settings.marag_data_dir, "nothing"), stores_for(settings)
+    nothing = Manifest(name="nothing", encoder="none", dimension=1, chunker="none", stores=stores)
+    await stores_of(settings, folder, nothing).drop()
 
 
 def require_alike(manifest: Manifest, encoder: str, dimension: int, chunker: str | None = None) -> None:

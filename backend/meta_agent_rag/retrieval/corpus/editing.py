@@ -21,7 +21,7 @@ from ...settings import Settings
 from ..batching import AsyncEncoder
 from ..passage import Passage, to_record
 from .catalogue import AT_ONCE, ROWS, Catalogue, DocumentRecord, in_parts
-from .corpus import CorpusFolder, Manifest, chosen_stores, corpus_folder, publish, require_alike, stores_of
+from .corpus import CorpusFolder, Manifest, corpus_folder, publish, require_alike, stores_for, stores_of
 
 Progress: TypeAlias = Callable[[int, int], None]
 UNCHUNKED = "none"
@@ -74,8 +74,8 @@ class CorpusEditor:
                 f"The passage id {taken[0]!r} already belongs to the document {taken[1]!r}; choose another id."
             )
         if len(passages) <= AT_ONCE:
-            ids = [passage.id for passage in passages]
-            if twice := next((id_ for id_, count in Counter(ids).items() if count > 1), None):
+            counts = Counter(passage.id for passage in passages)
+            if twice := next((id_ for id_, count in counts.items() if count > 1), None):
                 raise InputError(f"Two passages have the id {twice!r}; ids must be unique.")
         self._put[document.id] = (document, passages)
         if sum(len(held) for _, held in self._put.values()) >= AT_ONCE:
@@ -129,39 +129,50 @@ async def edit_corpus(
     `on_progress(done, wanted)` counts encoded passages. With `rebuild` the corpus is built from
     scratch, and the earlier one is kept until the new one is complete; an interrupted rebuild begins again. `shared`
     means that the encoder also answers questions, and that another edit is waited for. After an error, what was
-    committed before it is published. Raises `CorpusError` if the corpus was built with another encoder or chunker
-    (without `rebuild`), is being edited elsewhere, or was not created by this package.
+    committed before it is published by the next one who edits or opens the corpus. Raises `CorpusError` if the corpus
+    was built with another encoder or chunker (without `rebuild`), is being edited elsewhere, or was not created by this
+    package.
     """
     folder = corpus_folder(settings.marag_data_dir, name)
     async with folder.locked(_PATIENCE_SHARED_SECONDS if shared else _PATIENCE_SECONDS):
         existing = await asyncio.to_thread(folder.read)
-        fresh = await _new(settings, name, encoder, chunker)
+        manifest = await _new(settings, name, encoder, chunker)
         if existing is None:
-            await stores_of(settings, folder, fresh).drop()  # a server that does not respond says so now
-            await asyncio.to_thread(folder.write, fresh)
+            await stores_of(settings, folder, manifest).drop()  # a server that does not respond says so now
+            await asyncio.to_thread(folder.write, manifest)
         elif not rebuild:
-            require_alike(existing, fresh.encoder, fresh.dimension, fresh.chunker)
-        replacing = existing is not None and rebuild
-        manifest = fresh if existing is None or rebuild else existing
+            require_alike(existing, manifest.encoder, manifest.dimension, manifest.chunker)
+            manifest = existing
         with closing(folder.catalogue(manifest)) as catalogue:
             editor = CorpusEditor(catalogue, encoder, on_progress, together=_TOGETHER_SHARED if shared else _TOGETHER)
+            empty = False
             try:
                 yield editor
                 await editor.publish()
                 if not shared:
                     await asyncio.to_thread(catalogue.forget_unused)
-                if replacing:
-                    await _published(settings, folder, manifest, catalogue)
-            except BaseException as error:
-                if replacing:
-                    await _abandoned(settings, folder, manifest)
-                elif isinstance(error, Exception):
-                    await _published(settings, folder, manifest, catalogue)
+                empty = not manifest.edits and catalogue.counts() == (0, 0)
+                if not empty:
+                    await publish(settings, folder, manifest, catalogue)
+                    if existing is not None and existing.generation != manifest.generation:
+                        await stores_of(settings, folder, existing).drop()
+            except Exception:
+                empty = catalogue.counts() == (0, 0)  # an interrupted edit keeps its vectors
                 raise
-            if not replacing:
-                await _published(settings, folder, manifest, catalogue)
-        if existing is not None and existing.generation != manifest.generation:
-            await stores_of(settings, folder, existing).drop()
+            finally:
+                if manifest is not existing:
+                    await _tidied(settings, folder, manifest, empty=empty)
+
+
+async def _tidied(settings: Settings, folder: CorpusFolder, manifest: Manifest, *, empty: bool) -> None:
+    """Remove what a new generation leaves if it was not published, or was never more than empty."""
+    published = await asyncio.to_thread(folder.read)
+    if published is None or published.generation != manifest.generation:
+        with suppress(CorpusError, SettingsError):
+            await stores_of(settings, folder, manifest).drop()
+        await asyncio.to_thread(folder.discard, manifest.generation)
+    elif empty and not published.edits:
+        await asyncio.to_thread(folder.drop)
 
 
 async def ensure_corpus(
@@ -186,16 +197,17 @@ async def ensure_corpus(
     if not checksum:
         checksum = await asyncio.to_thread(_checksum, passages() if callable(passages) else passages)
     whole = DocumentRecord(id=name, source=name, title=name, kind=ROWS, content_hash=checksum)
-    fresh = await _new(settings, name, encoder, UNCHUNKED)
     existing = await asyncio.to_thread(folder.read)
-    alike = existing is not None and existing.recipe == fresh.recipe
+    recipe = (encoder.name, await encoder.dimension(), UNCHUNKED)
+    alike = existing is not None and (existing.encoder, existing.dimension, existing.chunker) == recipe
     if existing is not None:
         with closing(folder.catalogue(existing)) as catalogue:
             held = [(document.id, document.content_hash) for document in catalogue.documents()]
             current = catalogue.edits() == existing.edits
-        if alike and current and held == [(name, checksum)]:
+        same = alike and held == [(name, checksum)]
+        if same and current:
             return existing  # without the lock, for which simultaneous starts would queue
-        if held and not replace and not (alike and held == [(name, checksum)]):
+        if held and not replace and not same:
             raise CorpusError(
                 f"The corpus {name!r} was built from other passages, or with another encoder ({existing.encoder!r}) "
                 "or chunker; replace it explicitly, or choose another name."
@@ -212,36 +224,12 @@ async def ensure_corpus(
     return manifest
 
 
-async def _abandoned(settings: Settings, folder: CorpusFolder, manifest: Manifest) -> None:
-    """Remove a generation that was not completed, on servers too, if these can be reached."""
-    now = await asyncio.to_thread(folder.read)
-    if now is not None and now.generation == manifest.generation:
-        return
-    with suppress(CorpusError, SettingsError):
-        await stores_of(settings, folder, manifest).drop()
-    await asyncio.to_thread(folder.discard, manifest.generation)
-
-
-async def _published(settings: Settings, folder: CorpusFolder, manifest: Manifest, catalogue: Catalogue) -> None:
-    """Publish, or remove what was never more than empty."""
-    if manifest.edits or catalogue.counts() != (0, 0):
-        await publish(settings, folder, manifest, catalogue)
-    elif (now := await asyncio.to_thread(folder.read)) is not None and now.generation == manifest.generation:
-        await asyncio.to_thread(folder.drop)
-    else:
-        await asyncio.to_thread(folder.discard, manifest.generation)
-
-
-async def _new(settings: Settings, name: str, encoder: AsyncEncoder, chunker: str) -> Manifest:
-    stores = chosen_stores(settings)
-    dimension = await encoder.dimension()
-    return Manifest(
-        name=name, encoder=encoder.name, dimension=dimension, chunker=chunker,
-        dense_store=stores.dense, lexical_store=stores.lexical,
-    )  # fmt: skip
-
-
 def _checksum(passages: Iterable[Passage]) -> str:
     """SHA-256 over ids and contents, independent of the order of passages."""
     digests = sorted(sha256(to_record(passage).encode()).digest() for passage in passages)
     return sha256(b"".join(digests)).hexdigest()
+
+
+async def _new(settings: Settings, name: str, encoder: AsyncEncoder, chunker: str) -> Manifest:
+    dimension = await encoder.dimension()
+    return Manifest(name=name, encoder=encoder.name, dimension=dimension, chunker=chunker, stores=stores_for(settings))

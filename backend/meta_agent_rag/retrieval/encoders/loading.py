@@ -58,12 +58,6 @@ class FastEmbedEncoder:
         """The length of the vectors, from fastembed's list."""
         return int(self._model.embedding_size)
 
-    @property
-    def folder(self) -> Path | None:
-        """The folder with the model's tokenizer."""
-        folder = getattr(self._model.model, "_model_dir", None)
-        return None if folder is None else Path(folder)
-
     def encode_queries(self, texts: Sequence[str]) -> FloatMatrix:
         """Encode questions, each with this model's prefix for questions."""
         return self._encode(texts, table_prefixes(self.model_name)[0])
@@ -81,11 +75,14 @@ class FastEmbedEncoder:
     @cached_property
     def _model(self) -> "TextEmbedding":
         from fastembed import TextEmbedding
+        from huggingface_hub import constants
+        from loguru import logger
 
+        logger.disable("fastembed")
         try:
-            return TextEmbedding(self.model_name, cache_dir=quiet_cache())
+            return TextEmbedding(self.model_name, cache_dir=str(constants.HF_HUB_CACHE))  # shared with other tools
         except Exception as error:  # fastembed raises what its download and its engine raise
-            raise unavailable("encoder", self.model_name, error) from error
+            raise _unavailable(self.model_name, error) from error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,11 +105,6 @@ class TorchEncoder:
     def dimension(self) -> int:
         """The length of the vectors."""
         return int(self._model.get_embedding_dimension() or 0)
-
-    @cached_property
-    def folder(self) -> Path:
-        """The model's folder, in the hub's cache unless it is local."""
-        return model_folder("encoder", self.model_name, self.token)
 
     def encode_queries(self, texts: Sequence[str]) -> FloatMatrix:
         """Encode questions, each with this model's prefix for questions."""
@@ -140,19 +132,22 @@ class TorchEncoder:
     @cached_property
     def _model(self) -> "SentenceTransformer":
         from sentence_transformers import SentenceTransformer
+        from transformers.utils import logging as transformers_logging
 
-        quiet_transformers()
+        transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
+        logging.getLogger("sentence_transformers").setLevel(logging.WARNING)
+        folder = _model_folder(self.model_name, self.token)
         device = None if self.device == "auto" else self.device
         try:
-            return SentenceTransformer(str(self.folder), device=device, local_files_only=True)
+            return SentenceTransformer(str(folder), device=device, local_files_only=True)
         except (OSError, ValueError, RuntimeError, AssertionError) as error:
             on = f"on ENCODER_DEVICE={device}; set it to auto, or install its driver" if device else "; set another"
             raise SettingsError(
-                f"The encoder {self.model_name!r} cannot be loaded {on}. ({first_line(error)})"
+                f"The encoder {self.model_name!r} cannot be loaded {on}. ({_first_line(error)})"
             ) from error
 
 
-def model_folder(kind: str, name: str, token: str | None = None) -> Path:
+def _model_folder(name: str, token: str | None) -> Path:
     """The folder of a model: a local one, else from the hub's cache, else downloaded. Raises `SettingsError`."""
     local = Path(name).expanduser()
     if (local / "config.json").is_file():
@@ -168,14 +163,14 @@ def model_folder(kind: str, name: str, token: str | None = None) -> Path:
         except LocalEntryNotFoundError:
             return Path(snapshot_download(name, token=token, ignore_patterns=list(_UNUSED_FILES), etag_timeout=3.0))
     except (OSError, ValueError) as error:  # the client's errors are of these kinds
-        raise unavailable(kind, name, error) from error
+        raise _unavailable(name, error) from error
 
 
-def unavailable(kind: str, name: str, error: Exception) -> SettingsError:
+def _unavailable(name: str, error: Exception) -> SettingsError:
     """The error for a model that can neither be found nor downloaded."""
     return SettingsError(
-        f"The {kind} {name!r} is neither a folder with a model, nor cached, nor available from the hub "
-        f"({first_line(error)}); connect to the hub once, check the name and HF_TOKEN, or unset {kind.upper()}."
+        f"The encoder {name!r} is neither a folder with a model, nor cached, nor available from the hub "
+        f"({_first_line(error)}); connect to the hub once, check the name and HF_TOKEN, or unset ENCODER."
     )
 
 
@@ -194,24 +189,7 @@ def unit_rows(rows: FloatMatrix) -> FloatMatrix:
     return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12), dtype=np.float32)
 
 
-def quiet_cache() -> str:
-    """The hub's cache, which fastembed then shares with other tools; without its own log on stderr."""
-    from huggingface_hub import constants
-    from loguru import logger
-
-    logger.disable("fastembed")
-    return str(constants.HF_HUB_CACHE)
-
-
-def quiet_transformers() -> None:
-    """Silence the progress bars and notes of the library."""
-    from transformers.utils import logging as transformers_logging
-
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
-    logging.getLogger("sentence_transformers").setLevel(logging.WARNING)
-
-
-def first_line(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     """What an error says, on one line."""
     return " ".join(str(error).split())[:200] or type(error).__name__
 
@@ -280,8 +258,6 @@ class LangChainEncoder:
 
     Its name is made of the class and of its `model` or `model_name`; a corpus built with it needs the same again.
     """
-
-    folder = None
 
     def __init__(self, embeddings: "Embeddings") -> None:
         self._embeddings = embeddings

@@ -130,9 +130,7 @@ async def drop_store(place: StorePlace) -> None:
                 await client.indices.delete(index=place.name)
 
 
-LEXICAL = StoreBackend[LexicalStore](
-    name="elasticsearch", open=open_store, publish=publish, drop=drop_store, served=True
-)
+ELASTICSEARCH = StoreBackend[LexicalStore](open=open_store, publish=publish, drop=drop_store)
 
 
 @asynccontextmanager

@@ -81,7 +81,7 @@ async def open_store(place: StorePlace) -> AsyncIterator[MatrixStore]:
     yield MatrixStore(place.folder, place.dimension)
 
 
-DENSE = StoreBackend[DenseStore](name="matrix", open=open_store, publish=publish, drop=dropped_with_folder)
+MATRIX = StoreBackend[DenseStore](open=open_store, publish=publish, drop=dropped_with_folder)
 
 
 def _write(place: StorePlace, changes: Changes) -> None:

@@ -1,8 +1,7 @@
 """Cosine similarity on a Qdrant server (from version 1.16), through its async client.
 
 A corpus is one collection, a point is a row without payload. Searches use the server's HNSW graph, once it has built
-one, so the last few of a long result may differ from those of an exact scan. A `compressed` collection keeps an int8
-copy of the vectors in memory and the vectors themselves on disk, from which the best are rescored.
+one, so the last few of a long result may differ from those of an exact scan.
 
 Instead of a URL, a folder or `:memory:` opens the client's local mode, for trials and tests.
 """
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
 _SETTING = "QDRANT_URL"
 _VECTOR = "text"
 _BATCH = 256
-_OVERSAMPLING = 4.0
-"""The factor by which more candidates than wanted are rescored if the collection is compressed."""
 
 
 class QdrantStore:
@@ -55,9 +52,6 @@ class QdrantStore:
         if among is not None and not len(among):
             return []
         allowed = None if among is None else models.Filter(must=[models.HasIdCondition(has_id=among.tolist())])
-        again = models.SearchParams(
-            quantization=models.QuantizationSearchParams(rescore=True, oversampling=_OVERSAMPLING)
-        )
 
         async def fetch(limit: int) -> list[Hit]:
             with _translated(self._place):
@@ -66,7 +60,6 @@ class QdrantStore:
                     vector.tolist(),
                     using=_VECTOR,
                     query_filter=allowed,
-                    search_params=again if "://" in (self._place.url or "") else None,  # local mode never rescores
                     limit=limit,
                     with_payload=False,
                 )
@@ -118,7 +111,7 @@ async def drop_store(place: StorePlace) -> None:
                 await client.delete_collection(place.name)
 
 
-DENSE = StoreBackend[DenseStore](name="qdrant", open=open_store, publish=publish, drop=drop_store, served=True)
+QDRANT = StoreBackend[DenseStore](open=open_store, publish=publish, drop=drop_store)
 
 
 async def _exists(client: "AsyncQdrantClient", place: StorePlace) -> bool:
@@ -137,15 +130,7 @@ async def _exists(client: "AsyncQdrantClient", place: StorePlace) -> bool:
 async def _create(client: "AsyncQdrantClient", place: StorePlace) -> None:
     from qdrant_client import models
 
-    codes = models.ScalarQuantization(
-        scalar=models.ScalarQuantizationConfig(type=models.ScalarType.INT8, always_ram=True)
-    )
-    vectors = models.VectorParams(
-        size=place.dimension,
-        distance=models.Distance.COSINE,
-        on_disk=place.compressed or None,
-        quantization_config=codes if place.compressed else None,
-    )
+    vectors = models.VectorParams(size=place.dimension, distance=models.Distance.COSINE)
     await client.create_collection(place.name, vectors_config={_VECTOR: vectors}, metadata={"created_by": CREATED_BY})
 
 

@@ -59,8 +59,6 @@ class StorePlace:
     """The place of a corpus's store: an embedded one in `folder`, others as `name` on the server at `url`.
 
     `dimension` is the length of the vectors, and `before` the folder of the embedded store's previous state.
-    `compressed` asks a server that creates a new index to keep short codes of the vectors in memory and the vectors on
-    disk.
     """
 
     folder: Path
@@ -69,7 +67,6 @@ class StorePlace:
     before: Path | None = None
     url: str | None = None
     api_key: SecretStr | None = None
-    compressed: bool = False
 
 
 class DenseStore(Protocol):
@@ -100,15 +97,13 @@ class StoreBackend(Generic[Store]):
     """A kind of store.
 
     `publish(place, changes)` applies changes and may be repeated; `open(place)` opens the result; `drop(place)` removes
-    it, if it exists. `served` means on a server. All raise `CorpusError` for a store that is unreadable or unreachable,
+    it, if it exists. All raise `CorpusError` for a store that is unreadable or unreachable,
     or was not created by this package.
     """
 
-    name: str
     open: Callable[[StorePlace], AbstractAsyncContextManager[Store]]
     publish: Callable[[StorePlace, Changes], Awaitable[None]]
     drop: Callable[[StorePlace], Awaitable[None]]
-    served: bool = False
 
 
 async def dropped_with_folder(place: StorePlace) -> None:

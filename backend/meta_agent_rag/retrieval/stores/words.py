@@ -94,7 +94,7 @@ async def open_store(place: StorePlace) -> AsyncIterator[WordStore]:
     yield await asyncio.to_thread(WordStore, place.folder / _FOLDER)
 
 
-LEXICAL = StoreBackend[LexicalStore](name="tantivy", open=open_store, publish=publish, drop=dropped_with_folder)
+TANTIVY = StoreBackend[LexicalStore](open=open_store, publish=publish, drop=dropped_with_folder)
 
 
 def _write(place: StorePlace, changes: Changes) -> None:
