@@ -99,20 +99,3 @@ def test_a_stopped_run_keeps_calls_in_progress(tmp_path: Path) -> None:
         assert in_process(["--resume", str(folder), "--cost-limit", "5"], env).exit_code == 0
         asked = [json.dumps(body, sort_keys=True) for body in server.bodies]
     assert len(asked) == len(set(asked))
-
-
-METHOD_WITH_A_BUG = """
-from dataclasses import replace
-from benchmarks.methods.closed_book import METHOD as CLOSED_BOOK
-
-
-async def answer(engine, task):
-    if task.id == "sample-001":
-        raise KeyError("gold")
-    if task.id == "sample-002":
-        return None
-    return await CLOSED_BOOK.answer(engine, task)
-
-
-METHOD = replace(CLOSED_BOOK, name="buggy", answer=answer)
-"""
