@@ -1,7 +1,6 @@
 """A control that spends as much as the loop on each question, in tokens."""
 
 import json
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,9 +8,8 @@ from typing import Any
 import pytest
 
 from meta_agent_rag.testing.server import Behaviour, LoopbackServer, ServerReply, disagreeing, loopback_server
-from tests.forked import RUNNER, forked
 from tests.integration.test_recording import replay, rows
-from tests.integration.test_runner import command, environment, in_process, lines, only_run
+from tests.integration.test_runner import environment, in_process, lines, only_run
 
 WORDS = ("--n", "4", "--method", "metarag,self_consistency", "--equal", "tokens")
 TOKENS = "self_consistency equal tokens"
@@ -71,26 +69,6 @@ def test_each_question_costs_what_the_loop_spent_on_it(server: LoopbackServer, t
     assert again.exit_code == 0, again.output
     (replayed,) = (tmp_path / "AGAIN").iterdir()
     assert rows(replayed) == rows(folder)
-
-
-@pytest.mark.slow
-def test_a_killed_and_resumed_run_gives_the_same_result(server: LoopbackServer, tmp_path: Path) -> None:
-    env = environment(server.base_url, tmp_path / "data")
-    child = forked(RUNNER, command(*WORDS, "--concurrency", "1"), env, tmp_path)
-    while len(server.bodies) < 30 and child.running:
-        time.sleep(0.005)
-    child.killed()
-    folder = only_run(tmp_path)
-    done = in_process(["--resume", folder.name], env)
-    assert done.exit_code == 0, done.output
-    require_equal(by_row(folder))
-    whole = in_process([*WORDS, "--output-dir", "WHOLE"], env)
-    assert whole.exit_code == 0
-    (unbroken,) = (tmp_path / "WHOLE").iterdir()
-    resumed, other = by_row(folder), by_row(unbroken)
-    assert {key: row["prediction"] for key, row in resumed.items()} == {
-        key: row["prediction"] for key, row in other.items()
-    }
 
 
 def test_a_failure_that_stops_the_loop_stops_its_waiting_controls(tmp_path: Path) -> None:

@@ -84,13 +84,6 @@ def test_each_row_is_estimated_from_the_first_run_that_has_it(tmp_path: Path) ->
     assert judge.source == "other, which had other values of evidence_tokens"
 
 
-def test_a_variant_not_run_before_is_estimated_from_its_method(tmp_path: Path) -> None:
-    wanted = replace(config(tmp_path), sweeps=("EVIDENCE_TOKENS=512",))
-    (found,) = expectations(wanted, [measured(call("a", "metarag"))], n=N).values()
-    assert found is not None
-    assert (found.method, found.basis) == ("metarag EVIDENCE_TOKENS=512", "metarag")
-
-
 def test_a_run_is_measured_by_its_answers_alone(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     for id_, error in (("a", None), ("b", "RefusedError: no")):

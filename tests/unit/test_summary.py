@@ -73,21 +73,6 @@ def test_counts_by_hand() -> None:
     assert 0 <= low <= figures["em"] <= high <= 100
 
 
-def test_a_run_without_answers_is_summarised() -> None:
-    figures = summary([], n=3)
-    assert (figures["em"], figures["em_ci95"], figures["unreached"]) == (None, None, 3)
-    assert figures["latency_s"] == {"p50": None, "p75": None, "p90": None, "p99": None, "cached_calls": 0}
-    assert figures["trigger_rate"] is None
-
-
-def support(f1: float) -> dict[str, Any]:
-    """A supporting-fact score whose figures are all equal."""
-    return dict.fromkeys(("em", "f1", "precision", "recall"), f1)
-
-
-LABELLED = {"supporting_facts_gold": [["Ada", 0]]}
-
-
 def run(rows: list[dict[str, Any]], *methods: str, n: int) -> dict[str, Any]:
     """The whole summary, analyses included."""
     arms = [arm(name) for name in methods]
@@ -158,20 +143,6 @@ def test_tokens_that_no_call_reported_are_unknown() -> None:
     silent = {"tokens": {"prompt": 0, "cache_hit": 0, "completion": 0}, "unmetered_calls": 4}
     tokens = summary([row("a", 0.0, 1.0, **silent)], n=1)["tokens"]
     assert tokens == {"prompt": None, "cache_hit": None, "completion": None}
-
-
-def test_working_and_waiting_time_are_apart() -> None:
-    rows = [row("a", 0.0, 1.0, latency_s=5.0, waited_s=4.0), row("b", 0.0, 1.0, latency_s=1.0, waited_s=0.0)]
-    latency = summary(rows, n=2)["latency_s"]
-    assert (latency["p50"], latency["waiting_mean"]) == (1.0, 2.0)
-
-
-def test_an_earlier_record_keeps_its_conventions() -> None:
-    rows = [row(str(number), 1.0, 1.0) for number in range(4)]
-    whole = summarise(rows, dataset="d", mode="gold", methods=["metarag"], n=4, seed=1, deficits=(), conventions=1)
-    figures = whole["methods"]["metarag"]
-    assert figures["em_ci95"] == [100.0, 100.0]
-    assert "unreached" not in figures
 
 
 def test_an_analysis_that_fails_costs_only_itself(
