@@ -65,48 +65,6 @@ def test_answers_without_some_of_their_calls_are_reported_and_retried(tmp_path: 
 
 
 @pytest.mark.slow
-def test_a_dry_run_makes_no_call_and_extrapolates_an_earlier_run(tmp_path: Path) -> None:
-    with loopback_server(disagreeing()) as server:
-        env = environment(server.base_url, tmp_path / "data")
-        assert in_process(["--n", "2", "--method", "metarag,standard_rag"], env).exit_code == 0
-        asked = len(server.bodies)
-        words = ["--n", "10", "--method", "all", "--dry-run", "--display", "json"]
-        done = in_process(words, env)
-        assert done.exit_code == 0, done.output
-        assert len(server.bodies) == asked
-        reported = json.loads(done.stdout)
-        rows = {row["method"]: row for row in reported["rows"]}
-        spent = figures(only_run(tmp_path))
-        assert rows["metarag"]["calls"] == 5 * spent["llm_calls"]
-        assert abs(rows["metarag"]["cost_usd"] - 5 * spent["cost_usd"]) < 1e-9
-        assert "react" in reported["unknown"]
-
-
-@pytest.mark.slow
-def test_oracles_replace_stage_decisions(tmp_path: Path) -> None:
-    with loopback_server(disagreeing()) as server:
-        env = environment(server.base_url, tmp_path / "data")
-        done = in_process(["--n", "3", "--oracle", "monitor,diagnosis,retrieval"], env)
-        assert done.exit_code == 0, done.output
-    folder = only_run(tmp_path)
-    rows = lines(folder / "samples.jsonl")
-    by_arm = {name: [row for row in rows if row["method"] == name] for name in {row["method"] for row in rows}}
-    assert set(by_arm) == {
-        "metarag",
-        "metarag oracle monitor",
-        "metarag oracle diagnosis",
-        "metarag oracle retrieval",
-        "metarag oracle monitor+diagnosis+retrieval",
-    }
-    # the scripted critic always replies reasoning_error; nothing is known from memory and all evidence is supplied
-    diagnosed = [row["rounds"][0]["diagnosis"]["deficit"] for row in by_arm["metarag oracle diagnosis"]]
-    assert set(diagnosed) == {"external_only"}
-    assert {row["rounds"][0]["diagnosis"]["deficit"] for row in by_arm["metarag"]} == {"reasoning_error"}
-    assert all(len(row["evidence"]) < 5 for row in by_arm["metarag oracle retrieval"])
-    assert all(len(row["evidence"]) == 5 for row in by_arm["metarag"])
-
-
-@pytest.mark.slow
 def test_identical_calls_in_one_run_are_paid_for_once(tmp_path: Path) -> None:
     with loopback_server(disagreeing(0.05)) as server:
         env = environment(server.base_url, tmp_path / "data")

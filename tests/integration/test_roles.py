@@ -110,36 +110,6 @@ def test_the_run_and_its_record_name_the_endpoints_without_secrets(
         assert secret not in whole
 
 
-def summary(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "summary.json").read_text())
-    return found
-
-
-@pytest.mark.slow
-def test_a_resumed_run_accepts_its_judge_on_another_node_but_no_other_judge(
-    role_servers: RoleServers, env: dict[str, str], tmp_path: Path
-) -> None:
-    assert in_process([*METHODS], env).exit_code == 0
-    again = ["--resume", str(only_run(tmp_path)), "--set", f"MODEL_ROLES={env['MODEL_ROLES']}"]
-    with loopback_server(disagreeing()) as node:
-        node.listing = role_servers.judge.listing
-        moved = RoleServers(writer=role_servers.writer, critic=role_servers.critic, judge=node)
-        moved.roles(tmp_path, concurrency=8, context=4096)
-        done = in_process(again, env)
-        assert done.exit_code == 2, "evidence is cut to the context window, which affects answers"
-        moved.roles(tmp_path, concurrency=8)
-        assert in_process(again, env).exit_code == 0
-        assert not node.bodies, "everything had been answered"
-        node.listing = ServerReply(body={"data": [{"id": "judge-7b", "meta": {"n_params": 8}}]})
-        done = in_process(again, env)
-    assert done.exit_code == 2
-    assert "different endpoints" in done.stderr
-    role_servers.roles(tmp_path, model="judge-8b")
-    done = in_process(again, env)
-    assert done.exit_code == 2
-    assert "different values of MODEL_ROLES" in done.stderr
-
-
 def test_a_missing_key_is_reported_before_any_payment(
     role_servers: RoleServers, env: dict[str, str], tmp_path: Path
 ) -> None:
