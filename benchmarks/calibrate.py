@@ -19,7 +19,7 @@ from meta_agent_rag.agent.calibration import (
 from meta_agent_rag.cli.shared.command import Debug, Json, print_json, reporting, say
 from meta_agent_rag.errors import InputError
 
-from .calibration import FirstDraft, Fit, Quality, cosine_quality, first_drafts, fit, quality
+from .calibration import FirstDraft, Fit, Quality, first_drafts, fit, quality
 from .rows.past_run import PastRun, past_run
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -34,49 +34,40 @@ def main(  # options of a command
         Path | None, typer.Option(metavar="FILE", help="Evaluate this file on the runs instead.")
     ] = None,
     method: Annotated[str, typer.Option(help="The method whose first drafts are used.")] = "metarag",
-    threshold: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0,
-            max=1.0,
-            help="Probability below which a repair pays (default: the break-even point).",
-        ),
-    ] = None,
     output_dir: Annotated[Path, typer.Option(help="Where run folders are.")] = Path("RESULTS"),
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Fit the probability that a first draft is correct on runs, or evaluate a fit on unseen questions."""
-    if (out is None) is (evaluate is None) or (evaluate is not None and threshold is not None):
-        raise InputError("Give --out FILE to fit (optionally with --threshold), or --evaluate FILE to evaluate.")
+    if (out is None) is (evaluate is None):
+        raise InputError("Give --out FILE to fit, or --evaluate FILE to evaluate.")
     found = [past_run(run, output_dir) for run in runs]
     _require_alike(found)
     drafts = [draft for run in found for draft in first_drafts(run, method)]
     _require_once(drafts)
     encoder, models = str(found[0].setting("monitor_encoder")), found[0].models
-    cosine = cosine_quality(drafts, float(found[0].setting("monitor_similarity_threshold") or 0.0))
     said = [f"{len(drafts)} first drafts, {sum(draft.right for draft in drafts)} of them correct."]
     said.append(f"Models: {_named(models)}")
     reported: dict[str, Any] = {"n": len(drafts), "right": sum(draft.right for draft in drafts), "models": dict(models)}
     if evaluate is not None:
         calibration = read_calibration(evaluate)
-        monitors = [_evaluated(evaluate, calibration, drafts, encoder), *cosine]
+        measured = _evaluated(evaluate, calibration, drafts, encoder)
         fitted_with = calibration.fitted_on.models
         reported["fitted_with"] = dict(fitted_with)
         said.append(f"Fitted with: {_named(fitted_with)}")
     else:
         assert out is not None
         names = [run.name for run in found]
-        fitted = fit(drafts, encoder=encoder, runs=names, models=models, method=method, threshold=threshold)
+        fitted = fit(drafts, encoder=encoder, runs=names, models=models, method=method)
         _write(out, fitted.calibration)
-        monitors = [fitted.quality, *cosine]
+        measured = fitted.quality
         reported |= {"out": str(out), "threshold": fitted.calibration.threshold, "repairs": asdict(fitted.repairs)}
         said.append(_break_even(fitted))
     if as_json:
-        print_json({**reported, "monitors": [asdict(one) for one in monitors]})
+        print_json({**reported, "monitors": [asdict(measured)]})
         return
     say("\n".join(said))
-    _table(monitors)
+    _table(measured)
     if out is not None:
         say(f"\nWritten: {out}\nUse it with MONITOR_CALIBRATION={out}, on other questions.")
 
@@ -143,7 +134,7 @@ def _break_even(fitted: Fit) -> str:
     )
 
 
-def _table(measured: Sequence[Quality]) -> None:
+def _table(one: Quality) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -151,10 +142,9 @@ def _table(measured: Sequence[Quality]) -> None:
     from meta_agent_rag.cli.shared.command import plain
 
     table = Table("monitor", "AUROC", "ECE", "fires", "on wrong", "on right", box=SIMPLE_HEAD, show_edge=False)
-    for one in measured:
-        area = "-" if one.auroc is None else f"{one.auroc:.3f}"
-        shares = ("-" if share is None else f"{share:.0%}" for share in (one.fires, one.catches, one.disturbs))
-        table.add_row(plain(one.name), area, f"{one.ece:.3f}", *shares)
+    area = "-" if one.auroc is None else f"{one.auroc:.3f}"
+    shares = ("-" if share is None else f"{share:.0%}" for share in (one.fires, one.catches, one.disturbs))
+    table.add_row(plain(one.name), area, f"{one.ece:.3f}", *shares)
     console = Console(highlight=False)
     console.print()
     console.print(table)

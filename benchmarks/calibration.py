@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pydantic import BaseModel, StrictBool, StrictStr
+from pydantic import TypeAdapter, ValidationError
 
 from meta_agent_rag.agent.calibration import (
     FEATURES,
@@ -23,7 +23,7 @@ from meta_agent_rag.agent.calibration import (
 )
 from meta_agent_rag.agent.state import Signals
 from meta_agent_rag.errors import InputError
-from meta_agent_rag.settings import UnitFloat
+from meta_agent_rag.wording import first_fault
 
 from .rows.past_run import PastRun, Row
 from .statistics import auroc, expected_calibration_error
@@ -128,33 +128,26 @@ def first_drafts(run: PastRun, method: str) -> list[FirstDraft]:
     return found
 
 
-class _Round(BaseModel, frozen=True):
-    f1: UnitFloat
-    signals: Signals | None
-
-
-class _FittedRow(BaseModel, frozen=True):
-    question: StrictStr
-    f1: UnitFloat
-    fired: StrictBool
-    rounds: tuple[_Round, ...]
-
-
 def _first_draft(run: PastRun, row: Row) -> FirstDraft | None:
     """The first draft of a row; `None` if it failed or was not monitored."""
-    if row["error"] is not None:
+    if row["error"] is not None or not row["rounds"] or row["rounds"][0]["signals"] is None:
         return None
-    answered = run.checked(row, _FittedRow)
-    if not answered.rounds or answered.rounds[0].signals is None:
-        return None
+    first = row["rounds"][0]
+    try:
+        signals = TypeAdapter(Signals).validate_python(first["signals"])
+    except ValidationError as error:
+        raise InputError(
+            f"The run {run.name!r} has damaged signals, of {row['method']!r} for {row['id']!r} ({first_fault(error)}); "
+            "leave this run out."
+        ) from None
     return FirstDraft(
         dataset=run.dataset,
         id=row["id"],
-        question=answered.question,
-        signals=answered.rounds[0].signals,
-        right=answered.rounds[0].f1 >= RIGHT,
-        fired=answered.fired,
-        right_at_last=answered.f1 >= RIGHT,
+        question=row["question"],
+        signals=signals,
+        right=first["f1"] >= RIGHT,
+        fired=row["fired"],
+        right_at_last=row["f1"] >= RIGHT,
     )
 
 
@@ -176,12 +169,10 @@ def fit(
     runs: Sequence[str],
     models: Mapping[str, str],
     method: str,
-    threshold: float | None = None,
 ) -> Fit:
     """Fit a calibration, independent of the order of drafts. `models` are the models' names by tier.
 
-    The threshold is the break-even point unless one is given. Raises `InputError` if there are too
-    few right or wrong questions.
+    The threshold is the break-even point of repairs. Raises `InputError` if there are too few right or wrong questions.
     """
     ordered = sorted(drafts, key=lambda draft: (draft.fingerprint, repr(draft)))
     for word, right in (("right", True), ("wrong", False)):
@@ -192,7 +183,7 @@ def fit(
                 "give more runs, or a run on more questions."
             )
     happened = repairs(ordered)
-    line = round(happened.break_even, 4) if threshold is None else threshold
+    line = round(happened.break_even, 4)
     held_out = _held_out(ordered)
     satisfied = [chance >= line and not draft.signals.misses for chance, draft in zip(held_out, ordered, strict=True)]
     measured = quality(f"calibrated, {FOLDS}-fold", ordered, held_out, satisfied)
@@ -233,19 +224,6 @@ def quality(name: str, drafts: Sequence[FirstDraft], chances: Sequence[float], s
         catches=sum(wrong) / len(wrong) if wrong else None,
         disturbs=sum(right) / len(right) if right else None,
     )
-
-
-def cosine_quality(drafts: Sequence[FirstDraft], threshold: float) -> list[Quality]:
-    """The paper's monitor on the same drafts: the cosine alone, read as a probability; a missing one is the lowest.
-
-    Empty if no cosine was measured, as under MONITOR_POLICY=vote.
-    """
-    cosines = [-2.0 if draft.signals.similarity is None else draft.signals.similarity for draft in drafts]
-    satisfied = [
-        cosine >= threshold and not draft.signals.abstained for cosine, draft in zip(cosines, drafts, strict=True)
-    ]
-    measured = any(draft.signals.similarity is not None for draft in drafts)
-    return [quality(f"cosine alone, from {threshold:g}", drafts, cosines, satisfied)] if measured else []
 
 
 def folds(drafts: Sequence[FirstDraft]) -> list[tuple[list[int], list[int]]]:

@@ -13,7 +13,7 @@ from meta_agent_rag.settings import Settings
 from meta_agent_rag.statistics.paired import Difference
 from meta_agent_rag.wording import counted, printable
 
-from .comparison import Comparison, Figures, Pair, Side, as_object, compare, file_side, pooled, run_side
+from .comparison import Comparison, Figures, Pair, Side, as_object, compare, file_side, run_side
 from .rows.past_run import PastRun, past_run
 from .tables import Table, as_markdown, p_words, signed, with_interval
 
@@ -32,12 +32,6 @@ def main(
     ] = None,
     method_a: Annotated[str | None, typer.Option(help="The method of A, if its run has several.")] = None,
     method_b: Annotated[str | None, typer.Option(help="The method of B, if its run has several.")] = None,
-    pool: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="RUN", help="With one run A: another run of the same two methods over other questions; repeatable."
-        ),
-    ] = None,
     output_dir: Annotated[Path, typer.Option(help="Where run folders are.")] = Path("RESULTS"),
     data_file: Annotated[Path | None, typer.Option(help="The questions of the prediction files.")] = None,
     dataset: Annotated[
@@ -59,11 +53,6 @@ def main(
     """
     questions = {"data_file": data_file, "dataset": dataset, "aliases": aliases}
     a, b = _sides(first, second, (method_a, method_b), questions, output_dir)
-    if pool:
-        if second is not None:
-            raise InputError("--pool compares two methods within runs; leave B out.")
-        both = [(a, b), *(_of_one_run(run, (a.name, b.name), output_dir) for run in pool)]
-        a, b = pooled([one for one, _ in both]), pooled([other for _, other in both])
     found = compare(a, b, count_failures=count_failures)
     if out is not None:
         out.write_text(markdown(found), encoding="utf-8")
@@ -201,7 +190,7 @@ def _pair(pair: Pair) -> str:
 
 
 def tables(found: Comparison) -> list[Table]:
-    """Scores overall, then EM and F1 by question type and hop count if the data set provides them."""
+    """Scores overall, then EM and F1 by question type if the data set provides it."""
     overall = Table(
         name="scores",
         title="Percent, 95 % intervals; B - A is over pairs",
@@ -215,20 +204,19 @@ def tables(found: Comparison) -> list[Table]:
             for name, one in found.figures.scores.items()
         ],
     )
-    groups = (("question type", found.by_type), ("hops", found.by_hops))
-    return [overall, *(_by_group(title, score, by) for title, by in groups if by for score in ("em", "f1"))]
+    return [overall, *(_by_type(score, found.by_type) for score in ("em", "f1") if found.by_type)]
 
 
-def _by_group(title: str, score: str, by: Mapping[str, Figures]) -> Table:
+def _by_type(score: str, by: Mapping[str, Figures]) -> Table:
     rows = []
     for name, one in by.items():
         means, p = one.scores[score], one.mcnemar_p if score == "em" else one.permutation_p
         a, b = (f"{means[side].mean:.1f}" for side in ("a", "b"))
         rows.append((name, str(one.n), a, b, _signed(means["difference"]), p_words(p).removeprefix("p ").lstrip("= ")))
     return Table(
-        name=f"{score}-by-{title}",
-        title=f"{score.upper()} by {title} (p not corrected for the number of groups)",
-        head=(title, "n", "A", "B", "B - A", "p"),
+        name=f"{score}-by-type",
+        title=f"{score.upper()} by question type (p not corrected for the number of types)",
+        head=("question type", "n", "A", "B", "B - A", "p"),
         rows=rows,
     )
 

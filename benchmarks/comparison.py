@@ -6,16 +6,13 @@ left out unless failures are to be counted; they then score 0.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, StrictInt, StrictStr
-
 from meta_agent_rag.datasets import LoadedQuestions
 from meta_agent_rag.errors import InputError
-from meta_agent_rag.settings import UnitFloat
 from meta_agent_rag.statistics.paired import (
     Difference,
     Verdict,
@@ -31,7 +28,7 @@ from .predictions import imported
 from .rows.past_run import PastRun, Row
 from .statistics import score_interval
 
-_APART = ("dataset", "methods", "data_file", "aliases_file", "judge", "repeats")
+_APART = ("dataset", "methods", "data_file", "aliases_file", "judge")
 """Fields of an experiment that are compared, or that change no answer."""
 _NOTHING = AnswerScore(em=0.0, f1=0.0, precision=0.0, recall=0.0)
 
@@ -44,7 +41,6 @@ class Scored:
     question: str
     golds: tuple[str, ...]
     type: str | None
-    hops: int | None
     prediction: str | None
     score: AnswerScore
 
@@ -62,22 +58,6 @@ class Side:
     answers: Mapping[str, Scored]
     protocol: Mapping[str, str]
     unknown: int = 0
-
-
-class _Asked(BaseModel, frozen=True):
-    question: StrictStr
-    gold: StrictStr
-    aliases: tuple[StrictStr, ...] = ()
-    type: StrictStr | None = None
-    hops: StrictInt | None = None
-
-
-class _Answered(_Asked):
-    prediction: StrictStr
-    em: UnitFloat
-    f1: UnitFloat
-    precision: UnitFloat
-    recall: UnitFloat
 
 
 def run_side(run: PastRun, method: str | None) -> Side:
@@ -99,7 +79,7 @@ def run_side(run: PastRun, method: str | None) -> Side:
         name=method,
         source=f"run {run.name}",
         dataset=run.dataset,
-        answers={row["id"]: _scored(run, row) for row in rows},
+        answers={row["id"]: _scored(row) for row in rows},
         protocol={name: _words(value) for name, value in (stated | conditions(run.config)).items()},
     )
 
@@ -108,17 +88,15 @@ def _words(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _scored(run: PastRun, row: Row) -> Scored:
-    found = run.checked(row, _Answered if row["error"] is None else _Asked)
-    answered = found if isinstance(found, _Answered) else None
+def _scored(row: Row) -> Scored:
+    failed = row["error"] is not None
     return Scored(
         id=row["id"],
-        question=found.question,
-        golds=tuple(dict.fromkeys((found.gold, *found.aliases))),
-        type=found.type,
-        hops=found.hops,
-        prediction=None if answered is None else answered.prediction,
-        score=_NOTHING if answered is None else AnswerScore(**answered.model_dump(include=set(SCORES))),
+        question=row["question"],
+        golds=tuple(dict.fromkeys((row["gold"], *row.get("aliases", ())))),
+        type=row.get("type"),
+        prediction=None if failed else row["prediction"],
+        score=_NOTHING if failed else AnswerScore(**{name: row[name] for name in SCORES}),
     )
 
 
@@ -134,40 +112,12 @@ def file_side(path: Path, loaded: LoadedQuestions, dataset: str) -> Side:
                 question=question.text,
                 golds=question.golds,
                 type=question.type,
-                hops=question.hops,
                 prediction=text,
                 score=_NOTHING if text is None else score_answer(text, question.golds),
             )
     protocol = {"data": _words([loaded.sha256, loaded.aliases_sha256])}
     return Side(
         name=path.name, source=str(path), dataset=dataset, answers=answers, protocol=protocol, unknown=read.unknown
-    )
-
-
-def pooled(sides: Sequence[Side]) -> Side:
-    """One method's answers from several runs as one side, with the data set in place of the question type.
-
-    Raises `InputError` if two of the runs contain the same question.
-    """
-    held = Counter((side.dataset, id_) for side in sides for id_ in side.answers)
-    twice = [f"{dataset} {id_}" for (dataset, id_), times in held.items() if times > 1]
-    if twice:
-        raise InputError(
-            f"Two of the pooled runs share questions ({twice[0]!r} and {len(twice) - 1} more); "
-            "pool runs over different questions."
-        )
-    aspects = dict.fromkeys(aspect for side in sides for aspect in side.protocol)
-    stated = {aspect: dict.fromkeys(side.protocol.get(aspect, "not stated") for side in sides) for aspect in aspects}
-    return Side(
-        name=sides[0].name,
-        source=" and ".join(side.source for side in sides),
-        dataset=" and ".join(dict.fromkeys(side.dataset for side in sides)),
-        answers={
-            f"{side.dataset} {id_}": replace(scored, id=f"{side.dataset} {id_}", type=side.dataset)
-            for side in sides
-            for id_, scored in side.answers.items()
-        },
-        protocol={aspect: " | ".join(values) for aspect, values in stated.items()},
     )
 
 
@@ -212,7 +162,6 @@ class Comparison:
     b: Side
     figures: Figures
     by_type: Mapping[str, Figures]
-    by_hops: Mapping[str, Figures]
     won: tuple[Pair, ...]
     lost: tuple[Pair, ...]
     alone_a: int
@@ -258,8 +207,7 @@ def compare(a: Side, b: Side, *, count_failures: bool = False) -> Comparison:
         a=a,
         b=b,
         figures=figures(pairs),
-        by_type=_grouped(pairs, lambda one: one.type),
-        by_hops=_grouped(pairs, lambda one: None if one.hops is None else str(one.hops)),
+        by_type=_by_type(pairs),
         won=tuple(pair for pair in ranked if _outcome(pair) > 0),
         lost=tuple(pair for pair in ranked if _outcome(pair) < 0),
         alone_a=len(a.answers) - len(shared),
@@ -299,49 +247,15 @@ def figures(pairs: Sequence[Pair]) -> Figures:
 
 def as_object(found: Comparison) -> dict[str, Any]:
     """The comparison as one JSON object; figures in percent, `difference` is B minus A."""
-    sides = {
-        letter: {
-            "name": side.name,
-            "source": side.source,
-            "answers": len(side.answers),
-            "alone": alone,
-            "failed": failed,
-            "unknown": side.unknown,
-        }
-        for letter, side, alone, failed in (
-            ("a", found.a, found.alone_a, found.failed_a),
-            ("b", found.b, found.alone_b, found.failed_b),
-        )
-    }
-    moved = {
-        name: [
-            {
-                "id": one.id,
-                "question": one.question,
-                "golds": list(one.golds),
-                "a": {"prediction": one.prediction, **vars(one.score)},
-                "b": {"prediction": other.prediction, **vars(other.score)},
-            }
-            for one, other in pairs
-        ]
-        for name, pairs in (("won", found.won), ("lost", found.lost))
-    }
-    return {
-        "verdict": found.figures.verdict,
-        "dataset": found.a.dataset,
-        **sides,
-        "failures_counted": found.failures_counted,
-        **_plain(found.figures),
-        "by_type": {name: _plain(one) for name, one in found.by_type.items()},
-        "by_hops": {name: _plain(one) for name, one in found.by_hops.items()},
-        "differing": [{"aspect": aspect, "a": a, "b": b} for aspect, a, b in found.differing],
-        **moved,
-    }
-
-
-def _plain(found: Figures) -> dict[str, Any]:
-    scores = {name: {part: vars(one) for part, one in parts.items()} for name, parts in found.scores.items()}
-    return {**vars(found), "scores": scores}
+    whole = asdict(found)
+    for letter in "ab":
+        side = whole.pop(letter)
+        kept = {name: side[name] for name in ("name", "source", "unknown")}
+        numbers = {name: whole.pop(f"{name}_{letter}") for name in ("alone", "failed")}
+        whole[letter] = {**kept, "answers": len(side["answers"]), **numbers}
+    for name in ("won", "lost"):
+        whole[name] = [{"id": a["id"], "question": a["question"], "a": a, "b": b} for a, b in whole[name]]
+    return {"verdict": found.figures.verdict, "dataset": found.a.dataset, **whole.pop("figures"), **whole}
 
 
 def _mean(values: Sequence[float], *, exact: bool) -> Difference:
@@ -359,8 +273,8 @@ def _change(pair: Pair) -> tuple[float, float]:
     return abs(other.score.em - one.score.em), abs(other.score.f1 - one.score.f1)
 
 
-def _grouped(pairs: Sequence[Pair], group: Callable[[Scored], str | None]) -> Mapping[str, Figures]:
-    """Figures by group, ordered by name; empty if no question states its group."""
-    names = {one.id: group(one) or group(other) for one, other in pairs}
-    known = sorted({name for name in names.values() if name is not None})
-    return {name: figures([pair for pair in pairs if names[pair[0].id] == name]) for name in known}
+def _by_type(pairs: Sequence[Pair]) -> Mapping[str, Figures]:
+    """Figures by question type, ordered by name; empty if no question states its type."""
+    types = {one.id: one.type or other.type for one, other in pairs}
+    known = sorted({name for name in types.values() if name is not None})
+    return {name: figures([pair for pair in pairs if types[pair[0].id] == name]) for name in known}

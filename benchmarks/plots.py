@@ -1,7 +1,7 @@
 """Plots for screen and print: colours that colour-blind readers can distinguish, and a second cue for every colour.
 
-Colours: Okabe and Ito, "Color Universal Design", 2008 (https://jfly.uni-koeln.de/color/). Bars also differ by
-hatches, lines and points by markers, so that nothing is lost in black and white.
+Colours: Okabe and Ito, "Color Universal Design", 2008 (https://jfly.uni-koeln.de/color/). Lines and points also differ
+by markers, so that nothing is lost in black and white.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,12 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
-HATCHES = ("", "///", "...", "xxx", "\\\\\\", "+++", "ooo", "---")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "h", "d")
 _STYLES = ("-", "--", "-.", ":")
 _DPI = 150
-_NOTHING_ELSE: Mapping[str, dict[str, str | None]] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
-"""The metadata that are left out, by ending."""
 
 Point: TypeAlias = tuple[float, float]
 
@@ -37,26 +34,17 @@ class Plot:
     height: float = 4.0
 
 
-def save(plot: Plot, folder: Path, ending: str = "png") -> Path:
-    """Draw a plot into `FOLDER/NAME.png` (or `.svg`), if it can be drawn; raises whatever the drawing raises."""
+def save(plot: Plot, folder: Path) -> None:
+    """Draw a plot into `FOLDER/NAME.png`; raises whatever the drawing raises."""
     require("bench", "A plot")
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(plot.width, plot.height), layout="constrained")
     plot.draw(figure)
     figure.suptitle(plot.title, fontsize="medium")
     folder.mkdir(exist_ok=True)
-    path = folder / f"{plot.name}.{ending}"
-    # without date, random ids, and the drawing library's name and version, the same figures give the same bytes
-    with rc_context({"svg.hashsalt": plot.name}):
-        figure.savefig(path, format=ending, dpi=_DPI, metadata=_NOTHING_ELSE[ending])
-    return path
-
-
-def cue(sequence: Sequence[str], index: int) -> str:
-    """The index-th colour, hatch or marker, starting over when they run out."""
-    return sequence[index % len(sequence)]
+    # without the drawing library's name and version, the same figures give the same bytes
+    figure.savefig(folder / f"{plot.name}.png", dpi=_DPI, metadata={"Software": None})
 
 
 def lines(axes: "Axes", curves: Mapping[str, Sequence[Point]]) -> None:
@@ -67,9 +55,9 @@ def lines(axes: "Axes", curves: Mapping[str, Sequence[Point]]) -> None:
             across,
             up,
             label=label,
-            color=cue(COLOURS, index),
-            linestyle=cue(_STYLES, index),
-            marker=cue(MARKERS, index),
+            color=COLOURS[index % len(COLOURS)],
+            linestyle=_STYLES[index % len(_STYLES)],
+            marker=MARKERS[index % len(MARKERS)],
             markevery=max(1, len(points) // 8),
             markersize=5,
         )
@@ -86,31 +74,13 @@ def scatter(axes: "Axes", points: Mapping[str, tuple[float, float, float, float]
             [up],
             yerr=[[max(0.0, up - low)], [max(0.0, high - up)]],
             label=label,
-            color=cue(COLOURS, index),
-            marker=cue(MARKERS, index),
+            color=COLOURS[index % len(COLOURS)],
+            marker=MARKERS[index % len(MARKERS)],
             markeredgecolor="black",
             markersize=8,
             elinewidth=0.8,
             linestyle="none",
         )
-
-
-def stacked_bars(axes: "Axes", names: Sequence[str], parts: Mapping[str, Sequence[float]]) -> None:
-    """One stacked bar per name, its parts distinguished by colour and hatch."""
-    base = [0.0] * len(names)
-    for index, (label, heights) in enumerate(parts.items()):
-        axes.bar(
-            range(len(names)),
-            list(heights),
-            bottom=base,
-            label=label,
-            color=cue(COLOURS, index),
-            hatch=cue(HATCHES, index),
-            edgecolor="black",
-            linewidth=0.6,
-        )
-        base = [low + high for low, high in zip(base, heights, strict=True)]
-    axes.set_xticks(range(len(names)), list(names), rotation=30, ha="right", fontsize="small")
 
 
 def intervals(axes: "Axes", names: Sequence[str], series: Mapping[str, Sequence[tuple[float, float, float]]]) -> None:
@@ -126,30 +96,10 @@ def intervals(axes: "Axes", names: Sequence[str], series: Mapping[str, Sequence[
                 [max(0.0, high - value) for value, _, high in values],
             ],
             label=label,
-            color=cue(COLOURS, index),
-            marker=cue(MARKERS, index),
+            color=COLOURS[index % len(COLOURS)],
+            marker=MARKERS[index % len(MARKERS)],
             linestyle="none",
             capsize=3,
-        )
-    axes.set_yticks(range(len(names)), list(names))
-    axes.invert_yaxis()
-    axes.grid(axis="x", alpha=0.3)
-
-
-def ranges(axes: "Axes", names: Sequence[str], series: Mapping[str, Sequence[float]]) -> None:
-    """One row per name from the top, with a marker for each series and a thin line through them."""
-    for place in range(len(names)):
-        ends = [values[place] for values in series.values()]
-        axes.plot([min(ends), max(ends)], [place, place], color="grey", linewidth=0.8, zorder=1)
-    for index, (label, values) in enumerate(series.items()):
-        axes.plot(
-            list(values),
-            range(len(names)),
-            label=label,
-            color=cue(COLOURS, index),
-            marker=cue(MARKERS, index),
-            markeredgecolor="black",
-            linestyle="none",
         )
     axes.set_yticks(range(len(names)), list(names))
     axes.invert_yaxis()

@@ -1,4 +1,4 @@
-"""Recorded runs: every call, search and vector of a run in one file, and its replay without a model.
+"""Recorded runs: every question, answer and call of a run in one file, and their replay without a model.
 
 A record is JSON Lines, each an object with its kind as the only key:
 
@@ -6,44 +6,33 @@ A record is JSON Lines, each an object with its kind as the only key:
 |---|---|
 | `run` | format, experiment, settings without secrets, models, table, deficits, analyses; the first line |
 | `question` | a question with its paragraphs |
-| `passage` | a passage that a search found, once |
 | `call` | a ledger row, the prompt and the reply, or the error that was raised |
-| `retrieval` | queries and what they found, by passage id, or the error that was raised |
-| `vectors` | a text's vector by a monitor's encoder, float32 in base64 |
 | `row` | the answer of one row of the table to a question, with all rounds, unscored |
 | `summary` | the SHA-256 of `summary.json`; the last line |
+
+Earlier records have lines of other kinds too, which are skipped.
 """
 
-import base64
 import gzip
 import json
 import zlib
-from collections import Counter, defaultdict, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
 
-from meta_agent_rag import errors
 from meta_agent_rag.agent.engine import Answer, Engine
 from meta_agent_rag.datasets import Question
-from meta_agent_rag.errors import DataFileError, InputError, MetaRagError
+from meta_agent_rag.errors import DataFileError, InputError
 from meta_agent_rag.journal import Journal
-from meta_agent_rag.llm.cache import reply_from
-from meta_agent_rag.llm.ledger import LedgerRow, ledger_row
+from meta_agent_rag.llm.ledger import LedgerRow
 from meta_agent_rag.llm.messages import Reply, Request
 from meta_agent_rag.llm.pricing import Tariff
 from meta_agent_rag.llm.providers import providers
-from meta_agent_rag.retrieval.encoders import Encoder
-from meta_agent_rag.retrieval.hybrid import Retrieval, Retriever
-from meta_agent_rag.retrieval.passage import Found, Passage, from_fields, to_fields
-from meta_agent_rag.retrieval.screening import Dropped
-from meta_agent_rag.retrieval.vectors import FloatMatrix, FloatVector
-from meta_agent_rag.testing import ScriptedModel
 
 from .analyses.economy import newest_tariffs
 from .methods import Method, MethodTask
@@ -61,26 +50,9 @@ _NEEDED = (
 _DAMAGE = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, IndexError)
 
 
-class ReplayError(MetaRagError):
-    """The run asks for something that its record does not contain."""
-
-    stops_run = True
-
-
-@dataclass(frozen=True, kw_only=True)
-class Search:
-    """The queries of a search, with its question and row of the table; equal searches find the same."""
-
-    question_id: str
-    method: str
-    queries: tuple[str, ...]
-    k: int
-    exclude: tuple[str, ...]
-
-
 @dataclass(kw_only=True)
 class Recorder:
-    """Records calls, searches, vectors and answers in the order in which they happen.
+    """Records calls and answers in the order in which they happen.
 
     They are written to a file beside `path` as they arrive, so that a long run needs no memory for them; the record
     itself exists once the run is complete. A lock file, released when the process ends, keeps a second run away.
@@ -89,8 +61,6 @@ class Recorder:
     path: Path
     _rest: Journal | None = None
     _lock: FileLock | None = None
-    _passages: set[str] = field(default_factory=set)
-    _vectors: set[tuple[str, str, str]] = field(default_factory=set)
 
     def begin(self, run: Mapping[str, Any], questions: Iterable[Question]) -> None:
         """Record the experiment and its questions.
@@ -114,37 +84,15 @@ class Recorder:
         for question in questions:
             self._write("question", _QUESTION.dump_python(question, mode="json"))
 
-    def play(self, row: LedgerRow, request: Request) -> None:
-        """Nothing is played back during recording."""
-
     def keep(self, row: LedgerRow, request: Request, outcome: Reply | BaseException) -> None:
         """Record a call with its prompt and its reply, or the error that was raised."""
         prompt = [[message.role, message.content] for message in request.messages]
-        came = {"reply": asdict(outcome)} if isinstance(outcome, Reply) else {"raised": _error(outcome)}
+        came = (
+            {"reply": asdict(outcome)}
+            if isinstance(outcome, Reply)
+            else {"raised": [type(outcome).__name__, str(outcome)]}
+        )
         self._write("call", {"row": vars(row), "prompt": prompt, **came})
-
-    def keep_search(self, search: Search, outcome: Retrieval | MetaRagError) -> None:
-        """Record a search with its new passages, or the error that was raised."""
-        if isinstance(outcome, MetaRagError):
-            self._write("retrieval", {**vars(search), "raised": _error(outcome)})
-            return
-        for one in outcome.found:
-            if one.passage.id not in self._passages:
-                self._passages.add(one.passage.id)
-                self._write("passage", to_fields(one.passage))
-        found = {
-            "found": [{**_without(vars(one), "passage"), "id": one.passage.id} for one in outcome.found],
-            "dropped": [asdict(dropped) for dropped in outcome.dropped],
-            "pool_ids": list(outcome.pool_ids),
-        }
-        self._write("retrieval", {**vars(search), **found})
-
-    def keep_vector(self, encoder: str, kind: str, text: str, vector: FloatVector) -> None:
-        """Record a text's vector by an encoder, once."""
-        if (encoder, kind, text) not in self._vectors:
-            self._vectors.add((encoder, kind, text))
-            values = base64.b64encode(np.asarray(vector, dtype="<f4").tobytes()).decode()
-            self._write("vectors", {"encoder": encoder, "kind": kind, "text": text, "values": values})
 
     def answered(self, row: Mapping[str, Any]) -> None:
         """Record an answered or failed question: its row of `samples.jsonl`, without what is scored or looked up."""
@@ -186,9 +134,10 @@ class Recorder:
 
 @dataclass(kw_only=True)
 class Recording:
-    """A record that has been read; each call and search is returned as often as it was made.
+    """A record that has been read.
 
-    `arms` are the rows of its table, `quadrants` those of its deficits, and `tariffs` the prices of its analyses.
+    `arms` are the rows of its table, `quadrants` those of its deficits, and `tariffs` the prices of its analyses;
+    `calls` are the ledger's rows in the order of the record.
     """
 
     path: Path
@@ -198,11 +147,8 @@ class Recording:
     arms: tuple[Arm, ...]
     quadrants: Mapping[str, tuple[bool, bool] | None]
     tariffs: Mapping[str, Tariff]
-    _calls: dict[tuple[str, str, str], deque[Mapping[str, Any]]] = field(default_factory=lambda: defaultdict(deque))
-    _searches: dict[Search, deque[Retrieval | Exception]] = field(default_factory=lambda: defaultdict(deque))
-    _vectors: dict[tuple[str | None, str, str], FloatVector] = field(default_factory=dict)
-    _answers: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
-    _made: list[Mapping[str, Any]] = field(default_factory=list)
+    calls: Sequence[Mapping[str, Any]]
+    _answers: Mapping[tuple[str, str], Mapping[str, Any]]
 
     @classmethod
     def read(cls, path: Path) -> "Recording":
@@ -220,7 +166,7 @@ class Recording:
             why = f"lacks {' and '.join(lacking)}" if lacking else "names an unknown provider"
             raise DataFileError(f"{path.name} {why}; record the run again.")
         try:
-            recording = cls(
+            return cls(
                 path=path,
                 run=run,
                 questions=tuple(_QUESTION.validate_python(content) for kind, content in lines if kind == "question"),
@@ -228,43 +174,18 @@ class Recording:
                 arms=tuple(map(_arm, run["arms"])),
                 quadrants={name: None if one is None else (one[0], one[1]) for name, one in run["quadrants"].items()},
                 tariffs={tier: Tariff.model_validate(content) for tier, content in run["tariffs"].items()},
+                calls=[content["row"] for kind, content in lines if kind == "call"],
+                _answers={(one["id"], one["method"]): one for kind, one in lines if kind == "row"},
             )
-            recording._take(lines)
         except _DAMAGE as error:
             raise DataFileError(f"{path.name} has a damaged line ({error!r}); record the run again.") from None
-        return recording
-
-    def _take(self, lines: Sequence[tuple[str, Any]]) -> None:
-        passages: dict[str, Passage] = {}
-        for kind, content in lines:
-            if kind == "passage":
-                passages[content["id"]] = from_fields(content)
-            elif kind == "call":
-                row = content["row"]
-                self._made.append(row)
-                self._calls[row["question_id"], row["method"], row["request"]].append(content)
-            elif kind == "retrieval":
-                search = Search(
-                    question_id=content["question_id"],
-                    method=content["method"],
-                    queries=tuple(content["queries"]),
-                    k=content["k"],
-                    exclude=tuple(content["exclude"]),
-                )
-                raised = content.get("raised")
-                self._searches[search].append(_raised(*raised) if raised else _retrieval(content, passages))
-            elif kind == "vectors":
-                values = np.frombuffer(base64.b64decode(content["values"]), dtype="<f4").astype(np.float32)
-                self._vectors[content.get("encoder"), content["kind"], content["text"]] = values
-            elif kind == "row":
-                self._answers[content["id"], content["method"]] = content
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Every recorded answer as a row of `samples.jsonl`, scored now, question by question.
 
         Raises `DataFileError` if one is missing or damaged, or lacks a call.
         """
-        made = Counter((call["question_id"], call["method"]) for call in self._made)
+        made = Counter((call["question_id"], call["method"]) for call in self.calls)
         scorer = scorer_named(self.run["experiment"].get("scorer", "official"))
         for question in self.questions:
             for arm in self.arms:
@@ -285,129 +206,8 @@ class Recording:
                     raise self._lacks(f"{there} of {row['llm_calls']} calls of {arm.name!r} for {question.id!r}")
                 yield row
 
-    def calls(self) -> Sequence[Mapping[str, Any]]:
-        """The ledger's rows, in the order of the record."""
-        return self._made
-
-    def play(self, row: LedgerRow, request: Request) -> tuple[LedgerRow, Reply | Exception]:
-        """The recorded row of this call, and its reply or the error that was raised."""
-        left = self._calls.get((row.question_id, row.method, row.request))
-        if not left:
-            raise ReplayError(
-                f"{self.path.name} contains no call of stage {row.stage!r} for question {row.question_id!r} by "
-                f"{row.method!r} with this prompt: prompts, settings or code have changed; record the run again."
-            )
-        call = left.popleft()
-        recorded = ledger_row(dict(call["row"]))
-        return recorded, _raised(*call["raised"]) if "raised" in call else reply_from(call["reply"])
-
-    def keep(self, row: LedgerRow, request: Request, outcome: Reply | BaseException) -> None:
-        """Nothing is recorded during a replay."""
-
-    def play_search(self, search: Search) -> Retrieval:
-        """What the search found when it was recorded; raises the error that was raised."""
-        left = self._searches.get(search)
-        if not left:
-            raise ReplayError(
-                f"{self.path.name} contains no search for {' | '.join(search.queries)!r} (question "
-                f"{search.question_id!r} by {search.method!r}): settings or code have changed; record the run again."
-            )
-        outcome = left.popleft()
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
-
-    def play_vector(self, encoder: str, kind: str, text: str) -> FloatVector:
-        """The text's vector by the encoder that served under this name; older records do not distinguish encoders."""
-        served = self.run["encoders"].get(encoder, encoder)
-        for name in (served, encoder, None):
-            if (name, kind, text) in self._vectors:
-                return self._vectors[name, kind, text]
-        raise ReplayError(f"{self.path.name} contains no vector of {text!r} by {served!r}; record the run again.")
-
-    def times(self, question_id: str, method: str) -> dict[str, float]:
-        """How long the answer took and waited when it was recorded, as a row has it."""
-        kept = self._answers.get((question_id, method), {"latency_s": 0.0})
-        return {name: float(kept[name]) for name in ("latency_s", "waited_s") if name in kept}
-
     def _lacks(self, what: str) -> DataFileError:
         return DataFileError(f"{self.path.name} contains {what}; record the run again.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class TapedRetriever:
-    """A `Retriever` for one question and row: it searches and records, or plays the record back."""
-
-    inner: Retriever
-    tape: Recorder | Recording
-    question_id: str
-    method: str
-
-    async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
-        """See `Retriever`."""
-        search = Search(
-            question_id=self.question_id,
-            method=self.method,
-            queries=tuple(queries),
-            k=k,
-            exclude=tuple(sorted(exclude)),
-        )
-        if isinstance(self.tape, Recording):
-            return self.tape.play_search(search)
-        try:
-            found = await self.inner.retrieve(queries, k=k, exclude=exclude)
-        except MetaRagError as error:
-            self.tape.keep_search(search, error)
-            raise
-        self.tape.keep_search(search, found)
-        return found
-
-
-@dataclass(frozen=True, kw_only=True)
-class TapedEncoder:
-    """An `Encoder` that encodes and records, or plays the record back."""
-
-    name: str
-    tape: Recorder | Recording
-    inner: Encoder | None = None
-
-    @property
-    def dimension(self) -> int:
-        """Length of the vectors; 0 if they are only played back."""
-        return self.inner.dimension if self.inner is not None else 0
-
-    def encode_queries(self, texts: Sequence[str]) -> FloatMatrix:
-        """See `Encoder`."""
-        return self._encode("query", texts)
-
-    def encode_passages(self, texts: Sequence[str]) -> FloatMatrix:
-        """See `Encoder`."""
-        return self._encode("passage", texts)
-
-    def _encode(self, kind: str, texts: Sequence[str]) -> FloatMatrix:
-        if isinstance(self.tape, Recording):
-            return np.stack([self.tape.play_vector(self.name, kind, text) for text in texts])
-        assert self.inner is not None
-        vectors = (self.inner.encode_queries if kind == "query" else self.inner.encode_passages)(texts)
-        for text, vector in zip(texts, vectors, strict=True):
-            self.tape.keep_vector(self.name, kind, text, vector)
-        return vectors
-
-
-class NoModel(ScriptedModel):
-    """The chat model of a replay, which serves nothing: the record in front of it answers."""
-
-    async def complete(self, request: Request) -> Reply:
-        """Raise: a replay makes no call."""
-        raise ReplayError(f"A replay makes no call, but stage {request.stage!r} asked for one; record the run again.")
-
-
-class NoSearch:
-    """The corpus of a replay, which finds nothing; the record in front of it answers."""
-
-    async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
-        """Raise: a replay searches nothing."""
-        raise ReplayError(f"A replay makes no search, but was asked for {queries!r}; record the run again.")
 
 
 def table_content(
@@ -440,7 +240,6 @@ def _arm(content: Mapping[str, Any]) -> Arm:
         without_deficits=tuple(content["without_deficits"]),
         oracles=tuple(content["oracles"]),
         equal=content.get("equal", ""),
-        repeat=content["repeat"],
     )
 
 
@@ -466,15 +265,6 @@ def _lines(path: Path) -> Iterator[tuple[str, Any]]:
         raise DataFileError(f"{path.name} is not a complete record of a run ({error}); record the run again.") from None
 
 
-def _retrieval(content: Mapping[str, Any], passages: Mapping[str, Passage]) -> Retrieval:
-    found = tuple(
-        Found(passage=passages[one["id"]], **{**_without(one, "id"), "suspect": tuple(one["suspect"])})
-        for one in content["found"]
-    )
-    dropped = tuple(Dropped(**{**one, "kinds": tuple(one.get("kinds", ()))}) for one in content["dropped"])
-    return Retrieval(found=found, dropped=dropped, pool_ids=tuple(content["pool_ids"]))
-
-
 def _scored(content: Mapping[str, Any], question: Question, *, quotes: bool, scorer: Scorer) -> dict[str, Any]:
     """The restored row of `samples.jsonl`, scored now; `quotes` says that the method's supporting facts are scored.
 
@@ -493,16 +283,6 @@ def _scored(content: Mapping[str, Any], question: Question, *, quotes: bool, sco
     quoted = [(title, index) for title, index in content["supporting_facts"]] if quotes else None
     row |= supported(question.supporting_facts, scorer(content["prediction"], question.golds), quoted)
     return rescored(row, scorer)
-
-
-def _error(raised: BaseException) -> list[str]:
-    return [type(raised).__name__, str(raised)]
-
-
-def _raised(name: str, message: str) -> Exception:
-    """An error by its recorded class; a class that is not ours becomes a `ModelError`."""
-    kind = getattr(errors, name, errors.ModelError)
-    return kind(message) if issubclass(kind, MetaRagError) else errors.ModelError(message)
 
 
 def _without(content: Mapping[str, Any], *names: str) -> dict[str, Any]:

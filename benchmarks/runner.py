@@ -102,12 +102,11 @@ def main(
         str | None,
         _option(
             _ROWS,
-            metavar="KINDS",
-            help="dollars, tokens, separated by commas: add a row of self_consistency that samples chains until it has "
-            "spent what the loop spent on the same question.",
+            metavar="tokens",
+            help="Add a row of self_consistency that samples chains until it has spent as many tokens as the loop on "
+            "the same question.",
         ),
     ] = None,
-    repeat: Annotated[int, _option(_ROWS, metavar="K", help="Run everything K times to measure the spread.")] = 1,
     judge: Annotated[bool, _option(_ROWS, "--judge", help="Have a model judge the answers as well.")] = False,
     scorer: Annotated[
         str,
@@ -139,9 +138,6 @@ def main(
     dry_run: Annotated[
         bool, _option(_RUN, "--dry-run", help="Estimate the run from an earlier one, without any call.")
     ] = False,
-    probe: Annotated[
-        int | None, _option(_RUN, metavar="K", help="With --dry-run: base the estimate on K questions run first.")
-    ] = None,
     concurrency: Annotated[
         int | None, _option(_RUN, help="Questions in parallel (default 8, or 2 with the embedded model).")
     ] = None,
@@ -159,16 +155,12 @@ def main(
     ] = True,
     record: Annotated[
         Path | None,
-        _option(_RECORD, metavar="FILE", help="Record answers, calls, searches and vectors in FILE (.jsonl[.gz])."),
+        _option(_RECORD, metavar="FILE", help="Record answers and calls in FILE (.jsonl[.gz])."),
     ] = None,
     replay: Annotated[
         Path | None,
         _option(_RECORD, metavar="FILE", help="Rescore a recorded run, without a key, a model or any calls."),
     ] = None,
-    strict: Annotated[
-        bool,
-        _option(_RECORD, "--strict", help="With --replay: rebuild every prompt; each must match the recorded one."),
-    ] = False,
     convergence_threshold: Annotated[
         float | None, _option(_LOOK, help="Jaccard similarity at which the loop counts as converged.")
     ] = None,
@@ -230,8 +222,7 @@ def main(
         sweeps=tuple(sweep or ()),
         ablations=tuple(without_deficit or ()),
         oracles=tuple(name.strip() for name in (oracle or "").split(",") if name.strip()),
-        equals=tuple(name.strip() for name in (equal or "").split(",") if name.strip()),
-        repeats=repeat,
+        equals=() if equal is None else (equal,),
         judge=judge,
         scorer=scorer,
     )
@@ -258,13 +249,12 @@ def main(
         fail_on_error=fail_on_error,
         recorder=None if record is None else Recorder(path=record),
         recording=None if replay is None else Recording.read(replay),
-        strict=strict,
         plots=plots,
     )
     folder = None
     if options.recording is not None:
         _require_as_begun(config, options.recording.run["experiment"], given)
-        plan = replayed(config, options.recording, strict=strict)
+        plan = replayed(config, options.recording)
     elif resume is not None:
         folder = RunFolder.named(resume, output_dir)
         _require_as_begun(config, folder.config()["experiment"], given)
@@ -272,7 +262,7 @@ def main(
     else:
         plan = planned(replace(config, settings=one_model(settings)))
     if dry_run:
-        estimated(plan, output_dir, probe=probe, display_name=display_)
+        estimated(plan, output_dir, display_name=display_)
     elif engine is not None:
         visible = display_ in ("rich", "plain")
         merged, summary = spread(plan, options, shards=shards, output_dir=output_dir, say=visible)
@@ -291,7 +281,6 @@ _OF_THE_EXPERIMENT = {
     "without_deficit": "ablations",
     "oracle": "oracles",
     "equal": "equals",
-    "repeat": "repeats",
 }
 """Flags, and their names in a run's `config.json`."""
 _EXCLUDE: dict[str, tuple[str, ...]] = {
@@ -305,7 +294,7 @@ _EXCLUDE: dict[str, tuple[str, ...]] = {
     "dry_run": ("record",),
     "engine": ("shard", "resume", "record", "replay", "dry_run"),
 }
-_NEEDS = {"retry_failed": "resume", "probe": "dry_run", "strict": "replay", "shards": "engine"}
+_NEEDS = {"retry_failed": "resume", "shards": "engine"}
 
 
 def _check_together(given: set[str]) -> None:

@@ -1,19 +1,4 @@
-r"""A table, and its three forms: Markdown for the report, CSV for a spreadsheet, LaTeX (booktabs) for a paper.
-
->>> print(as_latex(Table(name="t", title="100 % & more", head=("method", "EM"), rows=(("a_b", "1.0"),))))
-\begin{table}[t]
-\centering
-\caption{100 \% \& more}
-\label{tab:t}
-\begin{tabular}{lr}
-\toprule
-method & EM \\
-\midrule
-a\_b & 1.0 \\
-\bottomrule
-\end{tabular}
-\end{table}
-"""
+"""A table, as Markdown for the report and as CSV for a spreadsheet."""
 
 import csv
 import io
@@ -24,23 +9,7 @@ from typing import TypeAlias
 
 Cells: TypeAlias = tuple[str, ...]
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-}
 _INTERVAL = re.compile(r"([-+]?[\d.]+) \[([-+]?[\d.]+), ([-+]?[\d.]+)\]")
-_NUMERIC = re.compile(r"[-+]?[\d.,]+\s*%?( \[.*\])?|-|unknown|free|cached|")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,26 +62,6 @@ def _columns(name: str, cells: Sequence[str]) -> list[Cells]:
     return [(plain, f"{plain} low", f"{plain} high"), *((one[0], one[1], one[2]) for one in split)]
 
 
-def as_latex(table: Table) -> str:
-    """A floating table for booktabs, every character of the cells escaped."""
-    columns = "".join(_alignment([row[index] for row in table.rows]) for index in range(len(table.head)))
-    lines = [
-        r"\begin{table}[t]",
-        r"\centering",
-        rf"\caption{{{_escaped(table.caption)}}}",
-        rf"\label{{tab:{re.sub('[^a-z0-9]+', '-', table.name.lower())}}}",
-        rf"\begin{{tabular}}{{{columns}}}",
-        r"\toprule",
-        _latex_line(table.head),
-        r"\midrule",
-        *(_latex_line(row) for row in table.rows),
-        r"\bottomrule",
-        r"\end{tabular}",
-        r"\end{table}",
-    ]
-    return "\n".join(lines)
-
-
 def number(value: float | None, digits: int = 1) -> str:
     """A figure for a cell; a dash if it is missing."""
     return "-" if value is None else f"{value:.{digits}f}"
@@ -140,21 +89,6 @@ def signed(value: float, interval: Sequence[float], digits: int = 1) -> str:
 def p_words(p: float) -> str:
     """A p value in a sentence: `p = 0.021`, or `p < 0.001`."""
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-
-
-def _alignment(cells: Sequence[str]) -> str:
-    return "r" if cells and all(_NUMERIC.fullmatch(cell) for cell in cells) else "l"
-
-
-def _latex_line(cells: Cells) -> str:
-    # a row that opens with a bracket would be read as the argument of the line break before it
-    escaped = [_escaped(cell) for cell in cells]
-    opening = "{}" if escaped[0].startswith(("[", "*")) else ""
-    return f"{opening}{' & '.join(escaped)} \\\\"
-
-
-def _escaped(text: str) -> str:
-    return "".join(_LATEX.get(char, char) for char in _one_line(text))
 
 
 def _one_line(text: str) -> str:

@@ -45,7 +45,6 @@ def blocks() -> dict[str, str]:
         "stop_reasons": stop_reasons_list(),
         "datasets": datasets_table(),
         "extras": extras_table(),
-        "runner": runner_options(),
     }
 
 
@@ -56,13 +55,6 @@ def methods_table() -> str:
     methods = sorted(discover_methods().values(), key=lambda method: (not method.loop, method.name))
     rows = [f"| `{method.name}` | {method.about} | {method.departures} |" for method in methods]
     return "\n".join(["| name | what it does | departures from its paper |", "|---|---|---|", *rows])
-
-
-def runner_options() -> str:
-    """The options of the benchmark's runner, as `--help` has them."""
-    from benchmarks.runner import app as runner
-
-    return "\n".join(_options(typer.main.get_command(runner)))
 
 
 def operators_list() -> str:

@@ -33,7 +33,8 @@ def round_of(index: int, short: str, em: float, **fields: Any) -> dict[str, Any]
         "signals": SURE,
         "satisfied": False,
         "diagnosis": None,
-        "packing": {"shortened_ids": [], "left_out_ids": []},
+        "packing": {"packed_ids": [], "shortened_ids": [], "left_out_ids": []},
+        "evidence_ids": [],
         "evidence_recall": None,
         **fields,
     }

@@ -36,13 +36,16 @@ def config(dataset: str = "sample", **changes: Any) -> dict[str, Any]:
 def row(answer: Answer, method: str = "metarag", **more: Any) -> dict[str, Any]:
     """A row of `samples.jsonl`, scored as the runner would."""
     id_, gold, prediction = answer
-    asked = {"id": id_, "method": method, "question": f"What is {id_}?", "gold": gold, "aliases": []}
+    asked: dict[str, Any] = {"id": id_, "method": method, "question": f"What is {id_}?", "gold": gold, "aliases": []}
+    spent = {"tokens": {"prompt": 10, "cache_hit": 5, "completion": 2}, "llm_calls": 1, "cached_calls": 0}
+    asked |= {**spent, "latency_s": 1.0, "cost_usd": None}
     if prediction is None:
         scores: Mapping[str, float | None] = dict.fromkeys(("em", "f1", "precision", "recall"))
         return {**asked, "prediction": None, **scores, "rounds": [], "error": "RefusedError: no", **more}
     score = score_answer(prediction, [gold])
     scores = {"em": score.em, "f1": score.f1, "precision": score.precision, "recall": score.recall}
-    return {**asked, "prediction": prediction, **scores, "fired": False, "rounds": [], "error": None, **more}
+    answered = {"fired": False, "chosen": 0, "stop_reason": "single_pass", "suspect": [], "rounds": [], "error": None}
+    return {**asked, "prediction": prediction, **scores, **answered, **more}
 
 
 def write_run(folder: Path, rows: Sequence[Mapping[str, Any]], **changes: Any) -> Path:

@@ -39,10 +39,9 @@ async def check_up(settings: Settings) -> list[CheckResult]:
         "model": _model,
         "roles": _roles,
         "prices": _prices,
-        "encoder": _encoder,
+        "encoder": lambda given: _encoder_called(given, given.encoder),
         "monitor": _monitor,
         "stores": _stores,
-        "deficits": _deficits,
         "documents": _documents,
     }
     results: list[CheckResult] = []
@@ -152,10 +151,6 @@ async def _prices(settings: Settings) -> CheckResult:
     return CheckResult(words="known for every model (`marag prices`)")
 
 
-async def _encoder(settings: Settings) -> CheckResult:
-    return await _encoder_called(settings, settings.encoder)
-
-
 async def _monitor(settings: Settings) -> CheckResult:
     from .agent.monitor import monitor_encoder, policy
 
@@ -185,20 +180,15 @@ async def _stores(settings: Settings) -> CheckResult:
     )
 
 
-async def _deficits(settings: Settings) -> CheckResult:
-    from .agent.deficits import discover_deficits
-
-    names = discover_deficits(settings.deficits_dir).names
-    return CheckResult(words=", ".join(names))
-
-
 async def _documents(settings: Settings) -> CheckResult:
-    """The components for reading, chunking, citing and remembering: names that are resolved only on use."""
+    """The components for reading, chunking and citing, and files of one's own, that are resolved only on use."""
+    from .agent.deficits import discover_deficits
     from .chat.phrases import check_files
     from .grounding.citations import chosen
     from .ingestion.pipeline import chunking_of
     from .prompts import check_prompts
 
+    discover_deficits(settings.deficits_dir)
     check_prompts(settings.prompts_dir, methods=settings.methods_dir)
     check_files(settings.coach_dir)
     chosen(settings.citation_style)

@@ -43,7 +43,7 @@ def against(material: Material, arm: Arm, baseline: Arm) -> dict[str, Any]:
 
 
 def baseline_of(arm: Arm, arms: Sequence[Arm]) -> Arm | None:
-    """The row that an arm is compared with, of the same method and repetition.
+    """The row that an arm is compared with, of the same method.
 
     For an oracle or an ablation it is the row with the same settings without it; for swept settings the row with the
     run's own settings, or, if the sweep has no such row, its first. `None` for that row itself, and if there is none.
@@ -77,7 +77,7 @@ def measure(material: Material) -> Figures:
     """
     groups: dict[tuple[str, ...], list[Arm]] = {}
     for arm in material.arms:
-        if not arm.oracles and not arm.without_deficits and arm.repeat == 1:
+        if not arm.oracles and not arm.without_deficits:
             groups.setdefault(arm.assignments, []).append(arm)
     found = [_compared(material, group) for group in groups.values() if len(group) > 1]
     compared = [one for one in found if one["against"]]

@@ -23,7 +23,7 @@ def measure(material: Material) -> dict[str, Figures]:
     the draft was right. `unknown` diagnoses lack a closed-book answer or labelled paragraphs.
     """
     measured: dict[str, Figures] = {}
-    asked = {arm.assignments: arm for arm in material.arms if arm.method.name == MEMORY and arm.repeat == 1}
+    asked = {arm.assignments: arm for arm in material.arms if arm.method.name == MEMORY}
     for arm in material.looping(without_oracle="diagnosis"):
         firsts = [(row["id"], row["rounds"][0]) for row in material.answered(arm)]
         diagnosed = [(id_, first) for id_, first in firsts if first["diagnosis"] is not None]

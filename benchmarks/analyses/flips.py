@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 from meta_agent_rag.text.normalise import normalised
 
-from ..plots import Plot, legend, stacked_bars
 from ..statistics import binomial_interval
 from ..tables import Cells, Table, percent, with_interval
 from .analysis import Analysis, Figures, Material, Row, share
@@ -155,11 +154,10 @@ def _grouped(items: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
 
 
 def tables(figures: Figures) -> Sequence[Table]:
-    """The ledger by round and deficit, the balance of firing, what the loop lost and fixed, and the broken answers."""
+    """The ledger by round and deficit, the balance of firing, and what the loop lost and fixed."""
     ledger: list[Cells] = []
     balance: list[Cells] = []
     rates: list[Cells] = []
-    lost: list[Cells] = []
     for method, found in figures.items():
         ledger += [
             (method, str(cell["round"]), cell["deficit"], str(cell["n"]), *(str(cell[kind]) for kind in KINDS))
@@ -171,10 +169,7 @@ def tables(figures: Figures) -> Sequence[Table]:
             balance.append((method, step, str(one["n"]), *(str(one[kind]) for kind in KINDS), *map(percent, shares)))
         for fired_on, one in (("all first drafts", found["loop"]["all"]), *found["loop"]["by_first_deficit"].items()):
             rates.append((method, fired_on, *_rate(one["error_introduction"]), *_rate(one["repair"])))
-        for one in found["loop"]["broken"]:
-            cells = (one[name] for name in ("id", "question", "gold", "first", "returned"))
-            lost.append((method, *cells, ", ".join(one["deficits"])))
-    shown = [
+    return [
         Table(
             name="flips",
             title="Flips by round and deficit",
@@ -196,36 +191,13 @@ def tables(figures: Figures) -> Sequence[Table]:
             ),
             rows=rates,
         ),
-        Table(
-            name="broken",
-            title="Right first drafts that were not returned",
-            head=("method", "id", "question", "gold", "first draft", "returned", "deficits"),
-            rows=lost[:_LISTED],
-            note=f"The first {_LISTED}." if len(lost) >= _LISTED else "",
-        ),
     ]
-    return shown if lost else shown[:-1]
 
 
 def _rate(found: Mapping[str, Any]) -> Cells:
     value = None if found["rate"] is None else 100.0 * found["rate"]
     interval = None if found["ci95"] is None else [100.0 * end for end in found["ci95"]]
     return (str(found["n"]), str(found["count"]), with_interval(value, interval))
-
-
-def plots(figures: Figures) -> Sequence[Plot]:
-    """Stacked bars: the repairs that led to each round, by their effect."""
-    bars = [(method, cell) for method, found in figures.items() for cell in found["by_round"]]
-
-    def draw(figure: Any) -> None:
-        axes = figure.add_subplot()
-        names = [f"{method}, round {cell['round']}" for method, cell in bars]
-        stacked_bars(axes, names, {kind: [cell[kind] for _, cell in bars] for kind in KINDS})
-        axes.set_ylabel("repairs")
-        legend(axes)
-
-    title = "What repairs did to the answer, by round"
-    return [Plot(name="flips", title=title, draw=draw, width=min(16.0, max(7.0, 0.45 * len(bars) + 3.0)))]
 
 
 ANALYSIS = Analysis(
@@ -242,6 +214,5 @@ ANALYSIS = Analysis(
     ),
     measure=measure,
     tables=tables,
-    plots=plots,
     order=10,
 )

@@ -79,29 +79,16 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def tables(figures: Figures) -> Sequence[Table]:
-    """First against last round, overall and by deficit; and the recall after each round."""
-    gains: list[Cells] = []
-    walked: list[Cells] = []
+    """First against last round, overall and by deficit."""
+    rows: list[Cells] = []
     for method, found in figures.items():
         for name, one in {"all": found["all"], "searched again": found["searched"], **found["by_last_deficit"]}.items():
             if one is not None:
                 ends = (number(one["first"]), number(one["last"]), signed(one["difference"], one["ci95"]))
-                gains.append((method, name, str(one["n"]), str(one["searched"]), *ends))
-        walked += [(method, str(one["round"]), str(one["running"]), number(one["recall"])) for one in found["by_round"]]
-    return [
-        Table(
-            name="follow-up",
-            title="Supporting paragraphs among the evidence of fired questions, percent",
-            head=("method", "questions", "n", "searched again", "first round", "last round", "points [95 %]"),
-            rows=gains,
-        ),
-        Table(
-            name="follow-up-rounds",
-            title="Supporting paragraphs among the evidence after each round, percent",
-            head=("method", "round", "questions with it", "recall"),
-            rows=walked,
-        ),
-    ]
+                rows.append((method, name, str(one["n"]), str(one["searched"]), *ends))
+    title = "Supporting paragraphs among the evidence of fired questions, percent"
+    head = ("method", "questions", "n", "searched again", "first round", "last round", "points [95 %]")
+    return [Table(name="follow-up", title=title, head=head, rows=rows)]
 
 
 ANALYSIS = Analysis(
@@ -111,7 +98,6 @@ ANALYSIS = Analysis(
         "Over answered questions on which the loop fired and whose supporting paragraphs are labelled.",
         "The share of these paragraphs among the evidence, packed or not, in the first and in the last round.",
         "Intervals: 95 %, bootstrap over questions.",
-        "After each round: a question that has stopped keeps its last value.",
         "A deficit covers the questions whose last plan was about it.",
     ),
     measure=measure,

@@ -15,16 +15,16 @@ from dataclasses import dataclass, field
 from meta_agent_rag.agent.engine import Answer, Engine
 from meta_agent_rag.agent.prompting import Packed
 from meta_agent_rag.errors import StructuredOutputError
+from meta_agent_rag.llm.ledger import total
 from meta_agent_rag.llm.messages import Sampling
 from meta_agent_rag.text.normalise import normalised
 
 from .chain_of_thought import ChainOfThought, chain
 from .inquiry import Inquiry
-from .method import Method, MethodTask, RunBudget
+from .method import Method, MethodTask
 
 TEMPERATURE = 0.7
 MOST_CHAINS = 100
-_ROUNDING = 1e-9  # prices are sums of floats: 8.000000000000002 chains are 8
 
 
 async def answer(engine: Engine, task: MethodTask) -> Answer:
@@ -58,14 +58,15 @@ class _Drawing:
             first = len(self.drawn)
             self.drawn += await asyncio.gather(*(self._one(first + more) for more in range(count)))
 
-    async def spend(self, budget: RunBudget) -> None:
-        """Sample until the budget is spent, in batches sized to use up the rest."""
+    async def spend(self, tokens: int) -> None:
+        """Sample until that many tokens are spent, in batches sized to use up the rest."""
         await self.draw(1)
         while not any(map(_lost, self.drawn)) and len(self.drawn) < MOST_CHAINS:
-            spent = budget.spent(self.inquiry.session.rows)
-            if spent >= budget.amount or not spent:
+            sums = total(self.inquiry.session.rows)
+            spent = sums.prompt_tokens + sums.completion_tokens
+            if spent >= tokens or not spent:
                 return
-            wanted = missing_chains(budget.amount, spent, len(self.drawn))
+            wanted = missing_chains(tokens, spent, len(self.drawn))
             await self.draw(min(wanted, MOST_CHAINS - len(self.drawn)))
 
     def chains(self) -> list[ChainOfThought]:
@@ -85,9 +86,9 @@ class _Drawing:
         return outcome
 
 
-def missing_chains(amount: float, spent: float, drawn: int) -> int:
-    """The fewest further chains that use up an amount, if they cost what the drawn ones cost on average; at least 1."""
-    return max(math.ceil((amount - spent) * drawn / spent - _ROUNDING), 1)
+def missing_chains(tokens: int, spent: int, drawn: int) -> int:
+    """The fewest further chains that use up the tokens, at what the drawn ones took on average; at least 1."""
+    return max(math.ceil((tokens - spent) * drawn / spent), 1)
 
 
 def _lost(outcome: ChainOfThought | BaseException) -> bool:

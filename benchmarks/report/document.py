@@ -1,4 +1,4 @@
-"""`report.md`, with its plots as PNG and its tables as CSV and LaTeX beside it."""
+"""`report.md`, with its plots as PNG and its tables as CSV beside it."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,39 +20,37 @@ from ..rows.summary import FAILED
 from ..run.arms import Arm
 from ..run.config import RunConfig
 from ..run.folder import REPORT, RunFolder
-from ..run.protocols import Protocol
-from ..tables import Table, as_csv, as_latex, as_markdown, p_words, signed, with_interval
+from ..tables import Table, as_csv, as_markdown, p_words, signed, with_interval
 from .figures import (
     Methods,
     cost,
     cost_plot,
     latency,
-    latency_plots,
     quality,
     quality_plot,
     stopping,
     supporting,
     survival,
 )
-from .published import other_protocols, same_protocol
+from .published import published
 
 Summary = Mapping[str, Any]
 PLOTS, TABLES = "plots", "tables"
 _OVER = (
-    "Scores are over the answered questions. `fired` is a share of these; `fixed` and `broken` are counts among them.",
+    "Scores are over the answered questions. `fired` is a share of these; `fixed` and `broken` are counts among them."
 )
-_CHANGED = ("Not results of the protocol above: each row changes what its name says.",)
+_CHANGED = "Not results of the protocol above: each row changes what its name says."
 _VARIED = "Variations: same protocol except for what each name says, percent"
 _LOST = (
-    "The percentage still present after each stage of a round, over the answered questions that reached it.",
-    "Retrieved: among the round's evidence; packed: in the prompt, after shortening.",
-    "Quoted: packed, and quoted verbatim; used: packed, and cited or quoted; of an answer: in the short answer.",
+    "The percentage still present after each stage of a round: among its evidence; in the prompt, after shortening; "
+    "quoted verbatim; cited or quoted (of an answer: in the short answer)."
 )
 _SUPPORT = (
-    "The official scores: verbatim quotes count as the sentences that they come from.",
-    "Quotes from passages of other questions count as wrong.",
-    "The joint score multiplies precision and recall of answer and supporting facts.",
+    "The official scores: a verbatim quote counts as the sentences that it comes from, and as wrong if it is from "
+    "another question's passage. Joint scores multiply precision and recall."
 )
+_CACHED = "Over the answers without calls served by the response cache; `cached`: no answer is without."
+_PUBLISHED = "Figures are comparable only if everything in their protocol is as in this run's."
 _PACKAGED = (
     "The packaged model is too small for this task, so these scores only show that everything works. "
     "`marag tour` shows real answers; `marag models` lists larger models."
@@ -81,33 +79,30 @@ def write_report(
     rows: Sequence[Mapping[str, Any]],
     *,
     arms: Sequence[Arm],
-    ours: Protocol,
+    protocol: Mapping[str, str],
     plots: bool = True,
     caveat: str = "",
 ) -> None:
-    """Write `report.md`, `plots/*.png`, `tables/*.csv` and `tables/*.tex` into a run's folder.
+    """Write `report.md`, `plots/*.png` and `tables/*.csv` into a run's folder.
 
     `caveat` is a sentence for its opening. If a plot cannot be drawn, the report names it with
     the reason; nothing else is lost.
     """
-    found = list(_sections(summary, rows, arms=arms, ours=ours, free=runs_here(config.settings)))
+    found = list(_sections(summary, rows, arms=arms, free=runs_here(config.settings)))
     if caution := mixed(summary["methods"]):
         found = [replace(one, tables=[replace(table, caveat=caution) for table in one.tables]) for one in found]
-    found += _published(ours)
+    found += _section("Published figures under other protocols", _PUBLISHED, [published(config.dataset)])
     (folder.path / TABLES).mkdir(exist_ok=True)
     for table in (table for section in found for table in section.tables):
         (folder.path / TABLES / f"{table.name}.csv").write_text(as_csv(table), encoding="utf-8")
-        (folder.path / TABLES / f"{table.name}.tex").write_text(as_latex(table) + "\n", encoding="utf-8")
-    protocol = "; ".join(f"{aspect}: {words}" for aspect, words in ours.aspects().items() if words is not None)
     model = config.model_words or described(config.settings)
     parts = [
         of_the_packaged_model(summary),
         headline(summary),
-        _completeness(summary),
-        _mixture(summary),
+        *_cautions(summary["methods"]),
         f"Data set {config.dataset}, mode {config.mode}, {counted(summary['n'], 'question')}; model {model}.",
         caveat,
-        f"Protocol: {protocol}.",
+        f"Protocol: {'; '.join(f'{aspect}: {words}' for aspect, words in protocol.items())}.",
     ]
     for section in found:
         parts += [f"## {section.title}", section.text]
@@ -127,8 +122,25 @@ def _drawn(plot: Plot, folder: Path) -> str:
     return f"![{plot.title}]({PLOTS}/{plot.name}.png)"
 
 
+def _cautions(methods: Methods) -> Iterator[str]:
+    """State how many answers are missing, and which models answered which rows if there are several."""
+    lacking = [
+        f"{name} answered {figures['answered']} of {figures['n']}, {figures['errors']} failed"
+        for name, figures in methods.items()
+        if figures["answered"] < figures["n"]
+    ]
+    if lacking:
+        yield f"**Answers are missing, and scores are over the others**: {'; '.join(lacking)}."
+    if mixed(methods):
+        stated = (
+            f"{name}: {', '.join(f'{model} ({calls})' for model, calls in figures.get('models', {}).items())}"
+            for name, figures in methods.items()
+        )
+        yield f"**Mixed models**: not every call was answered by the same model, in calls {'; '.join(stated)}."
+
+
 def _sections(
-    summary: Summary, rows: Sequence[Mapping[str, Any]], *, arms: Sequence[Arm], ours: Protocol, free: bool
+    summary: Summary, rows: Sequence[Mapping[str, Any]], *, arms: Sequence[Arm], free: bool
 ) -> Iterator[Section]:
     """Everything below the opening; `free` says that the model runs on this machine."""
     methods: Methods = summary["methods"]
@@ -136,24 +148,20 @@ def _sections(
     plain = {name: figures for name, figures in methods.items() if name not in variants}
     varied = {name: figures for name, figures in methods.items() if name in variants}
     if plain:
-        text = " ".join([*_OVER, *_unjudged(plain)])
-        yield Section(title="Quality", text=text, tables=[quality(plain, free=free)], plots=[quality_plot(plain)])
+        tables, plots = [quality(plain, free=free)], [quality_plot(plain)]
+        yield Section(title="Quality", text=_OVER + _unjudged(plain), tables=tables, plots=plots)
     if varied:
-        yield Section(
-            title="Variations",
-            text=" ".join([*_CHANGED, *_unjudged(varied)]),
-            tables=[quality(varied, free=free, table="varied", title=_VARIED)],
-            plots=[quality_plot(varied, name="varied", title="Quality of the variations")],
-        )
-    yield from _section("Supporting facts", " ".join(_SUPPORT), [supporting(methods)])
+        tables = [quality(varied, free=free, table="varied", title=_VARIED)]
+        yield Section(title="Variations", text=_CHANGED + _unjudged(varied), tables=tables)
+    yield from _section("Supporting facts", _SUPPORT, [supporting(methods)])
     yield from _analysed(summary)
     yield from _section("Cost", _cut(methods), [cost(methods, free=free)], [cost_plot(plain or methods)])
-    yield from _section("Latency", _cached(methods), [latency(methods)], latency_plots(plain or methods))
+    yield from _section("Latency", _CACHED, [latency(methods)])
     left = [
         survival(methods, "evidence_recall", name="evidence", title="Supporting paragraphs by round, percent"),
         survival(methods, "answer_recall", name="gold-answers", title="Gold answers by round, percent"),
     ]
-    yield from _section("Where evidence is lost", " ".join(_LOST), left)
+    yield from _section("Where evidence is lost", _LOST, left)
     yield from _section("Repairs by deficit", "", [stopping(methods)])
     notes = [
         f"{method}, {counted(count, 'question')}: {note}"
@@ -166,8 +174,6 @@ def _sections(
     for title, items in (("Notes", [*_lost(rows), *notes]), ("Failed questions", failures)):
         if items:
             yield Section(title=title, text="\n".join(f"- {item}" for item in items))
-    if (together := same_protocol(ours, plain)) is not None:
-        yield Section(title="Published figures under the same protocol", tables=[together])
 
 
 def _section(title: str, text: str, tables: Sequence[Table], plots: Sequence[Plot] = ()) -> Iterator[Section]:
@@ -175,19 +181,13 @@ def _section(title: str, text: str, tables: Sequence[Table], plots: Sequence[Plo
         yield Section(title=title, text=text, tables=kept, plots=plots)
 
 
-def _published(ours: Protocol) -> Iterator[Section]:
-    text = "Not comparable with this run; each table says what differs."
-    yield from _section("Published figures under other protocols", text, other_protocols(ours))
-
-
-def _unjudged(methods: Methods) -> Iterator[str]:
-    """States what the judge's figure covers, and for how many answers its verdict is missing."""
+def _unjudged(methods: Methods) -> str:
+    """State for how many answers the judge's verdict is missing."""
     judged = [figures for figures in methods.values() if "judge" in figures]
-    if judged:
-        yield "The judge's figure covers the number of answers beside it."
-        missing = sum(figures["judge_missing"] for figures in judged)
-        answers = sum(figures["answered"] for figures in judged)
-        yield f"Its verdict is missing for {missing} of {answers} answers, which are left out."
+    if not judged:
+        return ""
+    missing, answers = (sum(figures[name] for figures in judged) for name in ("judge_missing", "answered"))
+    return f" The judge's verdict is missing for {missing} of {answers} answers, which its figure leaves out."
 
 
 def _analysed(summary: Summary) -> Iterator[Section]:
@@ -213,7 +213,7 @@ def _analysed(summary: Summary) -> Iterator[Section]:
 
 
 def _cut(methods: Methods) -> str:
-    """States which stages had replies cut, and which setting changes their limit."""
+    """State which stages had replies cut, and which setting changes their limit."""
     counts = sum((Counter(figures.get("cut_replies", {})) for figures in methods.values()), Counter[str]())
     if not counts:
         return ""
@@ -224,21 +224,8 @@ def _cut(methods: Methods) -> str:
     )
 
 
-def _cached(methods: Methods) -> str:
-    served = {name: figures for name, figures in methods.items() if figures["latency_s"]["cached_calls"]}
-    if not served:
-        return ""
-    timed = [
-        f"{found['latency_s']['timed']} of {found['answered']} ({name})"
-        for name, found in served.items()
-        if "timed" in found["latency_s"]
-    ]
-    over = f" Latencies are over the other answers: {', '.join(timed)}." if timed else ""
-    return f"`cached`: the response cache served calls, so the time is not a latency.{over}"
-
-
 def _lost(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """States how many answers did without calls that failed: they may be worse than the method's own."""
+    """State how many answers did without calls that failed: they may be worse than the method's own."""
     counts: dict[str, list[int]] = {}
     for row in rows:
         if row.get("lost_calls"):
@@ -290,24 +277,3 @@ def mixed(methods: Methods) -> str:
     """The caveat of every table if more than one model answered; empty if only one did, or if it is not known."""
     models = {model for figures in methods.values() for model in figures.get("models", ())}
     return "mixed models" if len(models) > 1 else ""
-
-
-def _mixture(summary: Summary) -> str:
-    """States which models answered which rows of a mixed run, with their calls; empty for other runs."""
-    if not mixed(summary["methods"]):
-        return ""
-    stated = [
-        f"{name}: {', '.join(f'{model} ({calls})' for model, calls in figures.get('models', {}).items()) or 'unknown'}"
-        for name, figures in summary["methods"].items()
-    ]
-    return f"**Mixed models**: not every call was answered by the same model, in calls {'; '.join(stated)}."
-
-
-def _completeness(summary: Summary) -> str:
-    """States how many answers are missing, because they failed or were not reached; empty for a complete run."""
-    lacking = [
-        f"{name} answered {figures['answered']} of {figures['n']}, {figures['errors']} failed"
-        for name, figures in summary["methods"].items()
-        if figures["answered"] < figures["n"]
-    ]
-    return f"**Answers are missing, and scores are over the others**: {'; '.join(lacking)}." if lacking else ""

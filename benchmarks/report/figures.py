@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..metrics import SCORES
-from ..plots import Plot, intervals, legend, ranges, scatter
+from ..plots import Plot, intervals, legend, scatter
 from ..rows.survival import STAGES
 from ..tables import Cells, Table, number, with_interval
 
@@ -144,10 +144,7 @@ def stopping(methods: Methods) -> Table:
     return Table(name="repairs", title="Repairs by deficit", head=("method", *deficits, "stop reasons"), rows=rows)
 
 
-_RANKS = ("p50", "p90", "p99")
-
-
-def quality_plot(methods: Methods, *, name: str = "quality", title: str = "Quality by method") -> Plot:
+def quality_plot(methods: Methods) -> Plot:
     """EM and F1 with their intervals, one row per method with answers."""
     methods = _answered(methods)
 
@@ -162,7 +159,7 @@ def quality_plot(methods: Methods, *, name: str = "quality", title: str = "Quali
         axes.set_xlim(0, 100)
         legend(axes)
 
-    return Plot(name=name, title=title, draw=draw, height=_height(methods))
+    return Plot(name="quality", title="Quality by method", draw=draw, height=max(2.5, 0.4 * len(methods) + 1.5))
 
 
 def cost_plot(methods: Methods) -> Plot:
@@ -192,25 +189,3 @@ def _answered(methods: Methods) -> Methods:
 
 def _at(found: Mapping[str, Any], spent: float | None) -> tuple[float, float, float, float] | None:
     return None if spent is None else (spent / found["n"], found["f1"], *found["f1_ci95"])
-
-
-def latency_plots(methods: Methods) -> list[Plot]:
-    """Percentiles of the methods that have latencies; no plot if none has."""
-    timed = {
-        name: figures
-        for name, figures in methods.items()
-        if figures["latency_s"]["p50"] is not None and _is_timed(figures)
-    }
-
-    def draw(figure: Any) -> None:
-        axes = figure.add_subplot()
-        ranges(axes, list(timed), {rank: [found["latency_s"][rank] for found in timed.values()] for rank in _RANKS})
-        axes.set_xlabel("seconds per question")
-        axes.set_xlim(left=0)
-        legend(axes)
-
-    return [Plot(name="latency", title="Latency by method", draw=draw, height=_height(timed))] if timed else []
-
-
-def _height(methods: Methods) -> float:
-    return max(2.5, 0.4 * len(methods) + 1.5)

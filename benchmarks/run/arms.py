@@ -1,7 +1,6 @@
 """The rows of a run: a method, and what is varied about it.
 
-A sweep, an ablation, an oracle and a repetition are all the same thing: a method with one change, under a name
-that states the change.
+A sweep, an ablation and an oracle are all the same thing: a method with one change, under a name that states it.
 """
 
 from collections.abc import Sequence
@@ -16,9 +15,9 @@ from meta_agent_rag.prompts import prompt, prompt_names
 from meta_agent_rag.settings import Settings
 
 from ..methods import Method
-from ..methods.method import BUDGET_KINDS
 
 ORACLES = ("monitor", "diagnosis", "retrieval")
+EQUALS = ("tokens",)
 _SWEPT = (
     *("flash_model", "pro_model", "tiers", "model_roles"),
     *("flash_thinking", "pro_thinking", "thinking_tokens", "stage_tokens", "writer_temperature"),
@@ -39,10 +38,10 @@ _SWEPT = (
 
 @dataclass(frozen=True, kw_only=True)
 class Arm:
-    """One row of the table: `name` is unique in a run, `base` the same without the number of its repetition.
+    """One row of the table, under a name that is unique in a run.
 
     `assignments` are `SETTING=VALUE`; `oracles` are the stages replaced by the data set's gold information; with
-    `equal` the method samples until it has spent as many `dollars` or `tokens` as the loop on the same question.
+    `equal` ("tokens") the method samples until it has spent as many tokens as the loop on the same question.
     """
 
     method: Method
@@ -50,7 +49,6 @@ class Arm:
     without_deficits: tuple[str, ...] = ()
     oracles: tuple[str, ...] = ()
     equal: str = ""
-    repeat: int = 1
 
     @property
     def variant(self) -> str:
@@ -65,14 +63,9 @@ class Arm:
         return " ".join(parts)
 
     @property
-    def base(self) -> str:
-        """The row's name without the number of its repetition."""
-        return f"{self.method.name} {self.variant}".strip()
-
-    @property
     def name(self) -> str:
         """The row's name."""
-        return self.base if self.repeat == 1 else f"{self.base} #{self.repeat}"
+        return f"{self.method.name} {self.variant}".strip()
 
 
 def arms(
@@ -82,23 +75,20 @@ def arms(
     ablations: Sequence[str] = (),
     oracles: Sequence[str] = (),
     equals: Sequence[str] = (),
-    repeats: int = 1,
 ) -> tuple[Arm, ...]:
     """All rows of a run.
 
     `sweeps` are `SETTING=V1,V2,...`, with one row per combination of values. `ablations` are deficits to
     leave out (several at once joined by commas), and `oracles` are stages: each is a row beside the unchanged
     method, and several oracles also form one row together. Both apply only to methods that run the loop. `equals`
-    adds, for sampling methods, a row that spends as many dollars or tokens as the loop.
+    (`tokens`) adds, for sampling methods, a row that spends as much as the loop.
     Raises `InputError` for what cannot be varied.
     """
-    if repeats < 1:
-        raise InputError(f"--repeat must be at least 1, not {repeats}.")
     swept = list(product(*(_values(sweep) for sweep in sweeps)))
     fields = [assignment.partition("=")[0] for assignment in swept[0]]
     if len(set(fields)) < len(fields):
         raise InputError("--sweep names a setting twice; give all its values at once, as SETTING=V1,V2,V3.")
-    _require_known("--equal", equals, BUDGET_KINDS)
+    _require_known("--equal", equals, EQUALS)
     _require_known("The oracle", oracles, ORACLES)
     known = tuple(name for name in ORACLES if name in oracles)
     stages = [*((name,) for name in known), *([known] if len(known) > 1 else [])]
@@ -125,15 +115,14 @@ def arms(
         raise InputError(
             "--without-deficit and --oracle vary the loop; name a method that runs the loop, such as metarag."
         )
-    found = [replace(arm, repeat=repeat) for repeat in range(1, repeats + 1) for arm in rows]
-    if len({arm.name for arm in found}) < len(found):
+    if len({arm.name for arm in rows}) < len(rows):
         raise InputError("--sweep, --without-deficit or --oracle repeats a value; give each once.")
-    return tuple(found)
+    return tuple(rows)
 
 
 def reference(arm: Arm, rows: Sequence[Arm]) -> Arm | None:
     """The row whose spending an equal-cost row matches: the first that runs the loop under the same settings."""
-    same = (one for one in rows if (one.assignments, one.repeat) == (arm.assignments, arm.repeat))
+    same = (one for one in rows if one.assignments == arm.assignments)
     return next((one for one in same if one.method.loop and not one.without_deficits and not one.oracles), None)
 
 
@@ -149,9 +138,7 @@ def check_arms(rows: Sequence[Arm], settings: Settings) -> None:
         deficits = discover_deficits(own.deficits_dir)
         if arm.without_deficits:
             deficits.without(arm.without_deficits)
-        same = (
-            f"{arm.method.name} {arm.without_deficits} {arm.oracles} {arm.equal} {arm.repeat} {own.model_dump_json()}"
-        )
+        same = f"{arm.method.name} {arm.without_deficits} {arm.oracles} {arm.equal} {own.model_dump_json()}"
         if same in seen:
             raise InputError(f"The rows {seen[same]!r} and {arm.name!r} would be identical; give each value once.")
         seen[same] = arm.name

@@ -116,7 +116,7 @@ def write_results(
         folder.write_json(file, official_predictions(own))
     ours = protocol(config, n=summary["n"], pooled=about["sample"]["pooled"])
     caveat = " ".join(filter(None, [folder.mixed_code(), *changed_models(rows)]))
-    write_report(folder, config, summary, rows, arms=config.arms, ours=ours, plots=plots, caveat=caveat)
+    write_report(folder, config, summary, rows, arms=config.arms, protocol=ours, plots=plots, caveat=caveat)
     return summary
 
 
@@ -125,7 +125,7 @@ def say_results(config: RunConfig, folder: RunFolder, summary: dict[str, Any], d
     if display_name == "json":
         say(json.dumps({"run": str(folder.path), "summary": summary}, ensure_ascii=False))
     elif display_name != "none":
-        show(config, summary, protocol(config, n=summary["n"], pooled=folder.config()["sample"]["pooled"]))
+        show(config, summary)
         say(f"Run folder: {folder.path}")
         if packaged := of_the_packaged_model(summary):
             complain(packaged)
@@ -164,7 +164,7 @@ def _interrupt(*_: object) -> None:
 def _outcome(plan: RunPlan, options: RunOptions, folder: RunFolder, shown: Silent) -> RunOutcome:
     """Answer the questions, or take the answers of a record; on Ctrl+C and SIGTERM, stop and say how to continue."""
     recording = options.recording
-    if recording is not None and not options.strict:
+    if recording is not None:
         rows = tuple(recording.rows())
         shown.start(len(rows), ())
         for row in rows:
@@ -172,7 +172,7 @@ def _outcome(plan: RunPlan, options: RunOptions, folder: RunFolder, shown: Silen
             shown.row(row)
         shown.stop()
         folder.close()
-        folder.write_calls(recording.calls())
+        folder.write_calls(recording.calls)
         return RunOutcome(rows=rows)
     signal.signal(signal.SIGTERM, _interrupt)
     work = execute(plan.config, options, plan.loaded, questions=plan.questions, folder=folder, display=shown)

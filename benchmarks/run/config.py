@@ -17,7 +17,7 @@ Mode = Literal["gold", "supporting", "open_domain", "imported"]
 MODES: tuple[Mode, ...] = ("gold", "supporting", "open_domain")
 _EXPERIMENT = (
     *("dataset", "mode", "methods", "n", "limit", "sample_ids", "shard", "seed", "data_file", "aliases_file"),
-    *("revision", "corpus", "sweeps", "ablations", "oracles", "equals", "repeats", "judge", "scorer"),
+    *("revision", "corpus", "sweeps", "ablations", "oracles", "equals", "judge", "scorer"),
 )
 _FILES = ("data_file", "aliases_file")
 
@@ -28,7 +28,7 @@ class RunConfig:
 
     `limit` takes rows by position ("A-B", from 1) and `sample_ids` by id instead of a draw of `n`; `shard` ("I/N") is
     the part of these that this run covers; `revision` is that of the data set on the hub. `sweeps`, `ablations`,
-    `oracles`, `equals` and `repeats` are those of `benchmarks.run.arms`; `judge` has a model judge the answers too,
+    `oracles` and `equals` are those of `benchmarks.run.arms`; `judge` has a model judge the answers too,
     and `scorer` names the function that scores them. `concurrency` is the number of questions at once, by default what
     suits the provider. `model_words` describe the model to a reader. `recorded` is what a record says of the run that
     is replayed, and `recorded_arms` the rows of its table where these are not asked again.
@@ -52,7 +52,6 @@ class RunConfig:
     ablations: tuple[str, ...] = ()
     oracles: tuple[str, ...] = ()
     equals: tuple[str, ...] = ()
-    repeats: int = 1
     judge: bool = False
     scorer: str = "official"
     model_words: str = ""
@@ -68,7 +67,6 @@ class RunConfig:
             ablations=self.ablations,
             oracles=self.oracles,
             equals=self.equals,
-            repeats=self.repeats,
         )
 
     @property
@@ -94,13 +92,12 @@ class RunOptions:
     """How a run is carried out, which does not affect its answers.
 
     `retry_failed` retries questions that failed before; a run stops once more than the share `fail_on_error` of a
-    row's answers failed. A recorder records the run; a recording provides its rows or, if `strict`, the calls from
-    which they are recomputed; without `plots` the report has none.
+    row's answers failed. A recorder records the run, a recording provides its rows; without `plots` the report has
+    none.
     """
 
     retry_failed: bool = False
     fail_on_error: float = DEFAULT_FAILURE_SHARE
     recorder: Recorder | None = None
     recording: Recording | None = None
-    strict: bool = False
     plots: bool = True

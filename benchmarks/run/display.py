@@ -44,11 +44,8 @@ class Silent:
         answered = self._asked - self._failed
         em, f1 = (f"{100.0 * score / answered:.1f}" if answered else "-" for score in self._scores.values())
         failed = f"  failed {self._failed}" if self._failed else ""
-        if self._cost_usd is None:
-            cost = FREE if self._free else "cost unknown"
-        else:
-            cost = f"{self._cost_usd:.4f} USD" if answered else "cost -"
-        return f"EM {em}  F1 {f1}  {cost}{failed}"
+        unknown = FREE if self._free else "cost unknown"
+        return f"EM {em}  F1 {f1}  {unknown if self._cost_usd is None else f'{self._cost_usd:.4f} USD'}{failed}"
 
     def _count(self, row: Mapping[str, Any]) -> None:
         self._asked += 1
@@ -64,10 +61,6 @@ class Silent:
 class PlainDisplay(Silent):
     """One line per answer, on stderr."""
 
-    def corpus(self, done: int, total: int) -> None:
-        """One line per batch."""
-        sys.stderr.write(f"indexing {done}/{total} passages\n")
-
     def row(self, row: Mapping[str, Any]) -> None:
         """A line."""
         super().row(row)
@@ -80,7 +73,6 @@ class JsonDisplay(Silent):
 
     def row(self, row: Mapping[str, Any]) -> None:
         """An object without the rounds, which are in samples.jsonl."""
-        super().row(row)
         short = {name: value for name, value in row.items() if name not in ("rounds", "evidence")}
         sys.stdout.write(json.dumps(short, ensure_ascii=False, default=str) + "\n")
         sys.stdout.flush()
@@ -92,16 +84,10 @@ class RichBar(Silent):
     def __init__(self, *, free: bool = False) -> None:
         super().__init__(free=free)
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress, TextColumn
 
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[figures]}"),
-            console=Console(stderr=True),
-        )
+        columns = (*Progress.get_default_columns(), TextColumn("{task.fields[figures]}"))
+        self._progress = Progress(*columns, console=Console(stderr=True))
         self._corpus = self._progress.add_task("indexing", total=None, visible=False, figures="passages")
         self._task = self._progress.add_task("answering", total=None, visible=False, figures="")
 
@@ -128,10 +114,5 @@ class RichBar(Silent):
 
 def display(name: DisplayName, *, free: bool = False) -> Silent:
     """The display of that name; `free` says that the model runs on this machine."""
-    kinds: dict[DisplayName, type[Silent]] = {
-        "rich": RichBar,
-        "plain": PlainDisplay,
-        "json": JsonDisplay,
-        "none": Silent,
-    }
+    kinds = {"rich": RichBar, "plain": PlainDisplay, "json": JsonDisplay, "none": Silent}
     return kinds[name](free=free)

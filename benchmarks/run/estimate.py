@@ -1,11 +1,10 @@
-"""What a run would cost, estimated from earlier runs or from a probe of a few questions: `--dry-run`."""
+"""What a run would cost, estimated from earlier runs: `--dry-run`."""
 
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from meta_agent_rag.cli.shared.command import say
 from meta_agent_rag.errors import InputError
@@ -15,8 +14,7 @@ from meta_agent_rag.llm.stages import runs_here
 from meta_agent_rag.wording import FREE, counted
 
 from ..judge import NAME as JUDGE
-from .benchmarking import benchmark
-from .config import RunConfig, RunOptions
+from .config import RunConfig
 from .display import DisplayName
 from .folder import CONFIG, RunFolder
 from .plan import RunPlan
@@ -30,8 +28,7 @@ _CLOSED_BOOK = " (closed book)"
 class ExpectedCost:
     """The expected cost of a row of the table, its oracle or the judge; `None` for tokens or dollars not known.
 
-    It is based on `measured` answers of the row `basis` of the run `source`, in which the answer-shaping settings
-    `other_settings` had other values.
+    It is based on `measured` answers of the row `basis` of the run `source`.
     """
 
     method: str
@@ -42,17 +39,36 @@ class ExpectedCost:
     measured: int
     basis: str
     source: str
-    other_settings: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredRun:
-    """A run to estimate from: the number of questions that each row answered, and these answers' calls by purpose."""
+    """A run to estimate from: the number of questions that each row answered, and these answers' calls by purpose.
+
+    `changed` are the settings that shape answers and had other values.
+    """
 
     source: str
-    other_settings: tuple[str, ...]
+    changed: tuple[str, ...]
     answered: Mapping[str, int]
     calls: Mapping[str, Sequence[LedgerRow]]
+
+    @classmethod
+    def of(cls, folder: RunFolder, changed: Sequence[str] = ()) -> "MeasuredRun":
+        """What a run's answers took: each of their calls once, not again from the cache after a resume."""
+        answers = {key for key, row in folder.rows().items() if row["error"] is None}
+        judged = {id_ for id_, _ in answers}
+        calls: dict[str, list[LedgerRow]] = {}
+        served: set[tuple[str, str, str]] = set()
+        for call in read_ledger(folder.calls):
+            row, key = call.method.removesuffix(_CLOSED_BOOK), (call.method, call.question_id, call.request)
+            of_an_answer = (call.question_id, row) in answers or (row == JUDGE and call.question_id in judged)
+            if of_an_answer and not (call.cached and key in served):
+                calls.setdefault(call.method, []).append(call)
+            if call.error is None:
+                served.add(key)
+        answered = Counter(method for _, method in answers)
+        return cls(source=folder.path.name, changed=tuple(changed), answered=answered, calls=calls)
 
     def scaled(self, method: str, basis: str, *, measured: int, n: int) -> ExpectedCost:
         """The calls of `measured` answers, scaled to `n` answers."""
@@ -66,30 +82,29 @@ class MeasuredRun:
             cost_usd=None if sums.cost_usd is None else float(sums.cost_usd / measured * n),
             measured=measured,
             basis=basis,
-            source=self.source,
-            other_settings=self.other_settings,
+            source=f"{self.source}, which had other values of {', '.join(self.changed)}"
+            if self.changed
+            else self.source,
         )
 
 
-def estimated(plan: RunPlan, output_dir: Path, *, probe: int | None, display_name: DisplayName) -> None:
-    """Print calls, tokens and dollars of the run, row by row; no call is made unless a probe is requested.
+def estimated(plan: RunPlan, output_dir: Path, *, display_name: DisplayName) -> None:
+    """Print calls, tokens and dollars of the run, row by row, without a call.
 
     Raises `InputError` if there is no earlier run with answers to estimate from.
     """
-    runs = _earlier(plan.config, output_dir) if probe is None else [_probed(plan, probe)]
-    found = expectations(plan.config, runs, n=len(plan.questions))
+    found = expectations(plan.config, _earlier(plan.config, output_dir), n=len(plan.questions))
     known = [one for one in found.values() if one is not None]
     missing = [name for name, one in found.items() if one is None]
     if not known:
         raise InputError(
-            f"No earlier run in {str(output_dir)!r} has answers on this data set, mode and model; "
-            "add --probe 3 to run three questions first (at cost) and base the estimate on them."
+            f"No earlier run in {str(output_dir)!r} has answers on this data set, mode and model; run a few questions "
+            "first, with --n 3."
         )
-    source = ", ".join(dict.fromkeys(one.source for one in known))
     if display_name == "json":
-        say(json.dumps({"source": source, "rows": [asdict(one) for one in known], "unknown": missing}))
+        say(json.dumps({"rows": [asdict(one) for one in known], "unknown": missing}))
     elif display_name != "none":
-        _show(plan, source, known, missing)
+        _show(plan, known, missing)
 
 
 def expectations(config: RunConfig, runs: Sequence[MeasuredRun], *, n: int) -> dict[str, ExpectedCost | None]:
@@ -100,10 +115,8 @@ def expectations(config: RunConfig, runs: Sequence[MeasuredRun], *, n: int) -> d
     """
     found: dict[str, ExpectedCost | None] = {}
     for arm in config.arms:
-        of_method = () if arm.equal else (arm.method.name,)  # which spends differently
-        bases = dict.fromkeys((arm.name, arm.base, *of_method))
-        kinds = ("", _CLOSED_BOOK) if "diagnosis" in arm.oracles else ("",)  # the oracle's calls
-        for kind in kinds:
+        bases = dict.fromkeys((arm.name, *(() if arm.equal else (arm.method.name,))))  # which spends differently
+        for kind in ("", _CLOSED_BOOK) if "diagnosis" in arm.oracles else ("",):
             of_runs = (
                 run.scaled(arm.name + kind, basis + kind, measured=run.answered[basis], n=n)
                 for basis in bases
@@ -120,7 +133,8 @@ def expectations(config: RunConfig, runs: Sequence[MeasuredRun], *, n: int) -> d
     return found
 
 
-def _show(plan: RunPlan, source: str, known: Sequence[ExpectedCost], missing: Sequence[str]) -> None:
+def _show(plan: RunPlan, known: Sequence[ExpectedCost], missing: Sequence[str]) -> None:
+    source = "; ".join(dict.fromkeys(one.source for one in known))
     say(
         f"Expected for {counted(len(plan.questions), 'question')}, based on {source}; "
         "calls in the response cache are free."
@@ -133,13 +147,11 @@ def _show(plan: RunPlan, source: str, known: Sequence[ExpectedCost], missing: Se
         if one.prompt_tokens is not None and one.completion_tokens is not None:
             tokens = f"{one.prompt_tokens:,} prompt and {one.completion_tokens:,} completion tokens"
         say(f"  {one.method}: {one.calls:,} calls, {tokens}, {cost} (from {counted(one.measured, 'answer')}{basis})")
-        if one.other_settings:
-            say(f"    measured under different settings: {', '.join(one.other_settings)}")
     priced = [one.cost_usd for one in known if one.cost_usd is not None]
     sum_usd = f"{sum(priced):.4f} USD" if len(priced) == len(known) else unpriced
     say(f"  total: {sum(one.calls for one in known):,} calls, {sum_usd}")
     if missing:
-        say(f"  unknown, because no earlier run has them: {', '.join(missing)}; add --probe 3 to find out (at cost).")
+        say(f"  unknown, because no earlier run has them: {', '.join(missing)}")
 
 
 def _earlier(config: RunConfig, output_dir: Path) -> list[MeasuredRun]:
@@ -154,36 +166,5 @@ def _earlier(config: RunConfig, output_dir: Path) -> list[MeasuredRun]:
         was = before["experiment"]
         if (was["dataset"], was["mode"], before["provider"].get("models")) == (config.dataset, config.mode, models):
             changed = differing(before, {**before, "settings": config.settings.model_dump(mode="json")})
-            runs.append(_measured(folder, folder.path.name, changed))
-    return sorted((run for run in runs if run.answered), key=lambda run: bool(run.other_settings))
-
-
-def _measured(folder: RunFolder, source: str, other_settings: Sequence[str] = ()) -> MeasuredRun:
-    """What a run's answers took: each of their calls once, not again from the cache after a resume."""
-    answers = {key for key, row in folder.rows().items() if row["error"] is None}
-    judged = {id_ for id_, _ in answers}
-    calls: dict[str, list[LedgerRow]] = {}
-    served: set[tuple[str, str, str]] = set()
-    for call in read_ledger(folder.calls):
-        row, key = call.method.removesuffix(_CLOSED_BOOK), (call.method, call.question_id, call.request)
-        of_an_answer = (call.question_id, row) in answers or (row == JUDGE and call.question_id in judged)
-        if of_an_answer and not (call.cached and key in served):
-            calls.setdefault(call.method, []).append(call)
-        if call.error is None:
-            served.add(key)
-    return MeasuredRun(
-        source=source,
-        other_settings=tuple(other_settings),
-        answered=Counter(method for _, method in answers),
-        calls=calls,
-    )
-
-
-def _probed(plan: RunPlan, probe: int) -> MeasuredRun:
-    """A run on the first questions, whose folder is not kept; its replies stay in the cache."""
-    if probe < 1:
-        raise InputError(f"--probe must be at least 1, not {probe}.")
-    with TemporaryDirectory() as folder:
-        first = replace(plan, questions=plan.questions[:probe])
-        path = benchmark(first, RunOptions(), None, Path(folder), "none")
-        return _measured(RunFolder(path), f"a probe of {counted(len(first.questions), 'question')}")
+            runs.append(MeasuredRun.of(folder, changed))
+    return sorted((run for run in runs if run.answered), key=lambda run: bool(run.changed))

@@ -3,11 +3,10 @@
 import asyncio
 import gc
 import logging
-import math
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -22,22 +21,19 @@ from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.llm.providers import EMBEDDED, choose_provider
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.loading import load_encoder
-from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retriever
+from meta_agent_rag.retrieval.hybrid import Retriever
 from meta_agent_rag.retrieval.supplied import SuppliedRetriever
 from meta_agent_rag.wording import counted
 
 from ..judge import Judge
 from ..methods import MethodTask
-from ..methods.method import TOKENS, RunBudget, dollars
 from ..metrics import scorer_named
-from ..recording import NoModel, NoSearch, TapedEncoder, TapedRetriever
 from ..rows.samples import failed_row, sample_row
 from .arms import Arm, arm_settings, reference
 from .config import RunConfig, RunOptions
 from .display import Silent
 from .evidence import open_domain, oracles_for, supplied, tuned
 from .folder import RunFolder
-from .provenance import RecordedConnections
 
 _LOG = logging.getLogger("meta_agent_rag.benchmarks")
 _AT_ONCE = 8
@@ -63,15 +59,15 @@ class RunOutcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Spending:
-    """What rows of a run spent, by question id and name, for rows that wait for it."""
+    """The tokens that rows of a run spent, by question id and name, for rows that wait for it."""
 
-    _rows: dict[tuple[str, str], "asyncio.Future[Mapping[str, Any]]"] = field(default_factory=dict)
+    _rows: dict[tuple[str, str], "asyncio.Future[int]"] = field(default_factory=dict)
 
     def note(self, row: Mapping[str, Any]) -> None:
         """A row is complete, answered or failed."""
         found = self._row(row["id"], row["method"])
         if not found.done():
-            found.set_result({name: row[name] for name in ("cost_usd", "tokens")})
+            found.set_result(row["tokens"]["prompt"] + row["tokens"]["completion"])
 
     def end(self, id_: str, name: str, error: MetaRagError) -> None:
         """The awaited row failed for good: every waiter fails for the same reason."""
@@ -80,14 +76,11 @@ class Spending:
             found.set_exception(error)
             found.exception()  # retrieved, in case nobody waits
 
-    async def budget(self, id_: str, name: str, kind: str) -> RunBudget:
-        """As much as that row spent, once it is complete."""
-        row = await self._row(id_, name)
-        if kind == TOKENS:
-            return RunBudget(kind=kind, amount=float(row["tokens"]["prompt"] + row["tokens"]["completion"]))
-        return RunBudget(kind=kind, amount=dollars(row["cost_usd"]))
+    async def of(self, id_: str, name: str) -> int:
+        """The tokens that this row spent, once it is complete."""
+        return await self._row(id_, name)
 
-    def _row(self, id_: str, name: str) -> "asyncio.Future[Mapping[str, Any]]":
+    def _row(self, id_: str, name: str) -> "asyncio.Future[int]":
         if (id_, name) not in self._rows:
             self._rows[id_, name] = asyncio.get_running_loop().create_future()
         return self._rows[id_, name]
@@ -150,7 +143,7 @@ class _Run:
             if isinstance(error, ExtensionError) and str(error) not in self.reported:
                 self.reported.add(str(error))
                 _LOG.error("%s", error, exc_info=error.__cause__)
-            return failed_row(question, arm.name, error, total(calls), **self._times(question, arm, started, calls))
+            return failed_row(question, arm.name, error, total(calls), **_times(started, calls))
         finally:
             del self.calls[question.id, arm.name]
         row = sample_row(
@@ -159,7 +152,7 @@ class _Run:
             answer,
             quotes=arm.method.quotes,
             scorer=scorer_named(self.config.scorer),
-            **self._times(question, arm, started, calls),
+            **_times(started, calls),
         )
         return row if self.judge is None else {**row, "judge": await self.judge.verdict(question, answer.short_answer)}
 
@@ -172,11 +165,7 @@ class _Run:
             search = tuned(self.retriever, engine.settings)
         else:
             search = SuppliedRetriever(passages=tuple(evidence or ()), encoder=engine.monitor_encoder)
-            if self.options.recording is None:
-                await search.index()
-        tape = self.options.recording or self.options.recorder
-        if tape is not None:
-            search = TapedRetriever(inner=search, tape=tape, question_id=question.id, method=arm.name)
+            await search.index()
         if evidence is not None and engine.narrows(evidence):
             searched, evidence = True, None
         loop = reference(arm, self.config.arms) if arm.equal else None
@@ -188,14 +177,13 @@ class _Run:
             evidence=evidence,
             retriever=search if searched else None,
             oracles=oracles_for(arm.oracles, engine, question, name=arm.name),
-            budget=None if loop is None else await self.spending.budget(question.id, loop.name, arm.equal),
+            budget=None if loop is None else await self.spending.of(question.id, loop.name),
         )
 
-    def _times(self, question: Question, arm: Arm, started: float, calls: Sequence[LedgerRow]) -> dict[str, float]:
-        if self.options.recording is not None:
-            return self.options.recording.times(question.id, arm.name)
-        seconds = time.perf_counter() - started
-        return {"latency_s": seconds, "waited_s": min(waited_s(calls), seconds)}  # the clock of calls may jump
+
+def _times(started: float, calls: Sequence[LedgerRow]) -> dict[str, float]:
+    seconds = time.perf_counter() - started
+    return {"latency_s": seconds, "waited_s": min(waited_s(calls), seconds)}  # the clock of calls may jump
 
 
 def waited_s(calls: Sequence[LedgerRow]) -> float:
@@ -230,7 +218,6 @@ async def execute(
     display: Silent,
 ) -> RunOutcome:
     """Answer the questions that are still open; finished questions of a resumed run are not run again."""
-    recording = options.recording
     async with AsyncExitStack() as stack:
         stack.enter_context(folder.locked())
         stack.callback(folder.close)
@@ -239,17 +226,19 @@ async def execute(
         finished = {key: row for key, row in before.items() if not (options.retry_failed and _failed(row))}
         open_ = [(question, arm) for question, arm in wanted if (question.id, arm.name) not in finished]
         open_.sort(key=lambda task: bool(task[1].equal))  # after the rows whose spending they match
-        model = await stack.enter_async_context(_model(config, options, folder))
-        engines = await _engines(config, options, model, stack, warm=bool(open_))
-        retriever: HybridRetriever | NoSearch | None
-        if recording is not None:  # a replay needs no corpus
-            retriever = NoSearch() if config.mode == "open_domain" else None
-        else:
-            retriever = await stack.enter_async_context(open_domain(config, loaded, display.corpus))
-            if open_:  # load what the first question would wait for, so that its latency is like the others'
-                if retriever is not None:
-                    await retriever.encoder.queries([_ANY_TEXT])
-                await model.warm()
+        opened = open_language_model(
+            config.settings,
+            ledger_path=folder.calls,
+            paid_usd=folder.paid_usd(),
+            reservations=folder.reservations,
+        )
+        model = replace(await stack.enter_async_context(opened), tape=options.recorder, unusable={})
+        engines = await _engines(config, model, stack, warm=bool(open_))
+        retriever = await stack.enter_async_context(open_domain(config, loaded, display.corpus))
+        if open_:  # load what the first question would wait for, so that its latency is like the others'
+            if retriever is not None:
+                await retriever.encoder.queries([_ANY_TEXT])
+            await model.warm()
         run = _Run(
             config=config,
             options=options,
@@ -258,7 +247,7 @@ async def execute(
             engines=engines,
             retriever=retriever,
             judge=Judge(model=replace(model, unusable=None)) if config.judge else None,
-            most_failures=math.inf if recording else options.fail_on_error * len(questions),
+            most_failures=options.fail_on_error * len(questions),
             failures=Counter(row["method"] for row in finished.values() if row["error"] is not None),
         )
         model.ledger.listeners.append(run.hear)
@@ -284,56 +273,24 @@ def _failed(row: Mapping[str, Any]) -> bool:
     return row["error"] is not None or row.get("stop_reason") == "search_failed" or bool(row.get("lost_calls"))
 
 
-@asynccontextmanager
-async def _model(config: RunConfig, options: RunOptions, folder: RunFolder) -> AsyncIterator[LanguageModel]:
-    """The model behind every row, or, for a replay, none."""
-    recording = options.recording
-    async with open_language_model(
-        config.settings,
-        ledger_path=folder.calls,
-        paid_usd=folder.paid_usd(),
-        reservations=folder.reservations,
-        model=None if recording is None else NoModel(),
-    ) as model:
-        if recording is None:
-            yield replace(model, tape=options.recorder, unusable={})
-        else:  # needs no response cache, and must not drop its contents
-            connections = RecordedConnections(settings=config.settings, run=recording.run)
-            yield replace(model, tape=recording, cache=None, connections=connections)
-
-
-async def _engines(
-    config: RunConfig, options: RunOptions, model: LanguageModel, stack: AsyncExitStack, *, warm: bool
-) -> dict[Arm, Engine]:
-    """An engine for each row, all over one ledger, budget, cache and encoder of a kind.
-
-    Rows share no provider or settings, and repetitions no replies.
-    """
+async def _engines(config: RunConfig, model: LanguageModel, stack: AsyncExitStack, *, warm: bool) -> dict[Arm, Engine]:
+    """An engine for each row, all over one ledger, budget, cache and encoder of a kind, with its own settings."""
     engines: dict[Arm, Engine] = {}
     encoders: dict[str, AsyncEncoder] = {}
     for arm in config.arms:
         settings = arm_settings(arm, config.settings)
         name = settings.monitor_encoder
         if name not in encoders:
-            encoders[name] = await _encoder(name, config, options, warm=warm)
-        own = replace(model, settings=settings, choice=choose_provider(settings), draw=arm.repeat - 1)
+            choice = load_encoder(config.settings, name)
+            if choice.note:
+                _LOG.warning("The monitor's encoder: %s", choice.note)
+            if warm:
+                await asyncio.to_thread(choice.encoder.encode_queries, [_ANY_TEXT])  # loads it
+            encoders[name] = AsyncEncoder(choice.encoder)
+        own = replace(model, settings=settings, choice=choose_provider(settings))
         engine = open_engine(settings, model=own, monitor_encoder=encoders[name], without_deficits=arm.without_deficits)
         engines[arm] = await stack.enter_async_context(engine)
     return engines
-
-
-async def _encoder(name: str, config: RunConfig, options: RunOptions, *, warm: bool) -> AsyncEncoder:
-    if options.recording is not None:
-        return AsyncEncoder(TapedEncoder(name=name, tape=options.recording))
-    choice = load_encoder(config.settings, name)
-    if choice.note:
-        _LOG.warning("The monitor's encoder: %s", choice.note)
-    encoder = choice.encoder
-    if warm:
-        await asyncio.to_thread(encoder.encode_queries, [_ANY_TEXT])  # loads it, unseen by the recorder
-    if options.recorder is None:
-        return AsyncEncoder(encoder)
-    return AsyncEncoder(TapedEncoder(name=name, tape=options.recorder, inner=encoder))
 
 
 async def _all(run: _Run, tasks: Sequence[tuple[Question, Arm]], at_once: int) -> MetaRagError | None:

@@ -10,10 +10,9 @@ from meta_agent_rag.cli.shared.command import complain
 from meta_agent_rag.datasets import HubAccess, LoadedQuestions, Question, discover, load_questions
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.llm.opening import described
-from meta_agent_rag.llm.pricing import NO_CHARGE, unpriced
+from meta_agent_rag.llm.pricing import unpriced
 from meta_agent_rag.wording import counted
 
-from ..methods.method import DOLLARS, TOKENS
 from ..metrics import scorer_named
 from ..recording import Recording
 from . import DEFAULT_N
@@ -83,22 +82,16 @@ def resumed(config: RunConfig, folder: RunFolder, given: frozenset[str] = frozen
     return replace(config, settings=settings).as_begun(before["experiment"])
 
 
-def replayed(config: RunConfig, recording: Recording, *, strict: bool) -> RunPlan:
-    """The plan of a recorded run: data set, questions, methods, seed and settings are the record's.
-
-    If `strict`, the current code produces the rows of its table; otherwise they are taken from the record too.
-    """
+def replayed(config: RunConfig, recording: Recording) -> RunPlan:
+    """The plan of a recorded run: data set, questions, rows of the table, seed and settings are the record's."""
     record = recording.run
     own = replace(
         config.as_begun(record["experiment"]),
         settings=recorded_settings(record),
         model_words=record["model_words"],
         recorded=record,
-        recorded_arms=() if strict else recording.arms,
+        recorded_arms=recording.arms,
     )
-    check_recordable(own)
-    if strict:
-        _check(own)
     source = record["dataset"]
     loaded = LoadedQuestions(
         questions=recording.questions,
@@ -119,9 +112,8 @@ def recorded_config(run: Mapping[str, Any]) -> RunConfig:
 
 
 def check_recordable(config: RunConfig) -> None:
-    """Refuse to record with the user's own files: a record is self-contained; no such file is run to check this."""
-    varied = (*config.sweeps, *(assignment for arm in config.recorded_arms for assignment in arm.assignments))
-    named = {assignment.partition("=")[0].strip().lower() for assignment in varied}
+    """Refuse to record with the user's own files: a record is self-contained."""
+    named = {sweep.partition("=")[0].strip().lower() for sweep in config.sweeps}
     for name in OWN_FILES:
         if getattr(config.settings, name) is not None or name in named:
             raise InputError(
@@ -146,21 +138,16 @@ def _check(config: RunConfig) -> None:
 
 
 def _check_prices(config: RunConfig) -> None:
-    """Refuse a cost limit and equal dollars if a price is unknown, before anything is paid."""
-    limited, equal = config.settings.cost_limit_usd is not None, DOLLARS in config.equals
-    if not (limited or equal):
+    """Refuse a cost limit if a price is unknown, before anything is paid."""
+    if config.settings.cost_limit_usd is None:
         return
-    asked = paying(config)
     at = datetime.now(UTC)
-    unknown = dict.fromkeys(name for settings, ones in asked for name in unpriced(ones, settings, at=at))
-    wanted, instead = ("A cost limit", "leave it out") if limited else (f"--equal {DOLLARS}", f"give --equal {TOKENS}")
+    unknown = dict.fromkeys(name for settings, ones in paying(config) for name in unpriced(ones, settings, at=at))
     if unknown:
         raise InputError(
-            f"{wanted} needs prices, but the price of {', '.join(unknown)} is unknown; set PRICE_AS, or `prices: free` "
-            f"in MODEL_ROLES for a server of your own, or {instead}."
+            f"A cost limit needs prices, but the price of {', '.join(unknown)} is unknown; set PRICE_AS, or "
+            "`prices: free` in MODEL_ROLES for a server of your own, or leave it out."
         )
-    if equal and all(one.provider.prices == NO_CHARGE for _, ones in asked for one in ones):
-        raise InputError(f"--equal {DOLLARS} needs a model that costs something; give --equal {TOKENS}.")
 
 
 def _check_evidence(config: RunConfig, questions: Sequence[Question]) -> None:

@@ -5,7 +5,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -15,7 +14,6 @@ from pydantic import ValidationError
 
 from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.datasets import LoadedQuestions
-from meta_agent_rag.llm.chat import Connection
 from meta_agent_rag.llm.connections import Connections
 from meta_agent_rag.llm.embedded import embedded_model_file
 from meta_agent_rag.llm.local import AUTO, PACKAGED, decided
@@ -24,7 +22,6 @@ from meta_agent_rag.llm.stages import ANSWER, Use, endpoints_in_use
 from meta_agent_rag.retrieval.encoders.loading import load_encoder
 from meta_agent_rag.settings import Key, ModelRoles, Settings, Url
 
-from ..recording import NoModel
 from .arms import arm_settings
 from .config import RunConfig
 
@@ -90,7 +87,7 @@ async def served_by(config: RunConfig) -> dict[str, Mapping[str, Any]]:
     for arm in config.arms:
         for role, endpoint in endpoints_in_use(arm_settings(arm, settings), ANSWER).items():
             if arm.assignments and endpoint != shared.get(role):
-                found[f"{arm.base}: {role}"] = endpoint
+                found[f"{arm.name}: {role}"] = endpoint
     connections = Connections(settings=settings)
     try:
         return {
@@ -107,19 +104,6 @@ async def served_by(config: RunConfig) -> dict[str, Mapping[str, Any]]:
         await connections.aclose()
 
 
-@dataclass(frozen=True, kw_only=True)
-class RecordedConnections(Connections):
-    """Connections without a server, under the identities of a record: a replay makes no call."""
-
-    run: Mapping[str, Any]
-
-    async def to(self, endpoint: Endpoint) -> Connection:
-        """A stub that serves nothing; records of earlier versions have one identity for all roles."""
-        known = {(one["connection"], one["model"]): one["identity"] for one in self.run.get("endpoints", {}).values()}
-        identity = known.get((endpoint.connection, endpoint.model), self.run["endpoint"])
-        return Connection(endpoint=endpoint, identity=identity, model=NoModel())
-
-
 def run_config(
     config: RunConfig, loaded: LoadedQuestions, served: Mapping[str, Mapping[str, Any]], sample: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -128,9 +112,9 @@ def run_config(
     `served` is what `served_by` returns about endpoints, and `sample` states the whole that a shard is part of.
     """
     choice = choose_provider(config.settings)
-    own = [arm_settings(arm, config.settings) for arm in config.arms]
     known = config.recorded  # a replay may run where neither the model nor its encoder is installed
     if known is None:
+        own = [arm_settings(arm, config.settings) for arm in config.arms]
         embedded = embedded_model_file(config.settings).name if choice.provider.name == EMBEDDED else None
         named = [*(one.monitor_encoder for one in own), *([config.settings.encoder] * (config.mode == "open_domain"))]
         # by their names in the settings: one that is unavailable is replaced
@@ -213,8 +197,8 @@ def recorded_settings(run: Mapping[str, Any]) -> Settings:
 
 @cache
 def _recordable() -> frozenset[str]:
-    """Names of the settings that a record may contain, including the user's own files, so that they can be refused."""
-    recorded = {"llm_base_url", "embedded_model_path", *OWN_FILES}  # only the names of the first two
+    """Names of the settings that are read from a record: none that names a file, folder or address to be used."""
+    recorded = {"llm_base_url", "embedded_model_path"}  # only their names matter
     local = (Path, Path | None, Url | None, Key | None)
     return frozenset(
         name

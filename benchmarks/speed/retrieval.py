@@ -55,14 +55,13 @@ class JudgedQuery:
 def retrieval(
     corpus_dir: Annotated[Path, typer.Option(help="Folder with corpus.jsonl[.gz], queries.jsonl and qrels.tsv.")],
     encoder: Annotated[str, typer.Option(help="Encoder of passages and queries.")] = "all-MiniLM-L6-v2",
-    rows: Annotated[str | None, typer.Option(help="Queries A-B by position, counted from 1; default: all.")] = None,
     repeats: Annotated[int, typer.Option(min=1, help="Measurements of indexing speed per side.")] = 3,
     set_: Assignments = None,
     json_: Json = False,
 ) -> None:
     """Recall, rank and time of every retrieval switch, and indexing speed against the bare encoder."""
     settings = Settings.load(set_ or (), encoder=encoder)
-    result = asyncio.run(_measure(settings, _rows(read_judged(corpus_dir), rows), repeats))
+    result = asyncio.run(_measure(settings, read_judged(corpus_dir), repeats))
     if json_:
         print_json(result)
         return
@@ -203,16 +202,6 @@ async def _indexing(settings: Settings, judged: JudgedQuery, encoder: AsyncEncod
         "index_over_encoder": round(statistics.median(ratios), 3),
         "index_repeats": repeats,
     }
-
-
-def _rows(judged: JudgedQuery, rows: str | None) -> JudgedQuery:
-    if rows is None:
-        return judged
-    first, dash, last = rows.partition("-")
-    if not (dash and first.isdigit() and last.isdigit() and 1 <= int(first) <= int(last) <= len(judged.queries)):
-        raise InputError(f"--rows {rows!r} is not a range; write A-B, from 1 to {len(judged.queries)}.")
-    part = slice(int(first) - 1, int(last))
-    return replace(judged, queries=judged.queries[part], relevant=judged.relevant[part])
 
 
 def _jsonl(file: Path) -> Iterator[dict[str, Any]]:

@@ -14,8 +14,7 @@ from tests.benchmark_rows import SURE, arm, failed, material, round_of, row
 ANALYSES = discover_analyses()
 LOOP, RAG, MEMORY = arm("metarag"), arm("standard_rag"), arm("closed_book")
 ORACLE, SWEPT = arm("metarag", oracles=("monitor",)), arm("metarag", assignments=("MAX_METACOGNITIVE_ROUNDS=1",))
-REPEATED = arm("metarag", repeat=2)
-ARMS = (LOOP, RAG, MEMORY, ORACLE, SWEPT, REPEATED)
+ARMS = (LOOP, RAG, MEMORY, ORACLE, SWEPT)
 QUESTION = "Who wrote the song of the film Blue Hill?"
 FACTS = (("Blue Hill", "song", "Grey Water"), ("Grey Water", "author", "Ann Bode"))
 IDS = tuple("abcdef")
@@ -82,7 +81,7 @@ def one_pass(of: Arm, right: str) -> list[dict[str, Any]]:
 
 
 def rows() -> list[dict[str, Any]]:
-    looped = [(LOOP, 2), (ORACLE, 3), (SWEPT, 1), (REPEATED, 1)]
+    looped = [(LOOP, 2), (ORACLE, 3), (SWEPT, 1)]
     return [
         *(found for of, fixed in looped for found in loops(of, fixed=fixed)),
         *one_pass(RAG, "ade"),

@@ -51,23 +51,6 @@ def test_two_runs_are_compared_at_80_columns(tmp_path: Path) -> None:
     assert (tmp_path / "comparison.md").read_text().startswith("**No significant difference")
 
 
-def test_runs_of_two_data_sets_are_pooled(tmp_path: Path) -> None:
-    rows = [*rows_a("react"), *rows_b("metarag")]
-    hotpot = write_run(tmp_path / "hotpot", rows, dataset="hotpotqa")
-    wiki = write_run(tmp_path / "wiki", rows, dataset="2wikimultihopqa")
-    named = ("--method-a", "react", "--method-b", "metarag", "--count-failures", "--json")
-    alone = json.loads(run_compare(hotpot, *named).stdout)
-    both = json.loads(run_compare(hotpot, *named, "--pool", wiki).stdout)
-    assert (both["n"], both["only_b_right"]) == (2 * alone["n"], 2 * alone["only_b_right"])
-    assert {name: row["n"] for name, row in both["by_type"].items()} == {"hotpotqa": 12, "2wikimultihopqa": 12}
-    assert "pool runs over different questions" in run_compare(hotpot, *named, "--pool", hotpot).output
-    others = [{**row, "id": f"more-{row['id']}", "question": f"More: {row['question']}"} for row in rows]
-    more = write_run(tmp_path / "more", others, dataset="hotpotqa")
-    whole = json.loads(run_compare(hotpot, *named, "--pool", more, "--pool", wiki).stdout)
-    assert {name: row["n"] for name, row in whole["by_type"].items()} == {"hotpotqa": 24, "2wikimultihopqa": 12}
-    assert "leave B out" in run_compare(hotpot, wiki, *named, "--pool", wiki).output
-
-
 def test_two_methods_of_one_run_are_compared_as_json(tmp_path: Path) -> None:
     run = write_run(tmp_path / "both", [*rows_a("react"), *rows_b("metarag")], methods=["react", "metarag", "flare"])
     implied, named = (
@@ -80,19 +63,6 @@ def test_two_methods_of_one_run_are_compared_as_json(tmp_path: Path) -> None:
     assert (other["a"]["name"], other["only_a_right"]) == ("metarag", 4)
     assert one["permutation_p"] == other["permutation_p"]
     assert one["differing"] == []
-
-
-def test_two_prediction_files_are_compared(tmp_path: Path) -> None:
-    questions = load_questions("sample").questions[:6]
-    good, bad = tmp_path / "good.json", tmp_path / "bad.jsonl"
-    good.write_text(json.dumps({"answer": {one.id: one.answer for one in questions}, "sp": {}}))
-    bad.write_text("".join(json.dumps({"id": one.id, "prediction": "nobody knows"}) + "\n" for one in questions))
-    data = ROOT / "benchmarks" / "sample" / "questions.json"
-    done = run_compare(bad, good, "--dataset", "sample", "--data-file", data, "--json")
-    assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
-    assert (found["n"], found["only_b_right"], found["mcnemar_p"]) == (6, 6, 2 / 64)
-    assert (found["verdict"], found["scores"]["f1"]["difference"]["mean"]) == ("more", 100.0)
 
 
 def test_the_data_are_loaded_once_and_in_the_revision_of_the_run(
@@ -155,16 +125,15 @@ def test_misuse_is_reported_in_one_sentence_with_exit_code_2(tmp_path: Path, wor
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("field", ["em", "question", "prediction"])
-def test_a_damaged_row_is_reported_in_one_sentence(tmp_path: Path, field: str) -> None:
+def test_a_damaged_row_is_reported_in_one_sentence(tmp_path: Path) -> None:
+    field = "question"
     rows = rows_b()
     broken = next(row for row in rows if row["error"] is None)
     del broken[field]
     write_run(tmp_path / "one", rows_a())
     done = run_compare(tmp_path / "one", write_run(tmp_path / "two", rows))
     assert done.exit_code == 2, done.output
-    assert f"The run 'two' has a damaged row in samples.jsonl, of 'metarag' for {broken['id']!r}" in done.stderr
-    assert f"field {field!r}" in done.stderr
+    assert f"has a damaged row, of 'metarag' for {broken['id']!r} (field {field!r}" in done.stderr
 
 
 def test_a_policy_is_fitted_and_evaluated_on_other_questions(tmp_path: Path) -> None:
@@ -175,7 +144,6 @@ def test_a_policy_is_fitted_and_evaluated_on_other_questions(tmp_path: Path) -> 
     assert done.exit_code == 0, done.output
     assert "150 first drafts" in done.stdout
     assert "calibrated, 5-fold" in done.stdout
-    assert "cosine alone, from 0.4" in done.stdout
     assert max(len(line) for line in done.stdout.splitlines() if str(file) not in line) <= 80
     calibration = read_calibration(file)
     assert calibration.encoder == "all-MiniLM-L6-v2"
@@ -186,8 +154,8 @@ def test_a_policy_is_fitted_and_evaluated_on_other_questions(tmp_path: Path) -> 
 
     measured = run_calibrate("fresh", "--evaluate", file, "--json")
     assert measured.exit_code == 0, measured.output
-    fitted, cosine = json.loads(measured.stdout)["monitors"]
-    assert fitted["auroc"] > 0.75 > cosine["auroc"]
+    (fitted,) = json.loads(measured.stdout)["monitors"]
+    assert fitted["auroc"] > 0.75
 
     reported = run_calibrate("fresh", "--evaluate", file).stdout
     assert "Fitted with: flash 'f', pro 'p'" in reported
@@ -203,16 +171,6 @@ def test_a_policy_is_fitted_and_evaluated_on_other_questions(tmp_path: Path) -> 
     assert "fitted on 150 of these 210 questions of 'sample'" in again.stderr
 
 
-def test_a_fit_does_not_depend_on_row_order(tmp_path: Path) -> None:
-    write_run(tmp_path / "RESULTS" / "one", telling(90))
-    assert run_calibrate("one", "--out", "a.yaml").exit_code == 0
-    (tmp_path / "RESULTS" / "one" / "samples.jsonl").write_text(
-        "".join(json.dumps(row) + "\n" for row in telling(90)[::-1])
-    )
-    assert run_calibrate("one", "--out", "b.yaml").exit_code == 0
-    assert (tmp_path / "a.yaml").read_bytes() == (tmp_path / "b.yaml").read_bytes()
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -226,7 +184,7 @@ def test_a_fit_does_not_depend_on_row_order(tmp_path: Path) -> None:
         (["one", "pooled", "--out", "x.yaml"], "The runs differ in mode ('gold'; 'open_domain')"),
         (["one", "large", "--out", "x.yaml"], "The runs differ in models (flash 'f', pro 'p' of 'deepseek'; flash 'f'"),
         (["one", "--out", "x.yaml", "--method", "metarag oracle monitor"], "used gold answers"),
-        (["torn", "--out", "x.yaml"], "damaged row in samples.jsonl, of 'metarag' for 'torn0' (field 'rounds"),
+        (["torn", "--out", "x.yaml"], "a damaged row, of 'metarag' for 'torn0' (field 'rounds"),
         (["other", "--evaluate", "fitted.yaml"], "encoder 'all-MiniLM-L6-v2', but the runs used 'hash-64'"),
     ],
 )

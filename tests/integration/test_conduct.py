@@ -65,52 +65,6 @@ def test_answers_without_some_of_their_calls_are_reported_and_retried(tmp_path: 
 
 
 @pytest.mark.slow
-def test_a_dry_run_makes_no_call_and_extrapolates_an_earlier_run(tmp_path: Path) -> None:
-    with loopback_server(disagreeing()) as server:
-        env = environment(server.base_url, tmp_path / "data")
-        assert in_process(["--n", "2", "--method", "metarag,standard_rag"], env).exit_code == 0
-        asked = len(server.bodies)
-        words = ["--n", "10", "--method", "all", "--dry-run", "--display", "json"]
-        done = in_process(words, env)
-        assert done.exit_code == 0, done.output
-        assert len(server.bodies) == asked
-        reported = json.loads(done.stdout)
-        rows = {row["method"]: row for row in reported["rows"]}
-        spent = figures(only_run(tmp_path))
-        assert rows["metarag"]["calls"] == 5 * spent["llm_calls"]
-        assert abs(rows["metarag"]["cost_usd"] - 5 * spent["cost_usd"]) < 1e-9
-        assert "react" in reported["unknown"]
-        probed = in_process([*words, "--probe", "1"], env)
-        assert probed.exit_code == 0, probed.output
-        assert json.loads(probed.stdout)["unknown"] == []
-    assert only_run(tmp_path), "a probe leaves no run folder"
-
-
-@pytest.mark.slow
-def test_oracles_replace_stage_decisions(tmp_path: Path) -> None:
-    with loopback_server(disagreeing()) as server:
-        env = environment(server.base_url, tmp_path / "data")
-        done = in_process(["--n", "3", "--oracle", "monitor,diagnosis,retrieval"], env)
-        assert done.exit_code == 0, done.output
-    folder = only_run(tmp_path)
-    rows = lines(folder / "samples.jsonl")
-    by_arm = {name: [row for row in rows if row["method"] == name] for name in {row["method"] for row in rows}}
-    assert set(by_arm) == {
-        "metarag",
-        "metarag oracle monitor",
-        "metarag oracle diagnosis",
-        "metarag oracle retrieval",
-        "metarag oracle monitor+diagnosis+retrieval",
-    }
-    # the scripted critic always replies reasoning_error; nothing is known from memory and all evidence is supplied
-    diagnosed = [row["rounds"][0]["diagnosis"]["deficit"] for row in by_arm["metarag oracle diagnosis"]]
-    assert set(diagnosed) == {"external_only"}
-    assert {row["rounds"][0]["diagnosis"]["deficit"] for row in by_arm["metarag"]} == {"reasoning_error"}
-    assert all(len(row["evidence"]) < 5 for row in by_arm["metarag oracle retrieval"])
-    assert all(len(row["evidence"]) == 5 for row in by_arm["metarag"])
-
-
-@pytest.mark.slow
 def test_identical_calls_in_one_run_are_paid_for_once(tmp_path: Path) -> None:
     with loopback_server(disagreeing(0.05)) as server:
         env = environment(server.base_url, tmp_path / "data")
@@ -118,6 +72,19 @@ def test_identical_calls_in_one_run_are_paid_for_once(tmp_path: Path) -> None:
         assert in_process(words, env).exit_code == 0
         asked = [json.dumps(body, sort_keys=True) for body in server.bodies]
     assert len(asked) == len(set(asked))
+
+
+def test_the_judge_scores_each_distinct_answer_once(tmp_path: Path) -> None:
+    with loopback_server(helpful(0.05)) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        words = ["--n", "2", "--judge", "--sweep", "WRITER_TEMPERATURE=0,0.9", "--no-cache"]
+        assert in_process(words, env).exit_code == 0
+        judged = [body for body in server.bodies if "reference answers" in json.dumps(body)]
+    assert len(judged) == 2, "one distinct answer to each of two questions, however many rows share it"
+    assert {body["temperature"] for body in judged} == {0.0}
+    rows = lines(only_run(tmp_path) / "samples.jsonl")
+    assert {row["judge"] for row in rows} == {1.0}
+    assert len(rows) == 4
 
 
 @pytest.mark.slow
@@ -132,20 +99,3 @@ def test_a_stopped_run_keeps_calls_in_progress(tmp_path: Path) -> None:
         assert in_process(["--resume", str(folder), "--cost-limit", "5"], env).exit_code == 0
         asked = [json.dumps(body, sort_keys=True) for body in server.bodies]
     assert len(asked) == len(set(asked))
-
-
-METHOD_WITH_A_BUG = """
-from dataclasses import replace
-from benchmarks.methods.closed_book import METHOD as CLOSED_BOOK
-
-
-async def answer(engine, task):
-    if task.id == "sample-001":
-        raise KeyError("gold")
-    if task.id == "sample-002":
-        return None
-    return await CLOSED_BOOK.answer(engine, task)
-
-
-METHOD = replace(CLOSED_BOOK, name="buggy", answer=answer)
-"""

@@ -108,17 +108,6 @@ async def test_it_answers_in_json_reuses_its_prefix_and_leaves_no_process() -> N
     assert total(session.rows).cost_usd is None  # an unknown price is not 0
 
 
-async def test_closing_does_not_wait_for_a_call_in_progress() -> None:
-    async with open_language_model(settings_for()) as model:
-        story = [Message(role="user", content="Tell a very long story about a doctor.")]
-        await model.session().ainvoke("look_up", story, Answer)
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(model.session().areply("rewrite", story), 0.3)
-        started = time.monotonic()
-    assert time.monotonic() - started < 3
-    assert servers_of(os.getpid()) == []
-
-
 HI_MESSAGE = Message(role="user", content="Hi")
 HI = Request(stage="write", model="m", messages=(HI_MESSAGE,), max_tokens=4, temperature=0.0)
 STORY = Message(role="user", content="Tell a very long story about a doctor.")

@@ -107,12 +107,3 @@ def test_each_extension_point_has_a_named_example() -> None:
 def test_each_example_is_discovered_and_can_be_chosen(tree: Path) -> None:
     done = in_tree(tree, "-c", CHOOSE)
     assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize("point", OWN_FOLDERS)
-def test_each_example_works_in_a_folder_of_ones_own(point: str, tmp_path: Path) -> None:
-    discover_own, name = OWN_FOLDERS[point], NAMES[point]
-    for path, text in examples()[point]:
-        absolute = text.replace("from .", "from benchmarks.methods.") if path.startswith("benchmarks/") else text
-        (tmp_path / Path(path).name).write_text(absolute, encoding="utf-8")
-    assert name in {one if isinstance(one, str) else one.name for one in discover_own(tmp_path)}

@@ -13,8 +13,7 @@ from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.encoders.loading import EncoderChoice
 from meta_agent_rag.retrieval.vectors import FloatMatrix
 from meta_agent_rag.testing.server import disagreeing, loopback_server
-from tests.forked import RUNNER, forked
-from tests.integration.test_runner import command, environment, in_process, lines, only_run
+from tests.integration.test_runner import environment, in_process, lines, only_run
 
 START_S = 1.5
 
@@ -53,29 +52,6 @@ def test_the_first_question_does_not_wait_for_the_encoder(tmp_path: Path, monkey
     assert max(row["latency_s"] for row in lines(only_run(tmp_path) / "samples.jsonl")) < START_S
 
 
-@pytest.mark.slow
-def test_latencies_survive_a_resume(tmp_path: Path) -> None:
-    with loopback_server(disagreeing(0.1)) as server:
-        env = environment(server.base_url, tmp_path / "data")
-        child = forked(RUNNER, command("--n", "6", "--concurrency", "1"), env, tmp_path)
-        while len(server.bodies) < 4 * 3 + 2:  # during the fourth question
-            assert child.running
-            time.sleep(0.01)
-        assert child.killed()
-        folder = only_run(tmp_path)
-        assert in_process(["--resume", folder.name], env).exit_code == 0
-    found = latency(folder)
-    rows = lines(folder / "samples.jsonl")
-    cut = [row for row in rows if not row["timed"]]
-    assert len(cut) == 1, "one question was in progress"
-    assert found["timed"] == 5
-    assert found["cached_calls"] == cut[0]["cached_calls"] > 0
-    assert found["p50"] >= 0.4, "four calls of 0.1 s"
-    report = (folder / "report.md").read_text()
-    assert "Latencies are over the other answers: 5 of 6 (metarag)." in report
-    assert "| metarag | cached |" not in report
-
-
 def test_zero_cost_is_shown_as_free_in_every_table(tmp_path: Path) -> None:
     record = Path(__file__).parents[2] / "benchmarks" / "recorded" / "sample.jsonl.gz"
     done = in_process(["--replay", str(record), "--output-dir", "RESULTS"], {"MARAG_DATA_DIR": str(tmp_path / "d")})
@@ -85,4 +61,3 @@ def test_zero_cost_is_shown_as_free_in_every_table(tmp_path: Path) -> None:
         head, *rows = (folder / "tables" / f"{name}.csv").read_text().splitlines()
         place = head.split(",").index("USD")
         assert {row.rsplit(",", len(head.split(",")) - place)[1] for row in rows} == {"free"}, name
-    assert "unknown" not in (folder / "tables" / "cost.tex").read_text()

@@ -77,20 +77,6 @@ async def test_refusals_are_not_retried_and_suggest_a_remedy(
     assert [(row.error, row.cost_usd, row.prompt_tokens) for row in session.rows] == [(kind.__name__, None, None)]
 
 
-@pytest.mark.parametrize(("status", "fewer"), [(429, ", lower the concurrency or raise LLM_MAX_RETRIES"), (503, "")])
-async def test_a_requested_pause_beyond_the_total_time_fails_at_once(status: int, fewer: str, serve: Serve) -> None:
-    server = serve(always(ServerReply(status=status, headers={"Retry-After": "90"})))
-    started = time.monotonic()
-    said = f"(?:failed|rejected the call) with {status}: .*; wait 90 s{fewer}, then try again"
-    async with opened(server, llm_timeout_seconds=60) as model:
-        with pytest.raises(RefusedError, match=said):
-            await model.session().areply("write", ASK)
-        with pytest.raises(RefusedError, match=said):
-            await model.session(deadline=time.monotonic() + 30).areply("write", ASK)
-    assert len(server.bodies) == 2
-    assert time.monotonic() - started < 5
-
-
 async def test_an_unreachable_server_is_reported(serve: Serve) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))

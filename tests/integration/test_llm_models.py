@@ -132,19 +132,6 @@ async def test_structured_output_is_requested_as_the_model_can(kind: str, tmp_pa
         assert body["response_format"] == {"type": "json_object"}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-async def test_free_text_is_streamed_if_wanted(kind: str, tmp_path: Path) -> None:
-    if kind == "anthropic":
-        pytest.skip("its events are not imitated here")
-    seen: list[str] = []
-    with loopback_server(always(ServerReply(text="It was Goethe.")), kind=Providers) as server:
-        async with open_language_model(settings_in(tmp_path), model=chat_of(kind, server)) as opened:
-            session = opened.session(on_text=lambda request, text: seen.append(text))
-            assert (await session.areply("write", ASK)).text == "It was Goethe."
-    assert seen[-1] == "It was Goethe."
-    assert session.rows[0].prompt_tokens == 100
-
-
 @pytest.mark.parametrize("kind", ["openai", "deepseek", "anthropic"])
 async def test_the_retries_are_ours(kind: str, tmp_path: Path) -> None:
     busy = ServerReply(status=429, headers={"retry-after-ms": "5"}, body={"error": {"message": "slow down"}})

@@ -14,17 +14,17 @@ from meta_agent_rag.errors import CorpusError
 from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retrieval
 from meta_agent_rag.testing.server import LoopbackServer, ServerReply, disagreeing, loopback_server
 from tests.forked import RUNNER, forked
-from tests.integration.test_runner import command, environment, in_process, lines, only_run
+from tests.integration.test_runner import QUESTIONS, command, environment, in_process, lines, only_run
 
 pytestmark = pytest.mark.slow
 
 METHODS = "metarag,metarag_paper,standard_rag,self_consistency,ircot,flare,react,self_ask,reflexion,closed_book"
 
 
-def record(server: LoopbackServer, folder: Path, *words: str, retries: int = 0) -> tuple[Path, Path]:
+def record(server: LoopbackServer, folder: Path, *words: str) -> tuple[Path, Path]:
     """Record a run; returns the record and the run folder."""
     kept = folder / "run.jsonl.gz"
-    env = {**environment(server.base_url, folder / "data"), "LLM_MAX_RETRIES": str(retries)}
+    env = environment(server.base_url, folder / "data")
     done = in_process([*words, "--record", str(kept), "--fail-on-error", "1"], env)
     assert done.exit_code == 0, done.output
     return kept, only_run(folder)
@@ -51,48 +51,38 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("strict", [(), ("--strict",)])
 @pytest.mark.parametrize("mode", ["gold", "open_domain"])
-def test_a_replay_makes_no_call_and_reproduces_the_bytes(tmp_path: Path, mode: str, strict: tuple[str, ...]) -> None:
-    with loopback_server(disagreeing()) as server:
-        kept, first = record(server, tmp_path, "--mode", mode, "--n", "3", "--method", METHODS, "--judge")
-    again = replay(kept, tmp_path, *strict)
+def test_a_replay_makes_no_call_and_reproduces_the_bytes(tmp_path: Path, mode: str) -> None:
+    first_asked = json.loads(QUESTIONS.read_text())[0]["question"]
+
+    def broken_for_one(body: dict[str, Any]) -> ServerReply:
+        asked = json.dumps(body["messages"], ensure_ascii=False)
+        return ServerReply(status=418) if first_asked in asked else disagreeing()(body)
+
+    with loopback_server(broken_for_one) as server:
+        kept, first = record(server, tmp_path, "--mode", mode, "--limit", "1-3", "--method", METHODS, "--judge")
+    again = replay(kept, tmp_path)
     assert again.exit_code == 0, again.output
     assert "byte for byte" in again.stdout
-    assert rows(first) == rows(next((tmp_path / "AGAIN").iterdir()))
     (second,) = (tmp_path / "AGAIN").iterdir()
-    assert (second / "summary.json").read_bytes() == (first / "summary.json").read_bytes()
-    assert (second / "predictions.json").read_bytes() == (first / "predictions.json").read_bytes()
+    assert rows(first) == rows(second)
+    assert any(row["error"] for row in rows(first))
+    for name in ("summary.json", "predictions.json"):
+        assert (second / name).read_bytes() == (first / name).read_bytes()
     made, played = (sorted(lines(folder / "calls.jsonl"), key=str) for folder in (first, second))
     assert made == played
     assert not (tmp_path / "other-data" / "corpora").exists(), "a replay builds no corpus"
 
 
-def test_sweeps_oracles_and_repetitions_are_replayed_too(tmp_path: Path) -> None:
-    varied = ("--sweep", "MAX_METACOGNITIVE_ROUNDS=0,1", "--oracle", "monitor,diagnosis,retrieval", "--repeat", "2")
+def test_sweeps_and_oracles_are_replayed_too(tmp_path: Path) -> None:
+    varied = ("--sweep", "MAX_METACOGNITIVE_ROUNDS=0,1", "--oracle", "monitor,diagnosis,retrieval")
     with loopback_server(disagreeing()) as server:
         kept, first = record(server, tmp_path, "--n", "2", *varied)
-    for strict in ((), ("--strict",)):
-        again = replay(kept, tmp_path, *strict)
-        assert again.exit_code == 0, again.output
-    assert len(json.loads((first / "summary.json").read_text())["methods"]) == 20
-
-
-def test_failed_calls_fail_again_in_the_replay(tmp_path: Path) -> None:
-    def broken_for_some(body: dict[str, Any]) -> ServerReply:
-        asked = json.dumps(body["messages"])
-        return ServerReply(status=418) if "Brannock" in asked else disagreeing()(body)
-
-    with loopback_server(broken_for_some) as server:
-        kept, first = record(server, tmp_path, "--limit", "1-12", "--mode", "supporting")
-    assert json.loads((first / "summary.json").read_text())["methods"]["metarag"]["errors"] >= 1
     assert replay(kept, tmp_path).exit_code == 0
-    assert replay(kept, tmp_path, "--strict").exit_code == 0
+    assert len(json.loads((first / "summary.json").read_text())["methods"]) == 10
 
 
-def test_a_failed_follow_up_search_fails_in_the_replay_and_can_be_retried(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_follow_up_search_can_be_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = HybridRetriever.retrieve
 
     async def once(
@@ -110,36 +100,12 @@ def test_a_failed_follow_up_search_fails_in_the_replay_and_can_be_retried(
     with loopback_server(lacking) as server:
         with monkeypatch.context() as failing:
             failing.setattr(HybridRetriever, "retrieve", once)
-            kept, first = record(server, tmp_path, "--mode", "open_domain", "--n", "2", "--method", "metarag")
-        again = replay(kept, tmp_path, "--strict")
-        assert again.exit_code == 0, again.output
+            _, first = record(server, tmp_path, "--mode", "open_domain", "--n", "2", "--method", "metarag")
         assert {row["stop_reason"] for row in lines(first / "samples.jsonl")} == {"search_failed"}
         done = in_process(["--resume", str(first), "--retry-failed"], environment(server.base_url, tmp_path / "data"))
         assert done.exit_code == 0, done.output
     newest = {row["id"]: row["stop_reason"] for row in lines(first / "samples.jsonl")}
     assert "search_failed" not in newest.values()
-
-
-@pytest.mark.parametrize("failed", [1, 3])
-def test_attempts_of_a_call_are_replayed_one_by_one(tmp_path: Path, failed: int) -> None:
-    begun: dict[str, int] = {}
-
-    def late_at_first(body: dict[str, Any]) -> ServerReply:
-        asked = json.dumps(body["messages"])
-        begun[asked] = begun.get(asked, 0) + 1
-        busy = begun[asked] <= failed and asked == next(iter(begun))
-        return ServerReply(body={"detail": "busy"}) if busy else disagreeing()(body)
-
-    with loopback_server(late_at_first) as server:
-        kept, first = record(server, tmp_path, "--n", "2", "--method", "standard_rag", retries=2)
-    errors = json.loads((first / "summary.json").read_text())["methods"]["standard_rag"]["errors"]
-    assert errors == (failed == 3)
-    again = replay(kept, tmp_path, "--strict")
-    assert again.exit_code == 0, again.output
-    (second,) = (tmp_path / "AGAIN").iterdir()
-    made, played = (sorted(lines(folder / "calls.jsonl"), key=str) for folder in (first, second))
-    assert made == played
-    assert sum(row["error"] == "TransientError" for row in made) == failed
 
 
 def test_no_secret_and_no_local_folder_is_recorded(tmp_path: Path) -> None:
@@ -155,10 +121,10 @@ def test_a_mismatched_record_is_rejected_in_one_sentence(tmp_path: Path) -> None
         kept, _ = record(server, tmp_path, "--n", "2")
     whole = gzip.decompress(kept.read_bytes()).split(b"\n")
 
-    def refused(lines: list[bytes], said: str, *words: str, exit_code: int = 2) -> None:
+    def refused(lines: list[bytes], said: str, exit_code: int = 2) -> None:
         other = tmp_path / "other.jsonl"
         other.write_bytes(b"\n".join(lines))
-        done = replay(other, tmp_path, "--display", "none", *words)
+        done = replay(other, tmp_path, "--display", "none")
         assert done.exit_code == exit_code, done.output
         assert said in done.stderr
 
@@ -166,9 +132,7 @@ def test_a_mismatched_record_is_rejected_in_one_sentence(tmp_path: Path) -> None
         refused(damaged, "not a complete record")
     refused([whole[0].replace(b'"format": 2', b'"format": 99'), *whole[1:]], "format 99")
     lost = [line for line in whole if not (line.startswith(b'{"call"') and b'"stage": "second_answer"' in line)]
-    refused(lost, "contains no call of stage 'second_answer'", "--strict")
     refused(lost, "calls of 'metarag' for")
-    refused([line for line in whole if not line.startswith(b'{"vectors"')], "contains no vector", "--strict")
     refused([line for line in whole if not line.startswith(b'{"row"')], "contains no answer of 'metarag' to")
     refused([line.replace(b'"fired": true', b'"fired": 7') for line in whole], "has a damaged row, of 'metarag' for")
     refused(
@@ -176,9 +140,8 @@ def test_a_mismatched_record_is_rejected_in_one_sentence(tmp_path: Path) -> None
     )
     refused([whole[0].replace(b'"arms"', b'"legs"'), *whole[1:]], "lacks arms; record the run again")
     refused([whole[0].replace(b'"quotes"', b'"cites"'), *whole[1:]], "has a damaged line")
-    for words in ((), ("--strict",)):
-        changed = [*whole[:-2], b'{"summary": {"sha256": "0"}}']
-        refused(changed, "differs from the recorded one", *words, exit_code=1)
+    changed = [*whole[:-2], b'{"summary": {"sha256": "0"}}']
+    refused(changed, "differs from the recorded one", exit_code=1)
     refused([b'[{"id": "a", "prediction": "b"}]'], "of a run (a line is not an object with one key); record the run")
     missing = replay(tmp_path / "nowhere.jsonl", tmp_path)
     assert missing.exit_code == 2
@@ -209,26 +172,17 @@ def test_a_record_cannot_run_files_or_choose_folders_or_urls(tmp_path: Path) -> 
     (own / "x.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
     other = tmp_path / "other.jsonl"
 
-    def altered(*words: str, **values: Any) -> Any:
+    def altered(**values: Any) -> Any:
         run = json.loads(head)["run"]
         for part, changes in values.items():
             run[part] = {**run[part], **changes}
         other.write_bytes(b"\n".join([json.dumps({"run": run}).encode(), *rest]))
-        return replay(other, tmp_path, "--display", "none", *words)
+        return replay(other, tmp_path, "--display", "none")
 
     of_their_own = ("deficits_dir", "methods_dir", "datasets_dir", "operators_dir", "routes_dir", "prompts_dir")
-    for settings in (*({name: str(own)} for name in of_their_own), {"monitor_calibration": str(own / "x")}):
-        for strict in ((), ("--strict",)):
-            done = altered(*strict, settings=settings)
-            assert done.exit_code == 2
-            assert "A record does not contain the files of" in done.stderr
-    for strict in ((), ("--strict",)):
-        done = altered(*strict, experiment={"sweeps": [f"DEFICITS_DIR={own}"]})
-        assert done.exit_code == 2
-        assert "A record does not contain the files of DEFICITS_DIR" in done.stderr
     away = {"marag_data_dir": str(tmp_path / "away"), "qdrant_url": "http://127.0.0.1:9"}
-    assert altered(settings=away).exit_code == 0
-    assert altered("--strict", settings=away).exit_code == 0
+    assert altered(settings={**dict.fromkeys(of_their_own, str(own)), **away}).exit_code == 0
+    assert altered(experiment={"sweeps": [f"DEFICITS_DIR={own}"]}).exit_code == 0
     assert not (tmp_path / "away").exists()
     outside = altered(experiment={"dataset": "x/../../../outside"})
     assert outside.exit_code == 2
@@ -285,11 +239,9 @@ def test_two_concurrent_runs_cannot_share_a_record(tmp_path: Path) -> None:
         (["--replay", "x.jsonl", "--record", "y.jsonl"], "are mutually exclusive"),
         (["--record", "x.jsonl", "--resume", "y"], "are mutually exclusive"),
         (["--retry-failed"], "requires --resume"),
-        (["--probe", "3"], "requires --dry-run"),
-        (["--strict"], "requires --replay"),
         (["--n", "3", "--sample-id", "a"], "are mutually exclusive"),
         (["--sample-id", "nope"], "No question 'nope'"),
-        (["--dry-run"], "--probe 3"),
+        (["--dry-run"], "run a few questions first, with --n 3"),
     ],
 )
 def test_contradictory_flags_are_rejected(tmp_path: Path, words: list[str], said: str) -> None:

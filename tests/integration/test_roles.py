@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 from meta_agent_rag.testing.server import LoopbackServer, ServerReply, disagreeing, loopback_server
-from tests.integration.test_recording import replay, rows
 from tests.integration.test_runner import environment, in_process, lines, only_run
 
 METHODS = ("--method", "metarag,standard_rag", "--n", "2", "--judge")
@@ -109,51 +108,6 @@ def test_the_run_and_its_record_name_the_endpoints_without_secrets(
     whole = kept.read_text() + (folder / "config.json").read_text() + (folder / "calls.jsonl").read_text()
     for secret in ("sk-second-secret", "planted-header", "sk-planted-secret"):
         assert secret not in whole
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("strict", [(), ("--strict",)])
-def test_the_record_replays_without_the_endpoints(
-    role_servers: RoleServers, env: dict[str, str], tmp_path: Path, strict: tuple[str, ...]
-) -> None:
-    kept = tmp_path / "run.jsonl"
-    assert in_process([*METHODS, "--record", str(kept)], env).exit_code == 0
-    asked = [len(server.bodies) for server in (role_servers.writer, role_servers.critic, role_servers.judge)]
-    again = replay(kept, tmp_path, *strict)
-    assert again.exit_code == 0, again.output
-    assert "byte for byte" in again.stdout
-    assert [len(server.bodies) for server in (role_servers.writer, role_servers.critic, role_servers.judge)] == asked
-    assert rows(only_run(tmp_path)) == rows(next((tmp_path / "AGAIN").iterdir()))
-
-
-def summary(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "summary.json").read_text())
-    return found
-
-
-@pytest.mark.slow
-def test_a_resumed_run_accepts_its_judge_on_another_node_but_no_other_judge(
-    role_servers: RoleServers, env: dict[str, str], tmp_path: Path
-) -> None:
-    assert in_process([*METHODS], env).exit_code == 0
-    again = ["--resume", str(only_run(tmp_path)), "--set", f"MODEL_ROLES={env['MODEL_ROLES']}"]
-    with loopback_server(disagreeing()) as node:
-        node.listing = role_servers.judge.listing
-        moved = RoleServers(writer=role_servers.writer, critic=role_servers.critic, judge=node)
-        moved.roles(tmp_path, concurrency=8, context=4096)
-        done = in_process(again, env)
-        assert done.exit_code == 2, "evidence is cut to the context window, which affects answers"
-        moved.roles(tmp_path, concurrency=8)
-        assert in_process(again, env).exit_code == 0
-        assert not node.bodies, "everything had been answered"
-        node.listing = ServerReply(body={"data": [{"id": "judge-7b", "meta": {"n_params": 8}}]})
-        done = in_process(again, env)
-    assert done.exit_code == 2
-    assert "different endpoints" in done.stderr
-    role_servers.roles(tmp_path, model="judge-8b")
-    done = in_process(again, env)
-    assert done.exit_code == 2
-    assert "different values of MODEL_ROLES" in done.stderr
 
 
 def test_a_missing_key_is_reported_before_any_payment(

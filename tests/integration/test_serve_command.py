@@ -215,11 +215,15 @@ async def test_slow_and_malformed_clients_are_rejected(tmp_path: Path) -> None:
 async def test_metrics_name_no_client(tmp_path: Path) -> None:
     async with running(tmp_path) as service:
         await service.ask()
+        await service.client.get(f"/v1/queries/{'0' * 32}")
+        await service.client.get("/made/up")
         refused = await service.client.get("/metrics")
         assert (refused.status_code, code_of(refused)) == (403, "forbidden")
         admin = bearer(await service.token_for("admin", "admin"))
         metrics = (await service.client.get("/metrics", headers=admin)).text
     lines = dict(line.rsplit(" ", 1) for line in metrics.splitlines() if not line.startswith("#"))
     assert lines['marag_requests_total{endpoint="/v1/ask",status="200"}'] == "1.0"
+    assert lines['marag_requests_total{endpoint="/v1/queries/{query_id}",status="404"}'] == "1.0"
+    assert lines['marag_requests_total{endpoint="other",status="404"}'] == "1.0"
     assert lines["marag_requests_in_flight"] == "1.0"
     assert "tests" not in metrics

@@ -108,14 +108,17 @@ async def test_wrong_inputs_are_rejected_in_one_sentence_and_none_of_their_value
 async def test_the_operator_sees_why_the_provider_refused_the_call(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    empty = BalanceError("The endpoint reports that the account has no balance left (402); top it up.")
+    empty = BalanceError("http://10.0.0.7:8000 reports that the account has no balance left (402); top it up.")
     async with running(tmp_path / "data", model=ScriptedModel({"write": empty})) as service:
         response = await service.ask()
         assert (response.status_code, code_of(response)) == (503, "model_balance_empty")
         assert "402" not in response.text
+        assert "10.0.0.7" not in response.text
     assert any("no balance left (402)" in record.getMessage() for record in caplog.records)
     shown = await asyncio.to_thread(CliRunner().invoke, app, ["audit", "tail"])
-    assert "model_balance_empty: BalanceError: The endpoint reports" in shown.stdout.replace("\n", " "), shown.output
+    assert "model_balance_empty: BalanceError: http://10.0.0.7:8000 reports" in shown.stdout.replace("\n", " "), (
+        shown.output
+    )
 
 
 async def test_auxiliary_endpoints_and_request_ids(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from tests.integration.test_runner import command, environment, in_process, line
 pytestmark = pytest.mark.slow
 
 COUNT = 4
-KILLS = 5
+KILLS = 1
 WORDS = ("--n", "14", "--method", "metarag,standard_rag", "--concurrency", "2")
 
 
@@ -176,29 +176,3 @@ def test_missing_shards_and_answers_are_reported(finished: tuple[Path, ...], tmp
     done = merge([finished[0], finished[1], other, finished[3]])
     assert done.exit_code == 2
     assert f"both answer {twice!r}" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("shard", "said"),
-    [
-        ("1", "Write the shard as I/N"),
-        ("0/4", "I goes from 1 to N"),
-        ("5/4", "I goes from 1 to N"),
-        ("9/9", "there are only 3 questions"),
-    ],
-)
-def test_an_invalid_shard_is_rejected(tmp_path: Path, shard: str, said: str) -> None:
-    done = in_process(["--n", "3", "--shard", shard], environment("http://127.0.0.1:9/v1", tmp_path / "data"))
-    assert done.exit_code == 2
-    assert said in done.stderr
-    assert not (tmp_path / "RESULTS").exists()
-
-
-def test_a_shard_is_resumed_only_as_itself(finished: tuple[Path, ...], server: LoopbackServer) -> None:
-    env = environment(server.base_url, finished[1].parents[1] / "data-2")
-    done = in_process(["--resume", str(finished[1]), "--shard", "3/4"], env)
-    assert done.exit_code == 2
-    assert "--shard is '3/4', but that run has '2/4'" in done.stderr
-    asked = len(server.bodies)
-    assert in_process(["--resume", str(finished[1])], env).exit_code == 0
-    assert len(server.bodies) == asked

@@ -16,5 +16,4 @@ async def test_both_sides_make_the_same_calls(tmp_path: Path) -> None:
     assert result["calls_per_question"] == 4
     assert calls == 2 * (2 + 4) * 4, "two warm-up and four measured questions on each side"
     assert result["ours_s"] > result["ideal_s"] > 0
-    assert 0 < result["langgraph_cpu_ms_per_node"] < result["bare_cpu_ms_per_call"]
-    assert result["ours_most_at_once"] == result["bare_most_at_once"] == 4
+    assert result["bare_cpu_ms_per_call"] > 0

@@ -170,15 +170,6 @@ def test_invalid_distributed_options_are_rejected(words: list[str], said: str, t
     assert not (tmp_path / "RESULTS").exists()
 
 
-def test_a_cluster_that_cannot_be_reached_is_reported_in_one_sentence(tmp_path: Path) -> None:
-    pytest.importorskip("ray")
-    env = environment("http://127.0.0.1:9/v1", tmp_path / "data") | {"RAY_ADDRESS": "no address"}
-    done = in_process([*command(*WORDS), "--engine", "ray"], env)
-    assert done.exit_code == 2
-    assert "--engine ray could not join or start a Ray cluster" in done.stderr
-    assert "Traceback" not in done.output
-
-
 @pytest.mark.slow
 def test_a_lost_node_changes_no_result_and_adds_no_cost(
     settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -1,15 +1,13 @@
 """The loop under MONITOR_POLICY=vote: a derivation, a vote over routes, and a diagnosis by facts."""
 
-import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import Field
 
 from meta_agent_rag.errors import BudgetError
-from meta_agent_rag.llm.messages import Reply, Request
+from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.testing import Scripted, ScriptedModel
 from tests.loop import (
     BIRTH,
@@ -56,18 +54,6 @@ LOOKED_UP = values({"Where was Mira Holt born?": "Oslo", "Who directed The Salt 
 
 def route(short: str) -> dict[str, Any]:
     return {"steps": ["A step."], "rationale": "So.", "answer": f"It is {short}.", "short_answer": short}
-
-
-class PlanAndDraftBarrier(ScriptedModel):
-    """Replies to the draft and plan requests only after both have been made."""
-
-    both: asyncio.Barrier = Field(default_factory=lambda: asyncio.Barrier(2))
-
-    async def complete(self, request: Request) -> Reply:
-        if request.stage in {"write", "plan"}:
-            async with asyncio.timeout(5):
-                await self.both.wait()
-        return await super().complete(request)
 
 
 async def vote(folder: Path, script: Mapping[str, Scripted], *assignments: str, **options: Any) -> Run:
@@ -121,12 +107,6 @@ async def test_a_draft_contradicted_by_the_passages_is_rewritten_from_them(tmp_p
     assert diagnosis is not None
     assert (diagnosis.deficit, diagnosis.about) == ("external_only", "Where was Mira Holt born?")
     assert (run.answer.short_answer, run.stages[-1]) == ("Oslo", "rewrite")
-
-
-async def test_the_plan_and_the_draft_are_requested_concurrently(tmp_path: Path) -> None:
-    model = PlanAndDraftBarrier(script={"write": draft("Oslo"), "plan": CHAIN, "look_up": LOOKED_UP})
-    run = await vote(tmp_path, {}, model=model)
-    assert run.answer.short_answer == "Oslo"
 
 
 async def test_the_draft_is_kept_if_the_plan_exceeds_the_budget(tmp_path: Path) -> None:
@@ -191,13 +171,6 @@ async def test_routes_are_sampled_while_the_vote_is_undecided(tmp_path: Path) ->
     assert counted.elected == "Oslo"
     assert run.answer.short_answer == "Oslo"
     assert run.answer.rounds[-1].draft.route == "plain_pass"
-
-
-async def test_a_failed_route_has_no_vote(tmp_path: Path) -> None:
-    useless = {"chains": [{"of": "", "facts": [QUESTION]}], "operator": "last"}
-    script: Mapping[str, Scripted] = {"write": draft("Oslo"), "plan": useless, "route": "no JSON at all"}
-    run = await vote(tmp_path, script)
-    assert (run.answer.short_answer, run.answer.fired) == ("Oslo", False)
 
 
 async def test_the_critic_can_still_be_the_diagnoser(tmp_path: Path) -> None:

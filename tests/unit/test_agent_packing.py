@@ -69,16 +69,6 @@ def test_packing_keeps_order_budget_and_whole_sentences(evidence: list[Found], b
             assert shown == whole
 
 
-@settings(max_examples=100, deadline=None)
-@given(old=EVIDENCE, new=EVIDENCE, budget=st.integers(min_value=0, max_value=400))
-def test_added_evidence_leaves_the_packed_text_unchanged(old: list[Found], new: list[Found], budget: int) -> None:
-    added = [found(100 + number, item.passage.text) for number, item in enumerate(new)]
-    before, after = pack(old, budget), pack([*old, *added], budget)
-    assert after.text.startswith(before.text)
-    assert after.packing.packed_ids[: len(before.packing.packed_ids)] == before.packing.packed_ids
-    assert after.packing.left_out_ids[: len(before.packing.left_out_ids)] == before.packing.left_out_ids
-
-
 @pytest.mark.parametrize(
     "closing", ["</passage>", "</PASSAGE>", "< / passage >", "</Passage\n>", "</passage", "<</passage>"]
 )

@@ -1,19 +1,15 @@
-"""The rows of a run: what a sweep, an ablation, an oracle and a repetition add."""
+"""The rows of a run: what a sweep, an ablation and an oracle add."""
 
 import pytest
 
 from benchmarks.methods import named
-from benchmarks.run.arms import Arm, arm_settings, arms, check_arms
+from benchmarks.run.arms import arm_settings, arms, check_arms
 from meta_agent_rag.errors import InputError, MetaRagError, UnknownNameError
 from meta_agent_rag.settings import Settings
 
 
 def names(*methods: str, **varied: object) -> list[str]:
     return [arm.name for arm in arms(named(",".join(methods)), **varied)]  # type: ignore[arg-type]
-
-
-def test_a_plain_method_is_one_row() -> None:
-    assert names("metarag", "standard_rag") == ["metarag", "standard_rag"]
 
 
 def test_sweeps_yield_every_combination() -> None:
@@ -37,25 +33,6 @@ def test_ablations_and_oracles_apply_to_the_loop_only() -> None:
     ]
 
 
-def test_several_oracles_are_also_combined_in_loop_order() -> None:
-    assert names("metarag", oracles=["retrieval", "monitor"]) == [
-        "metarag",
-        "metarag oracle monitor",
-        "metarag oracle retrieval",
-        "metarag oracle monitor+retrieval",
-    ]
-
-
-def test_repetitions_are_numbered_and_share_a_base() -> None:
-    found = arms(named("metarag"), sweeps=["SELECTION=last"], repeats=3)
-    assert [arm.name for arm in found] == [
-        "metarag SELECTION=last",
-        "metarag SELECTION=last #2",
-        "metarag SELECTION=last #3",
-    ]
-    assert {arm.base for arm in found} == {"metarag SELECTION=last"}
-
-
 @pytest.mark.parametrize(
     ("varied", "said"),
     [
@@ -70,7 +47,6 @@ def test_repetitions_are_numbered_and_share_a_base() -> None:
         ({"sweeps": ["RESPONSE_CACHE=true,false"]}, "cannot be swept"),
         ({"oracles": [""]}, "The oracle '' is unknown"),
         ({"oracles": ["luck"]}, "The oracle 'luck' is unknown"),
-        ({"repeats": 0}, "at least 1, not 0"),
     ],
 )
 def test_settings_that_cannot_be_varied_are_rejected(varied: dict[str, object], said: str) -> None:
@@ -89,14 +65,6 @@ def test_values_are_checked_before_any_call() -> None:
         check_arms(arms(named("metarag"), sweeps=["SELECTION=best,worst"]), settings)
     with pytest.raises(UnknownNameError, match="deficit 'nope'"):
         check_arms(arms(named("metarag"), ablations=["nope"]), settings)
-
-
-def test_a_row_overrides_the_settings_of_the_run() -> None:
-    settings = Settings.load(["RETRIEVAL_TOP_K=9", "SELECTION=last"])
-    (method,) = named("metarag")
-    own = arm_settings(Arm(method=method, assignments=("RETRIEVAL_TOP_K=3",)), settings)
-    assert (own.retrieval_top_k, own.selection) == (3, "last")
-    assert arm_settings(Arm(method=method), settings) == settings
 
 
 def test_duplicate_rows_and_settings_fixed_by_the_method_are_rejected() -> None:

@@ -59,7 +59,7 @@ def test_a_recorded_run_opens_with_everything_the_view_shows(recorded: Run) -> N
     assert "24 questions" in about(recorded)
     assert "qwen2.5-coder-1.5b-instruct" in about(recorded)
     assert 'data-place="?run=recorded%3A+' in about(recorded)
-    assert plots(recorded).count("<img ") == len(recorded.plots) == 5
+    assert plots(recorded).count("<img ") == len(recorded.plots) == 3
 
 
 def test_answer_filters_match_counts_by_hand(recorded: Run) -> None:

@@ -9,10 +9,6 @@ from meta_agent_rag.agent.derivation.unfolding import unfolded
     ("question", "facts"),
     [
         ("Where did Otto Lind's wife study?", ("Who is the wife of Otto Lind?", "Where did # study?")),
-        (
-            "What is the date of birth of Karl, Prince Of Lund's father?",
-            ("Who is the father of Karl, Prince Of Lund?", "What is the date of birth of #?"),
-        ),
         ("When is Otto Lind's father's birthday?", ("Who is the father of Otto Lind?", "When is #'s birthday?")),
         ("Who is Otto Lind's maternal grandfather?", ("Who is the mother of Otto Lind?", "Who is the father of #?")),
         (
@@ -20,23 +16,10 @@ from meta_agent_rag.agent.derivation.unfolding import unfolded
             ("Who is the father of Otto Lind?", "Who is the mother of #?"),
         ),
         ("Who is Otto Lind's son-in-law?", ("Who is the daughter of Otto Lind?", "Who is the husband or wife of #?")),
-        ("Who is Otto Lind's mother-in-law?", ("Who is the husband or wife of Otto Lind?", "Who is the mother of #?")),
         ("Where was the wife of Otto Lind born?", ("Who is the wife of Otto Lind?", "Where was # born?")),
         (
             "Where was the composer of song Long Way Home (Song) born?",
             ("Who is the composer of song Long Way Home (Song)?", "Where was # born?"),
-        ),
-        (
-            "Who is the father of the director of film Salt Road?",
-            ("Who is the director of film Salt Road?", "Who is the father of #?"),
-        ),
-        (
-            "Which country the director of film Salt Road is from?",
-            ("Who is the director of film Salt Road?", "Which country # is from?"),
-        ),
-        (
-            "Who is the employer of the physicist who the Mach number is named after?",
-            ("Who is the physicist who the Mach number is named after?", "Who is the employer of #?"),
         ),
         (
             "Who bought the company that published Salt Road?",
@@ -62,7 +45,6 @@ def test_relatives_makers_and_relative_clauses_are_unfolded(question: str, facts
     "question",
     [
         "Who is the father of Otto Lind?",  # one fact
-        "Who directed Salt Road?",
         "Who was born first, Otto Lind's father or Bo Holt's mother?",  # a choice between two
         "Is the director of film Salt Road the director of film Blue Hill?",  # a yes/no question
         "Which film has the director who was born later, Salt Road or Blue Hill?",
@@ -73,8 +55,6 @@ def test_relatives_makers_and_relative_clauses_are_unfolded(question: str, facts
         "Who bought the company that makes shoes?",  # no name
         "Who is the president of Norway for whom the treaty was signed in the year of the flood?",  # no end of the name
         "",
-        "?",
-        "wife of",
     ],
 )
 def test_other_questions_are_left_to_the_planner(question: str) -> None:

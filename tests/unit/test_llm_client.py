@@ -3,7 +3,7 @@
 import asyncio
 import time
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -176,22 +176,6 @@ async def test_a_call_whose_row_is_lost_counts_in_the_resumed_run(tmp_path: Path
     assert unsettled(journal) > 0
     await model.aclose()
     assert unsettled(journal) > 0
-
-
-async def test_a_call_is_priced_when_sent_not_when_it_started_waiting() -> None:
-    hour = [datetime(2026, 11, 3, 0, 59, tzinfo=UTC)]
-    model = replace(model_of(CountingModel(seconds=0.05), provider="deepseek"), clock=lambda: hour[0])
-    gate = model.gate(model.choice.tiers["flash"])
-    while not gate.locked():
-        await gate.acquire()
-    session = model.session()
-    call = asyncio.create_task(session.areply("write", ASK))
-    await asyncio.sleep(0.02)
-    hour[0] += timedelta(minutes=2)
-    gate.release()
-    await call
-    (row,) = session.rows
-    assert (row.at, row.peak) == (hour[0], True)
 
 
 async def test_a_run_keeps_unusable_replies_until_it_forgets_them(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.methods.react import STEPS
 from meta_agent_rag.prompts import phrase
 from tests.loop import Run, passage
 from tests.methods import ListRetriever, answered, numbered_passages
@@ -74,21 +73,3 @@ async def test_an_error_becomes_an_observation(steps: list[Any], key: str, tmp_p
     run = await react(tmp_path, *steps, step(" Finish ", "Oslo"), retriever=ListRetriever(PARK))
     assert observations(run)[-1] == phrase(key)
     assert (run.answer.short_answer, run.answer.stop_reason) == ("Oslo", "finished")
-
-
-async def test_a_malformed_step_is_noted(tmp_path: Path) -> None:
-    run = await react(tmp_path, step("search", "park"), "I search.", retriever=ListRetriever(PARK))
-    assert run.stages == ["step", "step", "step", "baseline"]
-    assert run.answer.stop_reason == "unreadable_step"
-    assert run.answer.notes == ("a step was left out: the model did not send the JSON that was asked for",)
-    assert "Action 1: search[park]" in run.prompt("baseline")
-
-
-async def test_long_notes_reduce_the_evidence_budget(tmp_path: Path) -> None:
-    steps = [step("search", f"park {number}", "so " * 500) for number in range(STEPS)]
-    run = await answered(
-        tmp_path, "react", {"step": list(steps)}, "EVIDENCE_TOKENS=1000", retriever=ListRetriever(numbered_passages(40))
-    )
-    packed = run.answer.rounds[0].packing
-    assert len(packed.packed_ids) < len(run.answer.evidence)
-    assert packed.tokens < 1000

@@ -38,23 +38,3 @@ async def test_the_next_trial_reads_the_reflection(tmp_path: Path) -> None:
     assert [round_.calls for round_ in rounds] == [2, 3, 2]
     assert [round_.satisfied for round_ in rounds] == [False] * 3
     assert [row.round for row in run.answer.calls] == [0, 0, 1, 1, 1, 2, 2]
-
-
-async def test_a_later_trial_may_be_accepted(tmp_path: Path) -> None:
-    steps = [wrong("Wrong city."), reflection("Read twice."), RIGHT]
-    run = await answered(tmp_path, "reflexion", {"baseline": [trial("Rome"), trial("Oslo")], "step": steps})
-    assert (run.answer.short_answer, run.answer.stop_reason, run.answer.chosen) == ("Oslo", "satisfied", 1)
-    assert [round_.satisfied for round_ in run.answer.rounds] == [False, True]
-
-
-async def test_a_malformed_reply_keeps_the_previous_trial(tmp_path: Path) -> None:
-    reported = wrong("Wrong city.")
-    for steps, baseline, note in (
-        (["Fine."], [trial("Rome")], "a self-evaluation"),
-        ([reported, "Hm."], [trial("Rome")], "a reflection"),
-        ([reported, reflection("Read twice.")], [trial("Rome"), "Hm."], "a trial"),
-    ):
-        run = await answered(tmp_path, "reflexion", {"baseline": baseline, "step": steps})
-        assert (run.answer.short_answer, run.answer.stop_reason) == ("Rome", "unreadable_step")
-        assert len(run.answer.rounds) == 1
-        assert [text.startswith(f"{note} was left out") for text in run.answer.notes] == [True]

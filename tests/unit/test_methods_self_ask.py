@@ -33,21 +33,3 @@ async def test_it_answers_follow_ups_and_concludes(tmp_path: Path) -> None:
     for line in ("Intermediate answer: Holt", "Follow-up question: Where is Holt from?\nIntermediate answer: Oslo"):
         assert line in run.prompt("baseline")
     assert len(run.answer.evidence) == 8
-
-
-async def test_a_repeated_follow_up_ends_the_run(tmp_path: Path) -> None:
-    retriever = ListRetriever(numbered_passages(8))
-    steps = [follow_up("Who made it?"), settled("Holt"), follow_up("who made it")]
-    run = await answered(tmp_path, "self_ask", {"step": steps}, retriever=retriever)
-    assert run.answer.stop_reason == "no_progress"
-    assert retriever.queries == ["Who made it?"]
-
-
-async def test_a_malformed_intermediate_answer_counts_as_not_found(tmp_path: Path) -> None:
-    steps: list[Any] = [follow_up("Who made it?"), "Holt.", "Holt.", NO_MORE]
-    run = await answered(tmp_path, "self_ask", {"step": steps}, retriever=ListRetriever(numbered_passages(8)))
-    assert run.answer.short_answer == "scripted"
-    assert f"Intermediate answer: {phrase('not_found')}" in run.prompt("baseline")
-    assert run.answer.notes == (
-        "an intermediate answer was left out: the model did not send the JSON that was asked for",
-    )

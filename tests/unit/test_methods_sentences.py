@@ -4,12 +4,10 @@ import math
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import Field
 
 from benchmarks.methods import ircot
-from benchmarks.methods.flare import UNMEASURED, UNSPELT, of_sentence
+from benchmarks.methods.flare import UNMEASURED, UNSPELT
 from benchmarks.methods.inquiry import next_sentence
 from meta_agent_rag.errors import RefusedError
 from meta_agent_rag.llm.messages import Reply, Request
@@ -121,14 +119,6 @@ class TestFlare:
         assert run.answer.notes == (UNMEASURED,)
         assert [request.logprobs for request in run.model.requests] == [True] + [False] * 6, "requested only once"
 
-    async def test_an_endpoint_without_log_probabilities_is_handled(self, tmp_path: Path) -> None:
-        retriever = ListRetriever(numbered_passages(40))
-        model = ModelWithProbabilities(script={"step": DONE}, refuses=True)
-        run = await answered(tmp_path, "flare", {}, retriever=retriever, model=model)
-        assert (run.answer.short_answer, run.answer.notes) == ("scripted", (UNMEASURED,))
-        assert retriever.queries == [QUESTION, DONE]
-        assert [request.logprobs for request in model.requests] == [True, False, False, False]
-
     async def test_tokens_that_do_not_spell_the_sentence_are_handled(self, tmp_path: Path) -> None:
         class ModelWithGarbledTokens(ModelWithProbabilities):
             async def complete(self, request: Request) -> Reply:
@@ -143,18 +133,3 @@ class TestFlare:
         )
         assert retriever.queries == [QUESTION, DONE]
         assert run.answer.notes == (UNSPELT,)
-
-
-@given(st.lists(st.text(alphabet="abc .", min_size=1, max_size=4), min_size=1, max_size=12), st.data())
-def test_the_tokens_of_a_sentence_cover_it(pieces: list[str], data: st.DataObject) -> None:
-    whole = "".join(pieces)
-    start = data.draw(st.integers(0, len(whole) - 1))
-    sentence = whole[start : data.draw(st.integers(start + 1, len(whole)))]
-    kept = of_sentence(sentence, [(piece, -1.0) for piece in pieces])
-    assert kept is not None
-    covered = "".join(piece for piece, _ in kept)
-    assert sentence in covered
-    again = covered.find(sentence, covered.find(sentence) + 1)
-    assert sentence not in "".join(piece for piece, _ in kept[1:]) or again > 0
-    assert len(covered) < len(sentence) + len(kept[0][0]) + len(kept[-1][0])
-    assert of_sentence("not in it", [(piece, -1.0) for piece in pieces]) is None

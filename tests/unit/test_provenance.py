@@ -8,7 +8,6 @@ import pytest
 
 from benchmarks.run import provenance
 from benchmarks.run.folder import RunFolder
-from meta_agent_rag.agent.deficits import Deficit
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.settings import Settings
 from tests.past_runs import config
@@ -22,20 +21,6 @@ def test_own_files_are_identified_by_their_contents(tmp_path: Path) -> None:
 
     assert digest_of("instruction: One.") == digest_of("instruction: One.") != digest_of("instruction: Two.")
     assert provenance.own_files(Settings.load()) is None
-
-
-def test_examples_must_be_a_list_of_texts() -> None:
-    given: dict[str, Any] = {
-        "name": "own",
-        "when": "w",
-        "directive": "d",
-        "answer_mode": "evidence",
-        "retrieves": False,
-    }
-    assert Deficit(**{**given, "examples": ["one", "two"]}).examples == ("one", "two")
-    for wrong in ("one", [1]):
-        with pytest.raises(InputError, match="a list of texts as examples"):
-            Deficit(**{**given, "examples": wrong})
 
 
 def test_the_commit_is_none_if_git_hangs_or_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from benchmarks.analyses import Analysis
 from benchmarks.rows.summary import summarise
-from benchmarks.rows.survival import STAGES
 from meta_agent_rag.errors import InputError
 from tests.benchmark_rows import DEFICITS, arm, failed, once, round_of
 from tests.benchmark_rows import row as sample
@@ -74,61 +73,10 @@ def test_counts_by_hand() -> None:
     assert 0 <= low <= figures["em"] <= high <= 100
 
 
-def test_the_order_of_rows_does_not_matter() -> None:
-    rows = [row(str(number), number % 2, (number + 1) % 2) for number in range(7)]
-    assert summary(rows, n=7) == summary(rows[::-1], n=7)
-
-
-def test_a_run_without_answers_is_summarised() -> None:
-    figures = summary([], n=3)
-    assert (figures["em"], figures["em_ci95"], figures["unreached"]) == (None, None, 3)
-    assert figures["latency_s"] == {"p50": None, "p75": None, "p90": None, "p99": None, "cached_calls": 0}
-    assert figures["trigger_rate"] is None
-
-
-def test_evidence_recall_averages_the_questions_that_reached_a_round() -> None:
-    def reached(identity: str, *shares: float) -> dict[str, Any]:
-        one = row(identity, 0.0, 0.0)
-        for round_, share in zip(one["rounds"], shares, strict=True):
-            round_["evidence_recall"] = {"retrieved": share, "packed": share / 2, "quoted": 0.0, "used": 0.0}
-        return one
-
-    short = row("short", 0.0, 0.0)
-    short["rounds"] = short["rounds"][:1]
-    short["rounds"][0]["evidence_recall"] = dict.fromkeys(STAGES, 0.0)
-    assert summary([reached("long", 0.5, 1.0), short], 2)["evidence_recall"] == [
-        {"round": 0, "n": 2, "retrieved": 25.0, "packed": 12.5, "quoted": 0.0, "used": 0.0},
-        {"round": 1, "n": 1, "retrieved": 100.0, "packed": 50.0, "quoted": 0.0, "used": 0.0},
-    ]
-    assert summary([row("unlabelled", 0.0, 0.0)], 1)["evidence_recall"] == []
-
-
-def support(f1: float) -> dict[str, Any]:
-    """A supporting-fact score whose figures are all equal."""
-    return dict.fromkeys(("em", "f1", "precision", "recall"), f1)
-
-
-LABELLED = {"supporting_facts_gold": [["Ada", 0]]}
-
-
 def run(rows: list[dict[str, Any]], *methods: str, n: int) -> dict[str, Any]:
     """The whole summary, analyses included."""
     arms = [arm(name) for name in methods]
     return summarise(rows, dataset="d", mode="gold", methods=methods, n=n, seed=1, deficits=DEFICITS, arms=arms)
-
-
-def test_supporting_fact_scores_cover_the_questions_with_labels() -> None:
-    rows = [
-        once("a", 1.0, support=support(1.0), joint=support(1.0), **LABELLED),
-        once("b", 0.0, support=support(0.5), joint=support(0.0), **LABELLED),
-        once("without facts", 1.0),
-        failed("failed", **LABELLED),
-    ]
-    figures = run(rows, "metarag", n=5)["methods"]["metarag"]
-    assert figures["support"]["n"] == 2
-    assert figures["support"]["f1"] == pytest.approx(100 * 1.5 / 2)
-    assert figures["joint"]["em"] == 50.0
-    assert "support" not in run([once("a", 1.0)], "metarag", n=1)["methods"]["metarag"]
 
 
 def judged(rows: list[dict[str, Any]], n: int) -> dict[str, Any]:
@@ -195,20 +143,6 @@ def test_tokens_that_no_call_reported_are_unknown() -> None:
     silent = {"tokens": {"prompt": 0, "cache_hit": 0, "completion": 0}, "unmetered_calls": 4}
     tokens = summary([row("a", 0.0, 1.0, **silent)], n=1)["tokens"]
     assert tokens == {"prompt": None, "cache_hit": None, "completion": None}
-
-
-def test_working_and_waiting_time_are_apart() -> None:
-    rows = [row("a", 0.0, 1.0, latency_s=5.0, waited_s=4.0), row("b", 0.0, 1.0, latency_s=1.0, waited_s=0.0)]
-    latency = summary(rows, n=2)["latency_s"]
-    assert (latency["p50"], latency["waiting_mean"]) == (1.0, 2.0)
-
-
-def test_an_earlier_record_keeps_its_conventions() -> None:
-    rows = [row(str(number), 1.0, 1.0) for number in range(4)]
-    whole = summarise(rows, dataset="d", mode="gold", methods=["metarag"], n=4, seed=1, deficits=(), conventions=1)
-    figures = whole["methods"]["metarag"]
-    assert figures["em_ci95"] == [100.0, 100.0]
-    assert "unreached" not in figures
 
 
 def test_an_analysis_that_fails_costs_only_itself(

@@ -1,9 +1,9 @@
-"""A table in its three formats: no cell content may break any of them."""
+"""A table as CSV: no cell content may break it."""
 
 import csv
 import io
 
-from benchmarks.tables import Table, as_csv, as_latex
+from benchmarks.tables import Table, as_csv
 
 HOSTILE_TABLE = Table(
     name="Nasty one",
@@ -29,19 +29,4 @@ def test_intervals_are_columns_of_numbers() -> None:
     assert list(read) == [
         {"method": "a", "EM": "83.3", "EM low": "50.0", "EM high": "100.0"},
         {"method": "b", "EM": "-", "EM low": "", "EM high": ""},
-    ]
-
-
-def test_latex_is_escaped_and_aligned() -> None:
-    text = as_latex(HOSTILE_TABLE)
-    assert r"\caption{50 \% of \{a\_b\}}" in text
-    assert r"\label{tab:nasty-one}" in text
-    assert r"\begin{tabular}{lrl}" in text
-    assert r"{}[a] \textbar{} b & 1.0 [0.5, 2.0] &" in text  # a bracket after \\ would be read as its argument
-    assert r"c\textbackslash{}d \textasciitilde{} \textasciicircum{} \textless{}\&\textgreater{} \#\$" in text
-    assert text.count(r"\\") == 3
-    assert [rule for rule in ("toprule", "midrule", "bottomrule") if f"\\{rule}" in text] == [
-        "toprule",
-        "midrule",
-        "bottomrule",
     ]

@@ -67,11 +67,14 @@ def list_corpora(set_: Assignments = None, json_: Json = False, debug: Debug = F
 @reporting
 def show_corpus(name: Name, set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
     """Show a corpus: its documents with title, type, pages and passages, and how it was built."""
+    from ..retrieval.corpus.corpus import list_corpora as corpora_in
     from ..retrieval.corpus.corpus import read_documents
 
     data_dir = settings_of(set_).marag_data_dir
     documents = read_documents(data_dir, name)
-    manifest = _manifest(data_dir, name)
+    manifest = next((one for one in corpora_in(data_dir) if one.name == name), None)
+    if manifest is None:
+        raise CorpusError(f"The corpus {name!r} was removed in the meantime; see `marag corpora list`.")
     if json_:
         print_json({**manifest.model_dump(mode="json"), "documents": [asdict(document) for document in documents]})
         return
@@ -104,15 +107,6 @@ def drop_corpus(
         print_json({"dropped": manifest.model_dump(mode="json")})
     else:
         say(f"Removed {name!r} with {counted(manifest.passages, 'passage')}.")
-
-
-def _manifest(data_dir: Path, name: str) -> "Manifest":
-    from ..retrieval.corpus.corpus import list_corpora as corpora_in
-
-    manifest = next((manifest for manifest in corpora_in(data_dir) if manifest.name == name), None)
-    if manifest is None:
-        raise CorpusError(f"The corpus {name!r} was removed in the meantime; see `marag corpora list`.")
-    return manifest
 
 
 def _summary(manifest: "Manifest") -> str:

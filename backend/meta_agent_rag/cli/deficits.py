@@ -17,19 +17,15 @@ def register(app: typer.Typer) -> None:
 
 @reporting
 def list_(
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table in docs/architecture.md.")] = False,
     set_: Assignments = None,
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
     """List the deficits, both built-in and from DEFICITS_DIR."""
     from ..agent.deficits import discover_deficits
-    from ..agent.deficits.deficit import as_markdown
 
     deficits = discover_deficits(settings_of(set_).deficits_dir)
-    if markdown:
-        say(as_markdown(deficits))
-    elif json_:
+    if json_:
         shown = ("name", "when", "directive", "answer_mode", "retrieves", "examples", "priority")
         print_json([{field: getattr(deficit, field) for field in shown} for deficit in deficits])
     else:

@@ -94,17 +94,6 @@ def open_folder(folder: Path) -> Run:
         raise InputError(words) from None
 
 
-def calls_of(folder: Path, row: Row) -> tuple[Mapping[str, Any], ...]:
-    """The model calls of an answer from a run's ledger, in order; empty if the ledger is missing."""
-    try:
-        lines = (folder / "calls.jsonl").read_bytes().split(b"\n")
-    except OSError:
-        return ()
-    own = (json.dumps(row["id"]).encode(), json.dumps(row["method"]).encode())
-    found = (mapping(_parsed(line)) for line in lines if all(part in line for part in own))
-    return tuple(call for call in found if (call.get("question_id"), call.get("method")) == (row["id"], row["method"]))
-
-
 def open_zip(file: Path) -> Run:
     """A zipped run folder, regardless of the folder's name in the zip. Raises `InputError`."""
     try:

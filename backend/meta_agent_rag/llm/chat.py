@@ -238,7 +238,14 @@ def _tokens(reported: Any) -> tuple[tuple[str, float], ...] | None:
 def opened(endpoint: Endpoint) -> "BaseChatModel":
     """The chat model of an endpoint, without retries of its own. Raises `SettingsError` if it cannot be opened."""
     if endpoint.integration:
-        return _integrated(endpoint)
+        module, name, _, _ = INTEGRATIONS[endpoint.integration]
+        kind = getattr(importlib.import_module(module), name)
+        key = {} if endpoint.api_key is None else {"api_key": endpoint.api_key}
+        try:
+            return without_retries(kind(model=endpoint.model, **key))
+        except (ValidationError, ValueError) as error:
+            why = first_fault(error) if isinstance(error, ValidationError) else " ".join(str(error).split())
+            raise SettingsError(f"{name} cannot be opened for {endpoint.model!r}: {why}.") from None
     import httpx2
 
     from .compatible import CompatibleChat
@@ -265,18 +272,6 @@ async def close(model: "BaseChatModel") -> None:
     """Close the connections of a model that `opened` made."""
     if (client := getattr(model, "http_async_client", None)) is not None:
         await client.aclose()
-
-
-def _integrated(endpoint: Endpoint) -> "BaseChatModel":
-    """A model of LangChain's integration for a provider."""
-    module, name, _, _ = INTEGRATIONS[endpoint.integration]
-    kind = getattr(importlib.import_module(module), name)
-    key = {} if endpoint.api_key is None else {"api_key": endpoint.api_key}
-    try:
-        return without_retries(kind(model=endpoint.model, **key))
-    except (ValidationError, ValueError) as error:
-        why = first_fault(error) if isinstance(error, ValidationError) else " ".join(str(error).split())
-        raise SettingsError(f"{name} cannot be opened for {endpoint.model!r}: {why}.") from None
 
 
 def without_retries(model: "BaseChatModel") -> "BaseChatModel":

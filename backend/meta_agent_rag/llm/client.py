@@ -52,7 +52,6 @@ _PERHAPS_BILLED = LostConnectionError | TransientError
 _REPEATED = (BusyError, UnreachableError, TransientError)
 _LATE = 2
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 8.0
-_DRAWS_A_RUN = 1000
 _WITHHELD = {
     "refusal": "refused to answer; rephrase the question, or use another model",
     "content_filter": "was stopped by its provider's content filter; rephrase the question, or use another model",
@@ -67,10 +66,7 @@ def utc_now() -> datetime:
 
 
 class Tape(Protocol):
-    """Records every call, or replays an earlier run instead of calling the model."""
-
-    def play(self, row: LedgerRow, request: Request) -> tuple[LedgerRow, Reply | Exception] | None:
-        """The recorded row of a call, and its reply or error; `None` if nothing is replayed."""
+    """Records every call."""
 
     def keep(self, row: LedgerRow, request: Request, outcome: Reply | BaseException) -> None:
         """Record a call that was made, or served by the cache."""
@@ -80,8 +76,7 @@ class Tape(Protocol):
 class LanguageModel:
     """The endpoints of all stages, with cache, budget and ledger; `session` gives access for one question.
 
-    `draw` numbers repetitions of a whole run, so that the cache does not serve one with another's replies. With
-    `unusable`, malformed replies stay cached, and their keys are listed there by (question id, method).
+    With `unusable`, malformed replies stay cached, and their keys are listed there by (question id, method).
     """
 
     settings: Settings
@@ -92,7 +87,6 @@ class LanguageModel:
     cache: ResponseCache | None = None
     clock: Callable[[], datetime] = utc_now
     tape: Tape | None = None
-    draw: int = 0
     unusable: dict[tuple[str, str], list[str]] | None = None
     _gates: dict[str, asyncio.Semaphore] = field(default_factory=dict)
     _under_way: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
@@ -159,10 +153,9 @@ def new_request(
     wanted: Mapping[str, Any] | None,
     *,
     sampling: Sampling = PLAIN,
-    draw: int = 0,
     more: int = 0,
 ) -> Request:
-    """The request of a stage to its endpoint: `draw` is that of the run, `more` raises the token limit."""
+    """The request of a stage to its endpoint; `more` raises the token limit."""
     provider = endpoint.provider
     temperature = settings.writer_temperature if sampling.temperature is None else sampling.temperature
     return Request(
@@ -173,7 +166,7 @@ def new_request(
         temperature=None if endpoint.thinking else temperature,
         json_schema=wanted,
         extra_body={**(provider.thinking_on if endpoint.thinking else provider.thinking_off), **endpoint.body},
-        draw=draw * _DRAWS_A_RUN + sampling.draw,
+        draw=sampling.draw,
         logprobs=sampling.logprobs,
         stop=sampling.stop,
     )
@@ -351,13 +344,11 @@ class ModelSession:
             self.owner.cache.drop(*keys)
 
     async def _call(self, call: Call) -> Reply:
-        """The reply of the tape, the cache or the server, which is asked again if it was busy, late or unreadable.
+        """The reply of the cache or the server, which is asked again if it was busy, late or unreadable.
 
         This is the only loop of retries: each attempt is reserved and has its own row.
         """
         owner, asked = self.owner, time.perf_counter()
-        if owner.tape is not None and (played := self._played(owner.tape, call)) is not None:
-            return played
         lock = owner._under_way.setdefault(call.row.request, asyncio.Lock())
         # with a cache, equal calls run one at a time
         async with nullcontext() if owner.cache is None else holding(lock, self.deadline):
@@ -379,27 +370,6 @@ class ModelSession:
                             raise
                     await in_time(asyncio.sleep(seconds), self.deadline)
 
-    def _played(self, tape: Tape, call: Call) -> Reply | None:
-        """Replay a call from the tape, attempt by attempt as in `_call`; `None` if nothing is replayed."""
-        tries = Tries(most=self.owner.settings.llm_max_retries)
-        failed: Exception | None = None
-        while True:
-            try:
-                played = tape.play(call.row, call.request)
-            except MetaRagError:
-                if failed is None:
-                    raise
-                raise failed from None  # older records have one row for all attempts
-            if played is None:
-                return None
-            row, came = played
-            self._add(row, call.request, came)
-            if isinstance(came, Reply):
-                return came
-            if not (isinstance(came, _REPEATED) and tries.another(came)):
-                raise came
-            failed = came
-
     async def _prepare(
         self,
         stage_name: str,
@@ -414,8 +384,7 @@ class ModelSession:
         settings = self.owner.settings
         served, endpoint = self.owner.serving(stage_name)
         connection = await self.owner.connections.to(endpoint)
-        draw = self.owner.draw
-        request = new_request(served, endpoint, settings, messages, wanted, sampling=sampling, draw=draw, more=more)
+        request = new_request(served, endpoint, settings, messages, wanted, sampling=sampling, more=more)
         row = LedgerRow(
             at=self.owner.clock(),
             stage=served.name,

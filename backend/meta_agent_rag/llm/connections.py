@@ -59,21 +59,18 @@ class Connections:
 
     def _opened(self, endpoint: Endpoint) -> Connection:
         model = self.given.get(endpoint.connection) or self.given.get("")
-        if model is not None:
-            return Connection(endpoint=endpoint, identity=_identity_of(model), model=without_retries(model))
+        if model is not None:  # its class, its address and its parameters identify it
+            about = model._get_ls_params()
+            address = getattr(model, "openai_api_base", None) or getattr(model, "base_url", None)
+            whole = json.dumps([about, model._identifying_params, address], sort_keys=True, default=str)
+            name = about.get("ls_provider") or type(model).__name__
+            own = f"{name}:{hashlib.sha256(whole.encode()).hexdigest()[:12]}"
+            own = model._llm_type if name == "scripted" else own
+            return Connection(endpoint=endpoint, identity=own, model=without_retries(model))
         endpoint.require()
         if endpoint.is_embedded:
             return EmbeddedConnection.of(endpoint, self.settings)
         return Connection(endpoint=endpoint, identity="" if endpoint.has_own_address else identity(endpoint, {}))
-
-
-def _identity_of(model: "BaseChatModel") -> str:
-    """The identity of a caller's model: its class, its address and its parameters."""
-    about = model._get_ls_params()
-    address = getattr(model, "openai_api_base", None) or getattr(model, "base_url", None)
-    whole = json.dumps([about, model._identifying_params, address], sort_keys=True, default=str)
-    name = about.get("ls_provider") or type(model).__name__
-    return model._llm_type if name == "scripted" else f"{name}:{hashlib.sha256(whole.encode()).hexdigest()[:12]}"
 
 
 async def fetched(endpoint: Endpoint, path: str, *, seconds: float = _SECONDS_OF_A_LISTING) -> Any:

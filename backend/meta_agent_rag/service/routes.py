@@ -4,12 +4,10 @@ import asyncio
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
-from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from prometheus_client import CONTENT_TYPE_LATEST
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import StreamingResponse
-from starlette.routing import compile_path
 
 from ..errors import RequestError
 from ..retrieval.corpus.sample import SAMPLE
@@ -238,22 +236,6 @@ async def get_metrics(context: Context) -> Response:
 router = APIRouter()
 for _part in (keyed, operation):
     router.include_router(_part)
-_ROUTES = [route for part in (keyed, operation) for route in part.routes if isinstance(route, APIRoute)]
-_PATTERNS = tuple((compile_path(route.path)[0], route.path) for route in _ROUTES)
-
-
-def methods_at(path: str) -> list[str]:
-    """The methods of all routes that a path matches."""
-    return sorted({method for route in _ROUTES if route.path_regex.match(path) for method in route.methods or ()})
-
-
-def endpoint_of(path: str) -> str:
-    """The route that a path matches, or `other`: paths made up by a client must not become labels.
-
-    >>> endpoint_of("/v1/queries/0a")
-    '/v1/queries/{query_id}'
-    """
-    return next((address for pattern, address in _PATTERNS if pattern.match(path)), "other")
 
 
 async def _visible(context: RequestContext) -> list[Upload]:

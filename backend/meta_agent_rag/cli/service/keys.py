@@ -49,10 +49,8 @@ def create(
 ) -> None:
     """Create a key and show it once."""
 
-    async def made(keys: "Keys") -> "tuple[str, Client]":
-        return await keys.create(name, scope or ("ask",), days=days, daily_usd=daily_usd, corpora=corpus)
-
-    token, record = run(_with_keys(settings_of(set_), made))
+    options: dict[str, Any] = {"days": days, "daily_usd": daily_usd, "corpora": corpus}
+    token, record = run(_with_keys(settings_of(set_), lambda keys: keys.create(name, scope or ("ask",), **options)))
     if json_:
         print_json({"key": token, **_shown(record)})
         return
@@ -64,10 +62,7 @@ def create(
 def list_(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
     """List all keys, without their secrets."""
 
-    async def all_(keys: "Keys") -> "list[Client]":
-        return await keys.all()
-
-    records = run(_with_keys(settings_of(set_), all_))
+    records = run(_with_keys(settings_of(set_), lambda keys: keys.all()))
     if json_:
         print_json([_shown(record) for record in records])
         return
@@ -86,10 +81,7 @@ def revoke(
 ) -> None:
     """Revoke a key; a running service rejects it within two seconds."""
 
-    async def ended(keys: "Keys") -> "Client":
-        return await keys.revoke(id_)
-
-    record = run(_with_keys(settings_of(set_), ended))
+    record = run(_with_keys(settings_of(set_), lambda keys: keys.revoke(id_)))
     if json_:
         print_json(_shown(record))
     else:

@@ -1,10 +1,8 @@
 """Shared by all commands: options, one-sentence error reports, and two output formats, Rich and JSON."""
 
 import functools
-import inspect
 import json
 import os
-import select
 import sys
 from collections.abc import Callable, Coroutine
 from importlib.util import find_spec
@@ -33,69 +31,46 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 _INSTALLED = "meta_agent_rag.benchmarks"
 _CLONED = "benchmarks"
-_CONTEXT = inspect.Parameter("context_", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
 
 
 def reporting(function: Callable[P, T]) -> Callable[P, T]:
     """Report an error of this package as one sentence on stderr, with its exit code; `debug` shows the traceback.
 
-    A missing extra is reported with the command's path as typed. Characters that stdout cannot encode are escaped.
+    Characters that stdout cannot encode are escaped.
     """
-    signature = inspect.signature(function)
-    own = next((name for name, one in signature.parameters.items() if one.annotation is typer.Context), None)
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
-        context: Any = kwargs.get(own) if own else kwargs.pop(_CONTEXT.name, None)
         if isinstance(sys.stdout, TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")
         try:
             return function(*args, **kwargs)
-        except MetaRagError as error:
-            if kwargs.get("debug"):
-                raise
-            complain(str(error))
-            raise typer.Exit(error.exit_code) from None
-        except ModuleNotFoundError as error:
-            command = "This command" if context is None else f"`{context.command_path}`"
-            lacking = missing_module(error, command)
-            if lacking is None or kwargs.get("debug"):
-                raise
-            complain(str(lacking))
-            raise typer.Exit(lacking.exit_code) from None
-        except BrokenPipeError:
-            raise typer.Exit(0 if _output_is_closed() else 1) from None
-        except OSError as error:
-            if kwargs.get("debug"):
-                raise
-            complain(f"{_denied(error)}, then run the same command again.")
-            raise typer.Exit(2) from None
         except KeyboardInterrupt:
-            complain("Stopped.")
-            raise typer.Exit(130) from None
+            code, sentence = 130, "Stopped."
+        except BrokenPipeError:  # closed by `head`, which has read all it wanted
+            raise typer.Exit(0) from None
+        except (MetaRagError, ModuleNotFoundError, OSError) as error:
+            known = missing_module(error, "This command") if isinstance(error, ModuleNotFoundError) else error
+            if kwargs.get("debug") or known is None:
+                raise
+            code = known.exit_code if isinstance(known, MetaRagError) else 2
+            sentence = (
+                f"{_denied(known)}, then run the same command again." if isinstance(known, OSError) else str(known)
+            )
+        complain(sentence)
+        raise typer.Exit(code)
 
-    if own is None:  # Typer passes the context to a parameter of this type
-        vars(wrapped)["__signature__"] = signature.replace(parameters=[*signature.parameters.values(), _CONTEXT])
     return wrapped
-
-
-def _output_is_closed() -> bool:
-    """Whether the output pipe was closed, e.g. by `head`, which has read all it wanted, rather than some other pipe."""
-    if not hasattr(select, "poll"):
-        return True
-    poller = select.poll()
-    poller.register(sys.stdout, select.POLLOUT)
-    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poller.poll(0))
 
 
 def _denied(error: OSError) -> str:
     absent = isinstance(error, FileNotFoundError | NotADirectoryError)
     folder = Path(os.fsdecode(error.filename)).parent if isinstance(error.filename, str | bytes) else None
     if absent and folder is not None and not folder.is_dir():
-        return f"The folder {str(folder)!r} does not exist; create it or check the path"
+        return f"The folder {str(folder)!r} does not exist; create it or check the path, then run the command again."
     where = f" to {error.filename!r}" if error.filename else ""
     mend = "check the path" if absent else "free disk space or fix the permissions"
-    return f"The system denied access{where}: {error.strerror or error}; {mend}"
+    return f"The system denied access{where}: {error.strerror or error}; {mend}, then run the command again."
 
 
 def settings_of(assignments: list[str] | None) -> "Settings":

@@ -234,7 +234,7 @@ def _signals(round_: "Round") -> str:
 
 
 def _outcome(row: "Row", one_pass: "Row | None", rounds: "tuple[Round, ...]") -> str:
-    from ...demo.run_files import LOOP, ONE_PASS, RIGHT
+    from ...demo.run_files import RIGHT
     from ...demo.vocabulary import stop_reason
 
     p_correct = rounds[row["chosen"]].p_correct
@@ -251,10 +251,8 @@ def _outcome(row: "Row", one_pass: "Row | None", rounds: "tuple[Round, ...]") ->
             f"    {plain(name):<13} [{colour}]{plain(answer or 'nothing')}[/] [dim](F1 {100 * f1:.0f}{spent})[/]"
         )
 
-    method = str(row["method"])
-    if method == LOOP:
-        line("first draft", rounds[0].draft.short_answer, row["rounds"][0]["f1"])
-    for name, one in (("one pass", one_pass), ({ONE_PASS: "one pass", LOOP: "the loop"}.get(method, method), row)):
+    line("first draft", rounds[0].draft.short_answer, row["rounds"][0]["f1"])
+    for name, one in (("one pass", one_pass), ("the loop", row)):
         if one is not None:
             spent = f", {counted(one['llm_calls'], 'call')}, {one['tokens']['completion']} tokens written"
             line(name, one["prediction"], one["f1"], spent)

@@ -148,6 +148,7 @@ class PlainLines:
             if not typed:
                 raise
             sys.stdout.write("\n")
+            await asyncio.sleep(0.01)  # lets the event loop handle the signal before work begins
             raise LineCleared from None
         finally:
             signal.signal(signal.SIGINT, before)
