@@ -37,6 +37,7 @@ async def test_a_started_service_answers_cancels_and_drains(
     server = serve(always(ServerReply(text=json.dumps({**universal_reply("Oslo"), **GOOD}))))
     monkeypatch.setenv("LLM_BASE_URL", server.base_url)
     monkeypatch.setenv("SERVICE_DEADLINE_SECONDS", "30")
+    monkeypatch.setenv("CLAIM_CHECK", "exact")
     good = server.behaviour
     async with service_process(nursery, tmp_path) as process, client_of(process) as client:
         reported = await client.post("/v1/ask", json=ASKED)
