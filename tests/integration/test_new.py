@@ -185,7 +185,7 @@ class TestOutsideAClone:
 @pytest.mark.parametrize(
     ("kind", "name", "words"),
     [
-        ("deficits", "mine", "There is no kind 'deficits'; choose from: dataset, deficit, method, operator, route."),
+        ("deficits", "mine", "There is no kind 'deficits'; choose from: analysis, dataset, deficit, hook, method,"),
         *(
             ("deficit", name, "is not a Python identifier")
             for name in ("", "two-words", "9lives", "a b", "../up", "line\n")

@@ -16,7 +16,7 @@ from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.encoders.loading import load_encoder
 from meta_agent_rag.retrieval.hybrid import HybridRetriever
 from meta_agent_rag.retrieval.open_retriever import open_retriever
-from meta_agent_rag.retrieval.retriever import LimitedRetriever
+from meta_agent_rag.retrieval.retriever import limited
 from meta_agent_rag.testing import ScriptedModel
 from tests.coach import data, reply
 from tests.loop import settings_in
@@ -84,9 +84,8 @@ async def test_a_corpus_maps_passages_to_topics(tmp_path: Path) -> None:
         assert set(subject.owners) == {0, 1, 2}
         documents = subject.topics[1].documents
         assert len(documents) == 2
-        limited = LimitedRetriever(retriever=retriever, documents=documents)
         everything = await retriever.retrieve(["the shadow and the seasons"], k=8)
-        about = await limited.retrieve(["the shadow and the seasons"], k=8)
+        about = await limited(retriever, documents).retrieve(["the shadow and the seasons"], k=8)
         assert {found.passage.doc_id for found in everything.found} > documents
         assert {found.passage.doc_id for found in about.found} == documents
         assert isinstance(retriever, HybridRetriever)

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from meta_agent_rag.errors import SettingsError
+from meta_agent_rag.ingestion import child
 from meta_agent_rag.ingestion.child import Job, read_file
 from meta_agent_rag.ingestion.chunking import Chunking
 from meta_agent_rag.ingestion.document import Refused
@@ -62,19 +63,22 @@ async def test_a_file_is_read_and_the_child_is_reused(tmp_path: Path, written: C
     content = "Rivers\n\nThe Danube flows.\ud800".encode("utf-8", "surrogatepass")
     async with reading() as reader:
         first = await reader.read(written(content), "rivers")
-        child = reader._process
+        process = reader._process
         assert (await refused(reader, written(b"")))[0] == "empty"
         await reader.read(written(b"Other words."), "other")
-        assert reader._process is child is not None
+        assert reader._process is process is not None
     assert (first.title, first.content_hash) == ("Rivers", hashlib.sha256(content).hexdigest())
     assert [(passage.doc_id, passage.span) for passage in first.passages] == [("rivers", (0, 28))]
-    assert child.returncode is not None
+    assert process.returncode is not None
 
 
-def test_a_file_with_too_many_passages_is_rejected(written: Callable[[bytes], Path]) -> None:
-    job = replace(JOB, file_mb=8, chunking=Chunking(characters=64, overlap=0))
-    path = written(b"Many short words stand here.\n\n" * 50_000)
-    with pytest.raises(Refused, match="it has more than 20000 passages; split it"):
+def test_a_file_with_too_many_passages_is_rejected(
+    written: Callable[[bytes], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child, "MOST_PASSAGES", 20)
+    job = replace(JOB, chunking=Chunking(characters=64, overlap=0))
+    path = written(b"Many short words stand here.\n\n" * 50)
+    with pytest.raises(Refused, match="it has more than 20 passages; split it"):
         read_file(str(path), path.name, "d", job)
 
 

@@ -209,7 +209,7 @@ NEW = {"two of a", "new of a", "two of b", "new of b"}
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("die_at", "left"),
-    [("add_vectors", OLD), ("replace", OLD), ("forget_unused", NEW), ("rows", NEW), ("parts", NEW), ("write", NEW)],
+    [("add_vectors", OLD), ("replace", OLD), ("parts", NEW), ("write", NEW)],
 )
 async def test_a_kill_leaves_every_document_complete(die_at: str, left: set[str], tmp_path: Path) -> None:
     async with edit_corpus(at(tmp_path), "c", AsyncEncoder(HashEncoder()), chunker="x") as editor:

@@ -1,8 +1,5 @@
 """Readers keep what they opened, and see an edit on the next question; a writer never disturbs them."""
 
-import asyncio
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -108,36 +105,3 @@ async def test_beyond_a_size_a_graph_finds_the_candidates(tmp_path: Path, monkey
         assert (await (await corpus.view()).nearest(vector, 1))[0].passage == MORE
         rows = corpus.catalogue.rows_of(["new"])
         assert [one.passage for one in await (await corpus.view()).nearest(vector, 9, among=rows)] == [MORE]
-
-
-_READER = """
-import asyncio, sys
-from meta_agent_rag.retrieval.corpus.corpus import open_corpus
-from meta_agent_rag.settings import Settings
-
-async def main():
-    async with open_corpus(Settings.load(marag_data_dir=sys.argv[1]), "facts", "hash-64", 64) as corpus:
-        for _ in sys.stdin:
-            print(len(await (await corpus.view()).matching("fact", 9)), flush=True)
-
-asyncio.run(main())
-"""
-
-
-def test_another_process_sees_an_edit_on_its_next_question(tmp_path: Path) -> None:
-    asyncio.run(ensure_corpus(at(tmp_path), "facts", passages(), ENCODER))
-    command = [sys.executable, "-c", _READER, str(tmp_path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as reader:
-        assert reader.stdin is not None
-        assert reader.stdout is not None
-
-        def asked() -> int:
-            print("?", file=reader.stdin, flush=True)
-            return int(reader.stdout.readline())  # type: ignore[union-attr]
-
-        assert asked() == 3
-        asyncio.run(put_new(tmp_path))
-        assert asked() == 4
-        asyncio.run(remove_documents(at(tmp_path), "facts", ["facts"]))
-        assert asked() == 1
-        reader.stdin.close()

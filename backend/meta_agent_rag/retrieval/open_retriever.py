@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
 _LOG = logging.getLogger(__name__)
-ENGINES = ("ray",)
-"""Engines that distribute work over the machines of a cluster."""
 
 
 def open_encoder(settings: Settings, engine: str | None = None) -> AsyncEncoder:
@@ -33,7 +31,7 @@ def open_encoder(settings: Settings, engine: str | None = None) -> AsyncEncoder:
     Raises `UnknownNameError` for an engine other than `ray`, and `MissingExtraError`.
     """
     if engine is not None:
-        named("engine", engine, dict.fromkeys(ENGINES))
+        named("engine", engine, {"ray": None})
         require(engine, f"--engine {engine}")
     # only the nodes need the device
     choice = load_encoder(settings if engine is None else settings.model_copy(update={"encoder_device": "auto"}))

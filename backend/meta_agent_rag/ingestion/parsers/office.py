@@ -52,8 +52,9 @@ def _workbook(file: File) -> Document:
     from openpyxl import load_workbook
 
     opened(file)
-    book = load_workbook(io.BytesIO(file.content))
-    values = load_workbook(io.BytesIO(file.content), data_only=True)
+    book = values = load_workbook(io.BytesIO(file.content))
+    if any(cell.data_type == "f" for sheet in book.worksheets for row in sheet.iter_rows() for cell in row):
+        values = load_workbook(io.BytesIO(file.content), data_only=True)
     blocks: list[Block] = []
     for sheet, written in zip(values.worksheets, book.worksheets, strict=True):
         cells: dict[tuple[int, int], Cell] = {}

@@ -21,7 +21,8 @@ def documents_named(documents: Sequence[DocumentRecord], names: Iterable[str]) -
 
     Raises `InputError` for a name that matches no document, or several, and for a text instead of a list.
     """
-    require_list(names)
+    if isinstance(names, str):
+        raise InputError(f"Give a list of documents, [{names!r}], not a text.")
     found = set()
     for name in names:
         one = begun_with(_whole(documents, name) or documents, name)
@@ -30,12 +31,6 @@ def documents_named(documents: Sequence[DocumentRecord], names: Iterable[str]) -
             raise InputError(f"No document is named {name!r}; {choice}")
         found.add(one.id)
     return frozenset(found)
-
-
-def require_list(names: Iterable[str]) -> None:
-    """Raise `InputError` for a single text, whose letters would be taken for names."""
-    if isinstance(names, str):
-        raise InputError(f"Give a list of documents, [{names!r}], not a text.")
 
 
 def addressed(
@@ -61,11 +56,6 @@ def without_mentions(message: str, documents: Sequence[DocumentRecord] | None = 
     """A message without its `@name`s: those that may name one of the documents, or all if these are not given."""
     kept = _MENTION.sub(lambda found: " " if documents is None or _names_one(documents, found) else found[0], message)
     return message if kept == message else " ".join(kept.split())
-
-
-def mentions(message: str) -> list[str]:
-    """The names after @ in a message, in order, without quotation marks."""
-    return [_name(mention) for mention in _MENTION.finditer(message)]
 
 
 def _name(mention: re.Match[str]) -> str:
