@@ -119,10 +119,10 @@ class Inquiry:
         sampling = _GREEDY if stop is None else Sampling(stop=(stop,))
         return (await self.session.areply("step", self.prompt(name, packed, **values), sampling=sampling)).text
 
-    async def concluded(self, reasoning: Sequence[str], stop_reason: str) -> Answer:
-        """The answer that a final call derives from the reasoning so far and the evidence."""
+    async def concluded(self, reasoning: Sequence[str], stop_reason: str, *, alone: bool = False) -> Answer:
+        """The answer that a final call derives from the reasoning so far, `alone` or with the evidence."""
         written = "\n".join(reasoning)
-        packed = self.shown(written)
+        packed = None if alone else self.shown(written)
         reply = await self.ask("baseline", "conclude", AnswerReply, packed, reasoning=so_far(written))
         return self.answer(reply.answer, reply.short_answer, packed, stop_reason)
 

@@ -150,11 +150,11 @@ def test_records_score_the_same_after_prompts_deficits_and_prices_change(tmp_pat
     (tree / "benchmarks" / "analyses" / "answers.py").write_text(ANALYSIS)
     with (package / "llm" / "tariffs.yaml").open("a") as tariffs:
         tariffs.write(TARIFF)
-    records = [str(record) for record in (RECORD, *sorted(RESULTS.rglob("*-gold-121-150.jsonl.gz")))]
+    records = [str(record) for record in (RECORD, *sorted(RESULTS.rglob("*.jsonl.gz")))]
     done = in_tree(tree, "-c", REPLAY_ALL, *records)
     assert done.returncode == 0, done.stdout + done.stderr
     last = done.stdout.splitlines()
-    assert len(last) == len(records) == 3
+    assert len(last) == len(records) >= 12
     assert all("byte for byte" in line for line in last)
 
 
