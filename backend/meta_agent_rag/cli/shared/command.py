@@ -54,9 +54,7 @@ def reporting(function: Callable[P, T]) -> Callable[P, T]:
             if kwargs.get("debug") or known is None:
                 raise
             code = known.exit_code if isinstance(known, MetaRagError) else 2
-            sentence = (
-                f"{_denied(known)}, then run the same command again." if isinstance(known, OSError) else str(known)
-            )
+            sentence = _denied(known) if isinstance(known, OSError) else str(known)
         complain(sentence)
         raise typer.Exit(code)
 
