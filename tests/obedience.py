@@ -140,7 +140,7 @@ def _rows() -> list[dict[str, Any]]:
 @asynccontextmanager
 async def obeying(*assignments: str) -> AsyncIterator[tuple[Engine, Checks]]:
     """An engine whose model obeys attacks, with the checks of its answers; nothing is written."""
-    fixed = ("LLM_PROVIDER=deepseek", "DEEPSEEK_API_KEY=none", "RESPONSE_CACHE=false")
+    fixed = ("LLM_PROVIDER=deepseek", "DEEPSEEK_API_KEY=none", "RESPONSE_CACHE=false", "CLAIM_CHECK=exact")
     with TemporaryDirectory() as folder:
         settings = Settings.load([*fixed, f"MARAG_DATA_DIR={folder}", *assignments])
         encoder = AsyncEncoder(HashEncoder())
