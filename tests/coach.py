@@ -1,22 +1,16 @@
 """Scripted conversations with the coach; shared by its tests."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from functools import cache
-from itertools import cycle
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from meta_agent_rag.chat.coach.coach import Coach
 from meta_agent_rag.chat.coach.hook import Scope
 from meta_agent_rag.chat.coach.levels import Socratic
 from meta_agent_rag.chat.history import History
 from meta_agent_rag.chat.session import ChatSession
-from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.llm.opening import open_language_model
-from meta_agent_rag.prompts import prompt
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.retrieval.passage import Found, Passage
 from meta_agent_rag.testing import ScriptedModel
@@ -29,25 +23,6 @@ EXPLAINED = (
     "A sundial works because the Earth turns once a day, so that the Sun seems to cross the sky and the shadow follows "
     "it over the dial, fifteen degrees an hour, which is why the hour lines lie as they do. I hope that this helps."
 )
-
-
-@cache
-def data(name: str) -> Sequence[str]:
-    """Messages of a learner, or drafts of a model that explains."""
-    file = Path(__file__).with_name("coaching") / "conversation.yaml"
-    texts: Sequence[str] = yaml.safe_load(file.read_text(encoding="utf-8"))[name]
-    return texts
-
-
-def explainer() -> ScriptedModel:
-    """A model that explains on the first call for a reply, and usually on the second call as well."""
-    drafts, again = cycle(data("drafts")), cycle(data("regenerations"))
-    begins_again = prompt("coach_retry").sections["instruction"].partition("$")[0]
-
-    def said(request: Request) -> Mapping[str, Any]:
-        return reply(next(again if request.messages[-1].content.startswith(begins_again) else drafts))
-
-    return ScriptedModel({"coach": said})
 
 
 def reply(text: str, *, right: bool = False, answer: str = "") -> Mapping[str, Any]:

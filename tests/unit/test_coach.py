@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.socratic import data, explainer
 from meta_agent_rag.chat.coach.coach import CoachReply, obeys
 from meta_agent_rag.chat.coach.hook import ScopeScore
 from meta_agent_rag.chat.coach.levels import Socratic, levels
@@ -15,7 +16,7 @@ from meta_agent_rag.chat.store import Stored
 from meta_agent_rag.chat.transcript import coaching_lines
 from meta_agent_rag.errors import AuthenticationError, InputError, RefusedError, UnknownNameError
 from meta_agent_rag.testing import ScriptedModel
-from tests.coach import ASKED, EXPLAINED, OnePassage, coaching, data, explainer, reply
+from tests.coach import ASKED, EXPLAINED, OnePassage, coaching, reply
 from tests.talk import means
 
 QUESTION = "Why does the shadow of a stick move during the day?"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from benchmarks.socratic import data, scope_quality
 from meta_agent_rag.chat.coach.coach import CoachReply
 from meta_agent_rag.chat.coach.scope import Subject, Topic, TopicScope, subject_of
 from meta_agent_rag.chat.session import open_chat
@@ -18,7 +19,7 @@ from meta_agent_rag.retrieval.hybrid import HybridRetriever
 from meta_agent_rag.retrieval.open_retriever import open_retriever
 from meta_agent_rag.retrieval.retriever import limited
 from meta_agent_rag.testing import ScriptedModel
-from tests.coach import data, reply
+from tests.coach import reply
 from tests.loop import settings_in
 
 COURSE = Path(__file__).parents[2] / "docs" / "examples" / "course"
@@ -62,11 +63,10 @@ async def test_questions_about_the_course_pass_and_others_do_not(tmp_path: Path)
     async with open_retriever(settings, "course", encoder=encoder) as retriever:
         subject = await asyncio.to_thread(subject_of, retriever.corpus.catalogue)
     scope = TopicScope(subject=subject, encoder=encoder, threshold=settings.scope_threshold)
-    within, outside = data("within"), [*data("outside"), *data("near")]
-    scored = [(text, await scope.score(text)) for text in (*within, *outside)]
-    passed = [text for text, one in scored if one is not None and one.score >= one.threshold]
-    assert (len(within), len(outside)) == (40, 40)
-    assert sum(text in within for text in passed) >= 0.9 * max(40, len(passed))
+    found = await scope_quality(scope, data("within"), [*data("outside"), *data("near")])
+    assert (found["within"], found["outside"]) == (40, 40)
+    assert found["precision"] >= 0.9
+    assert found["recall"] >= 0.9
     rows = yaml.safe_load((Path(__file__).parents[1] / "coaching" / "replies.yaml").read_text(encoding="utf-8"))
     for kind, fewest, most in (("answers", 26, 32), ("changes", 0, 2)):
         scores = [await scope.score(text, asked=row["asked"]) for row in rows for text in row[kind]]
