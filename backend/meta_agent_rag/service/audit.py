@@ -96,6 +96,7 @@ class AuditLog:
 
     async def drain(self) -> None:
         """Insert the rows that wait on this machine, if the database is available."""
+        before = self.waiting
         try:
             for file in await asyncio.to_thread(self._taken):
                 rows = (await asyncio.to_thread(read_journal, file)).rows
@@ -105,7 +106,7 @@ class AuditLog:
             if self.fault is not None:
                 await within(require_writable(self.engine), _INSERT_SECONDS)
                 _LOG.info("The audit database is available again; all records were written.")
-            self.fault, self.waiting = None, 0
+            self.fault, self.waiting = None, self.waiting - before  # others may have come since
         except (SQLAlchemyError, OSError) as error:
             self._failed(error)
 
