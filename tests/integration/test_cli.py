@@ -116,7 +116,7 @@ def test_a_model_failure_is_reported_in_one_sentence(reply: ServerReply, said: s
             "'/nope'",
         ),
         (["corpora", "drop", "nope", "--yes"], {}, "'nope' (known: none yet)"),
-        (["audit", "forget", " "], {}, "The client's id is empty; `marag keys list` shows the ids."),
+        (["audit", "forget", " "], {}, "There is no key ' '; none exist yet"),
         (["audit", "export", "/nope/x"], {}, "The folder '/nope' does not exist; create it or check the path"),
     ],
 )

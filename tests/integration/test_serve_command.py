@@ -70,6 +70,8 @@ def test_startup_errors_are_reported_in_one_sentence(tmp_path: Path) -> None:
         (["--host", "no.such.host.invalid"], "listen"),
         (["--set", "DATABASE_URL=mysql://host/name"], "mysql"),
         (["--set", "DATABASE_URL=postgresql://me:hush@127.0.0.1:1/none"], "DATABASE_URL"),
+        (["--set", "DATABASE_URL=postgresql://me:hush/none"], "DATABASE_URL"),
+        (["--set", "REDIS_URL=unix://:hush@/none"], "REDIS_URL"),
         (["--set", "SERVICE_DEADLINE_SECONDS=0"], "SERVICE_DEADLINE_SECONDS"),
         (["--workers", "2"], "its own uploads"),
         (["--workers", "2", *servers], "REDIS_URL"),

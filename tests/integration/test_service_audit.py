@@ -165,6 +165,9 @@ async def test_old_records_lose_their_prompts_and_then_leave_the_database(tmp_pa
         assert done.exit_code == 0, done.output
         return dict(json.loads(done.stdout))
 
+    for other in ("", ".", "..", str(data), "0" * 12):
+        refused = await asyncio.to_thread(CliRunner().invoke, app, ["audit", "forget", other, "--yes"])
+        assert (refused.exit_code, data.is_dir()) == (2, True), refused.output
     for words, done in (((), False), (("--yes",), True)):
         found = await asyncio.to_thread(run, "forget", client, *words)
         assert found == {"client": client, "records": 4, "uploads": 0, "done": done}

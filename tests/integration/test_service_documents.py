@@ -14,7 +14,7 @@ import pytest
 from meta_agent_rag.errors import CorpusError
 from meta_agent_rag.ingestion.pipeline import chunking_of
 from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
+from meta_agent_rag.retrieval.corpus.catalogue import Catalogue, DocumentRecord
 from meta_agent_rag.retrieval.corpus.editing import edit_corpus
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.open_retriever import open_retriever
@@ -222,6 +222,37 @@ def test_file_names_are_always_sanitised(given: str) -> None:
     assert not set(name) & set("/\\\x00\r\n\u202e\ud800")
     assert len(name.encode()) <= 240
     assert Path(name).suffix == Path(given).suffix
+
+
+def test_different_file_names_stay_different() -> None:
+    ends = "the same long end of a name " * 10
+    given = [
+        "C++.md",
+        "C#.md",
+        "\u0915\u093f.md",
+        "\u0915\u0940.md",
+        f"May {ends}.md",
+        f"June {ends}.md",
+        "a, b.md",
+        "a; b.md",
+    ]
+    assert len({safe_name(one) for one in given}) == len(given)
+
+
+async def test_uploads_are_read_once_the_catalogue_can_be_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(tmp_path) as (service, key):
+        read, failures = Catalogue.documents, [CorpusError("The catalogue is locked.")]
+
+        def failing(catalogue: Catalogue) -> tuple[DocumentRecord, ...]:
+            if failures:
+                raise failures.pop()
+            return read(catalogue)
+
+        monkeypatch.setattr(Catalogue, "documents", failing)
+        (tunnel,) = await sent(service, key, tunnel=TUNNEL)
+        assert (tunnel["state"], tunnel["passages"], failures) == ("indexed", 1, [])
 
 
 async def test_a_question_can_name_its_document(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ async def test_the_client_can_list_models_ask_and_stream(tmp_path: Path) -> None
         assert chunks[-1].usage is not None
         assert not model.asked("rewrite_query"), "no earlier question in the session"
         follow_up: Any = [*ASKED, {"role": "assistant", "content": ANSWER}, {"role": "user", "content": "And when?"}]
-        await client.chat.completions.create(model="films", messages=follow_up)
+        await client.chat.completions.create(model="films", messages=follow_up, stream_options=None)
         (asked,) = model.asked("rewrite_query")
         assert "born in Oslo" in asked.messages[-1].content
 

@@ -42,7 +42,8 @@ def folder(tmp_path: Path) -> Path:
     return root
 
 
-def test_a_folder_is_walked_skipping_hidden_and_outside_entries(folder: Path) -> None:
+def test_a_folder_is_walked_skipping_hidden_and_outside_entries(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder / "b")  # the working folder is a folder like others
     found = find_files([folder])
     assert sorted(names(found)) == ["a.txt", "c.txt", "z.txt"]
     assert {Path(item.source).name: (item.reason, item.broken) for item in found.passed_over} == {

@@ -151,20 +151,12 @@ class ChatSession:
         """The whole conversation, including what the memory no longer holds."""
         return () if self.sessions is None else await self.sessions.said(self.name)
 
-    async def reply(
-        self,
-        message: str,
-        *,
-        deadline: float | None = None,
-        documents: frozenset[str] = frozenset(),
-        question_id: str = "",
-    ) -> Turn:
+    async def reply(self, message: str, *, deadline: float | None = None, question_id: str = "") -> Turn:
         """Answer one message and store the conversation; `@name` in it limits the answer to a document.
 
-        `documents` limit it to these ids; the coach keeps to its topic instead. `deadline` is a `time.monotonic`
-        timestamp for the interpretation. `question_id` names its calls, by default after the turn. Raises `InputError`
-        for a message that is empty, too long or not valid Unicode, and the errors of `interpreted`, `addressed` and
-        the answerer.
+        The coach keeps to its topic instead. `deadline` is a `time.monotonic` timestamp for the interpretation.
+        `question_id` names its calls, by default after the turn. Raises `InputError` for a message that is empty, too
+        long or not valid Unicode, and the errors of `interpreted`, `addressed` and the answerer.
         """
         text = checked_message(message)
         async with self._busy:
@@ -172,9 +164,9 @@ class ChatSession:
                 if self.sessions is not None:  # other processes may have added turns
                     self.history = self._stored(await self.sessions.load(self.name)).history
                 known = await self.documents() if "@" in text else ()
-                asked, named = addressed(text, known) if known else (text, frozenset[str]())
+                asked, documents = addressed(text, known) if known else (text, frozenset[str]())
                 session = self._session(deadline, question_id)
-                turn = await self._answered(asked, session, deadline, named or documents)
+                turn = await self._answered(asked, session, deadline, documents)
                 return await self._remembered(text, asked, turn, session)
 
     async def settle(self) -> tuple[str, ...]:

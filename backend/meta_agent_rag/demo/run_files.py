@@ -90,7 +90,7 @@ def open_folder(folder: Path) -> Run:
     try:
         return _kept(folder, (folder / "samples.jsonl").stat().st_mtime_ns)
     except OSError:
-        words = f"There is no run {str(folder)!r}; give a folder with samples.jsonl, or a zip of one."
+        words = f"There is no run {str(folder)!r}; give a folder with samples.jsonl."
         raise InputError(words) from None
 
 

@@ -94,13 +94,14 @@ def find_files(paths: Sequence[Path], *, without: Path | None = None) -> SourceF
     """
     found: dict[str, FoundFile | FileOutcome] = {}
     folders: list[str] = []
+    left_out = None if without is None else os.path.realpath(without)
     for path in paths:
         real = Path(os.path.realpath(path))
         if not real.exists():
             raise InputError(f"There is no file or folder {source_name(path)!r}; check the path.")
         if real.is_dir():
             folders.append(source_name(real))
-        for item in _below(real, os.path.realpath(without or "")) if real.is_dir() else [_examined(real)]:
+        for item in _below(real, left_out) if real.is_dir() else [_examined(real)]:
             found.setdefault(item.source, item)
     return SourceFiles(
         files=tuple(item for item in found.values() if isinstance(item, FoundFile)),
@@ -109,7 +110,7 @@ def find_files(paths: Sequence[Path], *, without: Path | None = None) -> SourceF
     )
 
 
-def _below(root: Path, without: str) -> Iterator[FoundFile | FileOutcome]:
+def _below(root: Path, without: str | None) -> Iterator[FoundFile | FileOutcome]:
     faults: list[OSError] = []
     for folder, inner, names in os.walk(root, onerror=faults.append):
         inner[:] = sorted(one for one in inner if not one.startswith(".") and os.path.join(folder, one) != without)

@@ -247,6 +247,7 @@ async def open_limits(settings: Settings) -> AsyncIterator[RateLimits]:
     from limits import RateLimitItemPerMinute
     from limits.aio.storage import MemoryStorage
     from limits.aio.strategies import MovingWindowRateLimiter
+    from limits.errors import ConfigurationError
     from limits.storage import storage_from_string
 
     item = RateLimitItemPerMinute(settings.service_rate_per_minute)
@@ -258,13 +259,13 @@ async def open_limits(settings: Settings) -> AsyncIterator[RateLimits]:
 
         url = settings.redis_url.get_secret_value()
         pool = ConnectionPool.from_url(url, socket_timeout=2.0, socket_connect_timeout=2.0)
-    except (ValueError, ModuleNotFoundError) as error:
+        options: dict[str, Any] = {"connection_pool": pool}  # missing from the function's stub
+        redis = storage_from_string(f"async+{url}", implementation="redispy", wrap_exceptions=True, **options)
+    except (ConfigurationError, ValueError, ModuleNotFoundError) as error:
         # the error text may contain the URL, and with it a password
         raise SettingsError(
             f"REDIS_URL cannot be used ({type(error).__name__}); write it as redis://HOST:6379, and install `redis`."
         ) from None
-    options: dict[str, Any] = {"connection_pool": pool}  # missing from the function's stub
-    redis = storage_from_string(f"async+{url}", implementation="redispy", wrap_exceptions=True, **options)
     try:
         yield RateLimits(limiter=MovingWindowRateLimiter(redis), item=item)
     finally:

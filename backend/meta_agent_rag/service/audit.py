@@ -25,7 +25,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from ..chat.coach.coach import CoachReply
 from ..chat.session import DocumentsReply, Turn
 from ..chat.store import open_sessions
-from ..errors import InputError, SettingsError, StorageError
+from ..errors import InputError, SettingsError, StorageError, UnknownNameError
 from ..journal import Journal, read_journal
 from ..llm.ledger import total
 from ..llm.messages import Reply
@@ -96,6 +96,7 @@ class AuditLog:
 
     async def drain(self) -> None:
         """Insert the rows that wait on this machine, if the database is available."""
+        before = self.waiting
         try:
             for file in await asyncio.to_thread(self._taken):
                 rows = (await asyncio.to_thread(read_journal, file)).rows
@@ -105,7 +106,7 @@ class AuditLog:
             if self.fault is not None:
                 await within(require_writable(self.engine), _INSERT_SECONDS)
                 _LOG.info("The audit database is available again; all records were written.")
-            self.fault, self.waiting = None, 0
+            self.fault, self.waiting = None, self.waiting - before  # others may have come since
         except (SQLAlchemyError, OSError) as error:
             self._failed(error)
 
@@ -212,11 +213,14 @@ async def prune(engine: AsyncEngine, settings: Settings, now: datetime, *, dry_r
 async def forget(engine: AsyncEngine, settings: Settings, client_id: str, *, dry_run: bool) -> dict[str, int]:
     """Delete everything recorded about a client: its records, its sessions, and the states and files of its uploads.
 
-    Returns how many records and uploads; what is indexed stays in its corpus. Raises `InputError` if its key is still
-    valid, `StorageError` while records wait for the database.
+    Returns how many records and uploads; what is indexed stays in its corpus. Raises `UnknownNameError` if there is no
+    such key, `InputError` if it is still valid, `StorageError` while records wait for the database.
     """
     data_dir = settings.marag_data_dir
-    if any(key.id == client_id and key.state == "valid" for key in await open_keys(engine, settings).all()):
+    keys = {key.id: key for key in await open_keys(engine, settings).all()}
+    if client_id not in keys:  # the id is also the name of a folder to delete
+        raise UnknownNameError("key", client_id, list(keys))
+    if keys[client_id].state == "valid":
         words = f"The key {client_id!r} is still valid; revoke it first: `marag keys revoke {client_id}`."
         raise InputError(words)
     async with open_audit(engine, data_dir) as log:

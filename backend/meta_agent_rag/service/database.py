@@ -170,7 +170,7 @@ def _engine(settings: Settings) -> AsyncEngine:
             raise SettingsError(f"DATABASE_URL names {url.drivername!r}; use PostgreSQL.")
         url = url.set(drivername="postgresql+psycopg")
         return create_async_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args=_POSTGRESQL)
-    except ArgumentError:
+    except (ArgumentError, ValueError):  # the error text may contain a part of the password
         words = "DATABASE_URL is not a URL; write it as postgresql://NAME:PASSWORD@HOST/DATABASE."
         raise SettingsError(words) from None
 

@@ -63,7 +63,7 @@ class ChatRequest(BaseModel):
         description="The last message must be the user's, of 1 to 1,000 characters."
     )
     stream: StrictBool | None = None
-    stream_options: StreamOptions = StreamOptions()
+    stream_options: StreamOptions | None = None
     n: Literal[1] | None = Field(None, description="Must be 1: there is one answer.")
     tools: Annotated[list[Any], Field(max_length=0)] | None = Field(None, description="There are none.")
 

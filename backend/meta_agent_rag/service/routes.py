@@ -117,7 +117,8 @@ async def post_completion(chat: ChatRequest, context: Asking) -> Any:
     done = await complete(chat, context)
     if not chat.stream:
         return done
-    parts = chunks(done, with_usage=chat.stream_options.include_usage)
+    with_usage = chat.stream_options is not None and chat.stream_options.include_usage
+    parts = chunks(done, with_usage=with_usage)
     return StreamingResponse(parts, media_type=_EVENT_STREAM, headers=_UNBUFFERED)
 
 

@@ -214,7 +214,7 @@ class Corpora(BaseModel):
 
 
 class CorpusDocumentOut(BaseModel):
-    """A document of a corpus: citations name it by `doc_id`, the option `documents` by title or file."""
+    """A document of a corpus: citations name it by `doc_id`, a question with `@` by title or file."""
 
     doc_id: str
     title: str

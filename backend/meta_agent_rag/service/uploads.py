@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -50,11 +51,13 @@ _AT_ONCE = 8
 _REST_SECONDS = 15.0
 """How long a corpus rests after its index has failed."""
 _LOOK_SECONDS = 1.0
+_TURN_SECONDS = 0.1
+"""Between two groups: a deletion that waits for the lock looks at it more often."""
 _TOGETHER = 16
 """The number of documents of one corpus that are read and published together."""
 _MEGABYTE = 1024 * 1024
-_LONGEST = 60
-"""Characters of a file name."""
+_LONGEST = 200
+"""Bytes of a file name."""
 State: TypeAlias = Literal["queued", "indexed", "failed"]
 
 
@@ -156,11 +159,14 @@ class Uploads:
             self._new.clear()
             try:
                 async with self._editing(0):
-                    while group := await self._next():
+                    if group := await self._next():
                         await self._read(group)
+                if group:
+                    await asyncio.sleep(_TURN_SECONDS)
+                    continue
             except Timeout:
                 pass
-            except (SQLAlchemyError, OSError) as error:
+            except (SQLAlchemyError, OSError, CorpusError) as error:
                 _LOG.error("Uploads cannot be read at the moment (%s).", type(error).__name__)
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_SECONDS):
@@ -336,4 +342,8 @@ def safe_name(given: str) -> str:
     'a__b.txt'
     """
     last = unicodedata.normalize("NFC", re.split(r"[/\\]", given)[-1])
-    return re.sub(r"[^\w .()-]", "_", last).strip(" .")[-_LONGEST:].lstrip(" .") or "document"
+    unsafe = [one in '<>:"|?*' or unicodedata.category(one)[0] == "C" for one in last]
+    name = "".join("_" if bad else one for bad, one in zip(unsafe, last, strict=True)).strip(" .")
+    if len(whole := name.encode()) > _LONGEST:  # by its digest, names that share their end stay different
+        name = f"{sha256(whole).hexdigest()[:8]}-{whole[9 - _LONGEST :].decode('utf-8', 'ignore')}"
+    return name or "document"

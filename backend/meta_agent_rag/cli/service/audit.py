@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from ...errors import InputError
 from ...wording import counted, printable
 from ..shared.command import (
     Assignments,
@@ -109,8 +108,6 @@ def forget(
     debug: Debug = False,
 ) -> None:
     """Delete everything recorded about a client: its records, its sessions, and states and files of its uploads."""
-    if not client.strip():
-        raise InputError("The client's id is empty; `marag keys list` shows the ids.")
     from ...service.audit import forget as forgotten
 
     settings = settings_of(set_)
