@@ -60,7 +60,8 @@ def _workbook(file: File) -> Document:
         # `iter_rows` would make every empty cell up to the last, which may be formatted far below the others
         filled: dict[tuple[int, int], Cell] = {}
         for place, cell in sheet._cells.items():
-            if (text := _shown(cell) or str(written._cells[place].value or "")).strip():
+            formula = written._cells[place].value
+            if (text := _shown(cell) or str(getattr(formula, "text", formula) or "")).strip():  # or an array's
                 filled[place] = Cell(text)
         for merged in sheet.merged_cells.ranges:
             if first := filled.get((merged.min_row, merged.min_col)):
