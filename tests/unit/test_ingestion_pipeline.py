@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from meta_agent_rag.errors import InputError, SettingsError
-from meta_agent_rag.ingestion.pipeline import ingest
+from meta_agent_rag.ingestion.pipeline import chunking_of, ingest
 from meta_agent_rag.ingestion.sources import FileOutcome, IngestProgress, IngestReport
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.corpus import list_corpora, open_corpus, read_documents
@@ -205,6 +205,7 @@ async def test_caller_errors_are_reported_before_anything_is_created(bench: Benc
         await bench.ingest(bench.docs / "nope")
     with pytest.raises(SettingsError, match="CHUNK_OVERLAP"):
         await bench.ingest(settings=Settings.load(chunk_overlap=512))
+    assert chunking_of(Settings.load(chunk_overlap=512, chunker="sentence")).name == "sentence-512"
     with pytest.raises(InputError, match="'sample'"):
         await ingest(bench.settings, [bench.docs], "sample", encoder=AsyncEncoder(bench.encoder))
     assert list_corpora(bench.settings.marag_data_dir) == ()

@@ -6,6 +6,7 @@ import docx
 import openpyxl
 import pptx
 import pytest
+from openpyxl.worksheet.formula import ArrayFormula
 
 from meta_agent_rag.ingestion.chunking import Chunking, cut
 from meta_agent_rag.ingestion.parsers import File, read_document
@@ -112,6 +113,8 @@ def test_the_title_above_a_header_is_repeated_with_it() -> None:
     assert len(blocks) > 2
     assert all(block.startswith("Sales of boats\nTown | Boats\nTown ") for block in blocks)
     assert list(table_blocks(["One line.", "Another."])) == ["One line.\nAnother."]
+    text = "The figures are those of the harbour master. " * 20
+    assert list(table_blocks([text, "Town | Boats", "Rees | 5"])) == [text, "Town | Boats\nRees | 5"]
 
 
 @pytest.mark.parametrize("chunker", ["characters", "sentence"])
@@ -147,7 +150,7 @@ def test_a_second_header_row_is_repeated_in_every_part_of_a_sheet() -> None:
     for number in range(60):
         sheet.append([f"Town {number}", number, number / 8])
         sheet.cell(sheet.max_row, 3).number_format = "0.0%"
-    sheet.append(["Sum", "=SUM(B3:B62)", None])
+    sheet.append(["Sum", "=SUM(B3:B62)", ArrayFormula("C63:C63", "=SUM(C3:C62)")])
     sheet.merge_cells("A1:A2")
     sheet.merge_cells("B1:C1")
     book.save(stream)
@@ -155,4 +158,14 @@ def test_a_second_header_row_is_repeated_in_every_part_of_a_sheet() -> None:
     assert len(found) > 2
     assert all(text.startswith("Town | Sales Q1 | Sales Q2\n") for text in found)
     assert "Town 1 | 1 | 12.5%" in found[0], "shares are read as they are shown"
-    assert "Sum | =SUM(B3:B62)" in found[-1], "a formula without a stored value is kept"
+    assert "Sum | =SUM(B3:B62) | =SUM(C3:C62)" in found[-1], "a formula without a stored value is kept"
+
+
+def test_a_cell_formatted_far_below_costs_no_time() -> None:
+    book, stream = openpyxl.Workbook(), io.BytesIO()
+    sheet = book.worksheets[0]
+    for row in (("Town", "Boats"), ("Rees", 5), (None, None), ("Port", "Quays"), ("Tern", 2)):
+        sheet.append(row)
+    sheet["XFD1048576"].number_format = "0%"
+    book.save(stream)
+    assert texts("a.xlsx", stream.getvalue()) == ["Town | Boats\nRees | 5", "Port | Quays\nTern | 2"]

@@ -281,7 +281,7 @@ class ClaimVerdict(ReplyModel, json_schema_extra={"required": ["claim", "words",
 
 
 class SufficientReply(ReplyModel):
-    """Stage `check_claims`, asked alone: whether the passages answer the question."""
+    """Stage `sufficiency`: whether the passages answer the question."""
 
     sufficient: bool
 

@@ -60,10 +60,11 @@ def cut(document: Document, doc_id: str, chunking: Chunking) -> Iterator[Passage
             start, end = layout.block_span(run[0])[0], layout.block_span(run[-1])[1]
             found = spans(layout.text, start, end, chunking.characters, chunking.overlap, tables=tables)
         else:
+            whole = set(tables)
             units = [
                 unit
                 for span in map(layout.block_span, run)
-                for unit in ([span] if span in tables else _sentences(layout.text, *span))
+                for unit in ([span] if span in whole else _sentences(layout.text, *span))
             ]
             found = _grouped(layout.text, units, chunking.characters)
         for start, end in found:

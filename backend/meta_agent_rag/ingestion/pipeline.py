@@ -95,7 +95,7 @@ def files_for(settings: Settings, paths: Sequence[Path], corpus: str, *, prune: 
 
 def chunking_of(settings: Settings) -> Chunking:
     """How the settings split documents. Raises `SettingsError`."""
-    if settings.chunk_overlap >= settings.chunk_characters:
+    if settings.chunker == "characters" and settings.chunk_overlap >= settings.chunk_characters:
         raise SettingsError(
             f"CHUNK_OVERLAP is {settings.chunk_overlap!r}, which is not less than CHUNK_CHARACTERS "
             f"({settings.chunk_characters!r}); lower it."

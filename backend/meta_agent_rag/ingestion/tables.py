@@ -84,8 +84,12 @@ def table_blocks(rows: Iterable[str]) -> Iterator[str]:
     """
     kept = [row for row in rows if row]
     header = kept[: next((n for n, row in enumerate(kept[:3], start=1) if BETWEEN_CELLS in row), 1)]
+    rest = kept[len(header) :]
+    if len("\n".join(header[:-1])) > SHORT_TABLE:  # a text above the table, which would be most of every block
+        yield "\n".join(header[:-1])
+        header = header[-1:]
     block, length = [*header], len("\n".join(header))
-    for row in kept[len(header) :]:
+    for row in rest:
         if len(block) > len(header) and length + len(row) > SHORT_TABLE:
             yield "\n".join(block)
             block, length = [*header], len("\n".join(header))

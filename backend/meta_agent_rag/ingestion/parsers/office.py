@@ -53,23 +53,29 @@ def _workbook(file: File) -> Document:
 
     opened(file)
     book = values = load_workbook(io.BytesIO(file.content))
-    if any(cell.data_type == "f" for sheet in book.worksheets for row in sheet.iter_rows() for cell in row):
+    if any(cell.data_type == "f" for sheet in book.worksheets for cell in sheet._cells.values()):
         values = load_workbook(io.BytesIO(file.content), data_only=True)
     blocks: list[Block] = []
     for sheet, written in zip(values.worksheets, book.worksheets, strict=True):
-        cells: dict[tuple[int, int], Cell] = {}
+        # `iter_rows` would make every empty cell up to the last, which may be formatted far below the others
+        filled: dict[tuple[int, int], Cell] = {}
+        for place, cell in sheet._cells.items():
+            formula = written._cells[place].value
+            if (text := _shown(cell) or str(getattr(formula, "text", formula) or "")).strip():  # or an array's
+                filled[place] = Cell(text)
         for merged in sheet.merged_cells.ranges:
-            first = Cell(_shown(sheet[merged.coord.partition(":")[0]]))
-            right = min(merged.max_col, merged.min_col + MOST_SPANNED, sheet.max_column)
-            for row in range(merged.min_row, min(merged.max_row, sheet.max_row) + 1):
-                cells |= {(row, column): first for column in range(merged.min_col, right + 1)}
-        rows = [
-            [cells.get((one.row, one.column)) or Cell(_shown(one) or str(other.value or "")) for one, other in pair]
-            for pair in map(zip, sheet.iter_rows(), written.iter_rows())
-        ]
-        for filled, table in groupby(rows, key=lambda row: any(cell.text.strip() for cell in row)):
-            if filled:  # a sheet may contain several tables
-                blocks += (Block(text=text, section=sheet.title) for text in table_blocks(grid_rows(table)))
+            if first := filled.get((merged.min_row, merged.min_col)):
+                right = min(merged.max_col, merged.min_col + MOST_SPANNED, sheet.max_column)
+                for row in range(merged.min_row, min(merged.max_row, sheet.max_row) + 1):
+                    filled |= {(row, column): first for column in range(merged.min_col, right + 1)}
+        rows: dict[int, dict[int, Cell]] = {}
+        for row, column in sorted(filled):
+            rows.setdefault(row, {})[column] = filled[row, column]
+        for _, table in groupby(enumerate(rows), key=lambda one: one[1] - one[0]):  # an empty row ends a table
+            cells = [rows[row] for _, row in table]
+            columns = sorted({column for row in cells for column in row})
+            grid = ([row.get(column) or Cell("") for column in columns] for row in cells)
+            blocks += (Block(text=text, section=sheet.title) for text in table_blocks(grid_rows(grid)))
     return _document(file, "xlsx", values.properties.title or file.stem, blocks)
 
 

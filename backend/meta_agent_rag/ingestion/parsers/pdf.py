@@ -5,6 +5,7 @@ import logging
 import re
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -155,11 +156,9 @@ class _PdfReading:
         if self._left and len(_RULES.findall(drawn)) >= _LEAST_RULES:
             self._left -= 1
             try:
-                plumbed = self._pdf.pages[number - 1]
-                found = list(_table_parts(plumbed))
-                plumbed.close()  # frees the parsed page
-                if found:
-                    return found
+                with closing(self._pdf.pages[number - 1]) as plumbed:  # frees the parsed page
+                    if found := list(_table_parts(plumbed)):
+                        return found
             except MemoryError:
                 raise
             except Exception:  # noqa: BLE001 # a table that is not recognised is read as text
