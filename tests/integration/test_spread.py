@@ -68,6 +68,7 @@ def in_sequence(tasks: Sequence[ShardTask]) -> Iterator[tuple[ShardTask, str]]:
     return ((task, work(task)) for task in tasks)
 
 
+@pytest.mark.slow
 def test_a_node_with_other_settings_runs_the_shard_with_those_of_the_run(
     settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,6 +92,7 @@ def test_a_node_with_other_settings_runs_the_shard_with_those_of_the_run(
     assert not holding(merged, b"sk-planted-secret", b"sk-of-the-node")
 
 
+@pytest.mark.slow
 def test_a_distributed_run_is_continued_by_the_same_command(
     settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,6 +118,7 @@ def test_a_distributed_run_is_continued_by_the_same_command(
     assert len(asked) == len(set(asked)), "finished questions are not asked again"
 
 
+@pytest.mark.slow
 def test_the_cost_limit_is_shared_by_all_shards(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     in_place_of_ray(monkeypatch, in_sequence)
     limited = [*command(*WORDS), "--engine", "ray", "--cost-limit", "0.004"]
@@ -126,6 +129,7 @@ def test_the_cost_limit_is_shared_by_all_shards(settings: Any, tmp_path: Path, m
     assert sum(float(row["paid_usd"] or 0) for row in rows) <= 0.004
 
 
+@pytest.mark.slow
 def test_a_shard_whose_every_question_failed_is_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with loopback_server(always(ServerReply(status=400))) as server:
         for name, value in environment(server.base_url, tmp_path / "data").items():

@@ -107,7 +107,7 @@ class AuditLog:
                 await within(require_writable(self.engine), _INSERT_SECONDS)
                 _LOG.info("The audit database is available again; all records were written.")
             self.fault, self.waiting = None, self.waiting - before  # others may have come since
-        except (SQLAlchemyError, OSError) as error:
+        except (SQLAlchemyError, OSError, KeyError, ValueError) as error:  # a file of rows may have been edited
             self._failed(error)
 
     def _taken(self) -> list[Path]:
