@@ -264,10 +264,17 @@ def _log_request(context: RequestContext, method: str, path: str) -> None:
     _LOG.info("request", extra={"fields": fields})
 
 
-def log_to_stderr() -> None:
-    """Send the log of this package, and the server's warnings, to stderr as JSON lines."""
+def log_to_stderr() -> Callable[[], None]:
+    """Send the log of this package, and the server's warnings, to stderr as JSON lines, until the result is called."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLogLines())
-    for name, level in {"meta_agent_rag": logging.INFO, "uvicorn": logging.WARNING}.items():
-        logging.getLogger(name).addHandler(handler)
-        logging.getLogger(name).setLevel(level)
+    logs = {logging.getLogger("meta_agent_rag"): logging.INFO, logging.getLogger("uvicorn"): logging.WARNING}
+    for log, level in logs.items():
+        log.addHandler(handler)
+        log.setLevel(level)
+
+    def ended() -> None:
+        for log in logs:
+            log.removeHandler(handler)
+
+    return ended

@@ -8,7 +8,7 @@ import signal
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -49,8 +49,9 @@ def serve_opened(opening: Opened, *, host: str, port: int, workers: int = 1) -> 
 
     For several workers, `opening` must be picklable.
     """
-    log_to_stderr()
-    with bound(host, port) as listener:
+    with ExitStack() as stack:
+        stack.callback(log_to_stderr())
+        listener = stack.enter_context(bound(host, port))
         address = f"[{host}]" if ":" in host else host
         listening = f"Listening on http://{address}:{listener.getsockname()[1]}"
         if workers == 1:
