@@ -180,7 +180,7 @@ def _default(default: object) -> str:
     return "" if default in (None, "", {}, ()) else f"={default}"
 
 
-_SHARED_OPTIONS = {"--set", "--json", "--debug", "--help"}
+_SHARED_OPTIONS = {"--set", "--json", "--debug", "--yes", "--help"}
 
 
 def commands_page() -> str:
@@ -189,7 +189,7 @@ def commands_page() -> str:
     assert isinstance(root, TyperGroup)
     about = (
         "Most commands also take `--set NAME=VALUE` (any setting), `--json` (print one JSON object) and `--debug` "
-        "(show the traceback of an error)."
+        "(show the traceback of an error); some take `--yes` (do it without asking)."
     )
     parts = [part for name, command in sorted(root.commands.items()) for part in _command(f"marag {name}", command)]
     return "\n".join(["# Commands", "", _GENERATED, about, "", *parts])
