@@ -1,4 +1,7 @@
-"""Asks the critic, in one call, about all claims of an answer, and believes only what code can check of its reply."""
+"""Asks the critic whether the passages suffice, then in one call about all claims of an answer.
+
+Only what code can check of its reply is believed.
+"""
 
 import json
 import math
@@ -58,8 +61,8 @@ class ClaimCheck:
     async def judged(self, how: str) -> Judged:
         """The support of the claims by the `critic`, or as code decides it (`exact`).
 
-        If the critic's call fails or misses the deadline, or if it accepts the control claim, code decides. Raises only
-        errors that must stop the run.
+        Nothing more is asked if the passages do not suffice. If a call fails or misses the deadline, or if the critic
+        accepts the control claim, code decides. Raises only errors that must stop the run.
         """
         if how == "exact" or not self.claims:
             return Judged(support=self.exactly())

@@ -97,7 +97,7 @@ def _usual_check(settings: Settings) -> str:
 async def checked(
     engine: Engine, answer: Answer, checks: Checks, *, question_id: str = "", deadline: float | None = None
 ) -> GroundedAnswer:
-    """The displayable answer. With CLAIM_CHECK=critic a model is asked once, until the deadline (`time.monotonic`).
+    """The displayable answer; with CLAIM_CHECK=critic, `claim_check` asks a model, until the deadline.
 
     If the passages do not support the writer's wording, an equal answer that the loop derived from facts is shown in
     its place, as far as code confirms it: it consists of the sentences that contain the facts. Raises only errors that
