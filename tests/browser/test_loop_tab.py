@@ -55,6 +55,9 @@ def test_a_wrong_draft_is_flagged_and_repaired(visit: OpenPage, model: ScriptedM
     assert stages(page).locator("ins").inner_text() == f"was born at {RIGHT} [2]."
     assert "5 calls" in page.locator("#loop-spent").inner_text()
     assert "{" not in stages(page).inner_text()
+    page.click("#loop-reset")
+    wait_for_status(page, "Ready.")
+    assert stages(page).locator(".m-intro").is_visible()
 
 
 def test_stepping_runs_one_node_at_a_time_and_keeps_progress(visit: OpenPage, model: ScriptedModel) -> None:
@@ -71,9 +74,6 @@ def test_stepping_runs_one_node_at_a_time_and_keeps_progress(visit: OpenPage, mo
     page.locator("#loop-step:enabled").wait_for()
     assert "Repaired" in answer(page), "a step after the end keeps the answer"
     assert len(model.requests) == 5
-    page.click("#loop-reset")
-    stages(page).locator(".m-intro").wait_for()
-    wait_for_status(page, "Ready.")
 
 
 def test_stop_ends_the_call_at_once_and_the_run_can_continue(visit: OpenPage, model: ScriptedModel) -> None:

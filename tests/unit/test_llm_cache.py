@@ -1,9 +1,13 @@
 """The response cache: equal requests share a reply, unequal ones never do."""
 
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -112,3 +116,17 @@ def test_a_full_disk_stops_a_run_and_keeps_stored_replies(path: Path, monkeypatc
         cache.put("large", replace(REPLY, text="x" * 200_000), NOW)
     assert kept(cache, "kept") == REPLY
     cache.close()
+
+
+def test_processes_that_create_it_together_wait_for_each_other(tmp_path: Path) -> None:
+    def stored(path: Path, at_once: Barrier, name: str) -> None:
+        at_once.wait()
+        with closing(ResponseCache(path)) as cache:
+            cache.put(name, REPLY, NOW)
+
+    for attempt in range(40):
+        path = tmp_path / f"{attempt}.sqlite"
+        with ThreadPoolExecutor(6) as threads:
+            list(threads.map(partial(stored, path, Barrier(6)), "abcdef"))
+        with closing(ResponseCache(path)) as cache:
+            assert all(kept(cache, name) == REPLY for name in "abcdef")

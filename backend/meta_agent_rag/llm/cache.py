@@ -10,6 +10,7 @@ from typing import Any
 
 from ..discovery import stage_names
 from ..errors import SettingsError, StorageError
+from ..sqlite import use_write_ahead_log
 from .messages import Reply, Request, Usage
 
 _OPTIONAL = ("draw", "logprobs", "stop")
@@ -47,7 +48,7 @@ class ResponseCache:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(path, timeout=10.0, isolation_level=None, check_same_thread=False)
-            self._connection.execute("PRAGMA journal_mode=WAL")
+            use_write_ahead_log(self._connection, seconds=10.0)
             self._connection.execute("PRAGMA synchronous=NORMAL")
             self._connection.execute("CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT NOT NULL)")
         except (OSError, sqlite3.DatabaseError) as error:

@@ -33,6 +33,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from ..errors import SettingsError, StorageError
 from ..settings import Settings
+from ..sqlite import use_write_ahead_log
 
 Result = TypeVar("Result")
 SESSIONS = "service"
@@ -177,7 +178,8 @@ def _engine(settings: Settings) -> AsyncEngine:
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
     connection.isolation_level = None  # the driver's own transactions exclude table definitions
-    for pragma in ("journal_mode = WAL", "synchronous = FULL", "busy_timeout = 5000"):
+    use_write_ahead_log(connection, seconds=5.0)
+    for pragma in ("synchronous = FULL", "busy_timeout = 5000"):
         connection.execute(f"PRAGMA {pragma}")
 
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from ...errors import CorpusError, InputError
+from ...sqlite import use_write_ahead_log
 from ...text.names import mentioned, name_keys, proper_names
 from ..passage import Passage, from_record, to_record
 from ..stores.store import Added
@@ -89,7 +90,7 @@ class Catalogue:
         self._mentioned: tuple[int, dict[str, tuple[str, ...]]] = (-1, {})
         try:
             self._connection = sqlite3.connect(file, timeout=30.0, isolation_level=None, check_same_thread=False)
-            self._connection.execute("PRAGMA journal_mode = WAL")
+            use_write_ahead_log(self._connection, seconds=30.0)
             self._connection.execute("PRAGMA synchronous = NORMAL")
             if not self._connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
                 self._connection.executescript(_SCHEMA)
