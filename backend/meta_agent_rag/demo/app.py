@@ -7,7 +7,6 @@ import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -17,6 +16,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from ..errors import MetaRagError
 from ..llm.opening import described
 from ..service.uvicorn_server import bound
+from .cards import html
 from .tabs.loop import Loop
 from .tabs.recorded import Runs, Tour
 from .tabs.tab import Tab, visitor_of
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import gradio as gr
     from gradio.themes import Base
 
+_LOG = logging.getLogger(__name__)
 _KEPT = (600, 3600)
 """Seconds: the interval of clean-ups of uploads, and their maximum age."""
 
@@ -67,20 +68,14 @@ def create_demo(workbench: Workbench) -> "gr.Blocks":
 
 
 def heading(workbench: Workbench) -> str:
-    """The heading, with the answering model or the reason why there is none, as HTML."""
+    """The heading, with the answering model or the reason why there is none."""
     try:
         served = re.sub(r" at [^\s;,]+", "", described(workbench.settings))  # not the endpoint's address
         model = f"New questions are answered by {served}."
     except MetaRagError as fault:
         model = f"No model: {unexpected(fault)}"
-    return (
-        '<header class="marag-heading"><h1>Meta-Agent-RAG</h1>'
-        "<p>Watch an answer being questioned, diagnosed and repaired.</p>"
-        f'<p class="marag-model">{escape(model)}</p></header>'
-    )
+    return html("heading", model)
 
-
-_LOG = logging.getLogger(__name__)
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 
@@ -124,7 +119,7 @@ def mounted(workbench: Workbench, *, hosts: Sequence[str] = _LOOPBACK) -> FastAP
         demo,
         path="/",
         theme=_theme(),
-        css="\n".join(_asset(name) for name in ("appearance.css", "runs.css")),
+        css=_asset("appearance.css"),
         head=f"<script>{_asset('page.js')}</script>",
         footer_links=[],
         run_history=False,
