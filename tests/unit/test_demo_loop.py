@@ -37,7 +37,7 @@ from meta_agent_rag.demo.cards import (
 from meta_agent_rag.demo.stepping import LoopStepper, LoopView
 from meta_agent_rag.demo.tabs.loop import line
 from meta_agent_rag.demo.vocabulary import STOP_REASONS
-from meta_agent_rag.demo.workbench import sample_questions
+from meta_agent_rag.demo.workbench import packaged_questions
 from meta_agent_rag.errors import RefusedError
 from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
@@ -65,7 +65,7 @@ async def engine(tmp_path: Path, model: ScriptedModel) -> AsyncIterator[Engine]:
 
 
 def begin(engine: Engine) -> LoopStepper:
-    question = sample_questions().get(QUESTION_ID)
+    question = packaged_questions()[2].get(QUESTION_ID)
     assert question is not None
     return LoopStepper.begin(engine, Task(question=QUESTION, evidence=passages_of(question.paragraphs)))
 

@@ -18,6 +18,7 @@ from ..llm.opening import described
 from ..service.uvicorn_server import bound
 from .cards import html
 from .tabs.loop import Loop
+from .tabs.own_model import OwnModelPanel
 from .tabs.recorded import Runs, Tour
 from .tabs.tab import Tab, visitor_of
 from .tabs.talk import Chat, Teaching
@@ -45,6 +46,10 @@ def create_demo(workbench: Workbench) -> "gr.Blocks":
     demo: gr.Blocks
     with gr.Blocks(title="Meta-Agent-RAG", analytics_enabled=False, fill_width=True, delete_cache=_KEPT) as demo:
         gr.HTML(heading(workbench), elem_id="marag-heading")
+        if workbench.settings.demo_own_models != "off":
+            panel = OwnModelPanel(workbench=workbench)
+            panel.lay_out()
+            panel.connect(demo)
         with gr.Tabs(elem_id="marag-tabs") as selected:
             for label, tab in tabs.items():
                 with gr.Tab(label, id=label.lower()):
@@ -58,9 +63,10 @@ def create_demo(workbench: Workbench) -> "gr.Blocks":
             wanted = (asked.get("tab") or leads_to).lower()
             return gr.Tabs(selected=wanted if wanted in map(str.lower, tabs) else "tour")
 
-        def left(request: gr.Request) -> None:
+        async def left(request: gr.Request) -> None:
             for tab in tabs.values():
                 tab.left(visitor_of(request))
+            await workbench.forget(visitor_of(request))
 
         demo.load(arrived, outputs=selected, show_progress="hidden", api_visibility="private")
         demo.unload(left)

@@ -4,6 +4,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -37,11 +38,13 @@ _ASKED = ("chosen", "text", "evidence", "policy", "repairs")
 class Setup:
     """The question, its evidence, and the settings that the visitor has chosen.
 
-    `chosen` is the question selected from a list; its paragraphs are the evidence unless `from_corpus`.
+    `chosen` is the question selected from a list; its paragraphs are the evidence unless `from_corpus`. `deficits_dir`
+    holds the deficit that its set was made for.
     """
 
     text: str
     chosen: Question | None
+    deficits_dir: Path | None = None
     from_corpus: bool
     policy: str
     repairs: int
@@ -55,7 +58,8 @@ class Setup:
         """A run of this setup that has not started. Raises a `MetaRagError`."""
         engine = await workbench.engine(visitor)
         changed = {"monitor_policy": self.policy, "max_metacognitive_rounds": self.repairs}
-        engine = replace(engine, settings=engine.settings.model_copy(update=changed))
+        deficits = discover_deficits(self.deficits_dir) if self.deficits_dir is not None else engine.deficits
+        engine = replace(engine, settings=engine.settings.model_copy(update=changed), deficits=deficits)
         task = Task(question=self.text, id=self.chosen.id if self.chosen is not None else "")
         if self.from_corpus:
             return LoopStepper.begin(engine, replace(task, retriever=await workbench.retriever()))
@@ -183,7 +187,6 @@ class Loop(Tab):
         """See `Tab`."""
         super().left(visitor)
         self.visits.pop(visitor, None)
-        self.workbench.forget(visitor)
 
     async def go(self, steps: bool, request: "gr.Request", *asked: Any) -> AsyncIterator[Updates]:
         """Run to the end, or through one node."""
@@ -195,6 +198,7 @@ class Loop(Tab):
         setup = Setup(
             text=text,
             chosen=found and found[1],
+            deficits_dir=found and found[0].deficits_dir,
             from_corpus=evidence != _PARAGRAPHS,
             policy=policy,
             repairs=int(repairs),
@@ -258,7 +262,7 @@ class Loop(Tab):
         run, view = visit.run, visit.run.view if visit.run is not None else LoopView()
         return {
             "status": html("status", *visit.status(busy=busy)),
-            "graph": html("graph", self.repairs, view),
+            "graph": html("graph", self.repairs if run is None else run.engine.deficits.names, view),
             "answer": "" if view.answer is None else outcome(view.answer, visit.golds),
             "stages": html("introduction") if run is None else stages(view, run.engine.settings),
             "spent": timeline(view),
