@@ -11,21 +11,20 @@ from pathlib import Path
 
 from ..retrieval.passage import Passage
 from .document import ReadFile, Refused
+from .parsers import LONGEST_TITLE, ROW_SUFFIXES
 from .sources import file_hash
 from .text import clean, one_line
 
-SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 _GZIP = b"\x1f\x8b"
 _MEGABYTE = 1024 * 1024
 _LONGEST_ID = 512
-_LONGEST_TITLE = 200
 
 
 def is_rows(path: Path) -> bool:
     """Whether a file has passages by its name, or by its first line. Raises `OSError`."""
     with path.open("rb") as stream:
         head = stream.read(_MEGABYTE)
-    if path.name.lower().endswith(SUFFIXES) or head.startswith(_GZIP):
+    if path.name.lower().endswith(ROW_SUFFIXES) or head.startswith(_GZIP):
         return True
     try:
         row = json.loads(head.removeprefix(b"\xef\xbb\xbf").lstrip().split(b"\n", 1)[0])
@@ -57,7 +56,7 @@ def read_rows(path: Path, most_bytes: int) -> ReadFile:
         raise Refused("no_text", "it contains no text")
     title = re.sub(r"\.(?:jsonl|ndjson)(?:\.gz)?$|\.gz$", "", path.name, flags=re.I) or path.name
     return ReadFile(
-        title=one_line(title)[:_LONGEST_TITLE],
+        title=one_line(title)[:LONGEST_TITLE],
         kind="passages",
         notes=tuple(notes),
         content_hash=file_hash(path),
