@@ -199,11 +199,7 @@ class _Ingestion:
         if step.same_as is not None or step.status == "unchanged":
             return None
         path = step.file.path
-        try:
-            by_rows = await asyncio.to_thread(is_rows, path)
-        except OSError as error:
-            raise Refused("unreadable", f"it cannot be opened ({error.strerror})") from error
-        if by_rows:
+        if is_rows(path):
             most = _UNPACKED * int(self._settings.ingest_file_mb * _MEGABYTE)
             return await asyncio.to_thread(read_rows, path, most)
         return await self._reader.read(path, step.doc_id)

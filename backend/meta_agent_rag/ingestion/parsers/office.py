@@ -330,16 +330,11 @@ def _xml(archive: zipfile.ZipFile, name: str) -> "BeautifulSoup":
 # -- books
 
 _CONTAINER = "META-INF/container.xml"
-_ENCRYPTION = "META-INF/encryption.xml"
-_FONTS = (b"http://www.idpf.org/2008/embedding", b"http://ns.adobe.com/pdf/enc#RC")
 
 
 def _book(file: File, archive: zipfile.ZipFile) -> Document:
     """The chapters in reading order."""
     names = archive.namelist()
-    statement = archive.read(_ENCRYPTION) if _ENCRYPTION in names else b""
-    if b"EncryptedData" in statement and not any(font in statement for font in _FONTS):
-        raise Refused("encrypted", "it is copy-protected; use a copy without protection")
     root = _xml(archive, _CONTAINER).find("rootfile")
     path = str(root.attrs.get("full-path", "")) if root is not None else ""
     if path not in names:
