@@ -88,7 +88,8 @@ class IsolatedReader:
                 answer = await self._asked(request)
             if answer is None:
                 await self.close()
-                answer = ("limit", f"reading it takes more than {self._job.memory_mb} MB; raise INGEST_MEMORY_MB")
+                reason = f"reading it takes more than {self._job.memory_mb} MB; raise INGEST_MEMORY_MB"
+                raise Refused("limit", reason)
         if isinstance(answer, ReadFile):
             return answer
         raise Refused(*answer)

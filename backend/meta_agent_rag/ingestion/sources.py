@@ -180,7 +180,7 @@ def plan_for(
 
     It is decided before anything is read, for all files at once, because two files may have swapped their contents.
     """
-    present = {one.source for one in (*found.files, *found.passed_over)}
+    present = {file.source for file in found.files} | {passed.source for passed in found.passed_over}
     lost = [document for document in documents if document.source not in present and is_gone(document.source)]
     orphans = {document.content_hash: document for document in lost}
     known = {document.source: document for document in documents}

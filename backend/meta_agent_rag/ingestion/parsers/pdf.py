@@ -289,7 +289,7 @@ def _outline(reader: "PdfReader") -> Mapping[int, Sequence[str]]:
     """The outline's entries by page, in order; empty for a file without a valid outline."""
     entries: dict[int, list[str]] = {}
     try:
-        waiting = list(reversed(reader.outline))
+        waiting: list[Any] = list(reversed(reader.outline))
         while waiting:
             entry = waiting.pop()
             if isinstance(entry, list):
