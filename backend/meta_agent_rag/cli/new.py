@@ -146,13 +146,12 @@ def _check_name(name: str) -> None:
 
 def _filled(texts: Mapping[str, str], place: Mapping[str, Any], words: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     """Each file's path and text. Raises `InputError` for an existing prompt."""
-    from ..discovery import FORMER_STAGES
     from ..prompts import prompt_names
 
     own = {key: Template(text).substitute(words) for key, text in place.get("words", {}).items()}
     for path, text in place["files"].items():
         file = Template(path).substitute(words)
-        if file.endswith(".yaml") and Path(file).stem in {*prompt_names(), *FORMER_STAGES}:
+        if file.endswith(".yaml") and Path(file).stem in prompt_names():
             raise InputError(f"A prompt is already named {Path(file).stem!r}; choose a different name.")
         filled = Template(texts[text]).substitute(words, **own)
         # imports sorted by module, since those of a place are inserted anywhere
