@@ -9,6 +9,8 @@ import typer
 
 from .shared.command import app
 
+__all__ = ["app", "main"]
+
 
 def _version(wanted: bool) -> None:
     if wanted:
