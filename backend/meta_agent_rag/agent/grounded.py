@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ..grounding.abstention import Reason, is_abstention, refusal, states_unknown
+from ..grounding.abstention import Reason, is_abstention, leaks, refusal, states_unknown
 from ..grounding.answer_kind import kind_asked, of_kind
 from ..grounding.citations import Citation, cite, marked, removed_marks
 from ..grounding.confidence import Confidence, confidence, is_covered
 from ..grounding.exact import Support
-from ..grounding.leakage import leaks
 from ..grounding.links import without_links
 from ..grounding.marks import Claim, claims, with_plain_marks
 from ..grounding.quotes import as_written

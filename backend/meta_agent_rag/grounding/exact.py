@@ -18,10 +18,9 @@ from math import isclose
 from types import MappingProxyType
 
 from ..retrieval.passage import Passage
-from ..text.names import words
+from ..text.names import stop_words, words
 from ..text.normalise import as_quoted
 from ..text.sentences import sentences
-from ..text.stop_words import stop_words
 
 _DENIALS = frozenset(
     {"not", "no", "never", "none", "nobody", "nothing", "few", "hardly", "without", "nor", "neither", "except", "only"}
