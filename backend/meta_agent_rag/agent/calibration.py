@@ -120,7 +120,7 @@ def weighed(signals: Signals, weights: Mapping[str, Weight], bias: float) -> flo
 
 
 def is_satisfied(signals: Signals, calibration: Calibration) -> bool:
-    """Is the draft likely enough to be right? Never for one that abstains or answers another question."""
+    """Whether the draft is likely enough to be right. Never for one that abstains or answers another question."""
     return not signals.misses and probability(signals, calibration) >= calibration.threshold
 
 
