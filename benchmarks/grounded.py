@@ -20,8 +20,7 @@ from meta_agent_rag.llm.opening import described
 from meta_agent_rag.retrieval.passage import Passage, passages_of
 from meta_agent_rag.settings import Settings
 
-from .calibration import RIGHT
-from .metrics import score_answer
+from .metrics import RIGHT, score_answer
 from .run.sampling import by_position
 from .statistics import binomial_interval
 from .tables import Table, as_markdown

@@ -189,13 +189,13 @@ def main(
     from .methods import named
     from .recording import Recorder, Recording
     from .run.benchmarking import benchmark, require_answers, say_results
+    from .run.benchmarking import rescore as rescored
     from .run.config import MODES, RunConfig, RunOptions
     from .run.estimate import estimated
     from .run.folder import RunFolder
     from .run.on_ray import spread
     from .run.plan import planned, replayed, resumed
     from .run.provenance import one_model
-    from .run.rescoring import rescore as rescored
 
     assignments = [
         *(set_ or ()),

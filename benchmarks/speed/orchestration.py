@@ -22,7 +22,7 @@ from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing.server import model_server
 
 from ..run.config import RunConfig, RunOptions
-from ..run.display import Silent
+from ..run.display import Display
 from ..run.execution import RunOutcome, execute
 from ..run.folder import RunFolder
 
@@ -120,7 +120,7 @@ async def answered(
         dataset="sample", mode="gold", methods=("metarag",), n=len(questions), concurrency=concurrency, settings=chosen
     )
     loaded, run = load_questions("sample"), RunFolder(folder / "run")
-    outcome = await execute(config, RunOptions(), loaded, questions=questions, folder=run, display=Silent())
+    outcome = await execute(config, RunOptions(), loaded, questions=questions, folder=run, display=Display("none"))
     if outcome.stopped_by is not None:
         raise outcome.stopped_by
     return outcome

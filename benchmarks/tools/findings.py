@@ -26,8 +26,7 @@ from meta_agent_rag.grounding.confidence import LEVELS, level
 from meta_agent_rag.statistics.paired import mcnemar_exact, paired_difference, permutation_p
 
 from ..analyses import Material, Row, diagnosis, discover_analyses
-from ..calibration import RIGHT
-from ..metrics import contains_answer
+from ..metrics import RIGHT, contains_answer
 from ..recording import Recording
 from ..statistics import binomial_interval
 from ..tables import Cells, Table, as_markdown, number, p_words, signed
