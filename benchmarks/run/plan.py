@@ -136,25 +136,26 @@ def _check(config: RunConfig) -> None:
         raise InputError(f"--concurrency must be at least 1, not {config.concurrency}.")
     if sum(given is not None and given != () for given in (config.n, config.limit, config.sample_ids)) > 1:
         raise InputError("--n, --limit and --sample-id are mutually exclusive; give one of them.")
-    if config.settings.cost_limit_usd is not None:
-        _check_prices(config)
+    _check_endpoints(config)
     if config.corpus is not None and config.mode != "open_domain":
         raise InputError(f"--corpus requires --mode open_domain, but the mode is {config.mode!r}.")
     if config.corpus is not None and "diagnosis" in config.oracles:
         raise InputError("--oracle diagnosis covers only the data set's own paragraphs; leave --corpus out.")
 
 
-def _check_prices(config: RunConfig) -> None:
-    """Refuse a cost limit if the price of an endpoint that some row or the judge calls is unknown."""
+def _check_endpoints(config: RunConfig) -> None:
+    """Refuse endpoints of the rows or the judge without their key, and a cost limit if a price is unknown."""
     at, unknown = datetime.now(UTC), dict[str, None]()
+    called = [(config.settings, list(endpoints_in_use(config.settings, _JUDGE).values()))] if config.judge else []
     for arm in config.arms:
         settings = arm_settings(arm, config.settings)
         by_role = endpoints_in_use(settings, ANSWER)
-        called = [by_role[role] for role in by_role if arm.method.loop or role == _OF_BASELINES]
-        unknown |= dict.fromkeys(unpriced(called, settings, at=at))
-    if config.judge:
-        judging = endpoints_in_use(config.settings, _JUDGE).values()
-        unknown |= dict.fromkeys(unpriced(list(judging), config.settings, at=at))
+        called.append((settings, [by_role[role] for role in by_role if arm.method.loop or role == _OF_BASELINES]))
+    for settings, endpoints in called:
+        for endpoint in endpoints:
+            endpoint.require()
+        if settings.cost_limit_usd is not None:
+            unknown |= dict.fromkeys(unpriced(endpoints, settings, at=at))
     if unknown:
         raise InputError(
             f"A cost limit needs prices, but the price of {', '.join(unknown)} is unknown; set PRICE_AS, or "
