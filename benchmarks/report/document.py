@@ -142,10 +142,10 @@ def _sections(
     varied = {name: figures for name, figures in methods.items() if name in variants}
     if plain:
         tables, plots = [quality(plain, free=free)], [quality_plot(plain)]
-        yield Section(title="Quality", text=_OVER + _unjudged(plain), tables=tables, plots=plots)
+        yield Section(title="Quality", text=_OVER, tables=tables, plots=plots)
     if varied:
         tables = [quality(varied, free=free, table="varied", title=_VARIED)]
-        yield Section(title="Variations", text=_CHANGED + _unjudged(varied), tables=tables)
+        yield Section(title="Variations", text=_CHANGED, tables=tables)
     yield from _section("Supporting facts", _SUPPORT, [supporting(methods)])
     yield from _analysed(summary)
     yield from _section("Cost", _cut(methods), [cost(methods, free=free)], [cost_plot(plain or methods)])
@@ -171,15 +171,6 @@ def _sections(
 def _section(title: str, text: str, tables: Sequence[Table], plots: Sequence[Plot] = ()) -> Iterator[Section]:
     if kept := [table for table in tables if table.rows]:
         yield Section(title=title, text=text, tables=kept, plots=plots)
-
-
-def _unjudged(methods: Methods) -> str:
-    """State for how many answers the judge's verdict is missing."""
-    judged = [figures for figures in methods.values() if "judge" in figures]
-    if not judged:
-        return ""
-    missing, answers = (sum(figures[name] for figures in judged) for name in ("judge_missing", "answered"))
-    return f" The judge's verdict is missing for {missing} of {answers} answers, which its figure leaves out."
 
 
 def _analysed(summary: Summary) -> Iterator[Section]:

@@ -153,7 +153,6 @@ def _wait_for_rows(folder: Path, rows: int) -> Path:
         (["--mode", "open_domain", "--corpus", "mine"], "mine"),
         (["--without-deficit", "nope"], "There is no deficit 'nope'"),
         (["--cost-limit", "-1"], "COST_LIMIT_USD"),
-        (["--convergence-threshold", "2"], "CONVERGENCE_THRESHOLD"),
         (["--set", "MONITOR_POLICY=nope"], "There is no monitor policy 'nope'"),
     ],
 )

@@ -142,7 +142,6 @@ def test_judge_figures_state_the_number_of_judged_answers(tmp_path: Path) -> Non
     text = report(tmp_path, run, made)
     assert text.count("] (38 of 39) |") == 1
     assert text.count("| 48.7 [") == text.count("] (39 of 39) |") == 3
-    assert "missing for 1 of 156 answers" in text
 
 
 @pytest.mark.parametrize("fails", ["measure", "tables"])
