@@ -15,7 +15,7 @@ from ..text.normalise import encodable
 from ..wording import first_fault
 from .faults import fault, refused_parameter
 from .messages import CURRENT, Reply, Request, Usage
-from .providers import INTEGRATIONS, Endpoint
+from .providers import Endpoint
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -194,9 +194,9 @@ def _tokens(reported: Any) -> tuple[tuple[str, float], ...] | None:
 
 def opened(endpoint: Endpoint) -> "BaseChatModel":
     """The chat model of an endpoint, without retries of its own. Raises `SettingsError` if it cannot be opened."""
-    if endpoint.integration:
-        module, name, _, _ = INTEGRATIONS[endpoint.integration]
-        kind = getattr(importlib.import_module(module), name)
+    if endpoint.is_langchain:
+        name = endpoint.provider.chat or ""
+        kind = getattr(importlib.import_module(endpoint.provider.module or ""), name)
         key = {} if endpoint.api_key is None else {"api_key": endpoint.api_key}
         try:
             return without_retries(kind(model=endpoint.model, **key))
