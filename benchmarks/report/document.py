@@ -40,8 +40,8 @@ _SUPPORT = (
     "another question's passage. Joint scores multiply precision and recall."
 )
 _CACHED = (
-    "Percentiles of the seconds in which an answer was worked on, and the mean wait: queueing, and tries that failed. "
-    "Over the answers without calls served by the response cache; `cached`: no answer is without."
+    "The time in which an answer was worked on, and the mean wait (queueing, failed tries), without answers from the "
+    "response cache; `cached`: no answer is without."
 )
 _PUBLISHED = "Figures are comparable only if everything in their protocol is as in this run's."
 _PACKAGED = (
