@@ -219,8 +219,10 @@ def main(
     if rescore is not None:
         earlier = RunFolder.named(rescore, output_dir)
         _require_as_begun(config, earlier.config()["experiment"], given - {"judge", "scorer"})
-        by = scorer if "scorer" in given else None
-        rescored(config, earlier, own_settings, scorer=by, output_dir=output_dir, plots=plots, display_name=display_)
+        chosen = scorer if "scorer" in given else None
+        rescored(
+            config, earlier, own_settings, scorer=chosen, output_dir=output_dir, plots=plots, display_name=display_
+        )
         return
     if engine not in (None, "ray"):
         raise UnknownNameError("engine", str(engine), ["ray"])
