@@ -11,7 +11,7 @@ from tests.benchmark_rows import QUADRANTS, arm, failed, once, round_of
 from tests.benchmark_rows import row as sample
 
 
-def row(identity: str, first: float, last: float, *, fired: bool = True, **fields: object) -> dict[str, Any]:
+def row(identity: str, first: float, last: float, *, fired: bool = True, **fields: Any) -> dict[str, Any]:
     """A row of two rounds if it fired, of one if it did not."""
     packing = {"packed_ids": [], "shortened_ids": [], "left_out_ids": ["p"]}
     drafts = [round_of(0, "a", first, packing=packing)]
@@ -110,6 +110,6 @@ def test_figures_are_rounded_once() -> None:
 
 
 def test_tokens_that_no_call_reported_are_unknown() -> None:
-    silent = {"tokens": {"prompt": 0, "cache_hit": 0, "completion": 0}, "unmetered_calls": 4}
+    silent: dict[str, Any] = {"tokens": {"prompt": 0, "cache_hit": 0, "completion": 0}, "unmetered_calls": 4}
     tokens = summary([row("a", 0.0, 1.0, **silent)], n=1)["tokens"]
     assert tokens == {"prompt": None, "cache_hit": None, "completion": None}
