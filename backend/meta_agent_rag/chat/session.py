@@ -13,7 +13,6 @@ from ..errors import InputError
 from ..grounding.citations import Citation
 from ..llm.client import LanguageModel, ModelSession
 from ..llm.ledger import LedgerRow
-from ..llm.messages import OnText
 from ..llm.opening import Given
 from ..prompts import check_prompts, prompt
 from ..retrieval.corpus.catalogue import DocumentRecord
@@ -65,14 +64,13 @@ class Answerer(Protocol):
 class GroundedAnswerer:
     """Answers from one corpus: the loop, then every check. `manner` tells the writer how to write.
 
-    `on_step` is called as each node of the graph starts, `on_text` with drafts while they are written, unchecked.
+    `on_step` is called as each node of the graph starts.
     """
 
     engine: Engine
     retriever: Retriever
     checks: Checks
     on_step: OnStep | None = None
-    on_text: OnText | None = None
     manner: str = ""
 
     def as_teacher(self) -> "GroundedAnswerer":
@@ -91,7 +89,6 @@ class GroundedAnswerer:
             retriever=limited(self.retriever, documents),
             grounded=True,
             method="chat",
-            on_text=self.on_text,
         )
         answer = await self.engine.run(task, on_step=self.on_step)
         grounded = await checked(self.engine, answer, self.checks)
@@ -360,7 +357,6 @@ async def open_chat(
     corpus: str | None = None,
     session: str | None = None,
     on_step: OnStep | None = None,
-    on_text: OnText | None = None,
     on_progress: Progress | None = None,
     model: Given = None,
 ) -> AsyncIterator[ChatSession]:
@@ -379,7 +375,7 @@ async def open_chat(
         checks = Checks.of(settings)
         retriever = await stack.enter_async_context(open_retriever(settings, about, on_progress=on_progress))
         engine = await stack.enter_async_context(open_engine(settings, model=model))
-        answerer = GroundedAnswerer(engine=engine, retriever=retriever, checks=checks, on_step=on_step, on_text=on_text)
+        answerer = GroundedAnswerer(engine=engine, retriever=retriever, checks=checks, on_step=on_step)
         catalogue = retriever.corpus.catalogue
         subject = await asyncio.to_thread(subject_of, catalogue)
         scope = TopicScope(subject=subject, encoder=retriever.encoder, threshold=settings.scope_threshold)

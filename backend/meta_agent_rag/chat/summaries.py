@@ -14,7 +14,7 @@ from ..errors import InputError, ModelError
 from ..grounding.citations import Citation, Style, chosen, cite
 from ..grounding.exact import Source, said_exactly
 from ..grounding.quotes import is_verbatim, place
-from ..llm.client import LanguageModel, new_request, unannounced_tokens, utc_now
+from ..llm.client import LanguageModel, new_request, utc_now
 from ..llm.ledger import LedgerRow
 from ..llm.messages import Message, Reply
 from ..llm.pricing import max_cost, priced_model
@@ -137,11 +137,10 @@ class Work:
         name, prices = priced_model(settings, endpoint, at=at)
         longest = Reply(text="\U0001f600" * LONGEST_QUOTED_REPLY, usage=None)  # a character of four bytes
         fault = asked_again(longest, MalformedReplyError("x" * 500), settings.prompts_dir)
-        more = 0 if endpoint.thinking else unannounced_tokens(endpoint, settings)
         requests = []
         for messages in map(self._prompt, self.sections):
             requests.append(new_request(served, endpoint, settings, messages, wanted))
-            requests.append(new_request(served, endpoint, settings, (*messages, *fault), wanted, more=more))
+            requests.append(new_request(served, endpoint, settings, (*messages, *fault), wanted))
         costs = [max_cost(request, model=name, prices=prices, at=at) for request in requests]
         known = [cost for cost in costs if cost is not None]
         usd = sum(known, Decimal(0)) if len(known) == len(costs) else None
