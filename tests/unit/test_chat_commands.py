@@ -113,7 +113,7 @@ async def test_the_packaged_model_is_announced_before_the_first_question(
     provider: str, times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = Settings.load([*FIXED, f"MARAG_DATA_DIR={tmp_path}", f"LLM_PROVIDER={provider}"])
-    monkeypatch.setattr("meta_agent_rag.llm.opening._given", lambda *_: {"": ScriptedModel({})})
+    monkeypatch.setattr("meta_agent_rag.llm.opening._stand_in", lambda _: ScriptedModel({}))
     monkeypatch.setattr("sys.stdin", io.StringIO("Who designed the Pennant Bridge?\nWho built Stag Skerry Light?\n"))
     await converse(settings, corpus=None, session=None)
     shown = capsys.readouterr().out

@@ -15,7 +15,7 @@ from ..text.normalise import encodable
 from ..wording import first_fault
 from .faults import fault, refused_parameter
 from .messages import CURRENT, Reply, Request, Usage
-from .providers import INTEGRATIONS, Endpoint
+from .providers import Endpoint
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -107,10 +107,8 @@ class Connection:
             body[_FORMAT] = {"type": provider.json_mode, **of_a_schema}
         if not provider.seeds:
             body.pop("seed", None)
-        optional = frozenset(body) - {provider.limit}
-        return _PreparedCall(
-            model, {"extra_body": {name: body[name] for name in body if name not in self._left_out}}, optional
-        )
+        body = {name: value for name, value in body.items() if name not in self._left_out}
+        return _PreparedCall(model, {"extra_body": body}, frozenset(body) - {provider.limit})
 
     def _in_fields(self, model: "BaseChatModel", request: Request) -> "_PreparedCall":
         """The call by the fields of the model's class."""
@@ -194,9 +192,9 @@ def _tokens(reported: Any) -> tuple[tuple[str, float], ...] | None:
 
 def opened(endpoint: Endpoint) -> "BaseChatModel":
     """The chat model of an endpoint, without retries of its own. Raises `SettingsError` if it cannot be opened."""
-    if endpoint.integration:
-        module, name, _, _ = INTEGRATIONS[endpoint.integration]
-        kind = getattr(importlib.import_module(module), name)
+    if endpoint.is_langchain:
+        name = endpoint.provider.chat or ""
+        kind = getattr(importlib.import_module(endpoint.provider.module or ""), name)
         key = {} if endpoint.api_key is None else {"api_key": endpoint.api_key}
         try:
             return without_retries(kind(model=endpoint.model, **key))

@@ -304,7 +304,7 @@ class ModelSession:
             role=served.role,
             tier=served.tier,
             endpoint=endpoint.name,
-            provider=endpoint.vendor,
+            provider=endpoint.provider.name,
             model=request.model,
             request=request_key(connection.identity, request),
             question_id=self.question_id,
