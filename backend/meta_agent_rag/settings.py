@@ -443,9 +443,6 @@ class Settings(ProviderKeys):
         description="Questions that one key may ask in any minute; reads are counted separately against the "
         "same limit.",
     )
-    service_key_pepper: Key | None = Field(
-        None, description="Secret mixed into the digests of keys; default: one generated in the data folder."
-    )
     audit_hot_days: PositiveInt = Field(
         90, description="Days after which `marag audit prune` removes prompts and raw replies from a record."
     )

@@ -51,9 +51,7 @@ async def test_an_answer_is_checked_and_cited(tmp_path: Path) -> None:
         assert (reported["answer"], reported["short_answer"]) == ("Mira Holt was born in Oslo [Birth].", "Oslo")
         assert [citation["snippet"] for citation in reported["citations"]] == [BIRTH_SENTENCE]
         assert (reported["refused"], reported["rounds"], reported["stop_reason"]) == (None, 1, "satisfied")
-        parts = reported["confidence_parts"]
-        assert reported["confidence_score"] == pytest.approx(0.6 * parts["retrieval"] + 0.4 * parts["generation"])
-        assert response.headers["x-query-id"] == reported["query_id"] != reported["answer_id"]
+        assert response.headers["x-query-id"] == reported["query_id"]
         assert response.headers["x-frame-options"] == "DENY"
 
 
@@ -78,7 +76,7 @@ async def test_a_reply_says_what_screening_left_out(tmp_path: Path) -> None:
         assert "Kraken" not in alone.text
         assert service.model.requests == []
         record = (await service.client.get(f"/v1/queries/{told['query_id']}")).json()["record"]
-        assert (record["refused"], record["dropped"]) == ("screened", told["screened"])
+        assert (record["refused"], record["screened"]) == ("screened", told["screened"])
 
 
 async def test_wrong_inputs_are_rejected_in_one_sentence_and_none_of_their_values_is_stored(tmp_path: Path) -> None:
@@ -151,7 +149,6 @@ async def test_the_log_contains_neither_secrets_nor_questions(
         assert (failed.status_code, code_of(failed), QUESTION in failed.text) == (500, "internal_error", False)
     lines = [json.loads(JsonLogLines().format(record)) for record in caplog.records if hasattr(record, "fields")]
     assert [line["status"] for line in lines if line["message"] == "request"] == [200, 401, 500]
-    assert set(lines[0]["seconds"]) >= {"retrieval", "write", "second_answer", "checks"}
     text = json.dumps(lines)
     assert "ZeroDivisionError" in text
     assert not [secret for secret in (QUESTION, service.token, "ssss") if secret in text]
@@ -185,16 +182,16 @@ async def test_a_teacher_explains_and_a_coach_asks_in_one_session(
     model = ScriptedModel({**SCRIPT, "coach": [*replies, reply("That's right. What follows?", right=True)]})
     async with running(tmp_path, "SCOPE_THRESHOLD=-1", model=model) as service:
         taught = (await service.ask(mode="teacher", session="one")).json()
-        assert (taught["mode"], taught["short_answer"], taught["success"]) == ("teacher", "Oslo", None)
+        assert (taught["short_answer"], taught["success"]) == ("Oslo", None)
         assert "learner" in str(model.asked("write")[-1].messages)
         asked = (await service.ask(mode="coach", session="one", options={"level": 2, "topic": "mills"})).json()
-        assert (asked["mode"], asked["answer"], asked["stop_reason"]) == ("coach", COUNTER_QUESTION, "accepted")
-        assert (asked["citations"], asked["success"], asked["hint"], asked["topic"]) == ([], False, False, "mills")
+        assert (asked["answer"], asked["stop_reason"]) == (COUNTER_QUESTION, "accepted")
+        assert (asked["citations"], asked["success"]) == ([], False)
         assert "Oslo" in str(model.asked("coach")[-1].messages), "the teacher's explanation is remembered"
         again = (await service.ask(question="The Sun turns.", mode="coach", session="one")).json()
         assert (again["answer"] in EXPLAINED, again["rounds"]) == (False, 2), "a draft that breaks the rules"
         right = (await service.ask(question="It belongs to the river.", mode="coach", session="one")).json()
-        assert (right["success"], right["hint"], right["topic"]) == (True, False, "water")
+        assert right["success"] is True
         calls = len(model.requests)
         thanked = (await service.ask(question="Thanks!", mode="coach", session="one")).json()
         assert (thanked["answer"], thanked["stop_reason"], len(model.requests)) == (

@@ -230,12 +230,10 @@ async def test_one_index_down_or_slow_is_tolerated_and_reported(down: tuple[str,
         hybrid.corpus.view = view  # type: ignore[method-assign]
         async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=2.5", retrievers={"films": hybrid}) as service:
             response = await service.ask()
-            ready = await service.client.get("/readyz")
-    assert ready.json()["degraded"] == [*down]
     if len(down) == 2:
-        assert (response.status_code, code_of(response), ready.status_code) == (503, "search_unavailable", 503)
+        assert (response.status_code, code_of(response)) == (503, "search_unavailable")
     else:
-        assert (response.status_code, response.json()["degraded"], ready.status_code) == (200, [*down], 200)
+        assert (response.status_code, response.json()["degraded"]) == (200, [*down])
 
 
 async def test_requests_beyond_the_concurrency_limit_are_refused_at_once(tmp_path: Path) -> None:
@@ -269,4 +267,5 @@ async def test_requests_are_answered_in_time_while_the_database_hangs(
         assert [(one.status_code, code_of(one)) for one in refused] == [(503, "unavailable")] * 3
         assert (await service.ask()).status_code == 200, "a known key is still served"
         assert time.monotonic() - started < 4.6
-        assert service.service.audit.waiting == 2, "a refusal of the capped key and one answer"
+        waiting = service.service.audit.folder / "waiting.jsonl"
+        assert len(waiting.read_text().splitlines()) == 2, "a refusal of the capped key and one answer"

@@ -99,15 +99,6 @@ async def test_an_interrupted_fold_keeps_the_answered_turn(tmp_path: Path) -> No
         assert len(talk.history.exchanges) == 4
 
 
-async def test_a_failed_rewrite_adds_a_note(tmp_path: Path) -> None:
-    model = ScriptedModel({**SCRIPT, "rewrite_query": RefusedError("busy")})
-    async with conversation(tmp_path, model, history=history_of("a")) as talk:
-        turn = await say(talk, "Where was she born?")
-    (note,) = turn.notes
-    assert "busy" in note
-    assert talk.history.turns == 2
-
-
 @pytest.mark.parametrize("message", ["", " \n ", "Who \ud800?"])
 async def test_an_empty_or_invalid_message_is_rejected(tmp_path: Path, message: str) -> None:
     async with conversation(tmp_path, ScriptedModel()) as talk:

@@ -1,7 +1,7 @@
 """A chat session: one conversation over one corpus, which answers a message at a time and may be stored by name."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol, cast
@@ -9,11 +9,10 @@ from typing import Protocol, cast
 from ..agent.context import Task
 from ..agent.engine import Engine, OnStep, open_engine
 from ..agent.grounded import Checks, GroundedAnswer, checked
-from ..errors import InputError
+from ..errors import DeadlineError, InputError
 from ..grounding.citations import Citation
 from ..llm.client import LanguageModel, ModelSession
 from ..llm.ledger import LedgerRow
-from ..llm.messages import OnText
 from ..llm.opening import Given
 from ..prompts import check_prompts, prompt
 from ..retrieval.corpus.catalogue import DocumentRecord
@@ -22,6 +21,7 @@ from ..retrieval.corpus.naming import addressed
 from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.hybrid import Retriever
 from ..retrieval.open_retriever import open_retriever
+from ..retrieval.passage import Passage
 from ..retrieval.retriever import limited
 from ..settings import Settings
 from .coach.coach import Coach, CoachReply
@@ -63,17 +63,21 @@ class Answerer(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class GroundedAnswerer:
-    """Answers from one corpus: the loop, then every check. `manner` tells the writer how to write.
+    """Answers from one corpus, or from supplied `evidence`: the loop, then every check.
 
-    `on_step` is called as each node of the graph starts, `on_text` with drafts while they are written, unchecked.
+    `manner` tells the writer how to write; `on_step` is called as each node of the graph starts. `deadline` is a
+    `time.monotonic` timestamp for loop and checks.
     """
 
     engine: Engine
-    retriever: Retriever
+    retriever: Retriever | None
     checks: Checks
+    evidence: Sequence[Passage] | None = None
     on_step: OnStep | None = None
-    on_text: OnText | None = None
     manner: str = ""
+    method: str = "chat"
+    question_id: str = ""
+    deadline: float | None = None
 
     def as_teacher(self) -> "GroundedAnswerer":
         """The same answerer, explaining to a learner in simple terms."""
@@ -82,19 +86,23 @@ class GroundedAnswerer:
     async def __call__(
         self, question: str, standalone: str, *, before: str = "", documents: frozenset[str] = frozenset()
     ) -> DocumentsReply:
-        """See `Answerer`."""
+        """See `Answerer`. Raises `DeadlineError` if there is only a draft that was not judged."""
         task = Task(
             question=standalone,
             asked=question,
             conversation=before,
             manner=self.manner,
-            retriever=limited(self.retriever, documents),
+            evidence=self.evidence,
+            retriever=None if self.retriever is None else limited(self.retriever, documents),
             grounded=True,
-            method="chat",
-            on_text=self.on_text,
+            id=self.question_id,
+            method=self.method,
+            deadline=self.deadline,
         )
         answer = await self.engine.run(task, on_step=self.on_step)
-        grounded = await checked(self.engine, answer, self.checks)
+        if answer.stop_reason == DeadlineError.stop_reason and answer.rounds[answer.chosen].signals is None:
+            raise DeadlineError("The time was over before the first draft was judged; ask again.")
+        grounded = await checked(self.engine, answer, self.checks, question_id=self.question_id, deadline=self.deadline)
         return DocumentsReply(text=grounded.text, short_answer=grounded.short_answer, grounded=grounded)
 
 
@@ -360,7 +368,6 @@ async def open_chat(
     corpus: str | None = None,
     session: str | None = None,
     on_step: OnStep | None = None,
-    on_text: OnText | None = None,
     on_progress: Progress | None = None,
     model: Given = None,
 ) -> AsyncIterator[ChatSession]:
@@ -379,7 +386,7 @@ async def open_chat(
         checks = Checks.of(settings)
         retriever = await stack.enter_async_context(open_retriever(settings, about, on_progress=on_progress))
         engine = await stack.enter_async_context(open_engine(settings, model=model))
-        answerer = GroundedAnswerer(engine=engine, retriever=retriever, checks=checks, on_step=on_step, on_text=on_text)
+        answerer = GroundedAnswerer(engine=engine, retriever=retriever, checks=checks, on_step=on_step)
         catalogue = retriever.corpus.catalogue
         subject = await asyncio.to_thread(subject_of, catalogue)
         scope = TopicScope(subject=subject, encoder=retriever.encoder, threshold=settings.scope_threshold)
