@@ -359,8 +359,7 @@ class Settings(ProviderKeys):
     # -- the conversation
     memory_tokens: Annotated[int, Field(ge=200)] = Field(
         3000,
-        description="Maximum tokens of exchanges kept verbatim and shown in a prompt; beyond it, older ones "
-        "are summarised.",
+        description="Maximum tokens of a conversation shown in a prompt; beyond it, long answers are cut.",
     )
 
     # -- the coach
