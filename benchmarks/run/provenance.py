@@ -93,7 +93,6 @@ async def served_by(config: RunConfig) -> dict[str, Mapping[str, Any]]:
         return {
             role: {
                 "endpoint": endpoint.name,
-                "connection": endpoint.connection,
                 "provider": endpoint.provider.name,
                 "model": endpoint.model,
                 "identity": (await connections.to(endpoint)).identity,

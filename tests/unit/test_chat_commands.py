@@ -35,11 +35,9 @@ async def shell(folder: Path) -> AsyncIterator[Shell]:
         yield Shell(chat=talk, settings=settings, screen=Screen())
 
 
-class Declining:
-    """A user at a terminal who says no."""
-
-    async def next(self) -> str:
-        return "n"
+async def declined() -> str:
+    """A user at a terminal says no."""
+    return "n"
 
 
 async def test_commands_report_what_they_did(
@@ -65,7 +63,7 @@ async def test_commands_report_what_they_did(
         with pytest.raises(EOFError):
             await run_command(talk, " /QUIT ")
         talk.chat.history = history_of("In Oslo.")
-        talk.lines = Declining()
+        talk.next_line = declined
         monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
         await run_command(talk, "/reset")
         assert talk.chat.history.turns == 1
@@ -103,7 +101,7 @@ async def test_the_packaged_model_is_announced_before_the_first_question(
     provider: str, times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = Settings.load([*FIXED, f"MARAG_DATA_DIR={tmp_path}", f"LLM_PROVIDER={provider}"])
-    monkeypatch.setattr("meta_agent_rag.llm.opening._given", lambda *_: {"": ScriptedModel({})})
+    monkeypatch.setattr("meta_agent_rag.llm.opening._stand_in", lambda _: ScriptedModel({}))
     monkeypatch.setattr("sys.stdin", io.StringIO("Who designed the Pennant Bridge?\nWho built Stag Skerry Light?\n"))
     await converse(settings, corpus=None, session=None)
     shown = capsys.readouterr().out

@@ -14,7 +14,7 @@ from ..errors import InputError, ModelError
 from ..grounding.citations import Citation, Style, chosen, cite
 from ..grounding.exact import Source, said_exactly
 from ..grounding.quotes import is_verbatim, place
-from ..llm.client import LanguageModel, new_request, unannounced_tokens, utc_now
+from ..llm.client import LanguageModel, new_request, utc_now
 from ..llm.ledger import LedgerRow
 from ..llm.messages import Message, Reply
 from ..llm.pricing import max_cost, priced_model
@@ -137,9 +137,8 @@ class Work:
         name, prices = priced_model(settings, endpoint, at=at)
         longest = Reply(text="\U0001f600" * LONGEST_QUOTED_REPLY, usage=None)  # a character of four bytes
         fault = asked_again(longest, MalformedReplyError("x" * 500), settings.prompts_dir)
-        more = 0 if endpoint.thinking else unannounced_tokens(endpoint, settings)
         requests = [
-            new_request(served, endpoint, settings, (*messages, *again), wanted, more=more if again else 0)
+            new_request(served, endpoint, settings, (*messages, *again), wanted)
             for messages in map(self._prompt, self.sections)
             for again in ((), fault)
         ]

@@ -11,7 +11,7 @@ import typer
 from ..errors import InputError
 from ..extras import require
 from ..wording import counted, unbroken
-from .shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run, settings_of
+from .shared.command import Assignments, Json, command, complain, console, plain, print_json, run, settings_of
 
 if TYPE_CHECKING:
     from ..ingestion.pipeline import OnProgress
@@ -24,12 +24,7 @@ _COLOURS = {"skipped": "yellow", "gone": "yellow", "pruned": "magenta"}
 _STOPPED = 130
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("ingest")(ingest)
-
-
-@reporting
+@command()
 def ingest(
     paths: Annotated[
         list[str], typer.Argument(metavar="PATH...", help="Files, and folders, which are read recursively.")
@@ -49,7 +44,6 @@ def ingest(
     ] = None,
     set_: Assignments = None,
     json_: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Add PDF, office files, EPUB, HTML, Markdown, text and passages (JSONL, also .gz) to a corpus.
 

@@ -8,19 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from ..wording import printable
-from .shared.command import (
-    Assignments,
-    Debug,
-    Json,
-    complain,
-    confirm,
-    console,
-    print_json,
-    reporting,
-    run,
-    say,
-    settings_of,
-)
+from .shared.command import Assignments, Json, command, complain, confirm, console, print_json, run, say, settings_of
 from .shared.display import spending
 
 if TYPE_CHECKING:
@@ -30,12 +18,7 @@ T = TypeVar("T")
 Corpus = Annotated[str, typer.Option("--corpus", metavar="NAME", help="The corpus.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("summarise")(summarise)
-
-
-@reporting
+@command()
 def summarise(
     document: Annotated[str, typer.Argument(help="Its title or file; needed if there are several documents.")] = "",
     corpus: Corpus = "sample",
@@ -44,7 +27,6 @@ def summarise(
     ] = False,
     set_: Assignments = None,
     json_: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Summarise a whole document with one call per section; every point cites the sentence that supports it."""
     from ..chat.summaries import prepared, summary_text
