@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Any, Literal
 
@@ -15,8 +14,6 @@ from ..retrieval.corpus.naming import without_mentions
 from .answers import ask
 from .request import RequestContext
 from .schemas import QUESTION_CHARACTERS, AskRequest, written
-
-_STARTED = int(time.time())
 
 
 class TextPart(BaseModel):
@@ -66,11 +63,6 @@ class ChatRequest(BaseModel):
     stream: StrictBool | None = None
     n: Literal[1] | None = Field(None, description="Must be 1: there is one answer.")
     tools: Annotated[list[Any], Field(max_length=0)] | None = Field(None, description="There are none.")
-
-
-def model(name: str) -> dict[str, Any]:
-    """A corpus, as a model."""
-    return {"id": name, "object": "model", "created": _STARTED, "owned_by": "meta-agent-rag"}
 
 
 async def complete(chat: ChatRequest, context: RequestContext) -> dict[str, Any]:

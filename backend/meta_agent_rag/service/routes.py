@@ -1,6 +1,5 @@
 """The addresses of the service: all of `/v1/` requires a key, the rest reveals nothing about clients."""
 
-from pathlib import PurePath
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Form, Path, Query, Request, Response
@@ -13,13 +12,12 @@ from ..retrieval.corpus.sample import SAMPLE
 from .answers import ask, events
 from .database import UPLOADS, looked_up
 from .metrics import REGISTRY
-from .openai import ChatRequest, chunks, complete, model
+from .openai import ChatRequest, chunks, complete
 from .request import RequestContext
 from .schemas import (
     AskRequest,
     AskResponse,
     Corpora,
-    CorpusDocumentOut,
     CorpusDocumentsOut,
     CorpusOut,
     DocumentOut,
@@ -88,7 +86,8 @@ async def post_ask_stream(asked: AskRequest, context: Asking) -> Response:
 @keyed.get("/v1/models", tags=["openai"])
 async def get_models(context: Context) -> dict[str, Any]:
     """All served corpora as models."""
-    return {"object": "list", "data": [model(name) for name in context.client.allowed(context.service.retrievers)]}
+    names = context.client.allowed(context.service.retrievers)
+    return {"object": "list", "data": [{"id": name, "object": "model", "owned_by": "meta-agent-rag"} for name in names]}
 
 
 @keyed.post("/v1/chat/completions", tags=["openai"], response_model=dict[str, Any])
@@ -118,18 +117,8 @@ async def get_corpus_documents(
 ) -> CorpusDocumentsOut:
     """The documents of a corpus, ordered by file, for a key of any scope."""
     found = await context.service.uploads.documents(context.client.corpus(name, context.service.retrievers))
-    shown = [
-        CorpusDocumentOut(
-            doc_id=one.id,
-            title=one.title,
-            file=PurePath(one.source).name,
-            kind=one.kind,
-            pages=one.pages,
-            passages=one.passages,
-        )
-        for one in list(found.values())[offset : offset + limit]
-    ]
-    return CorpusDocumentsOut(documents=shown)
+    shown = list(found.values())[offset : offset + limit]
+    return CorpusDocumentsOut.model_validate({"documents": shown}, from_attributes=True)
 
 
 @keyed.post("/v1/documents", tags=["documents"], status_code=202)

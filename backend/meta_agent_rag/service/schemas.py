@@ -1,5 +1,6 @@
 """The data sent and received: requests, answers, records and errors."""
 
+from pathlib import PurePath
 from typing import Annotated, Any, Literal, TypeAlias
 
 from fastapi import UploadFile
@@ -198,9 +199,11 @@ class Corpora(BaseModel):
 class CorpusDocumentOut(BaseModel):
     """A document of a corpus: citations name it by `doc_id`, a question with `@` by title or file."""
 
-    doc_id: str
+    doc_id: str = Field(validation_alias="id")
     title: str
-    file: str = Field(description="The name of its file, without the folder.")
+    file: Annotated[str, BeforeValidator(lambda source: PurePath(source).name)] = Field(
+        validation_alias="source", description="The name of its file, without the folder."
+    )
     kind: str = Field(description="The format it was read as.")
     pages: int | None = Field(description="`null` if the format has no pages.")
     passages: int
