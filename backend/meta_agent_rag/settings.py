@@ -344,7 +344,11 @@ class Settings(ProviderKeys):
     )
 
     # -- answers from documents
-    citation_style: str = Field("page", description="How citations are written into an answer.")
+    citation_style: Literal["page", "source", "title"] = Field(
+        "page",
+        description="How citations are written into an answer: title and page; the `source` with section, page and "
+        "excerpt; or the title.",
+    )
     unsupported_claims: Literal["mark", "drop"] = Field(
         "mark", description="Mark claims that no cited passage supports, or drop them (strict)."
     )

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field
 
 from ..agent.prompting import ReplyModel, Sentence, pack
 from ..errors import InputError, ModelError
-from ..grounding.citations import Citation, Style, chosen, cite
+from ..grounding.citations import Citation, cite
 from ..grounding.exact import Source, said_exactly
 from ..grounding.quotes import is_verbatim, place
 from ..llm.client import LanguageModel, new_request, utc_now
@@ -127,7 +127,7 @@ class Work:
     document: DocumentRecord
     sections: tuple[Section, ...]
     left_out: int
-    style: Style
+    style: str
 
     @property
     def estimate(self) -> Estimate:
@@ -207,7 +207,7 @@ def prepared(model: LanguageModel, library: Library, name: str = "") -> Work:
         document=document,
         sections=tuple(divided(kept, model.evidence_tokens())),
         left_out=len(found) - len(kept),
-        style=chosen(model.settings.citation_style),
+        style=model.settings.citation_style,
     )
 
 
@@ -236,7 +236,7 @@ def _heading(group: Section) -> str:
     return named[0] if len(named) == 1 else f"{named[0]} to {named[-1]}" if named else ""
 
 
-def kept_points(reply: PointsReply, section: Section, style: Style) -> SectionPoints:
+def kept_points(reply: PointsReply, section: Section, style: str) -> SectionPoints:
     """The points whose quotes occur in the section, one for each sentence, and the number with invented quotes."""
     points: dict[str, Point] = {}
     invented = 0
