@@ -111,17 +111,6 @@ def test_misuse_is_reported_in_one_sentence_with_exit_code_2(tmp_path: Path, wor
     assert done.stderr.count("\n") == 1
 
 
-def test_a_damaged_row_is_reported_in_one_sentence(tmp_path: Path) -> None:
-    field = "question"
-    rows = rows_b()
-    broken = next(row for row in rows if row["error"] is None)
-    del broken[field]
-    write_run(tmp_path / "one", rows_a())
-    done = run_compare(tmp_path / "one", write_run(tmp_path / "two", rows))
-    assert done.exit_code == 2, done.output
-    assert f"has a damaged row, of 'metarag' for {broken['id']!r} (field {field!r}" in done.stderr
-
-
 def test_a_policy_is_fitted_and_evaluated_on_other_questions(tmp_path: Path) -> None:
     write_run(tmp_path / "RESULTS" / "fitted", telling(150, seed=1))
     write_run(tmp_path / "RESULTS" / "fresh", telling(60, seed=2, prefix="p"))
