@@ -88,7 +88,7 @@ def test_a_distributed_run_is_continued_by_the_same_command(
     assert "has 2 shards; give --shards 2 to continue it" in other.stderr
     again = in_process(words, dict(os.environ))
     assert again.exit_code == 0, again.output
-    assert json.loads(again.stdout)["summary"]["methods"]["metarag"]["n"] == 6
+    assert json.loads(again.stdout)["summary"]["methods"]["metarag"]["n"] == 4
     assert json.loads((only_run(tmp_path) / "config.json").read_text())["settings"]["cost_limit_usd"] == 5, "kept"
     asked = [json.dumps(body, sort_keys=True) for body in settings.bodies]
     assert len(asked) == len(set(asked)), "finished questions are not asked again"
