@@ -65,11 +65,9 @@ def settings_with_choices() -> list[tuple[str, str, Any]]:
 def choices() -> "Mapping[str, Callable[[], Mapping[str, Named]]]":
     """The registry that a setting chooses from, by the setting's name in the environment."""
     from ..agent.routes.route import discover_routes
-    from ..grounding.citations import STYLES
 
     return {
         "ROUTES": discover_routes,
-        "CITATION_STYLE": lambda: STYLES,
     }
 
 
