@@ -365,8 +365,7 @@ class Settings(ProviderKeys):
     # -- the conversation
     memory_tokens: Annotated[int, Field(ge=200)] = Field(
         3000,
-        description="Maximum tokens of exchanges kept verbatim and shown in a prompt; beyond it, older ones "
-        "are summarised.",
+        description="Maximum tokens of a conversation shown in a prompt; beyond it, long answers are cut.",
     )
 
     # -- the coach
@@ -448,9 +447,6 @@ class Settings(ProviderKeys):
         100,
         description="Questions that one key may ask in any minute; reads are counted separately against the "
         "same limit.",
-    )
-    service_key_pepper: Key | None = Field(
-        None, description="Secret mixed into the digests of keys; default: one generated in the data folder."
     )
     audit_hot_days: PositiveInt = Field(
         90, description="Days after which `marag audit prune` removes prompts and raw replies from a record."
