@@ -85,7 +85,7 @@ async def _roles(settings: Settings) -> CheckResult:
         role: endpoint
         for role, endpoint in served.items()
         if endpoint.name not in get_args(Tier)
-        or (endpoint.connection, endpoint.base_url) != (flash.connection, flash.base_url)
+        or (endpoint.provider.name, endpoint.base_url) != (flash.provider.name, flash.base_url)
     }
     for endpoint in {endpoint.name: endpoint for endpoint in others.values()}.values():
         endpoint.require()
@@ -103,7 +103,7 @@ async def _model(settings: Settings) -> CheckResult:
     if choice.provider.name != EMBEDDED:
         await _list_models(choice.tiers["flash"])
         said = "responds and accepts the key" if choice.base_url else "is installed and has its key; no call was made"
-        return CheckResult(words=f"{choice.base_url or choice.tiers['flash'].integration} {said}")
+        return CheckResult(words=f"{choice.base_url or choice.provider.name} {said}")
     file = embedded_model_file(settings)
     words = f"{file.name}, {file.stat().st_size / 1e6:.0f} MB"
     if settings.embedded_model_path is not None:
@@ -128,7 +128,7 @@ async def _list_models(endpoint: Endpoint) -> None:
     from .llm.chat import opened
     from .llm.connections import fetched
 
-    if endpoint.integration:
+    if endpoint.is_langchain:
         await asyncio.to_thread(opened, endpoint)
         return
     with suppress(UnknownModelError):  # an endpoint that cannot list models can still answer
@@ -184,14 +184,12 @@ async def _documents(settings: Settings) -> CheckResult:
     """The components for reading, chunking and citing, and files of one's own, that are resolved only on use."""
     from .agent.deficits import discover_deficits
     from .chat.phrases import check_files
-    from .grounding.citations import chosen
     from .ingestion.pipeline import chunking_of
     from .prompts import check_prompts
 
     discover_deficits(settings.deficits_dir)
     check_prompts(settings.prompts_dir, methods=settings.methods_dir)
     check_files(settings.coach_dir)
-    chosen(settings.citation_style)
     chunking_of(settings)
     words = f"chunker {settings.chunker}, citations {settings.citation_style}"
     return CheckResult(words=words)

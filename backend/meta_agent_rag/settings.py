@@ -144,7 +144,8 @@ class EndpointRow(BaseModel, frozen=True, extra="forbid", populate_by_name=True)
     """One endpoint in the file: a provider in `providers.yaml`, with the differences.
 
     `key` names the variable that holds the key, by default the provider's. `body` and `headers` are added to every
-    request; their values are never shown. The others are fields of `providers.yaml`, for this endpoint alone.
+    request; their values are never shown. `given` is a caller's chat model. The others are fields of
+    `providers.yaml`, for this endpoint alone.
     """
 
     provider: str = "compatible"
@@ -160,6 +161,7 @@ class EndpointRow(BaseModel, frozen=True, extra="forbid", populate_by_name=True)
     seconds: PositiveInt | None = None
     logprobs: bool | None = None
     prices: str | None = None
+    given: Any = Field(None, exclude=True)
 
 
 class ModelRoles(BaseModel, frozen=True, extra="forbid"):
@@ -342,7 +344,11 @@ class Settings(ProviderKeys):
     )
 
     # -- answers from documents
-    citation_style: str = Field("page", description="How citations are written into an answer.")
+    citation_style: Literal["page", "source", "title"] = Field(
+        "page",
+        description="How citations are written into an answer: title and page; the `source` with section, page and "
+        "excerpt; or the title.",
+    )
     unsupported_claims: Literal["mark", "drop"] = Field(
         "mark", description="Mark claims that no cited passage supports, or drop them (strict)."
     )
@@ -359,8 +365,7 @@ class Settings(ProviderKeys):
     # -- the conversation
     memory_tokens: Annotated[int, Field(ge=200)] = Field(
         3000,
-        description="Maximum tokens of exchanges kept verbatim and shown in a prompt; beyond it, older ones "
-        "are summarised.",
+        description="Maximum tokens of a conversation shown in a prompt; beyond it, long answers are cut.",
     )
 
     # -- the coach
@@ -442,9 +447,6 @@ class Settings(ProviderKeys):
         100,
         description="Questions that one key may ask in any minute; reads are counted separately against the "
         "same limit.",
-    )
-    service_key_pepper: Key | None = Field(
-        None, description="Secret mixed into the digests of keys; default: one generated in the data folder."
     )
     audit_hot_days: PositiveInt = Field(
         90, description="Days after which `marag audit prune` removes prompts and raw replies from a record."

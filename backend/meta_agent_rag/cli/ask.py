@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..wording import counted
-from .shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run, settings_of
+from .shared.command import Assignments, Json, command, complain, console, plain, print_json, run, settings_of
 from .shared.display import Screen, dropped_line, place, round_line, round_steps, small_model_hint, spending
 
 if TYPE_CHECKING:
@@ -16,12 +16,7 @@ if TYPE_CHECKING:
     from ..grounding.citations import Citation
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("ask")(ask)
-
-
-@reporting
+@command()
 def ask(
     question: Annotated[list[str], typer.Argument(help="The question, best in quotes; @NAME limits it to a document.")],
     corpus: Annotated[str, typer.Option(help="The corpus to search; `sample` is built on first use.")] = "sample",
@@ -34,7 +29,6 @@ def ask(
     ] = False,
     set_: Assignments = None,
     json_: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Answer a question over a corpus; check the answer and repair it if it is inadequate."""
     from ..agent.engine import require_question

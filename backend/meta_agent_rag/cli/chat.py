@@ -5,15 +5,10 @@ from typing import Annotated
 import typer
 
 from ..extras import require
-from .shared.command import Assignments, Debug, keep_private, reporting, run, settings_of
+from .shared.command import Assignments, Debug, command, keep_private, run, settings_of
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("chat")(chat)
-
-
-@reporting
+@command()
 def chat(
     corpus: Annotated[
         str | None, typer.Option(help="The corpus to chat about; default: the session's corpus, or `sample`.")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .shared.command import Assignments, Debug, Json, add_group, console, plain, print_json, reporting, settings_of
+from .shared.command import Assignments, Json, command, console, group, plain, print_json, settings_of
 
 if TYPE_CHECKING:
     from ..discovery import Named
@@ -15,15 +15,11 @@ _HEAD = """\
 # Precedence: command line (--set NAME=VALUE) > environment > .env > default. An empty value means the default.
 # Written by `marag config example`.
 """
+_CONFIG = group("config", "The configuration.")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    add_group(app, "config", "The configuration.", show, example)
-
-
-@reporting
-def show(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+@command(_CONFIG)
+def show(set_: Assignments = None, json_: Json = False) -> None:
     """List every setting with its value and meaning."""
     settings = settings_of(set_)
     values = {name.upper(): value for name, value in settings.model_dump(mode="json").items()}
@@ -37,8 +33,8 @@ def show(set_: Assignments = None, json_: Json = False, debug: Debug = False) ->
         screen.print(f"[bold]{name}[/] = {shown}{changed}\n    [dim]{plain(description)}[/]")
 
 
-@reporting
-def example(debug: Debug = False) -> None:
+@command(_CONFIG)
+def example() -> None:
     """Print `.env.example`: every setting, commented out, with its default."""
     typer.echo(env_example(), nl=False)
 
@@ -69,11 +65,9 @@ def settings_with_choices() -> list[tuple[str, str, Any]]:
 def choices() -> "Mapping[str, Callable[[], Mapping[str, Named]]]":
     """The registry that a setting chooses from, by the setting's name in the environment."""
     from ..agent.routes.route import discover_routes
-    from ..grounding.citations import STYLES
 
     return {
         "ROUTES": discover_routes,
-        "CITATION_STYLE": lambda: STYLES,
     }
 
 

@@ -11,14 +11,14 @@ from ..errors import CorpusError, InputError
 from ..wording import counted, printable, unbroken
 from .shared.command import (
     Assignments,
-    Debug,
     Json,
     Yes,
+    command,
     confirm,
     console,
+    group,
     plain,
     print_json,
-    reporting,
     run,
     say,
     settings_of,
@@ -33,24 +33,12 @@ Corpus = Annotated[str, typer.Option("--corpus", metavar="NAME", help="The corpu
 Document = Annotated[
     str, typer.Argument(metavar="DOCUMENT", help="Its id, title or file name, or the path of its file.")
 ]
+_CORPORA = group("corpora", "Manage corpora.")
+_DOCUMENTS = group("documents", "List, show and remove the documents of a corpus.")
 
 
-def register(app: typer.Typer) -> None:
-    """Add both groups of commands."""
-    corpora = typer.Typer(help="Manage corpora.", no_args_is_help=True)
-    corpora.command("list")(list_corpora)
-    corpora.command("show")(show_corpus)
-    corpora.command("drop")(drop_corpus)
-    documents = typer.Typer(help="List, show and remove the documents of a corpus.", no_args_is_help=True)
-    documents.command("list")(list_documents)
-    documents.command("show")(show_document)
-    documents.command("drop")(drop_document)
-    app.add_typer(corpora, name="corpora")
-    app.add_typer(documents, name="documents")
-
-
-@reporting
-def list_corpora(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+@command(_CORPORA, "list")
+def list_corpora(set_: Assignments = None, json_: Json = False) -> None:
     """List all corpora: documents, passages, encoder, chunker, stores."""
     from ..retrieval.corpus.corpus import list_corpora as corpora_in
 
@@ -64,8 +52,8 @@ def list_corpora(set_: Assignments = None, json_: Json = False, debug: Debug = F
         console().print(f"[bold]{plain(manifest.name)}[/]: {_summary(manifest)}")
 
 
-@reporting
-def show_corpus(name: Name, set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+@command(_CORPORA, "show")
+def show_corpus(name: Name, set_: Assignments = None, json_: Json = False) -> None:
     """Show a corpus: its documents with title, type, pages and passages, and how it was built."""
     from ..retrieval.corpus.corpus import list_corpora as corpora_in
     from ..retrieval.corpus.corpus import read_documents
@@ -84,13 +72,12 @@ def show_corpus(name: Name, set_: Assignments = None, json_: Json = False, debug
     console().print(f"[dim]created {manifest.created:%Y-%m-%d %H:%M} UTC[/]")
 
 
-@reporting
+@command(_CORPORA, "drop")
 def drop_corpus(
     name: Name,
     yes: Yes = False,
     set_: Assignments = None,
     json_: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Delete a corpus and its indexes. The source files are kept."""
     from ..retrieval.corpus.corpus import drop_corpus as remove
@@ -122,8 +109,8 @@ def _line(document: "DocumentRecord") -> str:
     return f"  {plain(document.title)} [dim]({facts})[/]"
 
 
-@reporting
-def list_documents(corpus: Corpus, set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+@command(_DOCUMENTS, "list")
+def list_documents(corpus: Corpus, set_: Assignments = None, json_: Json = False) -> None:
     """List the documents of a corpus: id, title, passages, source."""
     from ..retrieval.corpus.corpus import read_documents
 
@@ -136,10 +123,8 @@ def list_documents(corpus: Corpus, set_: Assignments = None, json_: Json = False
         say(f"{printable(document.id)}  {printable(document.title)} ({printable(unbroken(facts))})")
 
 
-@reporting
-def show_document(
-    document: Document, corpus: Corpus, set_: Assignments = None, json_: Json = False, debug: Debug = False
-) -> None:
+@command(_DOCUMENTS, "show")
+def show_document(document: Document, corpus: Corpus, set_: Assignments = None, json_: Json = False) -> None:
     """Show a document: title, type, pages, passages, source and the hash of its content."""
     from ..retrieval.corpus.corpus import read_documents
     from ..retrieval.corpus.naming import begun_with, suggestion
@@ -157,14 +142,13 @@ def show_document(
             say(f"{name.replace('_', ' ')}: {printable(', '.join(value) if isinstance(value, tuple) else str(value))}")
 
 
-@reporting
+@command(_DOCUMENTS, "drop")
 def drop_document(
     document: Document,
     corpus: Corpus,
     yes: Yes = False,
     set_: Assignments = None,
     json_: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Remove a document from a corpus; its file is kept. A document that does not exist is not an error."""
     from ..retrieval.corpus.corpus import read_documents, remove_documents

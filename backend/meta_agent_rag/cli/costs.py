@@ -2,20 +2,12 @@
 
 from datetime import UTC, datetime
 
-import typer
-
 from ..wording import FREE
-from .shared.command import Assignments, Debug, Json, console, print_json, reporting, run, settings_of
+from .shared.command import Assignments, Json, command, console, print_json, run, settings_of
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command("prices")(prices)
-    app.command("balance")(balance)
-
-
-@reporting
-def prices(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+@command()
+def prices(set_: Assignments = None, json_: Json = False) -> None:
     """Show the dated tariffs, and the prices of the configured models."""
     from ..llm.pricing import million_token_prices, priced_model, tariff_book
     from ..llm.providers import choose_provider
@@ -54,8 +46,8 @@ def prices(set_: Assignments = None, json_: Json = False, debug: Debug = False) 
         )
 
 
-@reporting
-def balance(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+@command()
+def balance(set_: Assignments = None, json_: Json = False) -> None:
     """Show the balance of the DeepSeek account."""
     from ..llm.balance import account_balance
 

@@ -7,19 +7,15 @@ import typer
 
 from ..errors import InputError
 from ..wording import counted
-from .shared.command import Assignments, Debug, Json, add_group, console, plain, print_json, reporting, say, settings_of
+from .shared.command import Assignments, Json, command, console, group, plain, print_json, say, settings_of
+
+_DEFICITS = group("deficits", "The knowledge deficits that can be diagnosed.")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    add_group(app, "deficits", "The knowledge deficits that can be diagnosed.", list_, check)
-
-
-@reporting
+@command(_DEFICITS)
 def list_(
     set_: Assignments = None,
     json_: Json = False,
-    debug: Debug = False,
 ) -> None:
     """List the deficits, both built-in and from DEFICITS_DIR."""
     from ..agent.deficits import discover_deficits
@@ -35,10 +31,8 @@ def list_(
             console().print(f"    when {plain(deficit.when)}\n    then {plain(deficit.directive)}")
 
 
-@reporting
-def check(
-    folder: Annotated[Path, typer.Argument(help="A folder with your own deficit files.")], debug: Debug = False
-) -> None:
+@command(_DEFICITS)
+def check(folder: Annotated[Path, typer.Argument(help="A folder with your own deficit files.")]) -> None:
     """Validate the deficit files of a folder together with the built-in ones."""
     from ..agent.deficits import Deficit, discover_deficits
     from ..agent.diagnose import critique_schema

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from .shared.command import Assignments, Debug, Json, console, plain, print_json, reporting, run, settings_of
+from .shared.command import Assignments, Json, command, console, plain, print_json, run, settings_of
 
 if TYPE_CHECKING:
     from ..checkup import CheckResult
@@ -12,13 +12,8 @@ if TYPE_CHECKING:
 _MARKS = {"ok": "[green]ok[/]  ", "note": "[yellow]note[/]", "fail": "[red]fail[/]"}
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("doctor")(doctor)
-
-
-@reporting
-def doctor(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+@command()
+def doctor(set_: Assignments = None, json_: Json = False) -> None:
     """Check provider, model, encoder, stores and folders; exits with 1 if a check fails."""
     from ..checkup import check_up
 

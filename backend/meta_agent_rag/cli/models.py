@@ -5,7 +5,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InputError
-from .shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, settings_of
+from .shared.command import (
+    Assignments,
+    Json,
+    command,
+    complain,
+    console,
+    group,
+    plain,
+    print_json,
+    reporting,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from ..llm.local import LocalModel
@@ -14,16 +25,12 @@ if TYPE_CHECKING:
 _STOPPED = 130
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    group = typer.Typer(help="Models that run on this machine, and their download.", invoke_without_command=True)
-    group.callback()(models)
-    group.command("get")(get)
-    app.add_typer(group, name="models")
+_MODELS = group("models", "Models that run on this machine, and their download.", invoke_without_command=True)
 
 
+@_MODELS.callback()
 @reporting
-def models(context: typer.Context, set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+def models(context: typer.Context, set_: Assignments = None, json_: Json = False) -> None:
     """List models for EMBEDDED_MODEL with size, licence and memory; `marag models get NAME` downloads one."""
     if context.invoked_subcommand is not None:
         return
@@ -45,12 +52,11 @@ def models(context: typer.Context, set_: Assignments = None, json_: Json = False
     screen.print(f"`auto` chooses {PACKAGED if taken is None else taken.name}{' (packaged)' if taken is None else ''}.")
 
 
-@reporting
+@command(_MODELS)
 def get(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A model in the list.")],
     set_: Assignments = None,
     json_: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Download a model from the Hugging Face hub and check its SHA-256; continues an interrupted download."""
     from ..llm.local import PACKAGED, fetch, fits, local_model

@@ -27,7 +27,7 @@ import typer
 
 from ..discovery import named
 from ..errors import InputError
-from .shared.command import Assignments, Debug, Json, benchmark_package, print_json, reporting, say, settings_of
+from .shared.command import Assignments, Json, benchmark_package, command, print_json, say, settings_of
 
 if TYPE_CHECKING:
     from ..settings import Settings
@@ -45,18 +45,12 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{1,39}")
 _IMPORTS = re.compile(r"(?:^from \S+ import .*\n)+", re.MULTILINE)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(new)
-
-
-@reporting
+@command()
 def new(
     kind: Annotated[str, typer.Argument(metavar="KIND", help=f"One of: {', '.join(_KINDS)}.")],
     name: Annotated[str, typer.Argument(metavar="NAME", help="Lower-case letters, digits and underscores.")],
     set_: Assignments = None,
     json_: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Create a working example of a kind with its test, for you to adapt.
 
@@ -146,13 +140,12 @@ def _check_name(name: str) -> None:
 
 def _filled(texts: Mapping[str, str], place: Mapping[str, Any], words: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     """Each file's path and text. Raises `InputError` for an existing prompt."""
-    from ..discovery import FORMER_STAGES
     from ..prompts import prompt_names
 
     own = {key: Template(text).substitute(words) for key, text in place.get("words", {}).items()}
     for path, text in place["files"].items():
         file = Template(path).substitute(words)
-        if file.endswith(".yaml") and Path(file).stem in {*prompt_names(), *FORMER_STAGES}:
+        if file.endswith(".yaml") and Path(file).stem in prompt_names():
             raise InputError(f"A prompt is already named {Path(file).stem!r}; choose a different name.")
         filled = Template(texts[text]).substitute(words, **own)
         # imports sorted by module, since those of a place are inserted anywhere

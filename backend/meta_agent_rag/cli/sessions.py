@@ -9,31 +9,26 @@ import typer
 from ..wording import counted
 from .shared.command import (
     Assignments,
-    Debug,
     Json,
     Yes,
-    add_group,
+    command,
     complain,
     confirm,
     console,
+    group,
     plain,
     print_json,
-    reporting,
     run,
     say,
     settings_of,
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The session.")]
+_SESSIONS = group("sessions", "Manage the conversations of `marag chat`.")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    add_group(app, "sessions", "Manage the conversations of `marag chat`.", list_, rename, delete)
-
-
-@reporting
-def list_(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+@command(_SESSIONS)
+def list_(set_: Assignments = None, json_: Json = False) -> None:
     """List all conversations, the latest first: corpus, questions, when it was last saved."""
     from ..chat.store import open_sessions
 
@@ -55,12 +50,11 @@ def list_(set_: Assignments = None, json_: Json = False, debug: Debug = False) -
         console().print(f"[bold]{plain(str(one['name']))}[/]: {plain(facts)}")
 
 
-@reporting
+@command(_SESSIONS)
 def rename(
     name: Name,
     new: Annotated[str, typer.Argument(metavar="NEW", help="Its new name.")],
     set_: Assignments = None,
-    debug: Debug = False,
 ) -> None:
     """Rename a conversation."""
     from ..chat.store import open_sessions
@@ -73,12 +67,11 @@ def rename(
     say(f"{name!r} is now {new!r}; continue with `marag chat --session {new}`.")
 
 
-@reporting
+@command(_SESSIONS)
 def delete(
     name: Name,
     yes: Yes = False,
     set_: Assignments = None,
-    debug: Debug = False,
 ) -> None:
     """Delete a conversation and its transcript."""
     from ..chat.store import open_sessions, unknown_session

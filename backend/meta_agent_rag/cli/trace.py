@@ -8,25 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InputError
-from .shared.command import Debug, Json, console, plain, print_json, reporting
+from .shared.command import Json, command, console, plain, print_json
 
 if TYPE_CHECKING:
     from ..demo.run_files import Row
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("trace")(trace)
-
-
-@reporting
+@command()
 def trace(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder, or its name in RESULTS.")],
     question: Annotated[
         str | None, typer.Argument(metavar="QUESTION", help="The question's id or its beginning; default: list all.")
     ] = None,
     json_: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Show how the loop answered a question of a benchmark run: draft, facts, vote, diagnosis, repairs, calls."""
     from ..demo.run_files import LOOP, ONE_PASS, open_folder

@@ -31,7 +31,7 @@ class Balance(BaseModel, frozen=True, extra="ignore"):
 async def account_balance(settings: Settings) -> Balance:
     """The balance of the configured DeepSeek account; raises a `ModelError` with the remedy."""
     choice = choose_provider(settings)
-    if not choice.provider.reports_balance or choice.api_key is None:
+    if not choice.provider.reports_balance or choice.tiers["flash"].api_key is None:
         raise InputError("Only DeepSeek reports its balance; set DEEPSEEK_API_KEY (and LLM_PROVIDER=deepseek).")
     try:
         return Balance.model_validate(await fetched(choice.tiers["flash"], "/user/balance", seconds=_SECONDS))

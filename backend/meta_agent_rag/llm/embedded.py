@@ -23,7 +23,7 @@ from ..errors import SettingsError, UnknownModelError, UnreachableError
 from ..settings import Settings, child_environment
 from .chat import Connection, close, opened
 from .local import PROMPT_CACHE_MIB, SLOTS, own_model_file
-from .messages import OnText, Reply, Request
+from .messages import Reply, Request
 from .providers import Endpoint
 
 if TYPE_CHECKING:
@@ -73,10 +73,10 @@ class EmbeddedConnection(Connection):
         # shielded: a call that times out leaves the start to later calls
         return await asyncio.shield(started)
 
-    async def complete(self, request: Request, config: "RunnableConfig", on_text: OnText | None = None) -> Reply:
+    async def complete(self, request: Request, config: "RunnableConfig") -> Reply:
         """See `Connection`; a call in progress when the server ended by itself fails, and can be repeated."""
         try:
-            return await super().complete(request, config, on_text)
+            return await super().complete(request, config)
         except UnreachableError:
             if self._child is not None:  # the news of its end may arrive a moment after the connection broke
                 with suppress(TimeoutError):

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from ...wording import counted, printable
-from ..shared.command import (
+from ..wording import counted, printable
+from .shared.command import (
     Assignments,
-    Debug,
     Json,
-    add_group,
+    command,
     console,
+    group,
     keep_private,
     plain,
     print_json,
-    reporting,
     run,
     say,
     settings_of,
@@ -26,26 +25,21 @@ from ..shared.command import (
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
-    from ...settings import Settings
+    from ..settings import Settings
 
 T = TypeVar("T")
 Yes = Annotated[bool, typer.Option("--yes", help="Make the changes; without this option, only report them.")]
+_AUDIT = group("audit", "The audit records of the service.")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    add_group(app, "audit", "The audit records of the service.", tail, export, prune, forget)
-
-
-@reporting
+@command(_AUDIT)
 def tail(
     n: Annotated[int, typer.Option("--n", min=1, help="Number of records.")] = 20,
     set_: Assignments = None,
     json_: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Show the latest records, newest last."""
-    from ...service.audit import selected
+    from ..service.audit import selected
 
     rows = run(_in_database(settings_of(set_), lambda database: selected(database, latest=n)))
     if json_:
@@ -57,18 +51,17 @@ def tail(
         console().print(plain(_line(row)))
 
 
-@reporting
+@command(_AUDIT)
 def export(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="A JSONL file that does not exist yet.")],
     since: Annotated[datetime | None, typer.Option(help="Only records since this time in UTC.")] = None,
     client: Annotated[str | None, typer.Option(help="Only records of this key, by its id.")] = None,
     set_: Assignments = None,
     json_: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Write records to a file, one JSON object per line, oldest first."""
-    from ...service.audit import export as exported
-    from ...service.database import AUDIT
+    from ..service.audit import export as exported
+    from ..service.database import AUDIT
 
     keep_private()
     conditions = [] if since is None else [AUDIT.c.at >= since.replace(tzinfo=UTC)]
@@ -80,13 +73,13 @@ def export(
         say(f"Wrote {counted(count, 'record')} into {str(path)!r}.")
 
 
-@reporting
-def prune(yes: Yes = False, set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+@command(_AUDIT)
+def prune(yes: Yes = False, set_: Assignments = None, json_: Json = False) -> None:
     """Remove prompts and raw replies after AUDIT_HOT_DAYS, with sessions unused for as long.
 
     After AUDIT_WARM_DAYS, remove the records, too; `marag audit export` keeps them.
     """
-    from ...service.audit import prune as pruned
+    from ..service.audit import prune as pruned
 
     settings, now = settings_of(set_), datetime.now(UTC)
     result = run(_in_database(settings, lambda database: pruned(database, settings, now, dry_run=not yes)))
@@ -99,16 +92,15 @@ def prune(yes: Yes = False, set_: Assignments = None, json_: Json = False, debug
     _say_how(yes)
 
 
-@reporting
+@command(_AUDIT)
 def forget(
     client: Annotated[str, typer.Argument(metavar="CLIENT", help="The id of a revoked or expired key.")],
     yes: Yes = False,
     set_: Assignments = None,
     json_: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Delete everything recorded about a client: its records, its sessions, and states and files of its uploads."""
-    from ...service.audit import forget as forgotten
+    from ..service.audit import forget as forgotten
 
     settings = settings_of(set_)
     found = run(_in_database(settings, lambda database: forgotten(database, settings, client, dry_run=not yes)))
@@ -126,7 +118,7 @@ def _say_how(yes: bool) -> None:
 
 
 async def _in_database(settings: "Settings", work: "Callable[[AsyncEngine], Awaitable[T]]") -> T:
-    from ...service.database import open_database
+    from ..service.database import open_database
 
     async with open_database(settings) as database:
         return await work(database)
