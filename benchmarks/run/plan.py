@@ -142,10 +142,10 @@ def _check_prices(config: RunConfig) -> None:
     if config.settings.cost_limit_usd is None:
         return
     at = datetime.now(UTC)
-    unknown = dict.fromkeys(name for settings, ones in paying(config) for name in unpriced(ones, settings, at=at))
+    unknown = dict.fromkeys(name for settings, ones in paying(config) for name in unpriced(ones, at=at))
     if unknown:
         raise InputError(
-            f"A cost limit needs prices, but the price of {', '.join(unknown)} is unknown; set PRICE_AS, or "
+            f"A cost limit needs prices, but the price of {', '.join(unknown)} is unknown; set "
             "`prices: free` in MODEL_ROLES for a server of your own, or leave it out."
         )
 

@@ -17,7 +17,7 @@ from ..grounding.quotes import is_verbatim, place
 from ..llm.client import LanguageModel, new_request, utc_now
 from ..llm.ledger import LedgerRow
 from ..llm.messages import Message, Reply
-from ..llm.pricing import max_cost, priced_model
+from ..llm.pricing import max_cost
 from ..llm.structured import LONGEST_QUOTED_REPLY, MalformedReplyError, asked_again, json_schema
 from ..prompts import attribute, prompt
 from ..retrieval.corpus.catalogue import DocumentRecord
@@ -134,14 +134,15 @@ class Work:
         """The estimated effort."""
         settings, wanted, at = self.model.settings, json_schema(PointsReply), utc_now()
         served, endpoint = self.model.serving(STAGE)
-        name, prices = priced_model(settings, endpoint, at=at)
         longest = Reply(text="\U0001f600" * LONGEST_QUOTED_REPLY, usage=None)  # a character of four bytes
         fault = asked_again(longest, MalformedReplyError("x" * 500), settings.prompts_dir)
         requests = []
         for messages in map(self._prompt, self.sections):
             requests.append(new_request(served, endpoint, settings, messages, wanted))
             requests.append(new_request(served, endpoint, settings, (*messages, *fault), wanted))
-        costs = [max_cost(request, model=name, prices=prices, at=at) for request in requests]
+        costs = [
+            max_cost(request, model=endpoint.model, prices=endpoint.provider.prices, at=at) for request in requests
+        ]
         known = [cost for cost in costs if cost is not None]
         usd = sum(known, Decimal(0)) if len(known) == len(costs) else None
         return Estimate(calls=len(self.sections), usd=usd, free=endpoint.is_embedded)

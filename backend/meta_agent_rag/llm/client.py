@@ -33,9 +33,9 @@ from .budget import PASSED, Budget, holding, in_time
 from .cache import ResponseCache, request_key
 from .chat import Connection
 from .connections import Connections
-from .ledger import CANCELLED, Ledger, LedgerRow, usage_fields
+from .ledger import CANCELLED, Ledger, LedgerRow
 from .messages import Message, Reply, Request, Sampling
-from .pricing import max_cost, price, priced_model
+from .pricing import max_cost, price
 from .providers import Choice, Endpoint
 from .stages import ANSWER, Stage, check_stages, endpoints_in_use, evidence_room, serving, stage
 from .structured import MalformedReplyError, asked_again, json_schema, parse_reply, without_thinking
@@ -388,8 +388,7 @@ class ModelSession:
     def _record(self, call: Call, reply: Reply | None, fault: BaseException | None = None) -> LedgerRow:
         row = call.row
         if reply is not None:
-            model, prices = priced_model(self.owner.settings, call.endpoint, at=row.at)
-            used = reply.usage
+            used, model, prices = reply.usage, call.endpoint.model, call.endpoint.provider.prices
             cost = None if used is None else price(used, model=model, prices=prices, at=row.at)
             row = replace(
                 row,
@@ -398,7 +397,8 @@ class ModelSession:
                 cost_usd=cost.usd if cost else None,
                 paid_usd=Decimal(0) if row.cached else cost.usd if cost else self._held(call, reply),
                 peak=cost.peak if cost else False,
-                **usage_fields(used),
+                usage_known=used is not None,
+                **(used.columns() if used is not None else {}),
             )
         self.rows.append(row)
         self.owner.ledger.add(row)
@@ -410,10 +410,10 @@ class ModelSession:
         """The maximum cost, which counts as paid if the bill is unknown; a reply bounds it if none can be hidden."""
         if not self.owner.budget.holds:
             return None
-        model, prices = priced_model(self.owner.settings, call.endpoint, at=call.row.at)
-        visible = call.endpoint.provider.thinking_off and not call.endpoint.thinking
+        provider = call.endpoint.provider
+        visible = provider.thinking_off and not call.endpoint.thinking
         seen = reply.text if reply is not None and visible else None
-        return max_cost(call.request, seen, model=model, prices=prices, at=call.row.at)
+        return max_cost(call.request, seen, model=call.endpoint.model, prices=provider.prices, at=call.row.at)
 
     def _seconds_left(self, endpoint: Endpoint) -> float:
         limit = endpoint.seconds or self.owner.settings.llm_timeout_seconds or float(endpoint.provider.seconds)
