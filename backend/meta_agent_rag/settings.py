@@ -288,8 +288,9 @@ class Settings(ProviderKeys):
     )
     routes: Names | None = Field(
         None,
-        description="Routes that vote beside draft and derivation, in this order; default: `plain_pass,"
-        "chain_of_thought,step_by_step,chain_of_thought,chain_of_thought`, and `plain_pass` with the packaged model.",
+        description="Routes that vote beside draft and derivation, in this order (`plain_pass`, `chain_of_thought`, "
+        "`step_by_step`); default: `plain_pass,chain_of_thought,step_by_step,chain_of_thought,chain_of_thought`, and "
+        "`plain_pass` with the packaged model.",
     )
     plans: Literal["model", "grammar", "resolution"] | None = Field(
         None,
@@ -339,7 +340,11 @@ class Settings(ProviderKeys):
     )
 
     # -- answers from documents
-    citation_style: str = Field("page", description="How citations are written into an answer.")
+    citation_style: str = Field(
+        "page",
+        description="How citations are written into an answer: `page` (title, and the page if there are pages), "
+        "`title`, or `source` (title, section, page, and an excerpt).",
+    )
     unsupported_claims: Literal["mark", "drop"] = Field(
         "mark", description="Mark claims that no cited passage supports, or drop them (strict)."
     )
@@ -608,10 +613,7 @@ def lent_environment(values: Mapping[str, str]) -> Iterator[None]:
 
 
 def described() -> list[tuple[str, str, Any]]:
-    """Every setting as (environment name, description, default), in the order of the class.
-
-    Users see `cli.config.settings_with_choices`, which adds the names that a registry offers.
-    """
+    """Every setting as (environment name, description, default), in the order of the class."""
     return [
         (name.upper(), field.description or "", None if field.default_factory else field.default)
         for name, field in Settings.model_fields.items()
