@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meta_agent_rag.cli.ask import source_line
 from meta_agent_rag.errors import UnknownNameError
 from meta_agent_rag.grounding.citations import STYLES, Citation, Cited, chosen, cite, removed_marks
 from meta_agent_rag.grounding.marks import marks, without
@@ -129,7 +128,6 @@ def test_an_excerpt_is_written_in_one_line_without_the_headings_before_it() -> N
     assert cited.text == ('The council met [Source: Minutes, Empty heading (Page 2-3) - "On 5 May the council met."].')
     (citation,) = cited.citations
     assert citation.snippet == "On 5 May the\ncouncil met."
-    assert source_line(citation) == "Minutes, Empty heading, p.2-3: On 5 May the council met."
 
 
 @pytest.mark.parametrize(

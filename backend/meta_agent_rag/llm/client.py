@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 Parsed = TypeVar("Parsed", bound=BaseModel)
 Result = TypeVar("Result")
 PLAIN = Sampling()
+_PERHAPS_BILLED = LostConnectionError | TransientError | DeadlineError
 _LATE = 2
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 8.0
 _WITHHELD = {
@@ -374,7 +375,8 @@ class ModelSession:
             error, fault = type(raised).__name__, raised
             raise
         finally:
-            unbilled = outcome is None and isinstance(fault, MetaRagError) and not _perhaps_billed(fault)
+            perhaps_billed = isinstance(fault, _PERHAPS_BILLED) or type(fault) is ModelError
+            unbilled = outcome is None and isinstance(fault, MetaRagError) and not perhaps_billed
             held = None if unbilled or outcome is not None else self._held(call)
             spent = round(time.perf_counter() - started, 4)
             recorded = False
@@ -427,10 +429,6 @@ class ModelSession:
         if self.deadline is not None and time.monotonic() >= self.deadline:
             return DeadlineError("The deadline passed during a model call; ask a simpler question or allow more time.")
         return TransientError(f"The model did not answer within {seconds:g} s; raise LLM_TIMEOUT_SECONDS or try again.")
-
-
-def _perhaps_billed(fault: MetaRagError) -> bool:
-    return isinstance(fault, LostConnectionError | TransientError | DeadlineError) or type(fault) is ModelError
 
 
 def _traced_as(row: LedgerRow) -> "RunnableConfig":
