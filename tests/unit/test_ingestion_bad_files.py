@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from meta_agent_rag.ingestion.child import Job
 from meta_agent_rag.ingestion.chunking import Chunking
 from meta_agent_rag.ingestion.document import REFUSAL_KINDS, ReadFile, Refused
-from meta_agent_rag.ingestion.isolation import IsolatedReader
+from meta_agent_rag.ingestion.isolation import IsolatedReader, Job
 
 
 def expected(folder: Path) -> dict[str, str]:

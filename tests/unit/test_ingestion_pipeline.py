@@ -161,6 +161,9 @@ async def test_removed_files_are_dropped_only_with_prune_and_below_the_paths(ben
     assert bench.documents() == {"a.txt": 1, "elsewhere.txt": 1}
     kept.unlink()
     assert outcomes_by_file(await bench.ingest(prune=True)) == {"a.txt": "pruned"}
+    assert outcomes_by_file(await bench.ingest(elsewhere, prune=True)) == {"elsewhere.txt": "pruned"}
+    with pytest.raises(InputError, match="elsewhere"):
+        await bench.ingest(elsewhere, prune=True)
 
 
 async def test_copies_are_ingested_once_and_moves_are_followed(bench: Bench) -> None:
