@@ -14,7 +14,6 @@ from .llm.providers import EMBEDDED, Endpoint, choose_provider
 from .settings import Settings, Tier
 from .wording import counted
 
-_LISTING_SECONDS = 10.0
 _POINTER_HERE = re.compile(r" \(`marag doctor`[^)]*\)")
 
 
@@ -132,7 +131,7 @@ async def _list_models(endpoint: Endpoint) -> None:
         await asyncio.to_thread(opened, endpoint)
         return
     with suppress(UnknownModelError):  # an endpoint that cannot list models can still answer
-        await fetched(endpoint, "/models", seconds=_LISTING_SECONDS)
+        await fetched(endpoint, "/models")
 
 
 async def _prices(settings: Settings) -> CheckResult:

@@ -49,7 +49,7 @@ def prices(set_: Assignments = None, json_: Json = False) -> None:
 @command()
 def balance(set_: Assignments = None, json_: Json = False) -> None:
     """Show the balance of the DeepSeek account."""
-    from ..llm.balance import account_balance
+    from ..llm.connections import account_balance
 
     account = run(account_balance(settings_of(set_)))
     if json_:
