@@ -169,17 +169,16 @@ class TestOutsideAClone:
     [
         ("deficits", "mine", "There is no kind 'deficits'; choose from: analysis, dataset, deficit, hook, method,"),
         *(
-            ("deficit", name, "is not a Python identifier")
-            for name in ("", "two-words", "9lives", "a b", "../up", "line\n")
+            ("method", name, "is not lower_case_with_underscores (2 to 40 characters)")
+            for name in ("", "two-words", "9lives", "../up", "line\n", "x", "_x", "Upper", "ünder", "x" * 41)
         ),
-        *(("operator", name, f"'{name}' is a Python keyword") for name in ("class", "None", "async")),
-        *(("method", name, "is not a name of 2 to 40 lower-case") for name in ("x", "_x", "Upper", "ünder", "x" * 41)),
+        ("operator", "class", "'class' is a Python keyword"),
         ("deficit", "reasoning_error", "Another deficit is already named 'reasoning_error'"),
         ("operator", "count", "Another operator is already named 'count'"),
         ("method", "flare", "Another method is already named 'flare'"),
         ("dataset", "sample", "Another dataset is already named 'sample'"),
-        ("deficit", "stop", "The name 'stop' is reserved"),
-        ("route", "derivation", "The name 'derivation' is reserved"),
+        ("deficit", "stop", "The deficit name 'stop' is reserved"),
+        ("route", "derivation", "The route name 'derivation' is reserved"),
         ("method", "evaluate", "A prompt is already named 'evaluate'"),
     ],
 )
