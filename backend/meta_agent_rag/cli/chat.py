@@ -16,14 +16,13 @@ from .shared.command import (
     command,
     complain,
     confirm,
-    console,
     group,
     keep_private,
     plain,
-    print_json,
     run,
     say,
     settings_of,
+    show,
 )
 
 
@@ -67,14 +66,13 @@ def list_(set_: Assignments = None, json_: Json = False) -> None:
     found, damaged = run(listed())
     for name in sorted(damaged):
         complain(f"The session {name!r} is damaged; delete it with `marag sessions delete -- {quote(name)}`.")
-    if json_:
-        print_json(found)
-        return
-    if not found and not damaged:
-        say("No conversations yet; start one with `marag chat`.")
+    lines = []
     for one in found:
         facts = f"{one['corpus']}, {counted(int(str(one['turns'])), 'question')}, {one['saved']:%Y-%m-%d %H:%M} UTC"
-        console().print(f"[bold]{plain(str(one['name']))}[/]: {plain(facts)}")
+        lines.append(f"[bold]{plain(str(one['name']))}[/]: {plain(facts)}")
+    if not (lines or damaged):
+        lines = ["No conversations yet; start one with `marag chat`."]
+    show(found, *lines, json_=json_)
 
 
 @command(_SESSIONS)

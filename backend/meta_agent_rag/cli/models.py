@@ -17,6 +17,7 @@ from .shared.command import (
     print_json,
     reporting,
     settings_of,
+    show,
 )
 
 if TYPE_CHECKING:
@@ -77,10 +78,8 @@ def get(
     except KeyboardInterrupt:
         complain(f"Stopped. The partial download is kept; `marag models get {model.name}` continues it.")
         raise typer.Exit(_STOPPED) from None
-    if json_:
-        print_json({"name": model.name, "path": path, "sha256": model.sha256})
-    else:
-        console().print(f"Downloaded {model.name}: {plain(path)}")
+    about = {"name": model.name, "path": path, "sha256": model.sha256}
+    show(about, f"Downloaded {model.name}: {plain(path)}", json_=json_)
 
 
 def _row(model: "LocalModel", settings: "Settings", taken: "LocalModel | None") -> dict[str, Any]:

@@ -27,7 +27,7 @@ import typer
 
 from ..discovery import named, require_name
 from ..errors import InputError
-from .shared.command import Assignments, Json, benchmark_package, command, print_json, say, settings_of
+from .shared.command import Assignments, Json, benchmark_package, command, plain, settings_of, show
 
 if TYPE_CHECKING:
     from ..settings import Settings
@@ -59,12 +59,8 @@ def new(
     """
     named("kind", kind, dict.fromkeys(_KINDS))
     files, following = _copied(kind, name) if kind in _DOCUMENTED else create(kind, name, settings_of(set_))
-    if json_:
-        print_json({"files": files, "next": following})
-        return
-    for path in files:
-        say(f"written: {path}")
-    say(f"next: {following}")
+    lines = [*(f"written: {path}" for path in files), f"next: {following}"]
+    show({"files": files, "next": following}, *map(plain, lines), json_=json_)
 
 
 def create(kind: str, name: str, settings: "Settings") -> tuple[list[str], str]:

@@ -149,6 +149,14 @@ def print_json(value: object) -> None:
     say(json.dumps(value, ensure_ascii=escaped, indent=2, default=str))
 
 
+def show(value: object, *lines: str, json_: bool) -> None:
+    """Print one JSON object if asked to, else these lines of Rich's markup."""
+    if json_:
+        print_json(value)
+    for line in () if json_ else lines:
+        console().print(line)
+
+
 def console(**options: Any) -> Any:
     """Rich's console on stdout, imported on first use; `options` are Rich's own."""
     from rich.console import Console
