@@ -288,9 +288,8 @@ class Settings(ProviderKeys):
     )
     routes: Names | None = Field(
         None,
-        description="Routes that vote beside draft and derivation, in this order (`plain_pass`, `chain_of_thought`, "
-        "`step_by_step`); default: `plain_pass,chain_of_thought,step_by_step,chain_of_thought,chain_of_thought`, and "
-        "`plain_pass` with the packaged model.",
+        description="Routes that vote beside draft and derivation, in this order; default: `plain_pass,"
+        "chain_of_thought,step_by_step,chain_of_thought,chain_of_thought`, and `plain_pass` with the packaged model.",
     )
     plans: Literal["model", "grammar", "resolution"] | None = Field(
         None,
