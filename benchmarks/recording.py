@@ -44,7 +44,7 @@ FORMAT = 2
 _QUESTION = TypeAdapter(Question)
 _DERIVED = (*QUESTION_FIELDS, "supporting_facts_gold", "support", "joint", *SCORES)
 _NEEDED = (
-    *("experiment", "settings", "provider", "dataset", "encoders", "endpoint", "pooled", "model_words"),
+    *("experiment", "settings", "provider", "dataset", "pooled", "model_words"),
     *("arms", "quadrants", "analyses", "tariffs"),
 )
 _DAMAGE = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, IndexError)
@@ -230,21 +230,24 @@ def table_content(
     return {"arms": rows, "quadrants": dict(quadrants), "analyses": list(analyses), "tariffs": prices}
 
 
+async def _unanswered(engine: Engine, task: MethodTask) -> Answer:
+    raise DataFileError(f"The answer of {task.method!r} to {task.id!r} is recorded; it cannot be generated again.")
+
+
+def recorded_method(name: str, *, quotes: bool = False, loop: bool = False) -> Method:
+    """A method whose answers are recorded or imported, even if it no longer exists."""
+    return Method(name=name, citation="", about="", departures="", answer=_unanswered, quotes=quotes, loop=loop)
+
+
 def _arm(content: Mapping[str, Any]) -> Arm:
-    """A row of the table, even if its method or settings no longer exist."""
-    name, quotes, loop = content["method"], content["quotes"], content["loop"]
-    method = Method(name=name, citation="", about="", departures="", answer=_recorded_answer, quotes=quotes, loop=loop)
+    """A row of the table."""
     return Arm(
-        method=method,
+        method=recorded_method(content["method"], quotes=content["quotes"], loop=content["loop"]),
         assignments=tuple(content["assignments"]),
         without_deficits=tuple(content["without_deficits"]),
         oracles=tuple(content["oracles"]),
         equal=content.get("equal", ""),
     )
-
-
-async def _recorded_answer(engine: Engine, task: MethodTask) -> Answer:
-    raise DataFileError(f"The answer of {task.method!r} to {task.id!r} is recorded; a replay makes no call.")
 
 
 def _lines(path: Path) -> Iterator[tuple[str, Any]]:

@@ -180,14 +180,12 @@ async def _documents(settings: Settings) -> CheckResult:
     """The components for reading, chunking and citing, and files of one's own, that are resolved only on use."""
     from .agent.deficits import discover_deficits
     from .chat.phrases import check_files
-    from .grounding.citations import chosen
     from .ingestion.pipeline import chunking_of
     from .prompts import check_prompts
 
     discover_deficits(settings.deficits_dir)
     check_prompts(settings.prompts_dir, methods=settings.methods_dir)
     check_files(settings.coach_dir)
-    chosen(settings.citation_style)
     chunking_of(settings)
     words = f"chunker {settings.chunker}, citations {settings.citation_style}"
     return CheckResult(words=words)

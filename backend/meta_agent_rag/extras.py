@@ -59,7 +59,7 @@ def require(extra: str, wanted: str) -> None:
 
 
 def installed(extra: str) -> bool:
-    """Can all modules of an extra be found?"""
+    """Whether all modules of an extra can be found."""
     return all(_found(module) for module in EXTRAS[extra])
 
 

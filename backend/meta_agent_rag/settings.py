@@ -339,10 +339,10 @@ class Settings(ProviderKeys):
     )
 
     # -- answers from documents
-    citation_style: str = Field(
+    citation_style: Literal["page", "source", "title"] = Field(
         "page",
-        description="How citations are written into an answer: `page` (title, and the page if there are pages), "
-        "`title`, or `source` (title, section, page, and an excerpt).",
+        description="How citations are written into an answer: title and page; the `source` with section, page and "
+        "excerpt; or the title.",
     )
     unsupported_claims: Literal["mark", "drop"] = Field(
         "mark", description="Mark claims that no cited passage supports, or drop them (strict)."
@@ -360,8 +360,7 @@ class Settings(ProviderKeys):
     # -- the conversation
     memory_tokens: Annotated[int, Field(ge=200)] = Field(
         3000,
-        description="Maximum tokens of exchanges kept verbatim and shown in a prompt; beyond it, older ones "
-        "are summarised.",
+        description="Maximum tokens of a conversation shown in a prompt; beyond it, long answers are cut.",
     )
 
     # -- the coach
@@ -443,9 +442,6 @@ class Settings(ProviderKeys):
         100,
         description="Questions that one key may ask in any minute; reads are counted separately against the "
         "same limit.",
-    )
-    service_key_pepper: Key | None = Field(
-        None, description="Secret mixed into the digests of keys; default: one generated in the data folder."
     )
     audit_hot_days: PositiveInt = Field(
         90, description="Days after which `marag audit prune` removes prompts and raw replies from a record."

@@ -19,7 +19,7 @@ BODIES: tuple[tuple[str, object, str], ...] = (
     ("/v1/ask", {**ASKED, "nope": 1}, "The field 'nope' is invalid: unknown field."),
     ("/v1/ask", [1], "The request is invalid: it must be an object."),
     ("/v1/ask", {**ASKED, "options": {"rounds": 1}}, "The field 'options.rounds' is invalid: unknown field."),
-    ("/v1/ask", {**CONTEXT, "context": 7}, "The field 'context' is invalid: it must be text."),
+    ("/v1/ask", {**CONTEXT, "context": 7}, "The field 'context' is invalid: it must be a list."),
     ("/v1/ask", {**CONTEXT, "context": ["so", 7]}, "The field 'context.0' is invalid: it must be an object."),
     ("/v1/ask", {**CONTEXT, "context": [{"text": 3}]}, "The field 'context.0.text' is invalid: it must be text."),
     ("/v1/chat/completions", {}, "The field 'model' is invalid: it is missing."),

@@ -149,7 +149,6 @@ def test_doctor_fails_with_a_remedy_if_the_server_is_down() -> None:
         ("MARAG_DATA_DIR", "file/below", "data folder"),
         ("MARAG_DATA_DIR", "file", "data folder"),
         ("MONITOR_POLICY", "nope", "monitor"),
-        ("CITATION_STYLE", "nope", "documents"),
         ("CHUNK_OVERLAP", "512", "documents"),
         ("PROMPTS_DIR", "nope", "documents"),
     ],

@@ -86,20 +86,6 @@ def test_the_data_are_loaded_once_and_in_the_revision_of_the_run(
     assert asked == ["abc123", None]
 
 
-def test_a_run_is_compared_with_a_prediction_file(tmp_path: Path) -> None:
-    questions = load_questions("sample").questions[:3]
-    (tmp_path / "p.json").write_text(json.dumps([{"id": one.id, "prediction": one.answer} for one in questions]))
-    rows = [
-        {**rows_a()[0], "id": one.id, "question": one.text, "gold": one.answer, "aliases": list(one.aliases)}
-        for one in questions
-    ]
-    run = write_run(tmp_path / "run", rows)
-    done = run_compare(run, tmp_path / "p.json", "--dataset", "sample", "--json")
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["n"] == 3
-    assert "not stated" in done.stdout
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -143,8 +129,7 @@ def test_a_policy_is_fitted_and_evaluated_on_other_questions(tmp_path: Path) -> 
     done = run_calibrate("fitted", "--out", file)
     assert done.exit_code == 0, done.output
     assert "150 first drafts" in done.stdout
-    assert "calibrated, 5-fold" in done.stdout
-    assert max(len(line) for line in done.stdout.splitlines() if str(file) not in line) <= 80
+    assert "calibrated, 5-fold: AUROC 0." in done.stdout
     calibration = read_calibration(file)
     assert calibration.encoder == "all-MiniLM-L6-v2"
     assert calibration.fitted_on.runs == ("fitted",)
@@ -181,8 +166,6 @@ def test_a_policy_is_fitted_and_evaluated_on_other_questions(tmp_path: Path) -> 
         (["few", "--out", "x.yaml"], "a fit needs at least 10"),
         (["one", "one", "--out", "x.yaml"], "share questions ('sample one0' and 59 more)"),
         (["one", "other", "--out", "x.yaml"], "The runs differ in MONITOR_ENCODER"),
-        (["one", "pooled", "--out", "x.yaml"], "The runs differ in mode ('gold'; 'open_domain')"),
-        (["one", "large", "--out", "x.yaml"], "The runs differ in models (flash 'f', pro 'p' of 'deepseek'; flash 'f'"),
         (["one", "--out", "x.yaml", "--method", "metarag oracle monitor"], "used gold answers"),
         (["torn", "--out", "x.yaml"], "a damaged row, of 'metarag' for 'torn0' (field 'rounds"),
         (["other", "--evaluate", "fitted.yaml"], "encoder 'all-MiniLM-L6-v2', but the runs used 'hash-64'"),
@@ -191,14 +174,9 @@ def test_a_policy_is_fitted_and_evaluated_on_other_questions(tmp_path: Path) -> 
 def test_an_invalid_calibration_is_rejected(tmp_path: Path, words: list[str], message: str) -> None:
     for name, count, changes in (("one", 60, {}), ("few", 12, {}), ("other", 60, {"set_monitor_encoder": "hash-64"})):
         write_run(tmp_path / "RESULTS" / name, telling(count, prefix=name), **changes)
-    write_run(tmp_path / "RESULTS" / "pooled", telling(60, prefix="p"), mode="open_domain")
     torn = telling(3, prefix="torn")
     del torn[0]["rounds"][0]["f1"]
     write_run(tmp_path / "RESULTS" / "torn", torn)
-    models = {"flash": "f", "pro": "other"}
-    for name, part, value in (("large", "provider", {"models": models}),):
-        folder = write_run(tmp_path / "RESULTS" / name, telling(60, prefix=name))
-        amend(folder, part, value)
     assert run_calibrate("one", "--out", "fitted.yaml").exit_code == 0
     assert yaml.safe_load((tmp_path / "fitted.yaml").read_text())["version"] == 3
     done = run_calibrate(*words)

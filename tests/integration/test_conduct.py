@@ -77,7 +77,8 @@ def test_identical_calls_in_one_run_are_paid_for_once(tmp_path: Path) -> None:
 def test_the_judge_scores_each_distinct_answer_once(tmp_path: Path) -> None:
     with loopback_server(helpful(0.05)) as server:
         env = environment(server.base_url, tmp_path / "data")
-        words = ["--n", "2", "--judge", "--sweep", "WRITER_TEMPERATURE=0,0.9", "--no-cache"]
+        words = ["--n", "2", "--judge", "--sweep", "WRITER_TEMPERATURE=0,0.9"]
+        words += ["--set", "RESPONSE_CACHE=false"]
         assert in_process(words, env).exit_code == 0
         judged = [body for body in server.bodies if "reference answers" in json.dumps(body)]
     assert len(judged) == 2, "one distinct answer to each of two questions, however many rows share it"

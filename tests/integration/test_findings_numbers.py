@@ -9,11 +9,9 @@ import pytest
 from benchmarks.tables import as_markdown
 from benchmarks.tools.findings import (
     HELD_OUT,
-    Recorded,
     changed,
     held_out,
     levels,
-    quality,
     records,
     rendered,
     types,
@@ -59,18 +57,6 @@ def rounded(found: set[str]) -> set[str]:
     return found | {f"{float(one.replace(',', '')):.{digits}f}" for one in found for digits in (0, 2)}
 
 
-def earlier() -> list[list[Recorded]]:
-    """The first loop's records, `gold` and `open_domain` apart."""
-    both = [one for one in records("earlier") if {"standard_rag", "metarag"} <= set(one.rows)]
-    return [[one for one in both if one.mode == mode] for mode in ("gold", "open_domain")]
-
-
-def agreement_of_wrong_drafts() -> str:
-    first = [row["rounds"][0] for one in earlier()[0] for row in one.rows["metarag"]]
-    wrong = [one for one in first if not one["em"]]
-    return f"{len(wrong)} {sum(bool(one['signals']['agreement']) for one in wrong)}"
-
-
 def prose(text: str) -> str:
     text = re.sub(r"<!-- (\w+)\b[^>]*-->.*?<!-- /\1 -->", "", text, flags=re.DOTALL)
     text = re.sub(r"```.*?```|^ {4}.*$", "", text, flags=re.DOTALL | re.MULTILINE)
@@ -85,10 +71,8 @@ def known() -> set[str]:
         changed(records("one_machine")),
         levels(records("one_machine")),
         types(records("open_domain")),
-        *map(quality, earlier()),
-        changed(earlier()[0]),
     ]
-    return rounded(numbers(" ".join([*shown, *map(as_markdown, cited), agreement_of_wrong_drafts()])))
+    return rounded(numbers(" ".join([*shown, *map(as_markdown, cited)])))
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

@@ -39,7 +39,7 @@ def summary(folder: Path) -> dict[str, Any]:
 def records() -> Iterator[Any]:
     """Every record; most are slow to replay."""
     for record in sorted(RESULTS.rglob("*.jsonl.gz")):
-        quick = record.name in {"hotpotqa-gold-241-250.jsonl.gz", "2wikimultihopqa-gold-91-120.jsonl.gz"}
+        quick = record.name in {"hotpotqa-gold-91-120.jsonl.gz", "2wikimultihopqa-gold-91-120.jsonl.gz"}
         yield pytest.param(record, id=record.name, marks=() if quick else pytest.mark.slow)
 
 

@@ -153,7 +153,6 @@ def _wait_for_rows(folder: Path, rows: int) -> Path:
         (["--mode", "open_domain", "--corpus", "mine"], "mine"),
         (["--without-deficit", "nope"], "There is no deficit 'nope'"),
         (["--cost-limit", "-1"], "COST_LIMIT_USD"),
-        (["--convergence-threshold", "2"], "CONVERGENCE_THRESHOLD"),
         (["--set", "MONITOR_POLICY=nope"], "There is no monitor policy 'nope'"),
     ],
 )
@@ -187,13 +186,8 @@ def test_a_run_whose_key_is_revoked_keeps_its_answers(tmp_path: Path) -> None:
         assert "Stopped after 3 of 6 answers" in done.stderr
         folder = only_run(tmp_path)
         assert json.loads((folder / "summary.json").read_text())["methods"]["metarag"]["answered"] == 3
-    with loopback_server(helpful()) as server:  # at another URL, with another model
+    with loopback_server(helpful()) as server:  # at another URL
         env["LLM_BASE_URL"] = server.base_url
-        server.listing = ServerReply(body={"data": [{"id": "deepseek-v4-flash", "root": "other-weights"}]})
-        done = run(command("--resume", str(folder)), env, tmp_path)
-        assert done.returncode == 2
-        assert "different endpoints" in done.stderr
-        server.listing = LoopbackServer(behaviour=helpful()).listing
         asked = len(server.bodies)
         assert run(command("--resume", str(folder)), env, tmp_path).returncode == 0
         assert len(server.bodies) - asked == 2 * 3 - 1, "three questions remain, and earlier replies are cached"

@@ -117,7 +117,7 @@ async def test_what_was_discussed_lists_each_question_once_in_the_users_words(tm
 def test_what_needs_no_search_is_answered_from_what_is_known() -> None:
     reading = Interpretation(intent="about_conversation", standalone="x")
     assert "beginning of our conversation" in answer_without_search(reading, History(), ())
-    forgotten = History(turns=9, dropped=2, summary="They spoke of tides.")
+    forgotten = History(turns=9, summary="They spoke of tides.")
     assert "They spoke of tides." in answer_without_search(reading, forgotten, ())
     listing = Interpretation(intent="about_documents", standalone="x")
     assert answer_without_search(listing, History(), ()) == "There are no documents."

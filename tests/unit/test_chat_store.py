@@ -45,15 +45,6 @@ async def saved(folder: Path, name: str = "talk", stored: Stored = STORED) -> No
         await saved_as(sessions, name, stored)
 
 
-@pytest.mark.parametrize("name", ["", "../talk", "a b", "t\n", "a" * 73])
-async def test_an_invalid_name_is_rejected(tmp_path: Path, name: str) -> None:
-    async with opened(tmp_path) as sessions:
-        for work in (sessions.load(name), saved_as(sessions, name, STORED)):
-            with pytest.raises(InputError, match="A session cannot be named"):
-                await work
-        assert await sessions.names() == []
-
-
 def rewritten(folder: Path, stored: object) -> None:
     """Replace the stored conversation by a value."""
     connection = sqlite3.connect(folder / FOLDER / "sessions.sqlite")

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.socratic import data, explainer
 from meta_agent_rag.chat.coach.coach import CoachReply, obeys
 from meta_agent_rag.chat.coach.hook import ScopeScore
 from meta_agent_rag.chat.coach.levels import Socratic, levels
@@ -35,19 +34,6 @@ def system(model: ScriptedModel, nth: int = -1) -> str:
 
 async def asked_once(talk: ChatSession, message: str = QUESTION) -> CoachReply:
     return coached(await talk.reply(message))
-
-
-async def test_no_reply_breaks_a_rule_with_a_model_that_explains(tmp_path: Path) -> None:
-    questions, model = data("within"), explainer()
-    for level in levels():
-        async with coaching(tmp_path, model, level=level) as talk:
-            for question in questions[:5]:
-                calls = len(model.asked("coach"))
-                turn = await talk.reply(question)
-                assert obeys(turn.reply.text, level), turn.reply.text
-                assert not obeys(coached(turn).trace.draft, level)
-                assert len(coached(turn).calls) == len(model.asked("coach")) - calls <= 2
-    assert {request.max_tokens for request in model.asked("coach")} == {300}
 
 
 async def test_a_draft_that_breaks_a_rule_is_regenerated_with_constraint_and_reason(tmp_path: Path) -> None:
@@ -149,30 +135,24 @@ class ConstantScope:
     """A scope with one score for every message."""
 
     def __init__(self, score: float) -> None:
-        self.value = score
-        self.asked: list[tuple[str, str]] = []
+        self.value, self.asked = score, 0
 
-    async def score(self, message: str, topic: str = "", *, asked: str = "") -> ScopeScore | None:
-        self.asked.append((message, topic))
+    async def score(self, message: str, *, asked: str = "") -> ScopeScore | None:
+        self.asked += 1
         return ScopeScore(topic="sundials", score=self.value, threshold=0.15)
 
 
 async def test_an_off_topic_message_costs_no_call_and_is_not_remembered(tmp_path: Path) -> None:
     model, scope, retriever = ScriptedModel({"coach": reply(GOOD)}), ConstantScope(0.03), OnePassage()
     async with coaching(tmp_path, model, scope=scope, retriever=retriever) as talk:
-        talk.socratic = Socratic(mode="coach", topic="sundials")
         shown = await asked_once(talk, "Who won the football world cup in 1998?")
-        assert shown.trace.outcome == "out_of_scope"
-        assert "0.03" in shown.text
+        assert (shown.trace.outcome, "0.03" in shown.text) == ("out_of_scope", True)
         assert (talk.history.turns, model.requests, retriever.asked) == (0, [], [])
-        message = "Who won the football world cup in 1998?"
-        assert scope.asked == [(message, "sundials"), (message, "")]
         scope.value = 0.15
         await talk.reply(QUESTION)
         await asked_once(talk, "I really have no idea what to answer to that, please just tell me")
     assert not any(shown.text in message.content for request in model.requests for message in request.messages)
-    assert len(scope.asked) == 3
-    assert talk.history.turns == 2
+    assert (scope.asked, talk.history.turns) == (2, 2)
 
 
 async def test_the_prompt_holds_the_latest_ten_messages_and_a_summary(tmp_path: Path) -> None:
@@ -217,12 +197,11 @@ async def test_model_errors_are_survived_or_raised(tmp_path: Path) -> None:
     async with coaching(tmp_path, prose, level=3) as talk:
         shown = await asked_once(talk)
         assert (shown.trace.outcome, obeys(shown.text, 3)) == ("template", True)
-        assert shown.trace.fault
         assert len(prose.requests) == 2
     lost: list[Any] = [reply(f"{EXPLAINED} Why is that?"), RefusedError("busy")]
     async with coaching(tmp_path, ScriptedModel({"coach": lost})) as talk:
         shown = await asked_once(talk)
-        assert (shown.text, shown.trace.fault) == ("Why is that?", "busy")
+        assert shown.text == "Why is that?"
     for fault in (RefusedError("busy"), AuthenticationError("wrong key")):
         async with coaching(tmp_path, ScriptedModel({"coach": fault})) as talk:
             with pytest.raises(type(fault)):

@@ -128,18 +128,6 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     assert held < 500_000
 
 
-async def test_a_bad_line_keeps_the_earlier_version(tmp_path: Path) -> None:
-    file = tmp_path / "rows.jsonl"
-    file.write_bytes(lines(range(ROWS)))
-    assert (await ingested(file))[0].status == "added"
-    file.write_bytes(lines(range(ROWS)) + b"{torn\n")
-    outcome, encoded = await ingested(file)
-    assert (outcome.status, outcome.broken, encoded) == ("skipped", True, 0)
-    assert outcome.reason is not None
-    assert outcome.reason.startswith(f"line {ROWS + 1} is not a JSON object")
-    assert await stored() == [f"p{n}" for n in range(ROWS)]
-
-
 async def test_a_large_file_is_ingested_again_by_its_differences(tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
     file.write_bytes(lines(range(ROWS)))

@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -10,7 +9,6 @@ from benchmarks.run import provenance
 from benchmarks.run.folder import RunFolder
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.settings import Settings
-from tests.past_runs import config
 
 
 def test_own_files_are_identified_by_their_contents(tmp_path: Path) -> None:
@@ -47,14 +45,3 @@ def test_an_error_inside_the_run_is_not_reported_as_a_lock_conflict(tmp_path: Pa
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="needs its own folder"), RunFolder(tmp_path / "file").locked():
         raise AssertionError
-
-
-@pytest.mark.parametrize(
-    ("was", "now", "changed"),
-    [("vllm/abc", "vllm/abc", []), ("vllm/abc", "vllm/def", ["endpoints"]), ("vllm/abc", "http://10.0.0.1/v1", [])],
-)
-def test_a_server_that_could_not_be_asked_is_no_other_server(was: str, now: str, changed: list[str]) -> None:
-    def run(identity: str) -> dict[str, Any]:
-        return {**config(), "endpoints": {"writer": {"provider": "vllm", "model": "m", "identity": identity}}}
-
-    assert provenance.differing(run(was), run(now)) == provenance.differing(run(now), run(was)) == changed

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.report import protocol
-from benchmarks.report.published import published
+from benchmarks.report.published import protocol, published
 from benchmarks.run.config import RunConfig
 from meta_agent_rag.datasets import discover
 from tests.loop import settings_in

@@ -90,5 +90,5 @@ class Context:
 
     @property
     def may_search(self) -> bool:
-        """Can a repair search for more evidence?"""
+        """Whether a repair can search for more evidence."""
         return self.retriever is not None and "search" not in self.settings.loop_without

@@ -59,7 +59,7 @@ class Answer:
 
     @property
     def fired(self) -> bool:
-        """Was an answer rewritten after a diagnosis?"""
+        """Whether an answer was rewritten after a diagnosis."""
         return len(self.rounds) > 1
 
     @property

@@ -209,8 +209,6 @@ def _discussed(history: History) -> str:
         for one in history.exchanges:
             asked.setdefault(typed(one.question), f"{one.turn}. {one.question}")
         parts.append("\n".join([reply_phrase("discussed"), *asked.values()]))
-    if history.dropped:
-        parts.append(reply_phrase("discussed_gone", count=history.dropped))
     return "\n\n".join(parts)
 
 

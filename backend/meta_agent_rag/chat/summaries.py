@@ -1,7 +1,7 @@
 """The summary of a whole document: one call a section, every point with the sentence that it rests on."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import accumulate
@@ -9,9 +9,9 @@ from typing import Annotated, Protocol, TypeAlias
 
 from pydantic import BeforeValidator, Field
 
-from ..agent.prompting import Packed, ReplyModel, Sentence, pack
+from ..agent.prompting import ReplyModel, Sentence, pack
 from ..errors import InputError, ModelError
-from ..grounding.citations import Citation, Style, chosen, cite
+from ..grounding.citations import Citation, cite
 from ..grounding.exact import Source, said_exactly
 from ..grounding.quotes import is_verbatim, place
 from ..llm.client import LanguageModel, new_request, utc_now
@@ -127,7 +127,7 @@ class Work:
     document: DocumentRecord
     sections: tuple[Section, ...]
     left_out: int
-    style: Style
+    style: str
 
     @property
     def estimate(self) -> Estimate:
@@ -136,13 +136,13 @@ class Work:
         served, endpoint = self.model.serving(STAGE)
         longest = Reply(text="\U0001f600" * LONGEST_QUOTED_REPLY, usage=None)  # a character of four bytes
         fault = asked_again(longest, MalformedReplyError("x" * 500), settings.prompts_dir)
-        requests = []
-        for messages in map(self._prompt, self.sections):
-            requests.append(new_request(served, endpoint, settings, messages, wanted))
-            requests.append(new_request(served, endpoint, settings, (*messages, *fault), wanted))
-        costs = [
-            max_cost(request, model=endpoint.model, prices=endpoint.provider.prices, at=at) for request in requests
+        requests = [
+            new_request(served, endpoint, settings, (*messages, *again), wanted)
+            for messages in map(self._prompt, self.sections)
+            for again in ((), fault)
         ]
+        model, prices = endpoint.model, endpoint.provider.prices
+        costs = [max_cost(request, model=model, prices=prices, at=at) for request in requests]
         known = [cost for cost in costs if cost is not None]
         usd = sum(known, Decimal(0)) if len(known) == len(costs) else None
         return Estimate(calls=len(self.sections), usd=usd, free=endpoint.is_embedded)
@@ -183,7 +183,7 @@ class Work:
 
     def _prompt(self, section: Section) -> tuple[Message, ...]:
         text = prompt("overview", self.model.settings.prompts_dir).text(
-            most=MOST_POINTS, title=attribute(self.document.title), passages=_packed(section).text
+            most=MOST_POINTS, title=attribute(self.document.title), passages=pack(section, _NO_LIMIT, marked=True).text
         )
         return (Message(role="user", content=text),)
 
@@ -207,13 +207,8 @@ def prepared(model: LanguageModel, library: Library, name: str = "") -> Work:
         document=document,
         sections=tuple(divided(kept, model.evidence_tokens())),
         left_out=len(found) - len(kept),
-        style=chosen(model.settings.citation_style),
+        style=model.settings.citation_style,
     )
-
-
-def _packed(section: Sequence[Found]) -> Packed:
-    """The passages as shown in a prompt, with each sentence marked as data."""
-    return pack(section, _NO_LIMIT, marked=True)
 
 
 def divided(passages: Iterable[Found], budget: int) -> Iterator[Section]:
@@ -224,7 +219,7 @@ def divided(passages: Iterable[Found], budget: int) -> Iterator[Section]:
     group: list[Found] = []
     used = 0
     for found in passages:
-        size = _packed([found]).packing.tokens
+        size = pack([found], _NO_LIMIT, marked=True).packing.tokens
         new_heading = bool(group) and found.passage.section != group[-1].passage.section
         if group and (used + size > budget or (new_heading and used > budget / 2)):
             yield tuple(group)
@@ -238,15 +233,10 @@ def divided(passages: Iterable[Found], budget: int) -> Iterator[Section]:
 def _heading(group: Section) -> str:
     passages = [found.passage for found in group]
     named = list(dict.fromkeys(one.section for one in passages if one.section and one.section != one.title))
-    pages = [page for one in passages for page in (one.start_page, one.end_page) if page is not None]
-    parts = [named[0] if len(named) == 1 else f"{named[0]} to {named[-1]}"] if named else []
-    if pages:
-        first, last = min(pages), max(pages)
-        parts.append(f"p. {first}" if first == last else f"pp. {first}-{last}")
-    return ", ".join(parts)
+    return named[0] if len(named) == 1 else f"{named[0]} to {named[-1]}" if named else ""
 
 
-def kept_points(reply: PointsReply, section: Section, style: Style) -> SectionPoints:
+def kept_points(reply: PointsReply, section: Section, style: str) -> SectionPoints:
     """The points whose quotes occur in the section, one for each sentence, and the number with invented quotes."""
     points: dict[str, Point] = {}
     invented = 0

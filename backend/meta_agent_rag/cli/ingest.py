@@ -45,9 +45,9 @@ def ingest(
     set_: Assignments = None,
     json_: Json = False,
 ) -> None:
-    """Add PDF, office files, EPUB, HTML, Markdown, text and passages (JSONL, also .gz) to a corpus.
+    """Add PDF, office files, EPUB, HTML, Markdown, text and passages (.jsonl, also .gz) to a corpus.
 
-    The type of a file is detected from its content, not its name. Unchanged files are skipped; changed ones
+    The type of other files is detected from their content, not their name. Unchanged files are skipped; changed ones
     replace their own passages. Exit code 1: a file was broken and skipped, the others were ingested.
     """
     if "" in paths:

@@ -60,11 +60,11 @@ def revoke(
 
 
 async def _with_keys(settings: "Settings", work: "Callable[[Keys], Coroutine[Any, Any, T]]") -> T:
-    from ..service.access import open_keys
+    from ..service.access import Keys
     from ..service.database import open_database
 
     async with open_database(settings) as database:
-        return await work(open_keys(database, settings))
+        return await work(Keys(engine=database))
 
 
 def _shown(record: "Client") -> dict[str, Any]:

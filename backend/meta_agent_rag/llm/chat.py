@@ -107,10 +107,8 @@ class Connection:
             body[_FORMAT] = {"type": provider.json_mode, **of_a_schema}
         if not provider.seeds:
             body.pop("seed", None)
-        optional = frozenset(body) - {provider.limit}
-        return _PreparedCall(
-            model, {"extra_body": {name: body[name] for name in body if name not in self._left_out}}, optional
-        )
+        body = {name: value for name, value in body.items() if name not in self._left_out}
+        return _PreparedCall(model, {"extra_body": body}, frozenset(body) - {provider.limit})
 
     def _in_fields(self, model: "BaseChatModel", request: Request) -> "_PreparedCall":
         """The call by the fields of the model's class."""

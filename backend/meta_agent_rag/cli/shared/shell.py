@@ -301,8 +301,6 @@ async def _history(shell: Shell, argument: str) -> None:
     for exchange in history.exchanges:
         shell.screen.markup(f"[bold]{exchange.turn}. {plain(exchange.question)}[/]")
         shell.screen.line(exchange.answer)
-    if history.dropped:
-        shell.screen.note(f"{counted(history.dropped, 'older question')} no longer remembered.")
 
 
 @_command("sources", "the sources of the last answer")

@@ -372,7 +372,7 @@ class Teaching(Conversation):
     async def lesson(self, answerer: GroundedAnswerer, *inputs: Any) -> dict[str, Any]:
         """The mode and the level, and who teaches in each."""
         corpus, mode, level = inputs
-        retriever = answerer.retriever
+        retriever = await self.retriever(*inputs)
         scope: TopicScope = await self.workbench.once(("scope", corpus), partial(self._scope, retriever))
         return {
             "socratic": Socratic(mode=mode, level=int(level)),
