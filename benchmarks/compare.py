@@ -1,4 +1,4 @@
-"""Compare two methods, runs or prediction files, question by question: `python -m benchmarks.compare --help`.
+"""Compare two methods or runs, question by question: `python -m benchmarks.compare --help`.
 
 Everything is B minus A, in percent, over pairs. A pair in which a side failed says nothing about the answers, so it is
 left out unless failures are to be counted; they then score 0.
@@ -13,9 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from meta_agent_rag.cli.shared.command import Debug, Json, print_json, reporting, say
-from meta_agent_rag.datasets import HubAccess, LoadedQuestions, discover, load_questions
 from meta_agent_rag.errors import InputError
-from meta_agent_rag.settings import Settings
 from meta_agent_rag.statistics.paired import mcnemar_exact, paired_difference, permutation_p, verdict
 from meta_agent_rag.wording import counted, printable
 
@@ -24,7 +22,6 @@ from .statistics import score_interval
 from .tables import Table, as_markdown, p_words, signed, with_interval
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-_DEFAULT_DATASET = "hotpotqa"
 _ON_SCREEN = 5
 """Questions won and lost, and differences of protocol, that are shown; `--out` writes them all."""
 _APART = ("dataset", "methods", "data_file", "aliases_file", "judge")
@@ -34,18 +31,13 @@ _APART = ("dataset", "methods", "data_file", "aliases_file", "judge")
 @app.command()
 @reporting
 def main(
-    first: Annotated[str, typer.Argument(metavar="A", help="A run folder (path or name), or a file of predictions.")],
+    first: Annotated[str, typer.Argument(metavar="A", help="A run folder, by path or name.")],
     second: Annotated[
-        str | None, typer.Argument(metavar="B", help="The other side; if omitted, two methods of A are compared.")
+        str | None, typer.Argument(metavar="B", help="The other run; if omitted, two methods of A are compared.")
     ] = None,
     method_a: Annotated[str | None, typer.Option(help="The method of A, if its run has several.")] = None,
     method_b: Annotated[str | None, typer.Option(help="The method of B, if its run has several.")] = None,
     output_dir: Annotated[Path, typer.Option(help="Where run folders are.")] = Path("RESULTS"),
-    data_file: Annotated[Path | None, typer.Option(help="The questions of the prediction files.")] = None,
-    dataset: Annotated[
-        str | None, typer.Option(help=f"Their data set; with --data-file, by default the run's or {_DEFAULT_DATASET}.")
-    ] = None,
-    aliases: Annotated[Path | None, typer.Option(help="2WikiMultiHopQA's id_aliases.json.")] = None,
     count_failures: Annotated[
         bool, typer.Option("--count-failures", help="Include questions that a side failed to answer, scored 0.")
     ] = False,
@@ -57,10 +49,9 @@ def main(
 ) -> None:
     """Compare B with A on the questions that both answered, and test the difference for significance.
 
-    Questions that a side failed to answer are left out. A file of predictions is of any kind that `import` reads.
+    Questions that a side failed to answer are left out. Predictions of other systems become a run by `import`.
     """
-    questions = {"data_file": data_file, "dataset": dataset, "aliases": aliases}
-    found = compare(*_sides(first, second, (method_a, method_b), questions, output_dir), count_failures=count_failures)
+    found = compare(*_sides(first, second, (method_a, method_b), output_dir), count_failures=count_failures)
     if out is not None:
         out.write_text(markdown(found), encoding="utf-8")
     if as_json:
@@ -76,79 +67,29 @@ def main(
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """Rows of `samples.jsonl` by question id, under a name; `protocol` has the aspects of how they were produced.
-
-    `unknown` counts predictions for questions that the data set does not have.
-    """
+    """A method of a run: its rows by question id; `protocol` has the aspects of how they were produced."""
 
     name: str
     source: str
     dataset: str
     rows: Mapping[str, Row]
     protocol: Mapping[str, Any]
-    unknown: int = 0
 
 
-def _sides(
-    first: str, second: str | None, methods: tuple[str | None, str | None], questions: Mapping[str, Any], results: Path
-) -> tuple[Side, Side]:
-    places = [one for one in (first, second) if one is not None]
-    given = [name for name, value in questions.items() if value is not None]
-    if given and not any(Path(one).is_file() for one in places):
-        raise InputError(
-            f"--{given[0].replace('_', '-')} {str(questions[given[0]])!r} applies to files of predictions, but "
-            f"{' and '.join(map(repr, places))} brings its own questions; leave it out."
-        )
-    if second is None:
-        return _of_one_run(first, methods, results)
-    sources = [Path(one) if Path(one).is_file() else past_run(one, results) for one in places]
-    run = next((source for source in sources if isinstance(source, PastRun)), None)
-    name = questions["dataset"] or (_DEFAULT_DATASET if run is None else run.dataset)
-    loaded = None
-    found = []
-    for source, method in zip(sources, methods, strict=True):
-        if isinstance(source, PastRun):
-            found.append(run_side(source, method))
-            continue
-        if method is not None:
-            raise InputError(
-                f"{str(source)!r} is a file of predictions from one method; leave out --method-a and --method-b for it."
-            )
-        loaded = loaded or _questions(source, questions, name, run)
-        found.append(file_side(source, loaded, name))
-    a, b = found
-    if (a.source, a.name) == (b.source, b.name):
-        raise InputError(f"A and B are both {a.name!r} of {a.source!r}; name two different methods or runs.")
-    return a, b
-
-
-def _of_one_run(run: str, methods: tuple[str | None, str | None], results: Path) -> tuple[Side, Side]:
-    if Path(run).is_file():
-        raise InputError(f"Nothing to compare {run!r} with; name a second file or a run.")
-    found = past_run(run, results)
-    names = list(found.methods) if methods == (None, None) else list(methods)
+def _sides(first: str, second: str | None, methods: tuple[str | None, str | None], results: Path) -> tuple[Side, Side]:
+    run = past_run(first, results)
+    if second is not None:
+        a, b = run_side(run, methods[0]), run_side(past_run(second, results), methods[1])
+        if (a.source, a.name) == (b.source, b.name):
+            raise InputError(f"A and B are both {a.name!r} of {a.source!r}; name two different methods or runs.")
+        return a, b
+    names = list(run.methods) if methods == (None, None) else list(methods)
     if len(names) != 2 or None in names or names[0] == names[1]:
         raise InputError(
-            f"To compare within the run {found.name!r}, name two of its methods ({', '.join(found.methods)}) with "
+            f"To compare within the run {run.name!r}, name two of its methods ({', '.join(run.methods)}) with "
             "--method-a and --method-b; or give a second run."
         )
-    return run_side(found, names[0]), run_side(found, names[1])
-
-
-def _questions(source: Path, given: Mapping[str, Any], dataset: str, run: PastRun | None) -> LoadedQuestions:
-    """The questions that a file answers, in the revision of the run that it is compared with."""
-    if given["data_file"] is None and given["dataset"] is None:
-        raise InputError(f"{str(source)!r} contains no questions; name them with --data-file or --dataset.")
-    same = run is not None and run.dataset == dataset and given["data_file"] is None
-    revision = run.config.get("revision") if run is not None and same else None
-    settings = Settings.load()
-    return load_questions(
-        dataset,
-        data_file=given["data_file"],
-        aliases_file=given["aliases"],
-        registry=discover(settings.datasets_dir),
-        access=HubAccess(token=settings.hf_token, revision=revision),
-    )
+    return run_side(run, names[0]), run_side(run, names[1])
 
 
 def run_side(run: PastRun, method: str | None) -> Side:
@@ -172,21 +113,6 @@ def run_side(run: PastRun, method: str | None) -> Side:
         dataset=run.dataset,
         rows={row["id"]: row for row in rows},
         protocol=stated | conditions(run.config),
-    )
-
-
-def file_side(path: Path, loaded: LoadedQuestions, dataset: str) -> Side:
-    """The predictions of a file that `import` reads, scored now; a null prediction counts as failed."""
-    from .predictions import imported
-
-    found = imported(path, loaded.questions, name=path.name)
-    return Side(
-        name=found.name,
-        source=str(path),
-        dataset=dataset,
-        rows={row["id"]: row for row in found.rows},
-        protocol={"data": [loaded.sha256, loaded.aliases_sha256]},
-        unknown=found.unknown,
     )
 
 
@@ -280,7 +206,6 @@ def _about(side: Side, shared: Sequence[Pair], place: int) -> dict[str, Any]:
     return {
         "name": side.name,
         "source": side.source,
-        "unknown": side.unknown,
         "answers": len(side.rows),
         "alone": len(side.rows) - len(shared),
         "failed": sum(pair[place]["error"] is not None for pair in shared),
@@ -326,9 +251,8 @@ def markdown(found: Mapping[str, Any], *, most: int | None = None) -> str:
     lines = []
     for letter in "ab":
         side = found[letter]
-        unknown = f", {side['unknown']} for questions that the data set does not have" if side["unknown"] else ""
         lines.append(
-            f"{letter.upper()}: {side['name']}, {side['source']}; {counted(side['answers'], 'answer')}{unknown}, "
+            f"{letter.upper()}: {side['name']}, {side['source']}; {counted(side['answers'], 'answer')}, "
             f"{side['alone']} without a counterpart, {side['failed']} of the shared failed ({fate})."
         )
     lines += [

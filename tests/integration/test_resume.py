@@ -77,17 +77,6 @@ def test_a_run_that_other_code_continues_says_so(
     assert json.loads((folder / "config.json").read_text())["resumed_with"] == noted
 
 
-def test_malformed_records_are_skipped(finished: tuple[LoopbackServer, dict[str, str], Path]) -> None:
-    server, env, folder = finished
-    asked = len(server.bodies)
-    for name in ("samples.jsonl", "calls.jsonl"):
-        with (folder / name).open("ab") as file:
-            file.write(b'{}\n[1]\n"text"\n')
-    done = in_process(["--resume", str(folder)], env)
-    assert done.exit_code == 0, done.output
-    assert len(server.bodies) == asked
-
-
 @pytest.mark.parametrize(
     ("change", "field"),
     [

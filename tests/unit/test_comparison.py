@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.compare import Side, compare, file_side, run_side
+from benchmarks.compare import Side, compare, run_side
+from benchmarks.predictions import imported
 from benchmarks.run.folder import past_run
 from meta_agent_rag.datasets import load_questions
 from meta_agent_rag.errors import DataFileError, InputError
@@ -71,7 +72,7 @@ def predictions(folder: Path, text: str) -> dict[str, str | None]:
     for name, question in zip("AB", loaded.questions, strict=False):
         text = text.replace(f"QUESTION {name}", question.text).replace(f'"{name}"', f'"{question.id}"')
     (folder / "p.json").write_text(text, encoding="utf-8")
-    found = file_side(folder / "p.json", loaded, "sample").rows
+    found = {row["id"]: row for row in imported(folder / "p.json", loaded.questions, name="theirs").rows}
     asked = zip("AB", loaded.questions, strict=False)
     return {name: found[one.id]["prediction"] for name, one in asked if one.id in found}
 

@@ -1,6 +1,5 @@
 """What identifies the code and the files of a run, and who may work on it."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -19,15 +18,6 @@ def test_own_files_are_identified_by_their_contents(tmp_path: Path) -> None:
 
     assert digest_of("instruction: One.") == digest_of("instruction: One.") != digest_of("instruction: Two.")
     assert provenance.own_files(Settings.load()) is None
-
-
-def test_the_commit_is_none_if_git_hangs_or_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    git = tmp_path / "git"
-    git.write_text("#!/bin/sh\nexec sleep 60\n")
-    git.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr(provenance, "_GIT_SECONDS", 0.1)
-    assert provenance.commit() is None
 
 
 def test_an_error_inside_the_run_is_not_reported_as_a_lock_conflict(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """The report opens with a headline that the data support, draws its plots, and survives a failing one."""
 
+import csv
+import io
 import random
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +15,7 @@ from benchmarks.report.published import protocol
 from benchmarks.rows.summary import summarise
 from benchmarks.run.config import RunConfig
 from benchmarks.run.folder import RunFolder
+from benchmarks.tables import Table, as_csv
 from meta_agent_rag.statistics.paired import Difference, verdict
 from tests.benchmark_rows import DEFICITS, QUADRANTS, SURE, failed, once, round_of, row
 from tests.loop import settings_in
@@ -164,3 +167,12 @@ def test_an_analysis_that_fails_costs_only_its_own_section(
     text = report(tmp_path, run, rows(run))
     assert "The analysis 'broken' failed in" in text.split("## A broken one")[1]
     assert sum(f"## {one.title}" in text for one in found) > 1
+
+
+def test_an_interval_becomes_columns_of_numbers() -> None:
+    rows = (("a | b", "83.3 [50.0, 100.0]"), ("c, d", "-"))
+    read = csv.DictReader(io.StringIO(as_csv(Table(name="t", title="t", head=("method", "EM [95 %]"), rows=rows))))
+    assert list(read) == [
+        {"method": "a | b", "EM": "83.3", "EM low": "50.0", "EM high": "100.0"},
+        {"method": "c, d", "EM": "-", "EM low": "", "EM high": ""},
+    ]

@@ -11,7 +11,7 @@ _COMMANDS = {
     "runner": "Run methods over a data set, and write a run folder.",
     "merge": "Merge the shards of a run.",
     "import": "Score the predictions of other systems with our metrics.",
-    "compare": "Compare two methods, runs or files of predictions, question by question.",
+    "compare": "Compare two methods or runs, question by question.",
     "calibrate": "Fit the monitor's policy on runs, or measure a fitted one on others.",
     "socratic": "Measure the coach's hooks on the sample course.",
     "grounded": "Measure what the checks on grounded answers withhold and let through.",

@@ -140,32 +140,6 @@ class LanguageModel:
         return self._gates.setdefault(endpoint.name, asyncio.Semaphore(endpoint.concurrency))
 
 
-def new_request(
-    stage: Stage,
-    endpoint: Endpoint,
-    settings: Settings,
-    messages: tuple[Message, ...],
-    wanted: Mapping[str, Any] | None,
-    *,
-    sampling: Sampling = PLAIN,
-) -> Request:
-    """The request of a stage to its endpoint."""
-    provider = endpoint.provider
-    temperature = settings.writer_temperature if sampling.temperature is None else sampling.temperature
-    return Request(
-        stage=stage.name,
-        model=endpoint.model,
-        messages=messages,
-        max_tokens=stage.max_tokens + endpoint.thinking_room(settings),
-        temperature=None if endpoint.thinking else temperature,
-        json_schema=wanted,
-        extra_body={**(provider.thinking_on if endpoint.thinking else provider.thinking_off), **endpoint.body},
-        draw=sampling.draw,
-        logprobs=sampling.logprobs,
-        stop=sampling.stop,
-    )
-
-
 @dataclass(frozen=True, kw_only=True)
 class Call:
     """A request with its endpoint and its ledger row."""
@@ -298,7 +272,20 @@ class ModelSession:
     ) -> Call:
         served, endpoint = self.owner.serving(stage_name)
         connection = await self.owner.connections.to(endpoint)
-        request = new_request(served, endpoint, self.owner.settings, messages, wanted, sampling=sampling)
+        provider, settings = endpoint.provider, self.owner.settings
+        temperature = settings.writer_temperature if sampling.temperature is None else sampling.temperature
+        request = Request(
+            stage=served.name,
+            model=endpoint.model,
+            messages=messages,
+            max_tokens=served.max_tokens + endpoint.thinking_room(settings),
+            temperature=None if endpoint.thinking else temperature,
+            json_schema=wanted,
+            extra_body={**(provider.thinking_on if endpoint.thinking else provider.thinking_off), **endpoint.body},
+            draw=sampling.draw,
+            logprobs=sampling.logprobs,
+            stop=sampling.stop,
+        )
         row = LedgerRow(
             at=self.owner.clock(),
             stage=served.name,
