@@ -13,7 +13,7 @@ from meta_agent_rag.agent.grounded import Checks
 from meta_agent_rag.chat.history import History
 from meta_agent_rag.chat.session import ChatSession, GroundedAnswerer, open_chat
 from meta_agent_rag.chat.store import Sessions, Stored, open_sessions
-from meta_agent_rag.errors import DataFileError, InputError, MetaRagError, RefusedError, StorageError
+from meta_agent_rag.errors import DataFileError, InputError, StorageError
 from meta_agent_rag.grounding.citations import Citation, Scores
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
@@ -142,18 +142,6 @@ async def test_a_session_resumes_where_it_stopped(tmp_path: Path) -> None:
     async with chat_over(tmp_path, writer()) as third:
         assert third.history == History()
         assert third.sources == ()
-
-
-async def test_failed_turns_are_not_stored_and_small_talk_only_in_the_transcript(tmp_path: Path) -> None:
-    model = ScriptedModel({"write": RefusedError("busy")})
-    async with chat_over(tmp_path, model) as talk:
-        with pytest.raises(MetaRagError, match="busy"):
-            await talk.reply("Where was Mira Holt born?")
-        assert talk.sessions is not None
-        assert await talk.sessions.load("talk") is None
-        await talk.reply("Thanks!")
-        assert talk.history == History()
-        assert [one.question for one in await talk.said()] == ["Thanks!"]
 
 
 HASHED = ("ENCODER=hash-64", "MONITOR_ENCODER=hash-64")

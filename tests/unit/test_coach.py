@@ -50,19 +50,6 @@ async def test_a_draft_that_breaks_a_rule_is_regenerated_with_constraint_and_rea
     assert [row.round for row in shown.calls] == [0, 1]
 
 
-@pytest.mark.parametrize(
-    ("second", "text"),
-    [("Sorry. Let me think. So what moves?", "So what moves?"), ("x" * 300 + "?", "Why is that?")],
-)
-async def test_a_second_violation_is_shortened_to_a_question(tmp_path: Path, second: str, text: str) -> None:
-    first = f"{EXPLAINED} Why is that?"
-    model = ScriptedModel({"coach": [reply(first), reply(f"{EXPLAINED} {second} Well.")]})
-    async with coaching(tmp_path, model, level=3) as talk:
-        shown = await asked_once(talk)
-    assert (shown.text, shown.trace.outcome) == (text, "shortened")
-    assert len(model.requests) == 2
-
-
 @pytest.mark.parametrize(("message", "language"), [(QUESTION, "en"), ("なぜ影は動くのですか？", "ja")])
 async def test_a_template_is_used_if_no_draft_has_a_question(tmp_path: Path, message: str, language: str) -> None:
     model = ScriptedModel({"coach": reply(EXPLAINED, right=True)})
@@ -120,17 +107,6 @@ async def test_drafts_that_reveal_the_answer_are_not_shown(
         assert shown.trace.violations[0] in model.requests[-1].messages[-1].content
 
 
-async def test_what_the_learner_has_found_out_may_be_repeated(tmp_path: Path) -> None:
-    right = "That's right, the Earth turns. How fast?"
-    model = ScriptedModel({"coach": [reply(GOOD, answer=ANSWER), *[reply(right, answer=ANSWER, right=True)] * 2]})
-    async with coaching(tmp_path, model) as talk:
-        await talk.reply(QUESTION)
-        found = await asked_once(talk, "The earth is turning!")
-        later = await asked_once(talk, "And so?")
-    assert (found.text, found.acknowledged, found.trace.violations) == (right, True, ())
-    assert later.text == right
-
-
 class ConstantScope:
     """A scope with one score for every message."""
 
@@ -166,19 +142,6 @@ async def test_the_prompt_holds_the_latest_ten_messages_and_a_summary(tmp_path: 
     assert "thing number 1" in last.messages[0].content
     assert "thing number 3" not in last.messages[0].content
     assert "Earth turns once in 24 hours" in last.messages[0].content
-
-
-async def test_only_questions_about_the_conversation_bypass_the_coach(tmp_path: Path) -> None:
-    model = ScriptedModel({"coach": reply(GOOD)})
-    async with coaching(tmp_path, model) as talk:
-        await talk.reply(QUESTION)
-        turn = await talk.reply("What have we discussed?")
-        assert QUESTION in turn.reply.text
-        assert len(model.requests) == 1
-        for message in ("Yes, the Earth!", "help", "OK"):
-            assert isinstance((await talk.reply(message)).reply, CoachReply)
-        assert (await talk.reply("Thanks!")).reply.text == "You are welcome."
-    assert len(model.asked("coach")) == 4
 
 
 @pytest.mark.parametrize(("gives_up", "shown"), [(True, HINT), (False, GOOD)])
