@@ -168,6 +168,7 @@ _TIME = re.compile(r"(?<![\d:])([01]?\d|2[0-4]):([0-5]\d)(?![\d:])")
 _DOTTED_TIME = re.compile(r"([01]?\d|2[0-4])\.([0-5]\d)")
 _SPELT_TIME = re.compile(r"(?<![\d.,])(\d{1,2})\s?[.h\u6642\u70b9\u65f6]\s?([0-5]\d)(?!\d)")
 _SIGNS = str.maketrans({"\u00d7": "*", "\u00b7": "*", "\u00f7": "/", "\u2212": "-", "\u2013": "-", "\u2248": "="})
+_TOKEN = re.compile(rf"{_ISO.pattern}|{_NUMBER.pattern}|[%()]|[-+*/](?=\s*[\d(])")
 _READABLE = {"+": " + ", "-": " \u2212 ", "*": " \u00d7 ", "/": " \u00f7 "}
 _OPERATORS: Mapping[type[ast.operator], Callable[[float, float], float]] = MappingProxyType(
     {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
@@ -263,51 +264,38 @@ def calculated(text: str, known: Collection[float]) -> tuple[Calculation, ...]:
 
 def _right(step: str) -> Calculation | None:
     """The calculation of a line, if a figure behind it is its value."""
-    sides = [side for one in step.translate(_SIGNS).split("=") if any(map(str.isdigit, side := _plain(one)))]
-    left = next((side for side in sides if re.search(r"[\d)%]\s*[-+*/]\s*[\d(]", _ISO.sub("0", side))), None)
+    sides = [_tokens(side) for side in step.translate(_SIGNS).split("=")]
+    sides = [side for side in sides if any(token[0].isdigit() for token in side)]
+    left = next((side for side in sides if not _READABLE.keys().isdisjoint(side)), None)
     rights = [side for side in sides if side is not left]
     if left is None:
         return None
     for value, operands in _readings(left) if rights else ():
         # a difference of times is in minutes, a share may be given in per cent
-        also = (value / 60.0, -1.0 - value) if ":" in left else (100.0 * value,) if "%" in rights[-1] else ()
-        given = (figure for side in rights for figure in figures(side))
+        also = (value / 60.0, -1.0 - value) if ":" in "".join(left) else (100.0 * value,) if "%" in rights[-1] else ()
+        given = (_figure(token) for side in rights for token in side if token[0].isdigit())
         if results := [one for figure in given if any(map(figure.rounds, (value, *also))) for one in figure.values]:
-            written = f"{_shown(left)} = {_shown(rights[-1])}"
+            written = " = ".join("".join(_READABLE.get(one, one) for one in side) for side in (left, rights[-1]))
             return Calculation(written=written, operands=operands, results=(value, *also, *results))
     return None
 
 
-def _plain(side: str) -> str:
-    """A side with digits and signs alone, without units, currencies and remarks."""
-    plain = unicodedata.normalize("NFKC", side)
-    plain = re.sub(r"(?<=[\d)\s])[xX](?=[\s\d(])", "*", plain)
-    plain = re.sub(r"(?<=\s):(?=\s)", "/", plain)
-    plain = re.sub(r"\([^()\d]*\)|[^\W\d_]+[\u00b2\u00b3]?|[^\w\s.,:()+*/%-]|_", " ", plain)
-    plain = re.sub(r"/(?=\s*(?:[-+*/)]|$))|^\s*[*/+]|[.,:](?!\d)", " ", plain)
-    return " ".join(plain.split())
+def _tokens(side: str) -> list[str]:
+    """The numbers, dates, signs and brackets of a side, without units, currencies and remarks."""
+    plain = re.sub(r"(?<=[\d)\s])[xX](?=[\s\d(])", "*", unicodedata.normalize("NFKC", side))
+    plain = re.sub(r"\([^()\d]*\)|[^\W\d_]+|[^\w\s.,:()+*/%-]|_", " ", plain)
+    return [match[0] for match in _TOKEN.finditer(plain)]
 
 
-def _shown(side: str) -> str:
-    """A side as a reader knows it, with blanks around its signs; the hyphens of dates are left alone."""
-    spaced = re.sub(rf"{_ISO.pattern}|\s*([-+*/])\s*", lambda match: _READABLE.get(match[4], match[0]), side)
-    return " ".join(spaced.split())
-
-
-def _readings(side: str) -> Iterator[tuple[float, tuple[float, ...]]]:
+def _readings(side: Sequence[str]) -> Iterator[tuple[float, tuple[float, ...]]]:
     """The values of a side, by the readings of its numbers, each with these numbers."""
-    template, choices = "", list[tuple[float, ...]]()
-    position = 0
-    for match in re.finditer(rf"{_ISO.pattern}|{_NUMBER.pattern}", side):
-        choices.append(_date(match[0]) or _figure(match[0]).values)
-        template += f"{side[position : match.start()]}{{}}"
-        position = match.end()
-    template += side[position:]
+    choices = [_date(token) or _figure(token).values for token in side if token[0].isdigit()]
+    template = "".join("{}" if token[0].isdigit() else "/100" if token == "%" else token for token in side)
     for chosen in islice(product(*choices), _MOST_READINGS):
         # a time enters as minutes
         numbers = (f"({one if one >= 0 else -1.0 - one!r})" for one in chosen)
         try:
-            value = _value(ast.parse(template.replace("%", "/100").format(*numbers).strip(), mode="eval").body)
+            value = _value(ast.parse(template.format(*numbers), mode="eval").body)
         except (ArithmeticError, SyntaxError, RecursionError):
             continue
         yield value, chosen

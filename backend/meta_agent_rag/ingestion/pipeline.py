@@ -2,18 +2,16 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
 
 from ..errors import CorpusError, InputError, SettingsError
 from ..extras import require
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.corpus.catalogue import DocumentRecord
 from ..retrieval.corpus.corpus import corpus_folder, read_documents
-from ..retrieval.corpus.editing import CorpusEditor, edit_corpus
+from ..retrieval.corpus.editing import CorpusEditor, Progress, edit_corpus
 from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.screening import left_out
 from ..settings import Settings
@@ -25,7 +23,6 @@ from .rows import is_rows, read_rows
 from .sources import (
     FileOutcome,
     FoundFile,
-    IngestProgress,
     IngestReport,
     PlannedFile,
     SourceFiles,
@@ -35,7 +32,6 @@ from .sources import (
     plan_for,
 )
 
-OnProgress: TypeAlias = Callable[[IngestProgress], None]
 _READ_AHEAD = 8
 """The number of parsed files that wait while earlier ones are encoded."""
 _MEGABYTE = 1024 * 1024
@@ -51,9 +47,9 @@ async def ingest(
     encoder: AsyncEncoder,
     prune: bool = False,
     rebuild: bool = False,
-    on_progress: OnProgress | None = None,
+    on_progress: Progress | None = None,
 ) -> IngestReport:
-    """Ingest the files in `paths` into `corpus`, which is created if missing.
+    """Ingest the files in `paths` into `corpus`, which is created if missing; `on_progress` is that of `edit_corpus`.
 
     A file with known content is skipped, a changed one replaces its own passages, a broken one is
     skipped and keeps its earlier version. `prune` removes documents whose files no longer exist in the
@@ -65,19 +61,24 @@ async def ingest(
     began = time.monotonic()
     found = await asyncio.to_thread(files_for, settings, paths, corpus, prune=prune)
     chunking = chunking_of(settings)
-    progress = _Progress(len(found.files), on_progress)
+    encoded = 0
+
+    def progressed(done: int, wanted: int) -> None:
+        nonlocal encoded
+        encoded = done
+        if on_progress is not None:
+            on_progress(done, wanted)
+
     async with edit_corpus(
-        settings, corpus, encoder, chunker=chunking.name, rebuild=rebuild, on_progress=progress.encoded
+        settings, corpus, encoder, chunker=chunking.name, rebuild=rebuild, on_progress=progressed
     ) as editor:
-        outcomes = await _Ingestion(settings, editor, chunking, progress).run(found, prune=prune)
+        outcomes = await _Ingestion(settings, editor, chunking).run(found, prune=prune)
         if rebuild and not any(outcome.status in {"added", "unchanged", "replaced", "moved"} for outcome in outcomes):
             raise InputError(  # within the edit, so that the earlier corpus is kept
                 f"None of {len(outcomes)} files could be read (the first, {outcomes[0].source!r}: "
                 f"{outcomes[0].reason}); the corpus {corpus!r} is unchanged; check the files."
             )
-    return IngestReport(
-        corpus=corpus, outcomes=outcomes, encoded=progress.now.passages, seconds=time.monotonic() - began
-    )
+    return IngestReport(corpus=corpus, outcomes=outcomes, encoded=encoded, seconds=time.monotonic() - began)
 
 
 def files_for(settings: Settings, paths: Sequence[Path], corpus: str, *, prune: bool) -> SourceFiles:
@@ -111,33 +112,15 @@ async def take_in(
 ) -> tuple[FileOutcome, ...]:
     """Ingest only these files into a corpus, in a new edit. Raises the errors of the edit."""
     async with edit as editor:
-        ingestion = _Ingestion(settings, editor, chunking_of(settings), _Progress(len(files), None))
-        return await ingestion.run(SourceFiles(files=tuple(files)), prune=False)
-
-
-class _Progress:
-    """Collects and reports the progress."""
-
-    def __init__(self, of_files: int, on_progress: OnProgress | None) -> None:
-        self.now = IngestProgress(of_files=of_files)
-        self._on_progress = on_progress
-
-    def encoded(self, done: int, wanted: int) -> None:
-        self._tell(replace(self.now, passages=done, of_passages=wanted))
-
-    def file_done(self) -> None:
-        self._tell(replace(self.now, files=self.now.files + 1))
-
-    def _tell(self, progress: IngestProgress) -> None:
-        self.now = progress
-        if self._on_progress is not None:
-            self._on_progress(progress)
+        return await _Ingestion(settings, editor, chunking_of(settings)).run(
+            SourceFiles(files=tuple(files)), prune=False
+        )
 
 
 class _Ingestion:
     """One run over one corpus. Outcomes of files that need no reading come first, then those of the files in order."""
 
-    def __init__(self, settings: Settings, editor: CorpusEditor, chunking: Chunking, progress: _Progress) -> None:
+    def __init__(self, settings: Settings, editor: CorpusEditor, chunking: Chunking) -> None:
         require("ingest", "Reading documents")
         self._settings = settings
         self._editor = editor
@@ -148,7 +131,6 @@ class _Ingestion:
             chunking=chunking,
         )
         self._reader = IsolatedReader(job)
-        self._progress = progress
         self._outcomes: list[FileOutcome] = []
         self._kept = {document.source for document in editor.documents()}
         self._refusals: dict[str, Refused] = {}
@@ -211,7 +193,6 @@ class _Ingestion:
             if isinstance(reading, Exception):
                 raise reading
             await (self._keep(step) if reading is None else self._put(step, reading))
-            self._progress.file_done()
         except Refused as refused:
             self._refusals[step.file.source] = refused
             self._skip(step.file, refused)
@@ -260,4 +241,3 @@ class _Ingestion:
                 broken=claims or refused.kind != "type",
             )
         )
-        self._progress.file_done()

@@ -33,16 +33,6 @@ class FileOutcome:
 
 
 @dataclass(frozen=True, kw_only=True)
-class IngestProgress:
-    """Progress: files examined, and passages encoded out of those known to need it."""
-
-    files: int = 0
-    of_files: int
-    passages: int = 0
-    of_passages: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
 class IngestReport:
     """The result of an ingestion. `encoded` counts passages whose vectors had to be computed."""
 
