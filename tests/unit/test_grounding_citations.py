@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meta_agent_rag.cli.ask import source_line
 from meta_agent_rag.grounding.citations import Citation, Cited, cite, removed_marks
 from meta_agent_rag.grounding.marks import marks
 from meta_agent_rag.grounding.quotes import excerpt
@@ -108,7 +107,6 @@ def test_an_excerpt_is_written_in_one_line() -> None:
     assert cited.text == f'The council met [Source: Minutes, Empty heading (Page 2-3) - "{excerpt}"].'
     (citation,) = cited.citations
     assert citation.snippet == COUNCIL
-    assert source_line(citation) == f"Minutes, Empty heading, p.2-3: {excerpt}"
 
 
 def resolves(citation: Citation) -> None:
