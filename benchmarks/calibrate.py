@@ -198,12 +198,7 @@ def _require_once(drafts: Sequence[FirstDraft]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Repairs:
-    """Of the first drafts that a run repaired: how many wrong ones were fixed, and how many right ones broken.
-
-    `break_even` is the probability of being correct below which a repair gains more than it costs: it pays if
-    p_fix (1 - p) > p_break p. Both rates have add-one (Laplace) smoothing, so that a run in which nothing fired
-    gives 1/2.
-    """
+    """Of the first drafts that a run repaired: how many wrong ones were fixed, and how many right ones broken."""
 
     wrong: int
     fixed: int
@@ -223,7 +218,11 @@ class Repairs:
 
     @property
     def break_even(self) -> float:
-        """See above."""
+        """The probability of being correct below which a repair gains more than it costs.
+
+        It pays if p_fix (1 - p) > p_break p. Both rates have add-one (Laplace) smoothing, so that a
+        run in which nothing fired gives 1/2.
+        """
         fix, break_ = (self.fixed + 1) / (self.wrong + 2), (self.broken + 1) / (self.right + 2)
         return fix / (fix + break_)
 

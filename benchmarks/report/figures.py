@@ -60,15 +60,11 @@ def method_cells(name: str, figures: Mapping[str, Any], *, free: bool = False) -
 
 
 def _seconds(figures: Mapping[str, Any], rank: str) -> str:
-    value = figures["latency_s"][rank]
-    if value is not None and _is_timed(figures):
-        return f"{value:.2f}"
-    return "cached" if figures["latency_s"]["cached_calls"] else "-"
-
-
-def _is_timed(figures: Mapping[str, Any]) -> bool:
-    """Whether the percentiles are latencies: a time shortened by the response cache is not."""
-    return "timed" in figures["latency_s"] or not figures["latency_s"]["cached_calls"]
+    """A percentile for a cell; a time shortened by the response cache is no latency."""
+    latency = figures["latency_s"]
+    if latency[rank] is not None and ("timed" in latency or not latency["cached_calls"]):
+        return f"{latency[rank]:.2f}"
+    return "cached" if latency["cached_calls"] else "-"
 
 
 def _usd(amount: float | None, *, free: bool, digits: int = 4) -> str:

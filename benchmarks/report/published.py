@@ -1,6 +1,8 @@
 """Published figures of `published.yaml`, and how a run was measured, to compare the two by."""
 
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -19,10 +21,16 @@ _EVIDENCE = {
 }
 
 
+@cache
+def _groups() -> list[dict[str, Any]]:
+    groups: list[dict[str, Any]] = yaml.safe_load(_FILE.read_text(encoding="utf-8"))["groups"]
+    return groups
+
+
 def published(dataset: str) -> Table:
     """The published figures on a data set with their protocols; without rows if there are none."""
     rows: list[Cells] = []
-    for group in yaml.safe_load(_FILE.read_text(encoding="utf-8"))["groups"]:
+    for group in _groups():
         for name, by_dataset in group["figures"].items():
             if (printed := by_dataset.get(dataset)) is not None:
                 some = isinstance(printed, dict)  # single figures by name

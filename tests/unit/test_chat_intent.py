@@ -124,6 +124,6 @@ def test_what_needs_no_search_is_answered_from_what_is_known() -> None:
     tides = DocumentRecord(
         id="t", source="/notes/tides.md", title="Tides", kind="markdown", content_hash="", passages=3
     )
-    assert "- Tides (tides.md; markdown, 3 passages)" in answer_without_search(listing, History(), [tides])
+    assert "- Tides (tides.md)" in answer_without_search(listing, History(), [tides])
     many = answer_without_search(listing, History(), [tides] * 50)
     assert "and 10 more" in many

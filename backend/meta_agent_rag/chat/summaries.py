@@ -117,10 +117,13 @@ class Work:
         Raises only errors that must stop the run: a rejected key, an exhausted budget.
         """
         session = self.model.session("overview", method="overview", deadline=None)
+        task, title = prompt("overview", self.model.settings.prompts_dir), attribute(self.document.title)
 
         async def read(section: Section) -> SectionPoints:
+            passages = pack(section, _NO_LIMIT, marked=True).text
+            asked = Message(role="user", content=task.text(most=MOST_POINTS, title=title, passages=passages))
             try:
-                reply = await session.ainvoke(STAGE, self._prompt(section), PointsReply)
+                reply = await session.ainvoke(STAGE, (asked,), PointsReply)
             except ModelError as error:
                 if error.stops_run:
                     raise
@@ -138,12 +141,6 @@ class Work:
             left_out=self.left_out,
             calls=tuple(session.rows),
         )
-
-    def _prompt(self, section: Section) -> tuple[Message, ...]:
-        text = prompt("overview", self.model.settings.prompts_dir).text(
-            most=MOST_POINTS, title=attribute(self.document.title), passages=pack(section, _NO_LIMIT, marked=True).text
-        )
-        return (Message(role="user", content=text),)
 
 
 def prepared(model: LanguageModel, library: Library, name: str = "") -> Work:

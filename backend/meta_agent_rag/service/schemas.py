@@ -59,10 +59,6 @@ class AskOptions(_Wire):
     topic: _Name | None = Field(None, description="The topic to which the coach limits its search and its questions.")
 
 
-def _as_passages(value: object) -> object:
-    return [{"text": value}] if isinstance(value, str) else value
-
-
 class AskRequest(_Wire):
     """A question for a corpus, or for a supplied text."""
 
@@ -77,7 +73,10 @@ class AskRequest(_Wire):
     )
     context: Annotated[
         Annotated[list[ContextPassage], Field(min_length=1, max_length=200)] | None,
-        BeforeValidator(_as_passages, json_schema_input_type=str | list[ContextPassage] | None),
+        BeforeValidator(
+            lambda value: [{"text": value}] if isinstance(value, str) else value,
+            json_schema_input_type=str | list[ContextPassage] | None,
+        ),
     ] = Field(None, description="The text to answer from, or its passages; only with context-restricted.")
     mode: AskMode = Field(
         "grounded", description="The checked answer, explained to a learner (teacher), or a coach's question instead."
