@@ -14,7 +14,6 @@ from .llm.providers import EMBEDDED, Endpoint, choose_provider
 from .settings import Settings, Tier
 from .wording import counted
 
-_LISTING_SECONDS = 10.0
 _POINTER_HERE = re.compile(r" \(`marag doctor`[^)]*\)")
 
 
@@ -132,7 +131,7 @@ async def _list_models(endpoint: Endpoint) -> None:
         await asyncio.to_thread(opened, endpoint)
         return
     with suppress(UnknownModelError):  # an endpoint that cannot list models can still answer
-        await fetched(endpoint, "/models", seconds=_LISTING_SECONDS)
+        await fetched(endpoint, "/models")
 
 
 async def _prices(settings: Settings) -> CheckResult:
@@ -140,13 +139,10 @@ async def _prices(settings: Settings) -> CheckResult:
     from .llm.pricing import unpriced_models
     from .llm.stages import CHAT, Use, runs_here
 
-    if runs_here(settings, CHAT) and not settings.price_as:
+    if runs_here(settings, CHAT):
         return CheckResult(words="the embedded model is free")
     if unpriced := unpriced_models(settings, get_args(Use), at=utc_now()):
-        remedy = (
-            "A cost limit cannot be enforced; set PRICE_AS to a model with a known price (`marag prices`), or `prices: "
-            "free` in MODEL_ROLES for a server of your own."
-        )
+        remedy = "A cost limit cannot be enforced; set `prices: free` in MODEL_ROLES for a server of your own."
         return CheckResult(status="note", words=f"no known price for {', '.join(unpriced)}", remedy=remedy)
     return CheckResult(words="known for every model (`marag prices`)")
 

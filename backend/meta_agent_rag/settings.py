@@ -271,11 +271,6 @@ class Settings(ProviderKeys):
     cost_limit_usd: Annotated[float, Field(gt=0.0)] | None = Field(
         None, description="Stop before a call that could raise the cost of this run above this many dollars."
     )
-    price_as: str | None = Field(
-        None,
-        description="Price all tokens as if this model had used them, except those of endpoints that MODEL_ROLES calls "
-        "free; this changes reported costs only.",
-    )
 
     # -- the loop
     max_metacognitive_rounds: Annotated[int, Field(ge=0, le=50)] = Field(
@@ -465,6 +460,11 @@ class Settings(ProviderKeys):
     demo_visitor_usd: PositiveFloat = Field(
         0.25, description="Maximum spending per visitor of `marag demo`, in dollars, if the model has a known price."
     )
+    demo_own_models: Literal["off", "public", "any"] = Field(
+        "off",
+        description="Whether visitors of `marag demo` may use a model of their own, whose key is kept until they "
+        "leave: at `public` addresses, or at `any`, including those of your own network.",
+    )
 
     # -- places
     marag_data_dir: Path = Field(
@@ -613,10 +613,7 @@ def lent_environment(values: Mapping[str, str]) -> Iterator[None]:
 
 
 def described() -> list[tuple[str, str, Any]]:
-    """Every setting as (environment name, description, default), in the order of the class.
-
-    Users see `cli.config.settings_with_choices`, which adds the names that a registry offers.
-    """
+    """Every setting as (environment name, description, default), in the order of the class."""
     return [
         (name.upper(), field.description or "", None if field.default_factory else field.default)
         for name, field in Settings.model_fields.items()

@@ -155,10 +155,10 @@ def _check_endpoints(config: RunConfig) -> None:
         for endpoint in endpoints:
             endpoint.require()
         if settings.cost_limit_usd is not None:
-            unknown |= dict.fromkeys(unpriced(endpoints, settings, at=at))
+            unknown |= dict.fromkeys(unpriced(endpoints, at=at))
     if unknown:
         raise InputError(
-            f"A cost limit needs prices, but the price of {', '.join(unknown)} is unknown; set PRICE_AS, or "
+            f"A cost limit needs prices, but the price of {', '.join(unknown)} is unknown; set "
             "`prices: free` in MODEL_ROLES for a server of your own, or leave it out."
         )
 

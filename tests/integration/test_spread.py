@@ -98,7 +98,9 @@ def test_a_distributed_run_is_continued_by_the_same_command(
 def test_the_cost_limit_is_shared_by_all_shards(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     in_place_of_ray(monkeypatch, in_sequence)
     limited = [*command(*WORDS), "--engine", "ray", "--cost-limit", "0.004"]
-    done = in_process(limited, {**os.environ, "PRICE_AS": "gpt-4.1"})
+    done = in_process(
+        limited, {**os.environ, "LLM_PROVIDER": "openai", "OPENAI_API_KEY": "k", "FLASH_MODEL": "gpt-4.1"}
+    )
     assert done.exit_code == 1
     assert "of the limit of 0.002 USD" in done.stderr
     rows = [row for file in (tmp_path / "RESULTS").rglob("calls.jsonl") for row in lines(file)]

@@ -106,7 +106,3 @@ def test_a_malformed_file_is_reported_with_the_field_but_no_values(text: str, sa
         Settings.load(["MODEL_ROLES=roles.yaml"])
     assert said in str(caught.value)
     assert "secret" not in str(caught.value)
-
-
-VLLM = {"root": "Qwen3-32B"}
-LLAMA = {"meta": {"n_params": 1777088000, "size": 1111370240, "ftype": "Q4_K - Medium"}}

@@ -13,7 +13,6 @@ from .shared.display import Screen, dropped_line, place, round_line, round_steps
 if TYPE_CHECKING:
     from ..agent.engine import Answer
     from ..agent.grounded import GroundedAnswer
-    from ..grounding.citations import Citation
 
 
 @command()
@@ -78,8 +77,10 @@ def _show(result: "Answer", from_documents: "GroundedAnswer | None", *, trace: b
             screen.print(f"[dim]estimated probability of being correct: {p_correct:.0%}[/]")
     else:
         screen.print(plain(from_documents.text))
+        from ..chat.transcript import source_lines
+
         for citation in from_documents.citations:
-            screen.print(f"  [dim]{plain(source_line(citation))}[/]")
+            screen.print(f"  [dim]{plain(': '.join(source_lines(citation)))}[/]")
         for note in from_documents.left_out:
             screen.print(f"[yellow]{plain(note)}[/]")
         if (sure := from_documents.confidence) is not None:
@@ -92,13 +93,6 @@ async def _answered(question: str, *, grounded: bool, **how: Any) -> "Answer | G
     from ..asking import answer, grounded_answer
 
     return await (grounded_answer if grounded else answer)(question, **how)
-
-
-def source_line(citation: "Citation") -> str:
-    """The place and the snippet of a citation in one line."""
-    pages = citation.pages and f"p.{citation.pages}"
-    where = ", ".join(part for part in (citation.name, citation.section, pages) if part)
-    return " ".join(f"{where}: {citation.snippet}".split())
 
 
 def _show_trace(result: "Answer") -> None:

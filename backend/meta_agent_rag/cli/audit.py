@@ -8,19 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from ..wording import counted, printable
-from .shared.command import (
-    Assignments,
-    Json,
-    command,
-    console,
-    group,
-    keep_private,
-    plain,
-    print_json,
-    run,
-    say,
-    settings_of,
-)
+from .shared.command import Assignments, Json, command, group, keep_private, plain, run, settings_of, show
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
@@ -29,6 +17,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Yes = Annotated[bool, typer.Option("--yes", help="Make the changes; without this option, only report them.")]
+_UNCHANGED = "Nothing was changed; add --yes to do it."
 _AUDIT = group("audit", "The audit records of the service.")
 
 
@@ -42,13 +31,7 @@ def tail(
     from ..service.audit import selected
 
     rows = run(_in_database(settings_of(set_), lambda database: selected(database, latest=n)))
-    if json_:
-        print_json(rows)
-        return
-    if not rows:
-        say("No records yet.")
-    for row in rows:
-        console().print(plain(_line(row)))
+    show(rows, *([plain(_line(row)) for row in rows] or ["No records yet."]), json_=json_)
 
 
 @command(_AUDIT)
@@ -67,10 +50,8 @@ def export(
     conditions = [] if since is None else [AUDIT.c.at >= since.replace(tzinfo=UTC)]
     conditions += [] if client is None else [AUDIT.c.client_id == client]
     count = run(_in_database(settings_of(set_), lambda database: exported(database, path, *conditions)))
-    if json_:
-        print_json({"file": path, "records": count})
-    else:
-        say(f"Wrote {counted(count, 'record')} into {str(path)!r}.")
+    said = f"Wrote {counted(count, 'record')} into {str(path)!r}."
+    show({"file": path, "records": count}, plain(said), json_=json_)
 
 
 @command(_AUDIT)
@@ -83,13 +64,10 @@ def prune(yes: Yes = False, set_: Assignments = None, json_: Json = False) -> No
 
     settings, now = settings_of(set_), datetime.now(UTC)
     result = run(_in_database(settings, lambda database: pruned(database, settings, now, dry_run=not yes)))
-    if json_:
-        print_json({**result, "done": yes})
-        return
     verb = "Removed" if yes else "Would be removed"
     slimmed, expired = (counted(result[name], "record") for name in ("slimmed", "expired"))
-    say(f"{verb}: prompts and replies of {slimmed}, {expired}, {counted(result['sessions'], 'session')}.")
-    _say_how(yes)
+    said = f"{verb}: prompts and replies of {slimmed}, {expired}, {counted(result['sessions'], 'session')}."
+    show({**result, "done": yes}, said, *([] if yes else [_UNCHANGED]), json_=json_)
 
 
 @command(_AUDIT)
@@ -104,17 +82,9 @@ def forget(
 
     settings = settings_of(set_)
     found = run(_in_database(settings, lambda database: forgotten(database, settings, client, dry_run=not yes)))
-    if json_:
-        print_json({"client": client, **found, "done": yes})
-        return
     verb = "Deleted" if yes else "Would be deleted"
-    say(f"{verb}: {counted(found['records'], 'record')} and {counted(found['uploads'], 'upload')} of {client!r}.")
-    _say_how(yes)
-
-
-def _say_how(yes: bool) -> None:
-    if not yes:
-        say("Nothing was changed; add --yes to do it.")
+    said = f"{verb}: {counted(found['records'], 'record')} and {counted(found['uploads'], 'upload')} of {client!r}."
+    show({"client": client, **found, "done": yes}, plain(said), *([] if yes else [_UNCHANGED]), json_=json_)
 
 
 async def _in_database(settings: "Settings", work: "Callable[[AsyncEngine], Awaitable[T]]") -> T:

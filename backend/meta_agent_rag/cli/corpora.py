@@ -8,21 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import CorpusError, InputError
-from ..wording import counted, printable, unbroken
-from .shared.command import (
-    Assignments,
-    Json,
-    Yes,
-    command,
-    confirm,
-    console,
-    group,
-    plain,
-    print_json,
-    run,
-    say,
-    settings_of,
-)
+from ..wording import counted, unbroken
+from .shared.command import Assignments, Json, Yes, command, confirm, group, plain, run, settings_of, show
 
 if TYPE_CHECKING:
     from ..retrieval.corpus.catalogue import DocumentRecord
@@ -43,13 +30,9 @@ def list_corpora(set_: Assignments = None, json_: Json = False) -> None:
     from ..retrieval.corpus.corpus import list_corpora as corpora_in
 
     manifests = corpora_in(settings_of(set_).marag_data_dir)
-    if json_:
-        print_json([manifest.model_dump(mode="json") for manifest in manifests])
-        return
-    if not manifests:
-        say("No corpora yet; create one with `marag ingest PATH... --corpus NAME`.")
-    for manifest in manifests:
-        console().print(f"[bold]{plain(manifest.name)}[/]: {_summary(manifest)}")
+    lines = [f"[bold]{plain(one.name)}[/]: {_summary(one)}" for one in manifests]
+    none = "No corpora yet; create one with `marag ingest PATH... --corpus NAME`."
+    show([one.model_dump(mode="json") for one in manifests], *(lines or [none]), json_=json_)
 
 
 @command(_CORPORA, "show")
@@ -63,13 +46,13 @@ def show_corpus(name: Name, set_: Assignments = None, json_: Json = False) -> No
     manifest = next((one for one in corpora_in(data_dir) if one.name == name), None)
     if manifest is None:
         raise CorpusError(f"The corpus {name!r} was removed in the meantime; see `marag corpora list`.")
-    if json_:
-        print_json({**manifest.model_dump(mode="json"), "documents": [asdict(document) for document in documents]})
-        return
-    for document in documents:
-        console().print(_line(document))
-    console().print(f"[bold]{plain(name)}[/]: {_summary(manifest)}")
-    console().print(f"[dim]created {manifest.created:%Y-%m-%d %H:%M} UTC[/]")
+    show(
+        {**manifest.model_dump(mode="json"), "documents": [asdict(document) for document in documents]},
+        *map(_line, documents),
+        f"[bold]{plain(name)}[/]: {_summary(manifest)}",
+        f"[dim]created {manifest.created:%Y-%m-%d %H:%M} UTC[/]",
+        json_=json_,
+    )
 
 
 @command(_CORPORA, "drop")
@@ -90,10 +73,8 @@ def drop_corpus(
         question = f"Remove the corpus {name!r} with {documents}?"
         confirm(f"Dropping {name!r} ({documents})", question, declined="Nothing was removed.", json_=json_)
     manifest = run(remove(settings, name))
-    if json_:
-        print_json({"dropped": manifest.model_dump(mode="json")})
-    else:
-        say(f"Removed {name!r} with {counted(manifest.passages, 'passage')}.")
+    removed = f"Removed {name!r} with {counted(manifest.passages, 'passage')}."
+    show({"dropped": manifest.model_dump(mode="json")}, plain(removed), json_=json_)
 
 
 def _summary(manifest: "Manifest") -> str:
@@ -115,12 +96,9 @@ def list_documents(corpus: Corpus, set_: Assignments = None, json_: Json = False
     from ..retrieval.corpus.corpus import read_documents
 
     documents = read_documents(settings_of(set_).marag_data_dir, corpus)
-    if json_:
-        print_json([asdict(document) for document in documents])
-        return
-    for document in documents:
-        facts = f"{counted(document.passages, 'passage')}, {document.source}"
-        say(f"{printable(document.id)}  {printable(document.title)} ({printable(unbroken(facts))})")
+    facts = {one.id: unbroken(f"{counted(one.passages, 'passage')}, {one.source}") for one in documents}
+    lines = (plain(f"{one.id}  {one.title} ({facts[one.id]})") for one in documents)
+    show([asdict(document) for document in documents], *lines, json_=json_)
 
 
 @command(_DOCUMENTS, "show")
@@ -134,12 +112,9 @@ def show_document(document: Document, corpus: Corpus, set_: Assignments = None, 
     if found is None:
         advice = suggestion(known, document) or f"see `marag documents list --corpus {corpus}`."
         raise InputError(f"The corpus {corpus!r} has no document {document!r}; {advice}")
-    if json_:
-        print_json(asdict(found))
-        return
-    for name, value in asdict(found).items():
-        if value:
-            say(f"{name.replace('_', ' ')}: {printable(', '.join(value) if isinstance(value, tuple) else str(value))}")
+    facts = {name: ", ".join(value) if isinstance(value, tuple) else value for name, value in asdict(found).items()}
+    lines = (plain(f"{name.replace('_', ' ')}: {value}") for name, value in facts.items() if value)
+    show(asdict(found), *lines, json_=json_)
 
 
 @command(_DOCUMENTS, "drop")
@@ -162,13 +137,12 @@ def drop_document(
             question = f"Remove {found.source!r} with {counted(found.passages, 'passage')}?"
             confirm(f"Removing {found.source!r}", question, declined="Nothing was removed.", json_=json_)
         run(remove_documents(settings, corpus, [found.id]))
-    if json_:
-        print_json({"dropped": None if found is None else asdict(found)})
-    elif found is None:
+    if found is None:
         meant = suggestion(known, document)
-        say(f"The corpus {corpus!r} has no document {document!r}; nothing to remove{f' ({meant})' if meant else ''}.")
+        what = f"The corpus {corpus!r} has no document {document!r}; nothing to remove{f' ({meant})' if meant else ''}."
     else:
-        say(f"Removed {found.source!r} with {counted(found.passages, 'passage')}.")
+        what = f"Removed {found.source!r} with {counted(found.passages, 'passage')}."
+    show({"dropped": None if found is None else asdict(found)}, plain(what), json_=json_)
 
 
 def _named(documents: "Sequence[DocumentRecord]", wanted: str) -> "DocumentRecord | None":

@@ -9,14 +9,14 @@ from .shared.command import Assignments, Json, command, console, print_json, run
 @command()
 def prices(set_: Assignments = None, json_: Json = False) -> None:
     """Show the dated tariffs, and the prices of the configured models."""
-    from ..llm.pricing import million_token_prices, priced_model, tariff_book
+    from ..llm.pricing import million_token_prices, tariff_book
     from ..llm.providers import choose_provider
 
     settings = settings_of(set_)
     choice = choose_provider(settings)
     now = datetime.now(UTC)
     known = {
-        tier: million_token_prices(*priced_model(settings, endpoint, at=now), now)
+        tier: million_token_prices(endpoint.model, endpoint.provider.prices, now)
         for tier, endpoint in choice.tiers.items()
     }
     models = {tier: {"model": model, "usd_per_million": known[tier]} for tier, model in choice.models.items()}
@@ -49,7 +49,7 @@ def prices(set_: Assignments = None, json_: Json = False) -> None:
 @command()
 def balance(set_: Assignments = None, json_: Json = False) -> None:
     """Show the balance of the DeepSeek account."""
-    from ..llm.balance import account_balance
+    from ..llm.connections import account_balance
 
     account = run(account_balance(settings_of(set_)))
     if json_:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from .shared.command import Assignments, Json, command, console, group, plain, print_json, run, say, settings_of
+from .shared.command import Assignments, Json, command, group, plain, run, settings_of, show
 
 if TYPE_CHECKING:
     from ..service.access import Client, Keys
@@ -34,11 +34,8 @@ def create(
 
     options: dict[str, Any] = {"days": days, "daily_usd": daily_usd, "corpora": corpus}
     token, record = run(_with_keys(settings_of(set_), lambda keys: keys.create(name, scope or ("ask",), **options)))
-    if json_:
-        print_json({"key": token, **_shown(record)})
-        return
-    say(token)
-    console().print(f"[dim]{plain(_line(record))}; it is not shown again.[/]")
+    about = f"[dim]{plain(_line(record))}; it is not shown again.[/]"
+    show({"key": token, **_shown(record)}, plain(token), about, json_=json_)
 
 
 @command(_KEYS)
@@ -46,13 +43,8 @@ def list_(set_: Assignments = None, json_: Json = False) -> None:
     """List all keys, without their secrets."""
 
     records = run(_with_keys(settings_of(set_), lambda keys: keys.all()))
-    if json_:
-        print_json([_shown(record) for record in records])
-        return
-    if not records:
-        say("No keys yet; create one with `marag keys create NAME`.")
-    for record in records:
-        console().print(plain(_line(record)))
+    lines = [plain(_line(record)) for record in records] or ["No keys yet; create one with `marag keys create NAME`."]
+    show([_shown(record) for record in records], *lines, json_=json_)
 
 
 @command(_KEYS)
@@ -64,10 +56,7 @@ def revoke(
     """Revoke a key; a running service rejects it within two seconds."""
 
     record = run(_with_keys(settings_of(set_), lambda keys: keys.revoke(id_)))
-    if json_:
-        print_json(_shown(record))
-    else:
-        console().print(plain(_line(record)))
+    show(_shown(record), plain(_line(record)), json_=json_)
 
 
 async def _with_keys(settings: "Settings", work: "Callable[[Keys], Coroutine[Any, Any, T]]") -> T:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..discovery import named
 from ..errors import InputError
 from .shared.command import (
     Assignments,
@@ -16,6 +17,7 @@ from .shared.command import (
     print_json,
     reporting,
     settings_of,
+    show,
 )
 
 if TYPE_CHECKING:
@@ -59,13 +61,13 @@ def get(
     json_: Json = False,
 ) -> None:
     """Download a model from the Hugging Face hub and check its SHA-256; continues an interrupted download."""
-    from ..llm.local import PACKAGED, fetch, fits, local_model
+    from ..llm.local import PACKAGED, fetch, fits, local_models
 
     name = name.strip().lower()
     if name == PACKAGED:
         raise InputError(f"{PACKAGED} is packaged and needs no download; `marag models` lists larger models.")
     settings = settings_of(set_)
-    model = local_model(name)
+    model = named("model", name, local_models())
     if not fits(model, settings):
         complain(
             f"{model.name} needs {model.memory(settings) / 1e9:.1f} GB of memory, more than this machine has; `auto` "
@@ -76,10 +78,8 @@ def get(
     except KeyboardInterrupt:
         complain(f"Stopped. The partial download is kept; `marag models get {model.name}` continues it.")
         raise typer.Exit(_STOPPED) from None
-    if json_:
-        print_json({"name": model.name, "path": path, "sha256": model.sha256})
-    else:
-        console().print(f"Downloaded {model.name}: {plain(path)}")
+    about = {"name": model.name, "path": path, "sha256": model.sha256}
+    show(about, f"Downloaded {model.name}: {plain(path)}", json_=json_)
 
 
 def _row(model: "LocalModel", settings: "Settings", taken: "LocalModel | None") -> dict[str, Any]:

@@ -17,7 +17,7 @@ import keyword
 import pkgutil
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import count
 from pathlib import Path
 from string import Template
@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..discovery import named
+from ..discovery import named, require_name
 from ..errors import InputError
-from .shared.command import Assignments, Json, benchmark_package, command, print_json, say, settings_of
+from .shared.command import Assignments, Json, benchmark_package, command, plain, settings_of, show
 
 if TYPE_CHECKING:
     from ..settings import Settings
@@ -41,7 +41,6 @@ _DOCUMENTED = {
 """The page and the heading of each example, and the contract suite of its kind."""
 _EXAMPLE = re.compile(r"`(?P<path>\S+/(?P<name>\w+)\.py)`\n\n```python\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _KINDS = sorted((*_TEMPLATES, *_DOCUMENTED))
-_NAME = re.compile(r"[a-z][a-z0-9_]{1,39}")
 _IMPORTS = re.compile(r"(?:^from \S+ import .*\n)+", re.MULTILINE)
 
 
@@ -60,12 +59,8 @@ def new(
     """
     named("kind", kind, dict.fromkeys(_KINDS))
     files, following = _copied(kind, name) if kind in _DOCUMENTED else create(kind, name, settings_of(set_))
-    if json_:
-        print_json({"files": files, "next": following})
-        return
-    for path in files:
-        say(f"written: {path}")
-    say(f"next: {following}")
+    lines = [*(f"written: {path}" for path in files), f"next: {following}"]
+    show({"files": files, "next": following}, *map(plain, lines), json_=json_)
 
 
 def create(kind: str, name: str, settings: "Settings") -> tuple[list[str], str]:
@@ -79,7 +74,7 @@ def create(kind: str, name: str, settings: "Settings") -> tuple[list[str], str]:
     from ..shipped import clone
 
     template = yaml.safe_load(_TEMPLATES[kind].read_text(encoding="utf-8"))
-    _check_name(name)
+    _require_usable(kind, name, pkgutil.resolve_name(template["reserved"]) if "reserved" in template else ())
     setting: str = template["setting"]
     set_folder: Path | None = getattr(settings, setting)
     root = clone() if set_folder is None else None
@@ -93,9 +88,6 @@ def create(kind: str, name: str, settings: "Settings") -> tuple[list[str], str]:
     members = list(found.values() if isinstance(found, Mapping) else found)
     if name in {member.name for member in members}:
         raise InputError(f"Another {kind} is already named {name!r}; choose a different name.")
-    reserved = pkgutil.resolve_name(template["reserved"]) if "reserved" in template else ()
-    if name in reserved:
-        raise InputError(f"The name {name!r} is reserved, as are: {', '.join(reserved)}; choose a different name.")
     for field, first in template.get("unique", {}).items():
         taken = {getattr(member, field) for member in members}
         words[field] = str(next(value for value in count(first) if value not in taken))
@@ -111,7 +103,7 @@ def _copied(kind: str, name: str) -> tuple[list[str], str]:
     """Write the documented example of a kind under a new name, beside the built-in members."""
     from ..shipped import clone
 
-    _check_name(name)
+    _require_usable(kind, name)
     root = clone()
     if root is None:
         raise InputError(f"A {kind} is a file of the source tree; run this command in a clone of the repository.")
@@ -126,16 +118,10 @@ def _copied(kind: str, name: str) -> tuple[list[str], str]:
     return shown, f"`uv run pytest tests/contracts/{suite}` runs its contract suite; change the file"
 
 
-def _check_name(name: str) -> None:
-    if not name.isidentifier():
-        raise InputError(f"{name!r} is not a Python identifier; use lower-case letters, digits and underscores.")
+def _require_usable(kind: str, name: str, reserved: Collection[str] = ()) -> None:
+    require_name(kind, name, reserved)
     if keyword.iskeyword(name):
         raise InputError(f"{name!r} is a Python keyword; choose a different name.")
-    if not _NAME.fullmatch(name):
-        raise InputError(
-            f"{name!r} is not a name of 2 to 40 lower-case letters, digits and underscores that starts with a letter; "
-            "write it as in 'two_words'."
-        )
 
 
 def _filled(texts: Mapping[str, str], place: Mapping[str, Any], words: Mapping[str, str]) -> Iterable[tuple[str, str]]:

@@ -144,7 +144,8 @@ def _reply(message: "AIMessage") -> Reply:
     text = str(message.text)
     if not text and message.tool_calls:  # structured output by a tool
         text = json.dumps(message.tool_calls[0]["args"], ensure_ascii=False)
-    finish_reason = _finish_reason(message)
+    reason = about.get("finish_reason") or about.get("stop_reason") or about.get("done_reason")
+    finish_reason = None if reason is None else _FINISHED.get(str(reason).lower(), str(reason).lower())
     kept = message.additional_kwargs
     reasoned = bool(kept.get("reasoning_content") or kept.get("reasoning")) or any(
         isinstance(block, dict) and block.get("type") in ("thinking", "reasoning") for block in message.content
@@ -160,12 +161,6 @@ def _reply(message: "AIMessage") -> Reply:
         model=about.get("model_name") or about.get("model"),
         withheld=cast("Any", withheld if refused or filtered or not text else None),
     )
-
-
-def _finish_reason(message: "AIMessage") -> str | None:
-    about = message.response_metadata
-    reason = about.get("finish_reason") or about.get("stop_reason") or about.get("done_reason")
-    return None if reason is None else _FINISHED.get(str(reason).lower(), str(reason).lower())
 
 
 def _usage(message: "AIMessage") -> Usage | None:

@@ -33,9 +33,9 @@ from .budget import PASSED, Budget, holding, in_time
 from .cache import ResponseCache, request_key
 from .chat import Connection
 from .connections import Connections
-from .ledger import CANCELLED, Ledger, LedgerRow, usage_fields
+from .ledger import CANCELLED, Ledger, LedgerRow
 from .messages import Message, Reply, Request, Sampling
-from .pricing import max_cost, price, priced_model
+from .pricing import max_cost, price
 from .providers import Choice, Endpoint
 from .stages import ANSWER, Stage, check_stages, endpoints_in_use, evidence_room, serving, stage
 from .structured import MalformedReplyError, asked_again, json_schema, parse_reply, without_thinking
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 Parsed = TypeVar("Parsed", bound=BaseModel)
 Result = TypeVar("Result")
 PLAIN = Sampling()
+_PERHAPS_BILLED = LostConnectionError | TransientError | DeadlineError
 _LATE = 2
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 8.0
 _WITHHELD = {
@@ -137,32 +138,6 @@ class LanguageModel:
     def gate(self, endpoint: Endpoint) -> asyncio.Semaphore:
         """Limits concurrent calls to an endpoint to the allowed number."""
         return self._gates.setdefault(endpoint.name, asyncio.Semaphore(endpoint.concurrency))
-
-
-def new_request(
-    stage: Stage,
-    endpoint: Endpoint,
-    settings: Settings,
-    messages: tuple[Message, ...],
-    wanted: Mapping[str, Any] | None,
-    *,
-    sampling: Sampling = PLAIN,
-) -> Request:
-    """The request of a stage to its endpoint."""
-    provider = endpoint.provider
-    temperature = settings.writer_temperature if sampling.temperature is None else sampling.temperature
-    return Request(
-        stage=stage.name,
-        model=endpoint.model,
-        messages=messages,
-        max_tokens=stage.max_tokens + endpoint.thinking_room(settings),
-        temperature=None if endpoint.thinking else temperature,
-        json_schema=wanted,
-        extra_body={**(provider.thinking_on if endpoint.thinking else provider.thinking_off), **endpoint.body},
-        draw=sampling.draw,
-        logprobs=sampling.logprobs,
-        stop=sampling.stop,
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -297,7 +272,20 @@ class ModelSession:
     ) -> Call:
         served, endpoint = self.owner.serving(stage_name)
         connection = await self.owner.connections.to(endpoint)
-        request = new_request(served, endpoint, self.owner.settings, messages, wanted, sampling=sampling)
+        provider, settings = endpoint.provider, self.owner.settings
+        temperature = settings.writer_temperature if sampling.temperature is None else sampling.temperature
+        request = Request(
+            stage=served.name,
+            model=endpoint.model,
+            messages=messages,
+            max_tokens=served.max_tokens + endpoint.thinking_room(settings),
+            temperature=None if endpoint.thinking else temperature,
+            json_schema=wanted,
+            extra_body={**(provider.thinking_on if endpoint.thinking else provider.thinking_off), **endpoint.body},
+            draw=sampling.draw,
+            logprobs=sampling.logprobs,
+            stop=sampling.stop,
+        )
         row = LedgerRow(
             at=self.owner.clock(),
             stage=served.name,
@@ -374,7 +362,8 @@ class ModelSession:
             error, fault = type(raised).__name__, raised
             raise
         finally:
-            unbilled = outcome is None and isinstance(fault, MetaRagError) and not _perhaps_billed(fault)
+            perhaps_billed = isinstance(fault, _PERHAPS_BILLED) or type(fault) is ModelError
+            unbilled = outcome is None and isinstance(fault, MetaRagError) and not perhaps_billed
             held = None if unbilled or outcome is not None else self._held(call)
             spent = round(time.perf_counter() - started, 4)
             recorded = False
@@ -388,8 +377,7 @@ class ModelSession:
     def _record(self, call: Call, reply: Reply | None, fault: BaseException | None = None) -> LedgerRow:
         row = call.row
         if reply is not None:
-            model, prices = priced_model(self.owner.settings, call.endpoint, at=row.at)
-            used = reply.usage
+            used, model, prices = reply.usage, call.endpoint.model, call.endpoint.provider.prices
             cost = None if used is None else price(used, model=model, prices=prices, at=row.at)
             row = replace(
                 row,
@@ -398,7 +386,8 @@ class ModelSession:
                 cost_usd=cost.usd if cost else None,
                 paid_usd=Decimal(0) if row.cached else cost.usd if cost else self._held(call, reply),
                 peak=cost.peak if cost else False,
-                **usage_fields(used),
+                usage_known=used is not None,
+                **(used.columns() if used is not None else {}),
             )
         self.rows.append(row)
         self.owner.ledger.add(row)
@@ -410,10 +399,10 @@ class ModelSession:
         """The maximum cost, which counts as paid if the bill is unknown; a reply bounds it if none can be hidden."""
         if not self.owner.budget.holds:
             return None
-        model, prices = priced_model(self.owner.settings, call.endpoint, at=call.row.at)
-        visible = call.endpoint.provider.thinking_off and not call.endpoint.thinking
+        provider = call.endpoint.provider
+        visible = provider.thinking_off and not call.endpoint.thinking
         seen = reply.text if reply is not None and visible else None
-        return max_cost(call.request, seen, model=model, prices=prices, at=call.row.at)
+        return max_cost(call.request, seen, model=call.endpoint.model, prices=provider.prices, at=call.row.at)
 
     def _seconds_left(self, endpoint: Endpoint) -> float:
         limit = endpoint.seconds or self.owner.settings.llm_timeout_seconds or float(endpoint.provider.seconds)
@@ -427,10 +416,6 @@ class ModelSession:
         if self.deadline is not None and time.monotonic() >= self.deadline:
             return DeadlineError("The deadline passed during a model call; ask a simpler question or allow more time.")
         return TransientError(f"The model did not answer within {seconds:g} s; raise LLM_TIMEOUT_SECONDS or try again.")
-
-
-def _perhaps_billed(fault: MetaRagError) -> bool:
-    return isinstance(fault, LostConnectionError | TransientError | DeadlineError) or type(fault) is ModelError
 
 
 def _traced_as(row: LedgerRow) -> "RunnableConfig":

@@ -6,20 +6,23 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from ..errors import BusyError, ModelError, UnreachableError
+from pydantic import BaseModel, ValidationError
+
+from ..errors import BusyError, InputError, ModelError, RefusedError, UnreachableError
 from ..settings import Settings
 from .chat import Connection, without_retries
 from .embedded import EmbeddedConnection
 from .faults import fault
-from .providers import Endpoint, providers
+from .providers import Endpoint, choose_provider, providers
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-_SECONDS_OF_A_LISTING = 10.0
+_SECONDS = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +81,7 @@ def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 
-async def fetched(endpoint: Endpoint, path: str, *, seconds: float = _SECONDS_OF_A_LISTING) -> Any:
+async def fetched(endpoint: Endpoint, path: str) -> Any:
     """The JSON that an endpoint's server sends for a path. Raises a `ModelError`."""
     import httpx2
 
@@ -86,7 +89,7 @@ async def fetched(endpoint: Endpoint, path: str, *, seconds: float = _SECONDS_OF
     if endpoint.api_key is not None:
         headers["authorization"] = f"Bearer {endpoint.api_key.get_secret_value()}"
     try:
-        async with httpx2.AsyncClient(timeout=seconds, headers=headers) as client, asyncio.timeout(seconds):
+        async with httpx2.AsyncClient(timeout=_SECONDS, headers=headers) as client, asyncio.timeout(_SECONDS):
             response = await client.get((endpoint.base_url or "").rstrip("/") + path)
             return response.raise_for_status().json()
     except TimeoutError as error:
@@ -128,3 +131,32 @@ def identity(endpoint: Endpoint, report: Mapping[str, Any]) -> str:
         name = f"{standard.name}:{_digest(report)}" if report else standard.name
     mode = endpoint.provider.json_mode
     return name if mode == standard.json_mode else f"{name}/json_mode={mode}"
+
+
+class BalanceInfo(BaseModel, frozen=True, extra="ignore"):
+    """An amount in one currency."""
+
+    currency: str
+    total_balance: Decimal
+    granted_balance: Decimal
+    topped_up_balance: Decimal
+
+
+class Balance(BaseModel, frozen=True, extra="ignore"):
+    """DeepSeek's account: whether it can serve calls, and its balance."""
+
+    is_available: bool
+    balance_infos: tuple[BalanceInfo, ...]
+
+
+async def account_balance(settings: Settings) -> Balance:
+    """The balance of the configured DeepSeek account (GET /user/balance); raises a `ModelError` with the remedy."""
+    flash = choose_provider(settings).tiers["flash"]
+    if not flash.provider.reports_balance or flash.api_key is None:
+        raise InputError("Only DeepSeek reports its balance; set DEEPSEEK_API_KEY (and LLM_PROVIDER=deepseek).")
+    try:
+        return Balance.model_validate(await fetched(flash, "/user/balance"))
+    except ValidationError:
+        raise RefusedError(
+            f"The reply of {flash.base_url} is not a balance; check that it is DeepSeek's address."
+        ) from None

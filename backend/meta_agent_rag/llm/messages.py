@@ -67,6 +67,10 @@ class Usage:
         """Prompt tokens that the provider's prefix cache did not serve."""
         return max(self.prompt - self.cache_hit, 0)
 
+    def columns(self) -> dict[str, Any]:
+        """The token columns of a ledger row."""
+        return {f"{name}_tokens": number for name, number in (*vars(self).items(), ("cache_miss", self.cache_miss))}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:

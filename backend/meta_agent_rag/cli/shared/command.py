@@ -141,14 +141,20 @@ def say(text: str = "") -> None:
 
 
 def print_json(value: object) -> None:
-    """Print one JSON object on stdout; unsupported types (money, paths, times) become text."""
-    say(as_json(value, indent=2))
+    """Print one JSON object on stdout; unsupported types (money, paths, times) become text.
 
-
-def as_json(value: object, *, indent: int | None = None) -> str:
-    """JSON for stdout: characters that it cannot encode are escaped."""
+    Characters that stdout cannot encode are escaped.
+    """
     escaped = not (sys.stdout.encoding or "utf-8").lower().startswith("utf")
-    return json.dumps(value, ensure_ascii=escaped, indent=indent, default=str)
+    say(json.dumps(value, ensure_ascii=escaped, indent=2, default=str))
+
+
+def show(value: object, *lines: str, json_: bool) -> None:
+    """Print one JSON object if asked to, else these lines of Rich's markup."""
+    if json_:
+        print_json(value)
+    for line in () if json_ else lines:
+        console().print(line)
 
 
 def console(**options: Any) -> Any:
