@@ -464,6 +464,11 @@ class Settings(ProviderKeys):
     demo_visitor_usd: PositiveFloat = Field(
         0.25, description="Maximum spending per visitor of `marag demo`, in dollars, if the model has a known price."
     )
+    demo_own_models: Literal["off", "public", "any"] = Field(
+        "off",
+        description="Whether visitors of `marag demo` may use a model of their own, whose key is kept until they "
+        "leave: at `public` addresses, or at `any`, including those of your own network.",
+    )
 
     # -- places
     marag_data_dir: Path = Field(

@@ -14,9 +14,7 @@ from meta_agent_rag.ingestion.pipeline import ingest
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.encoders.loading import load_encoder
-from meta_agent_rag.retrieval.hybrid import HybridRetriever
 from meta_agent_rag.retrieval.open_retriever import open_retriever
-from meta_agent_rag.retrieval.retriever import limited
 from meta_agent_rag.testing import ScriptedModel
 from tests.coach import reply
 from tests.loop import settings_in
@@ -59,25 +57,6 @@ async def test_questions_about_the_course_pass_and_others_do_not(tmp_path: Path)
     for kind, fewest, most in (("answers", 26, 32), ("changes", 0, 2)):
         scores = [await scope.score(text, asked=row["asked"]) for row in rows for text in row[kind]]
         assert fewest <= sum(one is not None and one.score >= one.threshold for one in scores) <= most
-
-
-async def test_a_corpus_maps_passages_to_topics(tmp_path: Path) -> None:
-    settings = settings_in(tmp_path, *HASHED)
-    encoder = AsyncEncoder(HashEncoder())
-    await ingest(settings, [COURSE], "course", encoder=encoder)
-    async with open_retriever(settings, "course", encoder=encoder) as retriever:
-        subject = await asyncio.to_thread(subject_of, retriever.corpus.catalogue)
-        assert [topic.name for topic in subject.topics] == ["seasons", "sundials", "time"]
-        assert len(subject.owners) == len(subject.vectors) == retriever.corpus.manifest.passages
-        assert set(subject.owners) == {0, 1, 2}
-        documents = subject.topics[1].documents
-        assert len(documents) == 2
-        everything = await retriever.retrieve(["the shadow and the seasons"], k=8)
-        about = await limited(retriever, documents).retrieve(["the shadow and the seasons"], k=8)
-        assert {found.passage.doc_id for found in everything.found} > documents
-        assert {found.passage.doc_id for found in about.found} == documents
-        assert isinstance(retriever, HybridRetriever)
-    assert subject_of(None) == Subject()
 
 
 async def test_a_chosen_topic_limits_what_the_coach_reads(tmp_path: Path) -> None:
