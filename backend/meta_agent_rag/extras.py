@@ -14,7 +14,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "bench": ("datasets", "matplotlib", "sklearn"),
         "chat": ("aiosqlite", "prompt_toolkit", "frontmatter"),
-        "demo": ("gradio", "fastapi", "uvicorn"),
+        "demo": ("gradio", "fastapi", "jinja2", "markupsafe", "uvicorn"),
         "embedded": ("xllamacpp",),
         "encoders": ("fastembed", "huggingface_hub", "loguru", "onnxruntime", "tokenizers"),
         "ingest": (

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from ..prompts import phrase
-from ..retrieval.passage import Found, Passage
+from ..retrieval.passage import Found
 from ..text.names import content_words
 from ..text.sentences import sentences
 from .exact import Support
@@ -111,6 +111,9 @@ def _citation(found: Found, claim: str, quotes: Sequence[str]) -> Citation:
     start, end, quoted = _stretch(passage.text, claim, quotes)
     first, last = excerpt(passage.text, start, end)
     page, last_page = passage.pages(start, end) or (None, None)
+    span = passage.span
+    if quoted and span is not None and span[1] - span[0] == len(passage.text):  # the text is the document's own
+        span = span[0] + start, span[0] + end
     return Citation(
         doc_id=passage.doc_id,
         passage_id=passage.id,
@@ -118,7 +121,7 @@ def _citation(found: Found, claim: str, quotes: Sequence[str]) -> Citation:
         page=page,
         last_page=last_page,
         section=passage.section,
-        span=_within_document(passage, start, end) if quoted else passage.span,
+        span=span,
         snippet=passage.text[first:last],
         scores=Scores(score=found.score, dense=found.dense, lexical=found.lexical),
     )
@@ -141,14 +144,6 @@ def _stretch(text: str, claim: str, quotes: Sequence[str]) -> tuple[int, int, bo
     if quoted is not None and (shared(quoted) or not shared(best)):
         return (*quoted, True)
     return (*(best if shared(best) else (0, len(text.rstrip()))), False)
-
-
-def _within_document(passage: Passage, start: int, end: int) -> tuple[int, int] | None:
-    if passage.span is None:
-        return None
-    first, last = passage.span
-    # places can be located only if the text is the document's own
-    return (first + start, first + end) if last - first == len(passage.text) else passage.span
 
 
 def marked(
