@@ -144,8 +144,7 @@ class EndpointRow(BaseModel, frozen=True, extra="forbid", populate_by_name=True)
     """One endpoint in the file: a provider in `providers.yaml`, with the differences.
 
     `key` names the variable that holds the key, by default the provider's. `body` and `headers` are added to every
-    request; their values are never shown. `given` is a caller's chat model. The others are fields of
-    `providers.yaml`, for this endpoint alone.
+    request; their values are never shown. The others are fields of `providers.yaml`, for this endpoint alone.
     """
 
     provider: str = "compatible"
@@ -161,7 +160,12 @@ class EndpointRow(BaseModel, frozen=True, extra="forbid", populate_by_name=True)
     seconds: PositiveInt | None = None
     logprobs: bool | None = None
     prices: str | None = None
-    given: Any = Field(None, exclude=True)
+    _given: Any = PrivateAttr(None)
+
+    @property
+    def given(self) -> Any:
+        """A caller's own chat model, which no file can name."""
+        return self._given
 
 
 class ModelRoles(BaseModel, frozen=True, extra="forbid"):

@@ -77,7 +77,7 @@ def benchmark(
     if options.recorder is not None:
         names = [analysis.name for analysis in discover_analyses()]
         rows = table_content(config.arms, quadrants=_deficits(config), analyses=names)
-        options.recorder.begin({**recorded_run(about), **rows, "conventions": CONVENTIONS}, plan.questions)
+        options.recorder.begin({**recorded_run(about), **rows, "conventions": CONVENTIONS}, plan.questions, folder.path)
     try:
         outcome = _outcome(plan, options, folder, Display(display_name, free=runs_here(config.settings)))
         summary = write_results(config, folder, outcome.rows, plots=options.plots, recording=recording)

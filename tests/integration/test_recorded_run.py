@@ -61,7 +61,8 @@ def test_the_results_match_their_readme(record: Path, tmp_path: Path) -> None:
         )
 
 
-@pytest.mark.parametrize("document", ["README.md", pytest.param("docs/findings.md", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("document", ["README.md", "docs/findings.md"])
 def test_the_tables_of_the_findings_match_the_records(document: str) -> None:
     # to update them: `python -m benchmarks.tools.findings README.md docs/findings.md`
     text = (ROOT / document).read_text(encoding="utf-8")

@@ -2,8 +2,6 @@
 
 import gzip
 import json
-import signal
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,8 +11,7 @@ import pytest
 from meta_agent_rag.errors import CorpusError
 from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retrieval
 from meta_agent_rag.testing.server import LoopbackServer, ServerReply, disagreeing, loopback_server
-from tests.forked import RUNNER, forked
-from tests.integration.test_runner import QUESTIONS, command, environment, in_process, lines, only_run
+from tests.integration.test_runner import QUESTIONS, environment, in_process, lines, only_run
 
 pytestmark = pytest.mark.slow
 
@@ -174,33 +171,6 @@ def test_a_run_that_stops_early_leaves_no_record(tmp_path: Path) -> None:
     done = in_process(["--n", "1", "--record", str(tmp_path / "file" / "run.jsonl")], env)
     assert done.exit_code == 2
     assert not server.bodies[asked:], "nothing is asked that cannot be recorded"
-
-
-def test_two_concurrent_runs_cannot_share_a_record(tmp_path: Path) -> None:
-    kept = tmp_path / "run.jsonl"
-    with loopback_server(disagreeing(0.3)) as server:
-        env = environment(server.base_url, tmp_path / "data")
-        words = command("--n", "2", "--concurrency", "1", "--record", str(kept))
-        first = forked(RUNNER, words, env, tmp_path)
-        while not server.bodies:
-            assert first.running
-            time.sleep(0.01)
-        asked = len(server.bodies)
-        other = in_process(["--n", "1", "--record", str(kept)], env)
-        assert other.exit_code == 2
-        assert "is being written by another run" in other.stderr
-        assert first.ended(60) == 0
-        mine = {json.dumps(body["messages"]) for body in server.bodies}
-        assert len(mine) == len(server.bodies) > asked, "nothing is asked that cannot be recorded"
-        assert replay(kept, tmp_path).exit_code == 0
-        killed = forked(RUNNER, words, {**env, "RESPONSE_CACHE": "false"}, tmp_path)
-        while len(server.bodies) == len(mine):
-            assert killed.running
-            time.sleep(0.01)
-        killed.send(signal.SIGKILL)
-        killed.ended(10)
-        assert in_process(["--n", "1", "--record", str(kept)], env).exit_code == 0, "a killed run blocks no other"
-    assert [path.name for path in tmp_path.iterdir() if "run.jsonl" in path.name] == ["run.jsonl"]
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ WRONG_INPUTS: list[tuple[dict[str, Any], int, str]] = [
 
 
 async def test_only_supplied_texts_are_read(tmp_path: Path) -> None:
-    async with running(tmp_path, "CHUNK_CHARACTERS=64", "CHUNK_OVERLAP=0") as service:
+    async with running(tmp_path, "CHUNK_CHARACTERS=64", "CHUNK_OVERLAP=0", "SERVICE_DEADLINE_SECONDS=30") as service:
         reported = (await service.client.post("/v1/ask", json=CONTEXT)).json()
         assert (reported["short_answer"], reported["corpus"]) == ("Oslo", None)
         long = " ".join(f"Sentence number {number} says nothing." for number in range(99))

@@ -84,14 +84,16 @@ async def test_waiting_rows_are_inserted_once_and_a_rejected_one_blocks_no_other
     row = await stored(tmp_path)
     one, other, bad = (json.dumps({**row, "query_id": digit * 32}) for digit in "abc")
     bad = bad.replace('"status": 200', '"status": null')
+    wrong = json.dumps({**row, "query_id": "d" * 32, "question": {"a": 1}})
     (tmp_path / "audit").mkdir(exist_ok=True)
-    (tmp_path / "audit" / "waiting.jsonl").write_text("\n".join([bad, json.dumps(row), one, one[:40]]))
+    (tmp_path / "audit" / "waiting.jsonl").write_text("\n".join([bad, wrong, json.dumps(row), one, one[:40]]))
     (tmp_path / "audit" / "waiting-1.jsonl").write_text("\n".join([other, bad, one]))
     async with open_database(settings_in(tmp_path)) as database, open_audit(database, tmp_path) as log:
         assert log.fault is None
     assert {one["query_id"] for one in await rows_in(tmp_path)} == {row["query_id"], "a" * 32, "b" * 32}
     assert not [*(tmp_path / "audit").glob("waiting*.jsonl")]
-    assert (tmp_path / "audit" / "rejected.jsonl").read_text().count("c" * 32) == 2
+    rejected = (tmp_path / "audit" / "rejected.jsonl").read_text()
+    assert (rejected.count("c" * 32), rejected.count("d" * 32)) == (2, 1)
 
 
 @pytest.mark.slow

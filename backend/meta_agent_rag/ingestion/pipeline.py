@@ -192,18 +192,17 @@ class _Ingestion:
                 raise self._refusals[step.same_as]
             if isinstance(reading, Exception):
                 raise reading
-            await (self._keep(step) if reading is None else self._put(step, reading))
+            if reading is not None:
+                await self._put(step, reading)
+            elif step.same_as is None:
+                self._report(step.file.source, step.status, None, step.passages)
+            else:  # what the copy of another file had before is removed
+                await self._editor.remove([step.doc_id] if step.doc_id else [])
+                reason = f"it has the same content as {step.same_as!r}"
+                self._report(step.file.source, step.status, reason, step.passages)
         except Refused as refused:
             self._refusals[step.file.source] = refused
             self._skip(step.file, refused)
-
-    async def _keep(self, step: PlannedFile) -> None:
-        """Report a file that needs no reading; what a copy of another file had before is removed."""
-        reason = None
-        if step.same_as is not None:
-            reason = f"it has the same content as {step.same_as!r}"
-            await self._editor.remove([step.doc_id] if step.doc_id else [])
-        self._report(step.file.source, step.status, reason, step.passages)
 
     async def _put(self, step: PlannedFile, reading: ReadFile) -> None:
         """Add a file that was read. Raises `Refused` if one of its passages belongs to another document."""

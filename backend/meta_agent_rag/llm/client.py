@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, get_args
 from weakref import WeakValueDictionary
 
@@ -89,7 +90,6 @@ class LanguageModel:
     _under_way: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
     # of these settings alone: a copy with others, made by `replace`, must not have them
     _served: dict[str, tuple[Stage, Endpoint]] = field(default_factory=dict, init=False)
-    _room: list[int] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         check_stages(self.settings)
@@ -126,9 +126,11 @@ class LanguageModel:
 
     def evidence_tokens(self) -> int:
         """Tokens available for evidence in a prompt: the setting, or the space left in the smallest window."""
-        if not self._room:
-            self._room.append(evidence_room(self.settings))
-        return self._room[0]
+        return self._room
+
+    @cached_property
+    def _room(self) -> int:
+        return evidence_room(self.settings)
 
     def gives_logprobs(self, stage_name: str) -> bool:
         """Whether the endpoint of a stage reports its tokens' log-probabilities."""

@@ -102,12 +102,13 @@ def _stand_in(model: Given) -> "BaseChatModel | None":
 def _row(model: "BaseChatModel") -> EndpointRow:
     """The endpoint of a caller's model, as far as the model describes itself."""
     about = model._get_ls_params()
-    return EndpointRow(
+    row = EndpointRow(
         provider=about.get("ls_provider") or "langchain",
         model=about.get("ls_model_name") or type(model).__name__,
         context=(model.profile or {}).get("max_input_tokens"),
-        given=model,
     )
+    row._given = model
+    return row
 
 
 def described(settings: Settings, uses: Collection[Use] = CHAT) -> str:

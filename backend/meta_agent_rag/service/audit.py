@@ -124,7 +124,7 @@ class AuditLog:
         await asyncio.to_thread(self._append, "waiting.jsonl", rows)
 
     async def _insert(self, rows: Sequence[Row]) -> None:
-        """Insert rows; of rows that the database rejects, each is set aside on its own, so that the others go on.
+        """Insert rows; each that the database rejects is set aside, so that the others go on.
 
         Raises `SQLAlchemyError` or `OSError` if the database is unavailable.
         """
@@ -132,15 +132,16 @@ class AuditLog:
             batch = rows[start : start + _BATCH]
             try:
                 await within(self._inserted(batch), _INSERT_SECONDS)
-            except Exception as error:
-                if isinstance(error, _UNAVAILABLE) and not isinstance(error, _REJECTED):
-                    raise
-                if len(batch) == 1:
-                    _LOG.error("The audit database rejects a record, which was set aside (%s).", type(error).__name__)
-                    await asyncio.to_thread(self._append, "rejected.jsonl", batch)
+            except _UNAVAILABLE:
+                raise
+            except Exception as error:  # noqa: BLE001  # many kinds, by driver and value
+                await within(self.read("", ""), _INSERT_SECONDS)  # raises if it is not for a row, but for the table
+                if len(batch) > 1:
+                    for row in batch:
+                        await self._insert([row])
                     continue
-                for row in batch:
-                    await self._insert([row])
+                _LOG.error("The audit database rejects a record, which was set aside (%s).", type(error).__name__)
+                await asyncio.to_thread(self._append, "rejected.jsonl", batch)
 
     async def _inserted(self, rows: Sequence[Row]) -> None:
         statement = (postgresql.insert if self.engine.dialect.name == "postgresql" else sqlite.insert)(AUDIT)
@@ -164,9 +165,8 @@ class AuditLog:
         self.fault = type(error).__name__
 
 
-_UNAVAILABLE = (exc.DBAPIError, exc.TimeoutError, OSError)
-_REJECTED = (exc.IntegrityError, exc.DataError)
-"""Of the driver's errors, those that concern a row. Others than the driver's do, too: the row has no such form."""
+_UNAVAILABLE = (exc.OperationalError, exc.InternalError, exc.TimeoutError, OSError)
+"""Errors that concern no single row."""
 
 
 @asynccontextmanager
