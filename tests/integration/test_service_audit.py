@@ -63,7 +63,9 @@ async def test_every_response_leaves_one_complete_row(tmp_path: Path) -> None:
 
 async def test_texts_are_recorded_as_they_are_but_for_null_bytes(tmp_path: Path) -> None:
     question = r"Is \u0000 or \\u0000 a null byte?"
-    async with running(tmp_path, model=ScriptedModel({**SCRIPT, "write": {**GOOD, "answer": "a\x00\\\x00"}})) as service:
+    async with running(
+        tmp_path, model=ScriptedModel({**SCRIPT, "write": {**GOOD, "answer": "a\x00\\\x00"}})
+    ) as service:
         assert (await service.ask(question=question)).status_code == 200
         assert (await service.ask()).status_code == 200
     rows = await rows_in(tmp_path)
