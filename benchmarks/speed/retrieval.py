@@ -118,7 +118,7 @@ async def _measure(settings: Settings, judged: JudgedQuery, repeats: int) -> dic
     content = hashlib.sha256("".join(passage.id + passage.text for passage in judged.passages).encode()).hexdigest()
     name = f"speed-{content[:12]}-{hashlib.sha256(encoder.name.encode()).hexdigest()[:8]}"
     start = time.perf_counter()
-    await ensure_corpus(settings, name, judged.passages, encoder, replace=True)
+    await ensure_corpus(settings, name, judged.passages, encoder)
     built_s = time.perf_counter() - start
     async with open_retriever(settings, name, encoder=encoder) as retriever:
         vectors = await encoder.queries(judged.queries)

@@ -18,7 +18,7 @@ from meta_agent_rag.retrieval.corpus.catalogue import Catalogue, DocumentRecord
 from meta_agent_rag.retrieval.corpus.editing import edit_corpus
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.open_retriever import open_retriever
-from meta_agent_rag.retrieval.stores import words
+from meta_agent_rag.retrieval.stores.words import WordStore
 from meta_agent_rag.service import uploads
 from meta_agent_rag.service.uploads import safe_name
 from tests.loop import BIRTH, BIRTH_SENTENCE, FILM, FILM_SENTENCE, QUESTION, settings_in
@@ -165,14 +165,14 @@ async def test_acknowledged_uploads_survive_kills(
 async def test_an_index_that_fails_loses_no_upload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads, "_REST_SECONDS", 0.1)
     async with serving(tmp_path) as (service, key):
-        write, failures = words._write, [CorpusError("The lexical index does not answer.")] * 2
+        write, failures = WordStore._write, [CorpusError("The lexical index does not answer.")] * 2
 
         def failing(*given: Any) -> None:
             if failures:
                 raise failures.pop()
             write(*given)
 
-        monkeypatch.setattr(words, "_write", failing)
+        monkeypatch.setattr(WordStore, "_write", failing)
         (tunnel,) = await sent(service, key, tunnel=TUNNEL)
         assert (tunnel["state"], tunnel["passages"], failures) == ("indexed", 1, [])
         assert "Ines Karstad" in await dug(service)

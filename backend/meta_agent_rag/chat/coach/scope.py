@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ...discovery import named
 from ...retrieval.batching import AsyncEncoder
 from ...retrieval.corpus.catalogue import DocumentRecord
-from ...retrieval.passage import Passage
+from ...retrieval.stores.store import Added
 from ...retrieval.vectors import FloatMatrix
 from ..phrases import folder_in_use, rows_of
 from .hook import ScopeScore
@@ -29,7 +29,6 @@ MOST_PASSAGES = 5000
 """The most passages that are compared; in a larger corpus, every second, third etc. passage."""
 
 _FRONT_MATTER_CHARACTERS = 8192
-_READ_AT_ONCE = 500
 _ALLOWANCE_FOR_REPLIES = 0.15
 """By how much the threshold is lower for a reply to the coach's question, which is also compared with that question."""
 
@@ -53,8 +52,8 @@ class Catalogued(Protocol):
     def documents(self) -> tuple[DocumentRecord, ...]:
         """All documents."""
 
-    def everything(self, size: int) -> Iterator[tuple[list[Passage], FloatMatrix]]:
-        """All passages with their vectors, `size` at a time."""
+    def parts(self) -> Iterator[Added]:
+        """All passages with their vectors, some at a time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,8 +83,8 @@ def subject_of(catalogue: Catalogued | None) -> Subject:
     headings: dict[str, dict[str, None]] = {}
     kept: list[tuple[str, FloatMatrix]] = []
     number = 0
-    for passages, vectors in catalogue.everything(_READ_AT_ONCE):
-        for passage, vector in zip(passages, vectors, strict=True):
+    for part in catalogue.parts():
+        for passage, vector in zip(part.passages, part.vectors, strict=True):
             if passage.section:
                 headings.setdefault(passage.doc_id, {})[passage.section] = None
             if number % step == 0:
