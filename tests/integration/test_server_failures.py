@@ -100,8 +100,10 @@ async def update(url: str) -> None:
     added = Added(rows, PASSAGES, np.zeros((4, 1), dtype=np.float32))
     changes = Changes(removed=np.zeros(0, dtype=np.int64), added=rows, parts=lambda: iter([added]))
     store = ElasticsearchStore(place(url))
-    await store.publish(changes)
-    await store.close()
+    try:
+        await store.publish(changes)
+    finally:
+        await store.close()
 
 
 async def drop(url: str, kind: type[Store[Any]] = ElasticsearchStore) -> None:

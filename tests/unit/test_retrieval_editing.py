@@ -101,7 +101,7 @@ async def test_documents_are_added_changed_and_removed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("twice", [pages("a", "one"), [*pages("b", "one"), *pages("b", "one")]])
 async def test_a_passage_belongs_to_one_document(tmp_path: Path, twice: list[Passage]) -> None:
     await put(tmp_path, HashEncoder(), "a", pages("a", "one"))
-    with pytest.raises(InputError, match=r"Two passages have the id .\.-one."):
+    with pytest.raises(InputError, match=r"Two passages have the id '[ab]-one'"):
         await put(tmp_path, HashEncoder(), "b", twice)
     assert await texts(tmp_path, "one") == {"one of a"}
 
