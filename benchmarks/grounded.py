@@ -5,11 +5,12 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import TypeAdapter, ValidationError
 
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.grounded import Checks, GroundedAnswer, checked
@@ -20,8 +21,7 @@ from meta_agent_rag.llm.opening import described
 from meta_agent_rag.retrieval.passage import Passage, passages_of
 from meta_agent_rag.settings import Settings
 
-from .calibration import RIGHT
-from .metrics import score_answer
+from .metrics import RIGHT, score_answer
 from .run.sampling import by_position
 from .statistics import binomial_interval
 from .tables import Table, as_markdown
@@ -62,14 +62,9 @@ class GroundedRow:
         return self.draft_f1 >= RIGHT
 
     @property
-    def is_shown(self) -> bool:
-        """Whether an answer was shown."""
-        return self.refused is None
-
-    @property
     def shown_is_right(self) -> bool:
         """Whether a right answer was shown."""
-        return self.is_shown and self.shown_f1 >= RIGHT
+        return self.refused is None and self.shown_f1 >= RIGHT
 
 
 def evidence_for(question: Question, *, answerable: bool) -> tuple[Passage, ...]:
@@ -103,12 +98,11 @@ def row(question: Question, answered: GroundedAnswer, *, answerable: bool) -> Gr
 
 def read_rows(file: Path) -> list[GroundedRow]:
     """The rows of a file. Raises `DataFileError` with the line of one that is none."""
-    names = {field.name for field in fields(GroundedRow)}
     rows = []
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
         try:
-            rows.append(GroundedRow(**{name: value for name, value in json.loads(line).items() if name in names}))
-        except (ValueError, AttributeError, TypeError):
+            rows.append(TypeAdapter(GroundedRow).validate_json(line))
+        except ValidationError:
             raise DataFileError(
                 f"{file.name}, line {number}, is not a row of this command; name another file."
             ) from None
@@ -123,12 +117,12 @@ def quality(rows: Sequence[GroundedRow]) -> Table:
     """The shares, with exact 95 % intervals."""
     answerable, others = ([row for row in rows if row.answerable is kind] for kind in (True, False))
     right = [row for row in answerable if row.draft_is_right]
-    shown, all_shown = [row for row in answerable if row.is_shown], [row for row in rows if row.is_shown]
+    shown, all_shown = [row for row in answerable if row.refused is None], [row for row in rows if row.refused is None]
     cells = [
         ("answerable questions shown an answer", *_share(shown, answerable)),
         ("right drafts withheld", *_share([row for row in right if not row.shown_is_right], right)),
         ("wrong among shown answers", *_share([row for row in shown if not row.shown_is_right], shown)),
-        ("unanswerable questions refused", *_share([row for row in others if not row.is_shown], others)),
+        ("unanswerable questions refused", *_share([row for row in others if row.refused is not None], others)),
         (
             "wrong among shown answers, unanswerable questions included",
             *_share([row for row in all_shown if not (row.answerable and row.shown_is_right)], all_shown),
@@ -141,7 +135,7 @@ def levels(rows: Sequence[GroundedRow]) -> Table:
     """How often shown answers to answerable questions are right, by level of confidence."""
     cells = []
     for level in ("high", "medium", "low"):
-        own = [row for row in rows if row.answerable and row.is_shown and row.level == level]
+        own = [row for row in rows if row.answerable and row.refused is None and row.level == level]
         cells.append((level, *_share([row for row in own if row.shown_is_right], own)))
     head = ("confidence", "right", "of", "% [95 %]")
     return Table(name="grounded-levels", title="Right answers by level of confidence", head=head, rows=cells)
@@ -149,7 +143,7 @@ def levels(rows: Sequence[GroundedRow]) -> Table:
 
 def reasons(rows: Sequence[GroundedRow]) -> Table:
     """Why answers were withheld: from right drafts, from wrong ones, and to unanswerable questions."""
-    withheld = [row for row in rows if not row.is_shown]
+    withheld = [row for row in rows if row.refused is not None]
     groups = (
         Counter(row.refused for row in withheld if row.answerable and row.draft_is_right),
         Counter(row.refused for row in withheld if row.answerable and not row.draft_is_right),
@@ -191,9 +185,6 @@ def main(
     Reports how many right drafts are withheld, how many shown answers are wrong, how many unanswerable questions are
     refused, and how often shown answers are right at each level of confidence.
     """
-    given = {"--dataset": dataset, "--data-file": data_file, "--revision": revision}
-    if report and (needless := [name for name, value in given.items() if value is not None]):
-        raise InputError(f"--report reads only the rows of FILE; leave {needless[0]} out.")
     rows = read_rows(out) if out.exists() else []
     if not report:
         settings = Settings.load(set_ or ())
@@ -217,16 +208,12 @@ def main(
 def _asked(
     questions: Sequence[Question], answerable: str | None, unanswerable: str | None
 ) -> list[tuple[Question, bool]]:
-    asked = [
-        (question, kind)
-        for positions, kind in ((answerable, True), (unanswerable, False))
-        if positions is not None
-        for question in by_position(questions, positions)
-    ]
-    bare = next((one.id for one, _ in asked if not any(part.is_supporting for part in one.paragraphs)), None)
-    if bare is not None:
-        raise InputError(f"Question {bare!r} has no supporting paragraph; choose a data set that labels them.")
-    return asked
+    with_all = [(question, True) for question in by_position(questions, answerable)] if answerable else []
+    without = [(question, False) for question in by_position(questions, unanswerable)] if unanswerable else []
+    for one, _ in (*with_all, *without):
+        if not any(part.is_supporting for part in one.paragraphs):
+            raise InputError(f"Question {one.id!r} has no supporting paragraph; choose a data set that labels them.")
+    return [*with_all, *without]
 
 
 async def _answered(

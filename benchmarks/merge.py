@@ -60,9 +60,9 @@ def merge_folders(runs: Sequence[str], output_dir: Path, *, plots: bool) -> tupl
         _require_complete(folders, configs)
         run = {**configs[0], "experiment": {**configs[0]["experiment"], "shard": None}}
         run["merged"] = [folder.path.name for folder in folders]
-        resumed = [code for config in configs for code in config.get("resumed_with", [])]
-        if resumed:
-            run["resumed_with"] = [code for place, code in enumerate(resumed) if code not in resumed[:place]]
+        codes = [code for config in configs for code in config.get("resumed_with", [])]
+        if codes:
+            run["resumed_with"] = [code for place, code in enumerate(codes) if code not in codes[:place]]
         merged = new_folder(recorded_config(run), output_dir, run)
         for folder in folders:
             for row in folder.rows().values():
@@ -76,13 +76,12 @@ def merge_folders(runs: Sequence[str], output_dir: Path, *, plots: bool) -> tupl
 def _require_shards(folders: Sequence[RunFolder], configs: Sequence[dict[str, Any]]) -> None:
     """Check that runs are all the shards of one experiment, each once."""
     first = configs[0]
+    asked = [name for name in first["experiment"] if name not in ("shard", "data_file", "aliases_file")]
     for folder, config in zip(folders, configs, strict=True):
-        if config["experiment"].get("shard") is None or "sample" not in config:
+        if config["experiment"].get("shard") is None:
             raise InputError(
                 f"{str(folder.path)!r} was run without --shard I/N, so it cannot be merged; name only shards."
             )
-        apart = ("shard", "data_file", "aliases_file")
-        asked = [name for name in first["experiment"] if name not in apart]
         changed = [
             *(name for name in CODE if first.get(name) != config.get(name)),
             *(["questions"] if first["sample"] != config["sample"] else []),
@@ -94,17 +93,18 @@ def _require_shards(folders: Sequence[RunFolder], configs: Sequence[dict[str, An
                 f"{str(folders[0].path)!r} and {str(folder.path)!r} are different experiments: they differ in "
                 f"{', '.join(changed)}; rerun one of them with the settings of the other."
             )
-    places = [shard_numbers(config["experiment"]["shard"]) for config in configs]
-    counts = sorted({count for _, count in places})
+    shards = Counter(shard_numbers(config["experiment"]["shard"]) for config in configs)
+    counts = sorted({count for _, count in shards})
     if len(counts) > 1:
         raise InputError(
             f"The runs were divided into {' and '.join(map(str, counts))} shards; merge shards of one division."
         )
-    there = Counter(number for number, _ in places)
-    if twice := [number for number, times in there.items() if times > 1]:
-        raise InputError(f"Two of the runs are shard {twice[0]}/{counts[0]}; leave one of them out.")
-    if missing := [f"{number}/{counts[0]}" for number in range(1, counts[0] + 1) if number not in there]:
-        raise InputError(f"Missing: shard {', '.join(missing)}; run it with --shard {missing[0]}, or name its run too.")
+    for number in range(1, counts[0] + 1):
+        shard, times = f"{number}/{counts[0]}", shards[number, counts[0]]
+        if times > 1:
+            raise InputError(f"Two of the runs are shard {shard}; leave one of them out.")
+        if not times:
+            raise InputError(f"Missing: shard {shard}; run it with --shard {shard}, or name its run too.")
 
 
 def _require_complete(folders: Sequence[RunFolder], configs: Sequence[dict[str, Any]]) -> None:

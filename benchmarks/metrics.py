@@ -22,6 +22,7 @@ from meta_agent_rag.statistics.scores import (
 )
 
 __all__ = [
+    "RIGHT",
     "SCORES",
     "AnswerScore",
     "Fact",
@@ -38,6 +39,8 @@ __all__ = [
 ]
 
 SCORES = ("em", "f1", "precision", "recall")
+RIGHT = 0.5
+"""F1 from which an answer counts as correct: exact match rejects longer or shorter forms of the gold answer."""
 Fact = tuple[str, int]
 """A supporting fact: the paragraph's title and the sentence's index from 0."""
 

@@ -63,12 +63,9 @@ def lines(axes: "Axes", curves: Mapping[str, Sequence[Point]]) -> None:
         )
 
 
-def scatter(axes: "Axes", points: Mapping[str, tuple[float, float, float, float] | None]) -> None:
-    """One marker per label at (x, y) with a bar from low to high; `None` draws nothing but keeps the label's style."""
-    for index, (label, point) in enumerate(points.items()):
-        if point is None:
-            continue
-        across, up, low, high = point
+def scatter(axes: "Axes", points: Mapping[str, tuple[float, float, float, float]]) -> None:
+    """One marker per label at (x, y) with a bar from low to high."""
+    for index, (label, (across, up, low, high)) in enumerate(points.items()):
         axes.errorbar(
             [across],
             [up],

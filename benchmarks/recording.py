@@ -22,7 +22,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
 
 from meta_agent_rag.agent.engine import Answer, Engine
@@ -44,7 +43,7 @@ FORMAT = 2
 _QUESTION = TypeAdapter(Question)
 _DERIVED = (*QUESTION_FIELDS, "supporting_facts_gold", "support", "joint", *SCORES)
 _NEEDED = (
-    *("experiment", "settings", "provider", "dataset", "encoders", "endpoint", "pooled", "model_words"),
+    *("experiment", "settings", "provider", "dataset", "pooled", "model_words"),
     *("arms", "quadrants", "analyses", "tariffs"),
 )
 _DAMAGE = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, IndexError)
@@ -54,32 +53,25 @@ _DAMAGE = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, Ind
 class Recorder:
     """Records calls and answers in the order in which they happen.
 
-    They are written to a file beside `path` as they arrive, so that a long run needs no memory for them; the record
-    itself exists once the run is complete. A lock file, released when the process ends, keeps a second run away.
+    They are written into the run's folder as they arrive, so that a long run needs no memory for them; the record
+    itself exists once the run is complete.
     """
 
     path: Path
+    _lines: Path = Path()
+    _unfinished: Path = Path()
     _rest: Journal | None = None
-    _lock: FileLock | None = None
 
-    def begin(self, run: Mapping[str, Any], questions: Iterable[Question]) -> None:
-        """Record the experiment and its questions.
-
-        Raises `InputError` if the record cannot be written, or another run is writing it.
-        """
-        lock = FileLock(self._beside("lock"), timeout=0, thread_local=False)
+    def begin(self, run: Mapping[str, Any], questions: Iterable[Question], folder: Path) -> None:
+        """Record the experiment and its questions; raises `InputError` if the record cannot be written."""
+        self._lines = folder / ".record"
+        self._unfinished = self.path.with_name(f".{self.path.name}.{folder.name}")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            lock.acquire()
-        except Timeout:
-            raise InputError(
-                f"The record {str(self.path)!r} is being written by another run; wait for it, or name another FILE."
-            ) from None
+            self._unfinished.touch()
         except OSError as error:
             raise InputError(f"The record {str(self.path)!r} cannot be written ({error}); name another FILE.") from None
-        self._lock = lock
-        self._beside("calls").unlink(missing_ok=True)
-        self._rest = Journal(self._beside("calls"))
+        self._rest = Journal(self._lines)
         self._write("run", {"format": FORMAT, **run})
         for question in questions:
             self._write("question", _QUESTION.dump_python(question, mode="json"))
@@ -102,30 +94,21 @@ class Recorder:
     def finish(self, summary_sha256: str) -> None:
         """Write the whole record of this run, or keep an old one; with `.gz` gzipped, equal lines to equal bytes."""
         self._write("summary", {"sha256": summary_sha256})
-        unfinished = self._beside("unfinished")
-        with self._beside("calls").open("rb") as lines, unfinished.open("wb") as file:
+        with self._lines.open("rb") as lines, self._unfinished.open("wb") as file:
             whole = (json.dumps(json.loads(line)).encode() + b"\n" for line in lines)
             if self.path.suffix == ".gz":
                 with gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=9, mtime=0) as packed:
                     packed.writelines(whole)
             else:
                 file.writelines(whole)
-        unfinished.replace(self.path)
-        self.close()
+        self._unfinished.replace(self.path)
 
     def close(self) -> None:
         """Drop everything recorded so far: the record is written, or never will be."""
         if self._rest is not None:
             self._rest.close()
-            self._rest = None
-            self._beside("calls").unlink(missing_ok=True)
-        if self._lock is not None:
-            self._beside("lock").unlink(missing_ok=True)
-            self._lock.release()
-            self._lock = None
-
-    def _beside(self, what: str) -> Path:
-        return self.path.with_name(f".{self.path.name}.{what}")
+            self._lines.unlink(missing_ok=True)
+            self._unfinished.unlink(missing_ok=True)
 
     def _write(self, kind: str, content: object) -> None:
         if self._rest is not None:
@@ -230,21 +213,24 @@ def table_content(
     return {"arms": rows, "quadrants": dict(quadrants), "analyses": list(analyses), "tariffs": prices}
 
 
+async def _unanswered(engine: Engine, task: MethodTask) -> Answer:
+    raise DataFileError(f"The answer of {task.method!r} to {task.id!r} is recorded; it cannot be generated again.")
+
+
+def recorded_method(name: str, *, quotes: bool = False, loop: bool = False) -> Method:
+    """A method whose answers are recorded or imported, even if it no longer exists."""
+    return Method(name=name, citation="", about="", departures="", answer=_unanswered, quotes=quotes, loop=loop)
+
+
 def _arm(content: Mapping[str, Any]) -> Arm:
-    """A row of the table, even if its method or settings no longer exist."""
-    name, quotes, loop = content["method"], content["quotes"], content["loop"]
-    method = Method(name=name, citation="", about="", departures="", answer=_recorded_answer, quotes=quotes, loop=loop)
+    """A row of the table."""
     return Arm(
-        method=method,
+        method=recorded_method(content["method"], quotes=content["quotes"], loop=content["loop"]),
         assignments=tuple(content["assignments"]),
         without_deficits=tuple(content["without_deficits"]),
         oracles=tuple(content["oracles"]),
         equal=content.get("equal", ""),
     )
-
-
-async def _recorded_answer(engine: Engine, task: MethodTask) -> Answer:
-    raise DataFileError(f"The answer of {task.method!r} to {task.id!r} is recorded; a replay makes no call.")
 
 
 def _lines(path: Path) -> Iterator[tuple[str, Any]]:

@@ -150,9 +150,6 @@ def main(
             _RUN, metavar="N", help="With --engine: divide the run into N parts (default: one per processor).", min=1
         ),
     ] = None,
-    cache: Annotated[
-        bool, _option(_RUN, "--cache/--no-cache", help="Answer repeated calls from the response cache.")
-    ] = True,
     record: Annotated[
         Path | None,
         _option(_RECORD, metavar="FILE", help="Record answers and calls in FILE (.jsonl[.gz])."),
@@ -160,9 +157,6 @@ def main(
     replay: Annotated[
         Path | None,
         _option(_RECORD, metavar="FILE", help="Rescore a recorded run, without a key, a model or any calls."),
-    ] = None,
-    convergence_threshold: Annotated[
-        float | None, _option(_LOOK, help="Jaccard similarity at which the loop counts as converged.")
     ] = None,
     output_dir: Annotated[Path, _option(_LOOK, metavar="DIR", help="Where run folders are written.")] = Path("RESULTS"),
     display_: Annotated[DisplayName, _option(_LOOK, "--display", help="How progress is shown.")] = "rich",
@@ -189,20 +183,15 @@ def main(
     from .methods import named
     from .recording import Recorder, Recording
     from .run.benchmarking import benchmark, require_answers, say_results
+    from .run.benchmarking import rescore as rescored
     from .run.config import MODES, RunConfig, RunOptions
     from .run.estimate import estimated
     from .run.folder import RunFolder
     from .run.on_ray import spread
     from .run.plan import planned, replayed, resumed
     from .run.provenance import one_model
-    from .run.rescoring import rescore as rescored
 
-    assignments = [
-        *(set_ or ()),
-        *([] if convergence_threshold is None else [f"CONVERGENCE_THRESHOLD={convergence_threshold}"]),
-        *([] if cost_limit is None else [f"COST_LIMIT_USD={cost_limit}"]),
-        *([] if cache else ["RESPONSE_CACHE=false"]),
-    ]
+    assignments = [*(set_ or ()), *([] if cost_limit is None else [f"COST_LIMIT_USD={cost_limit}"])]
     settings = Settings.load(assignments)
     config = RunConfig(
         dataset=dataset,
@@ -230,14 +219,9 @@ def main(
     if rescore is not None:
         earlier = RunFolder.named(rescore, output_dir)
         _require_as_begun(config, earlier.config()["experiment"], given - {"judge", "scorer"})
+        chosen = scorer if "scorer" in given else None
         rescored(
-            config,
-            earlier,
-            own_settings,
-            scorer=scorer if "scorer" in given else None,
-            output_dir=output_dir,
-            plots=plots,
-            display_name=display_,
+            config, earlier, own_settings, scorer=chosen, output_dir=output_dir, plots=plots, display_name=display_
         )
         return
     if engine not in (None, "ray"):
@@ -284,10 +268,7 @@ _OF_THE_EXPERIMENT = {
 }
 """Flags, and their names in a run's `config.json`."""
 _EXCLUDE: dict[str, tuple[str, ...]] = {
-    "replay": (
-        *("record", "resume", "dry_run", "set_", "cost_limit", "convergence_threshold"),
-        *("data_file", "aliases", "revision"),
-    ),
+    "replay": ("record", "resume", "dry_run", "set_", "cost_limit", "data_file", "aliases", "revision"),
     "data_file": ("revision",),
     "resume": ("record", "dry_run"),
     "rescore": ("resume", "replay", "record", "dry_run", "engine"),

@@ -32,7 +32,7 @@ class Table:
 def as_markdown(table: Table) -> str:
     """Only the table, in GitHub's Markdown."""
     head, *rows = (
-        "| " + " | ".join(_one_line(cell).replace("|", "\\|") for cell in line) + " |"
+        "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in line) + " |"
         for line in (table.head, *table.rows)
     )
     return "\n".join([head, "|" + "---|" * len(table.head), *rows])
@@ -89,7 +89,3 @@ def signed(value: float, interval: Sequence[float], digits: int = 1) -> str:
 def p_words(p: float) -> str:
     """A p value in a sentence: `p = 0.021`, or `p < 0.001`."""
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

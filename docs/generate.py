@@ -21,11 +21,10 @@ from meta_agent_rag.agent.routes.route import discover_routes
 from meta_agent_rag.agent.state import StopReason
 from meta_agent_rag.agent.voting import OPEN, STANDS
 from meta_agent_rag.cli.config import env_example
-from meta_agent_rag.cli.config import settings_with_choices as described
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.datasets import Dataset, discover
 from meta_agent_rag.demo.vocabulary import STOP_REASONS
-from meta_agent_rag.settings import Settings
+from meta_agent_rag.settings import Settings, described
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # a script's own folder is on the path, the repository is not

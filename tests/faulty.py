@@ -11,7 +11,7 @@ from meta_agent_rag.testing.server import Behaviour, ServerReply
 
 Fault = Callable[[ServerReply, dict[str, Any]], ServerReply]
 _HANG_SECONDS = 3600.0
-_NEEDED = ("model", "messages", "max_tokens", "max_completion_tokens")
+_NEEDED = ("model", "messages", "max_tokens", "max_completion_tokens", "stream")
 
 
 def _refusal(status: int, **headers: str) -> Fault:

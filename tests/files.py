@@ -33,36 +33,23 @@ def pdf(
     outline: Mapping[str, int] | None = None,
     password: str | None = None,
     tables: Mapping[int, Sequence[Sequence[str]]] | None = None,
-    below: str = "Below the table.",
-    sizes: Mapping[str, int] | None = None,
-    rules: str = "grid",
 ) -> bytes:
-    """A PDF with these lines on each page; `outline` maps headings to 0-based pages, `tables` pages to tables.
-
-    `rules` around the cells of tables: `grid`, `horizontal` or `none`. Lines have 12 points, or those of `sizes`; a
-    negative size means bold.
-    """
+    """A PDF with these lines on each page; `outline` maps headings to 0-based pages, `tables` pages to tables."""
     writer = PdfWriter()
     font = DictionaryObject({
         NameObject("/Type"): NameObject("/Font"),
         NameObject("/Subtype"): NameObject("/Type1"),
         NameObject("/BaseFont"): NameObject("/Helvetica"),
     })  # fmt: skip
-    bold = DictionaryObject(font)
-    bold[NameObject("/BaseFont")] = NameObject("/Helvetica-Bold")
     for number, lines in enumerate(pages):
         page = writer.add_blank_page(width=600, height=800)
-        types = [(sizes or {}).get(line, 12) for line in lines]
-        shown = "".join(
-            f"/{'F1' if size > 0 else 'F2'} {abs(size)} Tf ({line}) Tj 0 -{14 if size <= 12 else 2 * size} Td "
-            for line, size in zip(lines, types, strict=True)
-        )
+        shown = "/F1 12 Tf " + "".join(f"({line}) Tj 0 -14 Td " for line in lines)
         content = DecodedStreamObject()
-        drawn = _table((tables or {}).get(number, ()), below, rules)
+        drawn = _table((tables or {}).get(number, ()))
         content.set_data(f"BT 40 760 Td {shown}ET {drawn}".encode("latin-1"))
         page[NameObject("/Contents")] = writer._add_object(content)  # a stream must be a separate object
         page[NameObject("/Resources")] = DictionaryObject(
-            {NameObject("/Font"): DictionaryObject({NameObject("/F1"): font, NameObject("/F2"): bold})}
+            {NameObject("/Font"): DictionaryObject({NameObject("/F1"): font})}
         )
     if title is not None:
         writer.add_metadata({"/Title": title})
@@ -75,18 +62,17 @@ def pdf(
     return stream.getvalue()
 
 
-def _table(rows: Sequence[Sequence[str]], below: str, rules: str, top: int = 600) -> str:
+def _table(rows: Sequence[Sequence[str]], top: int = 600) -> str:
     """Operators that draw a table with cells 120 wide and 20 high, and a line of text below."""
     if not rows:
         return ""
-    shapes = {"grid": "120 20 re S ", "horizontal": "120 0.5 re f ", "none": "m "}
     cells = [
-        f"{40 + 120 * column} {top - 20 * (row + 1)} {shapes[rules]}"
+        f"{40 + 120 * column} {top - 20 * (row + 1)} 120 20 re S "
         f"BT /F1 10 Tf {44 + 120 * column} {top - 14 - 20 * row} Td ({text}) Tj ET "
         for row, texts in enumerate(rows)
         for column, text in enumerate(texts)
     ]
-    return "".join([*cells, f"BT /F1 12 Tf 40 {top - 20 * len(rows) - 30} Td ({below}) Tj ET"])
+    return "".join([*cells, f"BT /F1 12 Tf 40 {top - 20 * len(rows) - 30} Td (Below the table.) Tj ET"])
 
 
 def word(*, title: str = "") -> bytes:

@@ -21,7 +21,7 @@ from fastapi import FastAPI
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import Retriever
-from meta_agent_rag.service.access import open_keys
+from meta_agent_rag.service.access import Keys
 from meta_agent_rag.service.app import create_app
 from meta_agent_rag.service.database import open_database
 from meta_agent_rag.service.resources import Service, open_service
@@ -190,7 +190,7 @@ async def service_process(
     """Run a service with a key, in the environment's data folder."""
     settings = Settings.load()
     async with open_database(settings) as database:
-        token, _ = await open_keys(database, settings).create("process", scopes)
+        token, _ = await Keys(engine=database).create("process", scopes)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     process = ServiceProcess(nursery=nursery, folder=folder, port=port, token=token, workers=workers, corpora=corpora)

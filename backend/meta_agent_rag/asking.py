@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from .agent.engine import Answer, Engine, OnStep, open_engine, require_question
 from .agent.grounded import Checks, GroundedAnswer, checked
 from .llm.client import traced
-from .llm.messages import OnText
 from .llm.opening import Given
 from .retrieval.corpus.corpus import require_corpus
 from .retrieval.corpus.naming import addressed, documents_named
@@ -35,7 +34,6 @@ async def answer(
     retriever: "Retriever | BaseRetriever | None" = None,
     settings: Settings | None = None,
     on_step: OnStep | None = None,
-    on_text: OnText | None = None,
     model: Given = None,
     config: "RunnableConfig | None" = None,
 ) -> Answer:
@@ -47,7 +45,7 @@ async def answer(
     comes from the evidence alone, or is NOT FOUND if the evidence does not contain it; otherwise it is the best
     guess. `model` is any chat model of LangChain's, in place of the configured one, and `config` its
     configuration, for instance with callbacks that trace the run.
-    `on_step` is called as each node of the graph starts, `on_text` with every reply while it is written.
+    `on_step` is called as each node of the graph starts.
     For many questions, keep an engine open (`open_engine`), so that model and encoder load once.
 
     Raises a `MetaRagError` whose message says what to do.
@@ -61,7 +59,6 @@ async def answer(
             retriever=over,
             grounded=grounded,
             on_step=on_step,
-            on_text=on_text,
             config=config,
         )
 
@@ -76,7 +73,6 @@ async def grounded_answer(
     retriever: "Retriever | BaseRetriever | None" = None,
     settings: Settings | None = None,
     on_step: OnStep | None = None,
-    on_text: OnText | None = None,
     model: Given = None,
     config: "RunnableConfig | None" = None,
 ) -> GroundedAnswer:
@@ -92,9 +88,7 @@ async def grounded_answer(
     async with opened as (engine, over, asked):
 
         async def answered() -> GroundedAnswer:
-            drafted = await engine.answer(
-                asked, evidence=evidence, retriever=over, grounded=True, on_step=on_step, on_text=on_text
-            )
+            drafted = await engine.answer(asked, evidence=evidence, retriever=over, grounded=True, on_step=on_step)
             return await checked(engine, drafted, checks)
 
         return await traced("grounded_answer", answered, config)

@@ -14,7 +14,6 @@ from .llm.providers import EMBEDDED, Endpoint, choose_provider
 from .settings import Settings, Tier
 from .wording import counted
 
-_LISTING_SECONDS = 10.0
 _POINTER_HERE = re.compile(r" \(`marag doctor`[^)]*\)")
 
 
@@ -85,7 +84,7 @@ async def _roles(settings: Settings) -> CheckResult:
         role: endpoint
         for role, endpoint in served.items()
         if endpoint.name not in get_args(Tier)
-        or (endpoint.connection, endpoint.base_url) != (flash.connection, flash.base_url)
+        or (endpoint.provider.name, endpoint.base_url) != (flash.provider.name, flash.base_url)
     }
     for endpoint in {endpoint.name: endpoint for endpoint in others.values()}.values():
         endpoint.require()
@@ -103,7 +102,7 @@ async def _model(settings: Settings) -> CheckResult:
     if choice.provider.name != EMBEDDED:
         await _list_models(choice.tiers["flash"])
         said = "responds and accepts the key" if choice.base_url else "is installed and has its key; no call was made"
-        return CheckResult(words=f"{choice.base_url or choice.tiers['flash'].integration} {said}")
+        return CheckResult(words=f"{choice.base_url or choice.provider.name} {said}")
     file = embedded_model_file(settings)
     words = f"{file.name}, {file.stat().st_size / 1e6:.0f} MB"
     if settings.embedded_model_path is not None:
@@ -128,11 +127,11 @@ async def _list_models(endpoint: Endpoint) -> None:
     from .llm.chat import opened
     from .llm.connections import fetched
 
-    if endpoint.integration:
+    if endpoint.is_langchain:
         await asyncio.to_thread(opened, endpoint)
         return
     with suppress(UnknownModelError):  # an endpoint that cannot list models can still answer
-        await fetched(endpoint, "/models", seconds=_LISTING_SECONDS)
+        await fetched(endpoint, "/models")
 
 
 async def _prices(settings: Settings) -> CheckResult:
@@ -140,13 +139,10 @@ async def _prices(settings: Settings) -> CheckResult:
     from .llm.pricing import unpriced_models
     from .llm.stages import CHAT, Use, runs_here
 
-    if runs_here(settings, CHAT) and not settings.price_as:
+    if runs_here(settings, CHAT):
         return CheckResult(words="the embedded model is free")
     if unpriced := unpriced_models(settings, get_args(Use), at=utc_now()):
-        remedy = (
-            "A cost limit cannot be enforced; set PRICE_AS to a model with a known price (`marag prices`), or `prices: "
-            "free` in MODEL_ROLES for a server of your own."
-        )
+        remedy = "A cost limit cannot be enforced; set `prices: free` in MODEL_ROLES for a server of your own."
         return CheckResult(status="note", words=f"no known price for {', '.join(unpriced)}", remedy=remedy)
     return CheckResult(words="known for every model (`marag prices`)")
 
@@ -184,14 +180,12 @@ async def _documents(settings: Settings) -> CheckResult:
     """The components for reading, chunking and citing, and files of one's own, that are resolved only on use."""
     from .agent.deficits import discover_deficits
     from .chat.phrases import check_files
-    from .grounding.citations import chosen
     from .ingestion.pipeline import chunking_of
     from .prompts import check_prompts
 
     discover_deficits(settings.deficits_dir)
     check_prompts(settings.prompts_dir, methods=settings.methods_dir)
     check_files(settings.coach_dir)
-    chosen(settings.citation_style)
     chunking_of(settings)
     words = f"chunker {settings.chunker}, citations {settings.citation_style}"
     return CheckResult(words=words)

@@ -1,4 +1,4 @@
-"""Finds extensions, one exported constant per file, built-in or third-party; also the former names of stages."""
+"""Finds extensions, one exported constant per file, built-in or third-party."""
 
 import importlib
 import importlib.util
@@ -18,8 +18,6 @@ from .errors import DuplicateNameError, ExtensionError, InputError, MetaRagError
 
 T = TypeVar("T")
 _NAME = re.compile(r"[a-z][a-z0-9_]{1,39}")
-FORMER_STAGES: Mapping[str, str] = {"reference": "second_answer"}
-"""Names of stages in records of earlier versions, and what they are called now."""
 
 
 class Named(Protocol):
@@ -47,11 +45,6 @@ def named(kind: str, name: str, known: Mapping[str, T]) -> T:
     if name not in known:
         raise UnknownNameError(kind, name, list(known))
     return known[name]
-
-
-def stage_names(stage: str) -> tuple[str, ...]:
-    """All names that a stage and its prompt have had, the current one last."""
-    return (*(former for former, now in FORMER_STAGES.items() if now == stage), stage)
 
 
 @contextmanager

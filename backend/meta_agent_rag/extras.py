@@ -14,7 +14,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "bench": ("datasets", "matplotlib", "sklearn"),
         "chat": ("aiosqlite", "prompt_toolkit", "frontmatter"),
-        "demo": ("gradio", "fastapi", "uvicorn"),
+        "demo": ("gradio", "fastapi", "jinja2", "markupsafe", "uvicorn"),
         "embedded": ("xllamacpp",),
         "encoders": ("fastembed", "huggingface_hub", "loguru", "onnxruntime", "tokenizers"),
         "ingest": (
@@ -59,7 +59,7 @@ def require(extra: str, wanted: str) -> None:
 
 
 def installed(extra: str) -> bool:
-    """Can all modules of an extra be found?"""
+    """Whether all modules of an extra can be found."""
     return all(_found(module) for module in EXTRAS[extra])
 
 

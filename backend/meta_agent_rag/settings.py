@@ -160,6 +160,12 @@ class EndpointRow(BaseModel, frozen=True, extra="forbid", populate_by_name=True)
     seconds: PositiveInt | None = None
     logprobs: bool | None = None
     prices: str | None = None
+    _given: Any = PrivateAttr(None)
+
+    @property
+    def given(self) -> Any:
+        """A caller's own chat model, which no file can name."""
+        return self._given
 
 
 class ModelRoles(BaseModel, frozen=True, extra="forbid"):
@@ -269,11 +275,6 @@ class Settings(ProviderKeys):
     cost_limit_usd: Annotated[float, Field(gt=0.0)] | None = Field(
         None, description="Stop before a call that could raise the cost of this run above this many dollars."
     )
-    price_as: str | None = Field(
-        None,
-        description="Price all tokens as if this model had used them, except those of endpoints that MODEL_ROLES calls "
-        "free; this changes reported costs only.",
-    )
 
     # -- the loop
     max_metacognitive_rounds: Annotated[int, Field(ge=0, le=50)] = Field(
@@ -342,7 +343,11 @@ class Settings(ProviderKeys):
     )
 
     # -- answers from documents
-    citation_style: str = Field("page", description="How citations are written into an answer.")
+    citation_style: Literal["page", "source", "title"] = Field(
+        "page",
+        description="How citations are written into an answer: title and page; the `source` with section, page and "
+        "excerpt; or the title.",
+    )
     unsupported_claims: Literal["mark", "drop"] = Field(
         "mark", description="Mark claims that no cited passage supports, or drop them (strict)."
     )
@@ -359,8 +364,7 @@ class Settings(ProviderKeys):
     # -- the conversation
     memory_tokens: Annotated[int, Field(ge=200)] = Field(
         3000,
-        description="Maximum tokens of exchanges kept verbatim and shown in a prompt; beyond it, older ones "
-        "are summarised.",
+        description="Maximum tokens of a conversation shown in a prompt; beyond it, long answers are cut.",
     )
 
     # -- the coach
@@ -443,9 +447,6 @@ class Settings(ProviderKeys):
         description="Questions that one key may ask in any minute; reads are counted separately against the "
         "same limit.",
     )
-    service_key_pepper: Key | None = Field(
-        None, description="Secret mixed into the digests of keys; default: one generated in the data folder."
-    )
     audit_hot_days: PositiveInt = Field(
         90, description="Days after which `marag audit prune` removes prompts and raw replies from a record."
     )
@@ -462,6 +463,11 @@ class Settings(ProviderKeys):
     # -- the demo
     demo_visitor_usd: PositiveFloat = Field(
         0.25, description="Maximum spending per visitor of `marag demo`, in dollars, if the model has a known price."
+    )
+    demo_own_models: Literal["off", "public", "any"] = Field(
+        "off",
+        description="Whether visitors of `marag demo` may use a model of their own, whose key is kept until they "
+        "leave: at `public` addresses, or at `any`, including those of your own network.",
     )
 
     # -- places
@@ -611,10 +617,7 @@ def lent_environment(values: Mapping[str, str]) -> Iterator[None]:
 
 
 def described() -> list[tuple[str, str, Any]]:
-    """Every setting as (environment name, description, default), in the order of the class.
-
-    Users see `cli.config.settings_with_choices`, which adds the names that a registry offers.
-    """
+    """Every setting as (environment name, description, default), in the order of the class."""
     return [
         (name.upper(), field.description or "", None if field.default_factory else field.default)
         for name, field in Settings.model_fields.items()

@@ -17,6 +17,7 @@ _PLACES = {
     "musique.zip": "benchmarks/recorded/musique.zip",
     "held_out.json": "benchmarks/recorded/held_out.json",
     "course": "docs/examples/course",
+    "deficits": "docs/examples/deficits",
 }
 
 

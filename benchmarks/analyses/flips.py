@@ -1,6 +1,6 @@
 """The flip ledger: what each repair did to the answer, and whether firing pays."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from meta_agent_rag.text.normalise import normalised
 
 from ..statistics import binomial_interval
-from ..tables import Cells, Table, percent, with_interval
+from ..tables import Cells, Table, percent
 from .analysis import Analysis, Figures, Material, Row, share
 
 T = TypeVar("T")
@@ -154,10 +154,9 @@ def _grouped(items: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
 
 
 def tables(figures: Figures) -> Sequence[Table]:
-    """The ledger by round and deficit, the balance of firing, and what the loop lost and fixed."""
+    """The ledger by round and deficit, and the balance of firing."""
     ledger: list[Cells] = []
     balance: list[Cells] = []
-    rates: list[Cells] = []
     for method, found in figures.items():
         ledger += [
             (method, str(cell["round"]), cell["deficit"], str(cell["n"]), *(str(cell[kind]) for kind in KINDS))
@@ -167,8 +166,6 @@ def tables(figures: Figures) -> Sequence[Table]:
             one = found[key]
             shares = (one[name] for name in ("error_introduction_rate", "fix_rate", "right_before_rate", "break_even"))
             balance.append((method, step, str(one["n"]), *(str(one[kind]) for kind in KINDS), *map(percent, shares)))
-        for fired_on, one in (("all first drafts", found["loop"]["all"]), *found["loop"]["by_first_deficit"].items()):
-            rates.append((method, fired_on, *_rate(one["error_introduction"]), *_rate(one["repair"])))
     return [
         Table(
             name="flips",
@@ -182,22 +179,7 @@ def tables(figures: Figures) -> Sequence[Table]:
             head=("method", "step", "n", *KINDS, "breaks right", "fixes wrong", "right before", "break-even"),
             rows=balance,
         ),
-        Table(
-            name="flips-loop",
-            title="Right answers lost and wrong ones fixed by the loop, from first drafts to returned answers",
-            head=(
-                *("method", "first fired on", "right first", "lost", "lost, % [95 %]"),
-                *("wrong first", "repaired", "repaired, % [95 %]"),
-            ),
-            rows=rates,
-        ),
     ]
-
-
-def _rate(found: Mapping[str, Any]) -> Cells:
-    value = None if found["rate"] is None else 100.0 * found["rate"]
-    interval = None if found["ci95"] is None else [100.0 * end for end in found["ci95"]]
-    return (str(found["n"]), str(found["count"]), with_interval(value, interval))
 
 
 ANALYSIS = Analysis(
@@ -209,8 +191,6 @@ ANALYSIS = Analysis(
         "`breaks right` is the error-introduction rate: the percentage of right drafts that a repair broke.",
         "`fixes wrong` is the fix rate: the percentage of wrong drafts that a repair fixed.",
         "If more than the break-even percentage of drafts are right before it, firing costs more than it gains.",
-        "For the loop as a whole, right first drafts that were accepted immediately count too;",
-        "a deficit covers the questions on which it was diagnosed first. Intervals: 95 %, Clopper-Pearson.",
     ),
     measure=measure,
     tables=tables,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ..calibration import RIGHT
+from ..metrics import RIGHT
 from ..statistics import expected_calibration_error
 from ..tables import Table, number, with_interval
 from .analysis import Analysis, Figures, Material, Row, separation

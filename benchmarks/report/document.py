@@ -21,17 +21,7 @@ from ..run.arms import Arm
 from ..run.config import RunConfig
 from ..run.folder import REPORT, RunFolder
 from ..tables import Table, as_csv, as_markdown, p_words, signed, with_interval
-from .figures import (
-    Methods,
-    cost,
-    cost_plot,
-    latency,
-    quality,
-    quality_plot,
-    stopping,
-    supporting,
-    survival,
-)
+from .figures import Methods, cost, cost_plot, latency, mixed, quality, quality_plot, supporting, survival
 from .published import published
 
 Summary = Mapping[str, Any]
@@ -49,7 +39,10 @@ _SUPPORT = (
     "The official scores: a verbatim quote counts as the sentences that it comes from, and as wrong if it is from "
     "another question's passage. Joint scores multiply precision and recall."
 )
-_CACHED = "Over the answers without calls served by the response cache; `cached`: no answer is without."
+_CACHED = (
+    "The time in which an answer was worked on, and the mean wait (queueing, failed tries), without answers from the "
+    "response cache; `cached`: no answer is without."
+)
 _PUBLISHED = "Figures are comparable only if everything in their protocol is as in this run's."
 _PACKAGED = (
     "The packaged model is too small for this task, so these scores only show that everything works. "
@@ -149,10 +142,10 @@ def _sections(
     varied = {name: figures for name, figures in methods.items() if name in variants}
     if plain:
         tables, plots = [quality(plain, free=free)], [quality_plot(plain)]
-        yield Section(title="Quality", text=_OVER + _unjudged(plain), tables=tables, plots=plots)
+        yield Section(title="Quality", text=_OVER, tables=tables, plots=plots)
     if varied:
         tables = [quality(varied, free=free, table="varied", title=_VARIED)]
-        yield Section(title="Variations", text=_CHANGED + _unjudged(varied), tables=tables)
+        yield Section(title="Variations", text=_CHANGED, tables=tables)
     yield from _section("Supporting facts", _SUPPORT, [supporting(methods)])
     yield from _analysed(summary)
     yield from _section("Cost", _cut(methods), [cost(methods, free=free)], [cost_plot(plain or methods)])
@@ -162,7 +155,6 @@ def _sections(
         survival(methods, "answer_recall", name="gold-answers", title="Gold answers by round, percent"),
     ]
     yield from _section("Where evidence is lost", _LOST, left)
-    yield from _section("Repairs by deficit", "", [stopping(methods)])
     notes = [
         f"{method}, {counted(count, 'question')}: {note}"
         for method, found in methods.items()
@@ -181,33 +173,22 @@ def _section(title: str, text: str, tables: Sequence[Table], plots: Sequence[Plo
         yield Section(title=title, text=text, tables=kept, plots=plots)
 
 
-def _unjudged(methods: Methods) -> str:
-    """State for how many answers the judge's verdict is missing."""
-    judged = [figures for figures in methods.values() if "judge" in figures]
-    if not judged:
-        return ""
-    missing, answers = (sum(figures[name] for figures in judged) for name in ("judge_missing", "answered"))
-    return f" The judge's verdict is missing for {missing} of {answers} answers, which its figure leaves out."
-
-
 def _analysed(summary: Summary) -> Iterator[Section]:
     methods, failed = summary["methods"], summary.get(FAILED, {})
     for analysis in discover_analyses():
-        if analysis.name in failed:
-            yield Section(title=analysis.title, text=failed[analysis.name])
-            continue
+        figures = {name: found[analysis.name] for name, found in methods.items() if analysis.name in found}
         if analysis.across:
             figures = summary.get(analysis.name, {})
-        else:
-            figures = {name: found[analysis.name] for name, found in methods.items() if analysis.name in found}
-        if figures:
+        if analysis.name in failed:
+            yield Section(title=analysis.title, text=failed[analysis.name])
+        elif figures:
             try:
                 with calling("analysis", analysis.name, analysis.tables):
                     tables, plots = analysis.tables(figures), analysis.plots(figures)
             except MetaRagError as error:
                 yield Section(title=analysis.title, text=str(error))
-                continue
-            yield from _section(analysis.title, " ".join(analysis.about), tables, plots)
+            else:
+                yield from _section(analysis.title, " ".join(analysis.about), tables, plots)
         elif analysis.missing and any(found["trigger_rate"] for found in methods.values()):
             yield Section(title=analysis.title, text=analysis.missing)
 
@@ -271,9 +252,3 @@ def of_the_packaged_model(summary: Summary) -> str:
     """State that the packaged model's scores mean little, and what to do; empty if another model answered."""
     models = {model for figures in summary["methods"].values() for model in figures.get("models", ())}
     return _PACKAGED if providers()[EMBEDDED].flash in models else ""
-
-
-def mixed(methods: Methods) -> str:
-    """The caveat of every table if more than one model answered; empty if only one did, or if it is not known."""
-    models = {model for figures in methods.values() for model in figures.get("models", ())}
-    return "mixed models" if len(models) > 1 else ""

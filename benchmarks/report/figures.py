@@ -1,11 +1,15 @@
-"""The report's general tables and plots, from the figures of a summary."""
+"""The report's general tables and plots, and the score table on the terminal, from the figures of a summary."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from meta_agent_rag.llm.stages import runs_here
+from meta_agent_rag.wording import counted
+
 from ..metrics import SCORES
 from ..plots import Plot, intervals, legend, scatter
 from ..rows.survival import STAGES
+from ..run.config import RunConfig
 from ..tables import Cells, Table, number, with_interval
 
 Methods = Mapping[str, Mapping[str, Any]]
@@ -56,15 +60,11 @@ def method_cells(name: str, figures: Mapping[str, Any], *, free: bool = False) -
 
 
 def _seconds(figures: Mapping[str, Any], rank: str) -> str:
-    value = figures["latency_s"][rank]
-    if value is not None and _is_timed(figures):
-        return f"{value:.2f}"
-    return "cached" if figures["latency_s"]["cached_calls"] else "-"
-
-
-def _is_timed(figures: Mapping[str, Any]) -> bool:
-    """Whether the percentiles are latencies: a time shortened by the response cache is not."""
-    return "timed" in figures["latency_s"] or not figures["latency_s"]["cached_calls"]
+    """A percentile for a cell; a time shortened by the response cache is no latency."""
+    latency = figures["latency_s"]
+    if latency[rank] is not None and ("timed" in latency or not latency["cached_calls"]):
+        return f"{latency[rank]:.2f}"
+    return "cached" if latency["cached_calls"] else "-"
 
 
 def _usd(amount: float | None, *, free: bool, digits: int = 4) -> str:
@@ -90,25 +90,20 @@ def supporting(methods: Methods) -> Table:
 
 
 def cost(methods: Methods, *, free: bool = False) -> Table:
-    """Cost per question, by method; with hidden reasoning and replies cut at their limit, if any."""
-    reasoned = any(figures["tokens"].get("reasoning") for figures in methods.values())
-    cut = any(figures.get("cut_replies") for figures in methods.values())
-    kinds = ("prompt", "cache_hit", "completion", *(["reasoning"] if reasoned else []))
+    """Cost per question, by method."""
     rows = [
         (
             method,
             number(figures["f1"]),
             number(figures["llm_calls"] / figures["n"], 2),
-            *(_tokens(figures, kind) for kind in kinds),
-            *([str(sum(figures.get("cut_replies", {}).values()))] if cut else []),
+            *(_tokens(figures, kind) for kind in ("prompt", "cache_hit", "completion", "reasoning")),
             _usd(None if figures["cost_usd"] is None else figures["cost_usd"] / figures["n"], free=free, digits=6),
         )
         for method, figures in methods.items()
         if figures["llm_calls"]
     ]
-    columns = ("completion tokens", *(["of which reasoning"] if reasoned else []), *(["replies cut"] if cut else []))
-    head = ("method", "F1", "calls", "prompt tokens", "of which cached", *columns, "USD")
-    return Table(name="cost", title="Cost per question", head=head, rows=rows)
+    tokens = ("prompt tokens", "of which cached", "completion tokens", "of which reasoning")
+    return Table(name="cost", title="Cost per question", head=("method", "F1", "calls", *tokens, "USD"), rows=rows)
 
 
 def _tokens(figures: Mapping[str, Any], kind: str) -> str:
@@ -119,8 +114,11 @@ def _tokens(figures: Mapping[str, Any], kind: str) -> str:
 def latency(methods: Methods) -> Table:
     """Seconds per question, by method."""
     ranks = ("p50", "p75", "p90", "p99")
-    rows = [(method, *(_seconds(figures, rank) for rank in ranks)) for method, figures in methods.items()]
-    return Table(name="latency", title="Seconds per question", head=("method", *ranks), rows=rows)
+    rows = [
+        (method, *(_seconds(found, rank) for rank in ranks), number(found["latency_s"].get("waiting_mean"), 2))
+        for method, found in methods.items()
+    ]
+    return Table(name="latency", title="Seconds per question", head=("method", *ranks, "mean wait"), rows=rows)
 
 
 def survival(methods: Methods, of_what: str, *, name: str, title: str) -> Table:
@@ -131,17 +129,6 @@ def survival(methods: Methods, of_what: str, *, name: str, title: str) -> Table:
         for stage in figures[of_what]
     ]
     return Table(name=name, title=title, head=("method", "round", "questions", *STAGES), rows=rows)
-
-
-def stopping(methods: Methods) -> Table:
-    """Repairs by deficit, and why the loop stopped, of methods that fired."""
-    deficits = list(next(iter(methods.values()))["deficits"])
-    rows = []
-    for method, figures in methods.items():
-        if figures["trigger_rate"] and any(figures["deficits"].values()):
-            reasons = ", ".join(f"{reason} {count}" for reason, count in figures["stop_reasons"].items())
-            rows.append((method, *(str(figures["deficits"][name]) for name in deficits), reasons))
-    return Table(name="repairs", title="Repairs by deficit", head=("method", *deficits, "stop reasons"), rows=rows)
 
 
 def quality_plot(methods: Methods) -> Plot:
@@ -163,29 +150,63 @@ def quality_plot(methods: Methods) -> Plot:
 
 
 def cost_plot(methods: Methods) -> Plot:
-    """F1 against calls and, for methods with a known price, against dollars."""
+    """F1 against calls per question."""
     methods = _answered(methods)
-    priced = any(figures["cost_usd"] is not None for figures in methods.values())
 
     def draw(figure: Any) -> None:
-        every = figure.subplots(1, 2 if priced else 1, sharey=True, squeeze=False)[0]
-        scatter(every[0], {name: _at(found, found["llm_calls"]) for name, found in methods.items()})
-        every[0].set(xlabel="calls per question", ylabel="F1, percent")
-        if priced:
-            scatter(every[1], {name: _at(found, found["cost_usd"]) for name, found in methods.items()})
-            every[1].set(xlabel="USD per question")
-        for axes in every:
-            axes.set_xlim(left=0)
-            axes.grid(alpha=0.3)
-        handles, labels = every[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside right upper", fontsize="small", frameon=False)
+        axes = figure.add_subplot()
+        points = {name: (one["llm_calls"] / one["n"], one["f1"], *one["f1_ci95"]) for name, one in methods.items()}
+        scatter(axes, points)
+        axes.set(xlabel="calls per question", ylabel="F1, percent")
+        axes.set_xlim(left=0)
+        axes.grid(alpha=0.3)
+        legend(axes)
 
-    return Plot(name="cost", title="Quality against cost", draw=draw, width=9.0 if priced else 7.0)
+    return Plot(name="cost", title="Quality against cost", draw=draw)
 
 
 def _answered(methods: Methods) -> Methods:
     return {name: figures for name, figures in methods.items() if figures["answered"]}
 
 
-def _at(found: Mapping[str, Any], spent: float | None) -> tuple[float, float, float, float] | None:
-    return None if spent is None else (spent / found["n"], found["f1"], *found["f1_ci95"])
+def mixed(methods: Methods) -> str:
+    """The caveat of every table if more than one model answered; empty if only one did, or if it is not known."""
+    models = {model for figures in methods.values() for model in figures.get("models", ())}
+    return "mixed models" if len(models) > 1 else ""
+
+
+_LEFT_OUT_FIRST = ("prec. [95 %]", "rec. [95 %]", "broken", "fixed", "fired", "calls", "p50 s", "USD")
+"""Columns that a narrow terminal does without, so that every name is whole."""
+
+
+def show(config: RunConfig, summary: Mapping[str, Any]) -> None:
+    """Print a row for each method, with the columns that fit beside each other, and intervals without decimals."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    title = f"{config.dataset}, {config.mode}, {counted(summary['n'], 'question')} (percent)"
+    if caveat := mixed(summary["methods"]):
+        title = f"{title}, {caveat}: see report.md"
+    free = runs_here(config.settings)
+    rows = []
+    for name, figures in summary["methods"].items():
+        row = dict(zip(HEAD, method_cells(name, figures, free=free), strict=True))
+        for score in ("em", "f1"):
+            if figures[score] is not None:
+                low, high = figures[f"{score}_ci95"]
+                row[f"{score.upper()} [95 %]"] = f"{figures[score]:.1f} [{low:.0f}, {high:.0f}]"
+        rows.append(row)
+    widths = {column: max(len(row[column]) for row in ({column: column}, *rows)) + 1 for column in HEAD}
+    console = Console()
+    for column in _LEFT_OUT_FIRST:
+        if sum(widths.values()) - 1 > console.width:
+            del widths[column]
+    table = Grid(title=title, title_justify="left", box=SIMPLE_HEAD, padding=0, show_edge=False)
+    for column in widths:
+        table.add_column(column, no_wrap=True)
+    for row in rows:
+        table.add_row(*(Text(row[column]) for column in widths))
+    console.print(table)
+    console.print()

@@ -1,15 +1,12 @@
 """Published figures of `published.yaml`, and how a run was measured, to compare the two by."""
 
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
 import yaml
-from pydantic import BaseModel, Field, ValidationError
 
 from meta_agent_rag.datasets import discover
-from meta_agent_rag.errors import DataFileError
 from meta_agent_rag.llm.stages import endpoints_in_use
 
 from ..run.config import RunConfig
@@ -23,44 +20,23 @@ _EVIDENCE = {
     "open_domain": "pooled paragraphs of {pooled:,} questions",
 }
 
-Percent = Annotated[float, Field(ge=0.0, le=100.0)]
-Printed = Annotated[tuple[Percent, ...], Field(min_length=2, max_length=4)]
-
-
-class _Some(BaseModel, frozen=True, extra="forbid"):
-    """Figures by name, if a source prints no EM."""
-
-    f1: Percent | None = None
-    judged: Percent | None = None
-
-
-class _Group(BaseModel, frozen=True, extra="forbid"):
-    source: str = Field(min_length=1)
-    protocol: str = Field(min_length=1)
-    figures: Mapping[str, Mapping[str, Printed | _Some]]
-
-
-class _Published(BaseModel, frozen=True, extra="forbid"):
-    groups: tuple[_Group, ...] = Field(min_length=1)
-
 
 @cache
-def _published() -> _Published:
-    try:
-        return _Published.model_validate(yaml.safe_load(_FILE.read_text(encoding="utf-8")))
-    except (yaml.YAMLError, ValidationError) as error:
-        raise DataFileError(f"{_FILE.name} is malformed: {error}") from None
+def _groups() -> list[dict[str, Any]]:
+    groups: list[dict[str, Any]] = yaml.safe_load(_FILE.read_text(encoding="utf-8"))["groups"]
+    return groups
 
 
 def published(dataset: str) -> Table:
     """The published figures on a data set with their protocols; without rows if there are none."""
     rows: list[Cells] = []
-    for group in _published().groups:
-        for name, by_dataset in group.figures.items():
+    for group in _groups():
+        for name, by_dataset in group["figures"].items():
             if (printed := by_dataset.get(dataset)) is not None:
-                some = (None, printed.f1, None, None, printed.judged) if isinstance(printed, _Some) else None
-                figures = some or (*printed, None, None, None)[:5]
-                rows.append((name, *map(number, figures), group.protocol, group.source))
+                some = isinstance(printed, dict)  # single figures by name
+                figures = (None, printed.get("f1"), None, None, printed.get("judged")) if some else printed
+                cells = [number(figure) for figure in (*figures, None, None, None)[:5]]
+                rows.append((name, *cells, group["protocol"], group["source"]))
     head = ("method", "EM", "F1", "prec.", "rec.", "judged", "protocol, as far as stated", "source")
     return Table(name="published", title="Published figures, percent", head=head, rows=rows)
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.discovery import calling
 from meta_agent_rag.errors import MetaRagError
 from meta_agent_rag.llm.pricing import Tariff
@@ -35,12 +34,10 @@ def summarise(
     *,
     dataset: str,
     mode: str,
-    methods: Sequence[str],
+    arms: Sequence[Arm],
     n: int,
     seed: int,
-    deficits: Sequence[str],
-    arms: Sequence[Arm] = (),
-    quadrants: Mapping[str, Quadrant | None] | None = None,
+    deficits: Mapping[str, Quadrant | None],
     analyses: Sequence[str] | None = None,
     tariffs: Mapping[str, Tariff] | None = None,
     conventions: int = CONVENTIONS,
@@ -48,41 +45,24 @@ def summarise(
     """The summary of a run over `n` questions.
 
     Scores are percent over the answered questions, and null if none was answered; `errors` counts those that failed,
-    and `unreached` those that the run did not get to. `methods` are the names of the rows, those
-    of `arms` if given; without arms there are no further analyses. `quadrants` are those of
-    the deficits, by default the installed ones; `analyses` names the analyses to run, by
-    default all; `tariffs` are the prices for comparison, by default the newest.
+    and `unreached` those that the run did not get to. `deficits` are their quadrants by name; `analyses` names the
+    analyses to run, by default all; `tariffs` are the prices for comparison, by default the newest. An analysis that
+    fails is listed with its reason and costs no other figure.
     """
     ordered = sorted(rows, key=lambda row: (str(row["method"]), str(row["id"])))
-    by_method = {name: [row for row in ordered if row["method"] == name] for name in methods}
+    by_method = {arm.name: [row for row in ordered if row["method"] == arm.name] for arm in arms}
+    means = _Means(seed=seed, conventions=conventions)
     figures = {
-        name: method_summary(found, n=n, seed=seed, deficits=deficits, conventions=conventions)
-        for name, found in by_method.items()
+        arm.name: _method_summary(by_method[arm.name], n=n, deficits=sorted(deficits), means=means)
+        | (_supporting_facts(by_method[arm.name], means) if arm.method.quotes else {})
+        for arm in arms
     }
-    whole = {"dataset": dataset, "mode": mode, "n": n, "seed": seed, "methods": figures}
-    if arms:
-        known = dict.fromkeys(deficits) | (_quadrants() if quadrants is None else dict(quadrants))
-        material = Material(arms=tuple(arms), rows=by_method, n=n, seed=seed, quadrants=known, tariffs=tariffs)
-        whole |= _analysed(material, figures, analyses, _Means(seed=seed, conventions=conventions))
-    return whole
-
-
-def _quadrants() -> dict[str, Quadrant | None]:
-    return {deficit.name: deficit.quadrant for deficit in discover_deficits()}
-
-
-def _analysed(
-    material: Material, figures: Mapping[str, dict[str, Any]], wanted: Sequence[str] | None, means: "_Means"
-) -> dict[str, Any]:
-    """Add the analyses of each arm to its figures; return those of the run as a whole."""
-    for arm in material.arms:
-        if arm.method.quotes:
-            answered = [row for row in material.rows[arm.name] if row["error"] is None]
-            figures[arm.name].update(_supporting_facts(answered, means))
-    across: dict[str, Any] = {}
+    whole: dict[str, Any] = {"dataset": dataset, "mode": mode, "n": n, "seed": seed, "methods": figures}
+    quadrants = dict(sorted(deficits.items()))
+    material = Material(arms=tuple(arms), rows=by_method, n=n, seed=seed, quadrants=quadrants, tariffs=tariffs)
     failed: dict[str, str] = {}
     for analysis in discover_analyses():
-        if wanted is not None and analysis.name not in wanted:
+        if analyses is not None and analysis.name not in analyses:
             continue
         try:
             with calling("analysis", analysis.name, analysis.measure):
@@ -92,30 +72,26 @@ def _analysed(
             failed[analysis.name] = str(error)
             continue
         if analysis.across:
-            across.update({analysis.name: measured} if measured else {})
-            continue
-        for name, found in measured.items():
-            figures[name][analysis.name] = found
-    return across | ({FAILED: failed} if failed else {})
+            whole |= {analysis.name: measured} if measured else {}
+        else:
+            for name, found in measured.items():
+                figures[name][analysis.name] = found
+    return whole | ({FAILED: failed} if failed else {})
 
 
-def method_summary(
-    rows: Sequence[Row], *, n: int, seed: int, deficits: Sequence[str], conventions: int = CONVENTIONS
-) -> dict[str, Any]:
-    """The figures of one method; `rows` are its questions in any order."""
-    rows = sorted(rows, key=lambda row: str(row["id"]))
+def _method_summary(rows: Sequence[Row], *, n: int, deficits: Sequence[str], means: "_Means") -> dict[str, Any]:
+    """The figures of one method; `rows` are its questions."""
     answered = [row for row in rows if row["error"] is None]
     fired = [(row["rounds"][0]["em"], row["em"]) for row in answered if row["fired"]]
     plans = Counter(round_["plan"]["deficit"] for row in answered for round_ in row["rounds"] if round_["plan"])
     packed = [row["rounds"][-1]["packing"] for row in answered if row["rounds"]]
     costs = [row["cost_usd"] for row in rows]
     known = costs and all(cost is not None for cost in costs)
-    means = _Means(seed=seed, conventions=conventions)
     return {
         "n": n,
         "answered": len(answered),
         "errors": len(rows) - len(answered),
-        **({"unreached": n - len(rows)} if conventions > 1 else {}),
+        **({"unreached": n - len(rows)} if means.conventions > 1 else {}),
         **means.scores(answered),
         "latency_s": _latency(rows, answered),
         "llm_calls": sum(row["llm_calls"] for row in rows),
@@ -161,28 +137,28 @@ class _Means:
 
     def mean(self, values: Sequence[float]) -> float | None:
         """The mean, rounded to what a reader may round once more."""
-        return round(math.fsum(values) / len(values), 2 if self.conventions == 1 else 4) if values else None
+        return round(math.fsum(values) / len(values), self._digits) if values else None
 
     def interval(self, values: Sequence[float], *, exact: bool = False) -> list[float] | None:
         """The interval of the mean; `None` without values."""
         if not values:
             return None
-        digits = 2 if self.conventions == 1 else 4
-        if self.conventions == 1:
-            low, high = bootstrap_ci(values, seed=self.seed)
-        else:
-            low, high = score_interval(values, exact=exact, seed=self.seed)
-        return [round(low, digits), round(high, digits)]
+        old = self.conventions == 1
+        ends = bootstrap_ci(values, seed=self.seed) if old else score_interval(values, exact=exact, seed=self.seed)
+        return [round(end, self._digits) for end in ends]
 
     def share(self, flags: Sequence[bool]) -> list[float] | None:
         """The interval of a share in 0..1."""
         if not flags:
             return None
-        if self.conventions == 1:
-            low, high = bootstrap_ci([float(flag) for flag in flags], seed=self.seed)
-        else:
-            low, high = binomial_interval(sum(flags), len(flags))
-        return [round(low, 4), round(high, 4)]
+        old = self.conventions == 1
+        values = [float(flag) for flag in flags]
+        ends = bootstrap_ci(values, seed=self.seed) if old else binomial_interval(sum(flags), len(flags))
+        return [round(end, 4) for end in ends]
+
+    @property
+    def _digits(self) -> int:
+        return 2 if self.conventions == 1 else 4
 
 
 def _tokens(rows: Sequence[Row]) -> dict[str, int | None]:
@@ -252,7 +228,7 @@ def _judged(answered: Sequence[Row], means: _Means) -> dict[str, Any]:
     }
 
 
-def _supporting_facts(answered: Sequence[Row], means: _Means) -> dict[str, Any]:
+def _supporting_facts(rows: Sequence[Row], means: _Means) -> dict[str, Any]:
     """Official scores of supporting facts and joint scores, in percent; empty if the data set labels no sentences."""
-    found = {part: [row[part] for row in answered if row.get(part) is not None] for part in ("support", "joint")}
+    found = {part: [row[part] for row in rows if row.get(part) is not None] for part in ("support", "joint")}
     return {part: {"n": len(scores), **means.scores(scores)} for part, scores in found.items() if scores}

@@ -47,11 +47,13 @@ class _QuotedText:
     def touched(self, quote: str) -> tuple[int, ...]:
         """The sentences of which the quote, wherever it occurs, covers at least one word."""
         places = [found.span() for found in re.finditer(re.escape(quote), self.text)]
-        return tuple(
+        touched = (
             index
             for index, span in enumerate(self.spans)
-            if places and any(_lies_in(word.span(), places) for word in _WORD.finditer(self.text, *span))
+            for word in _WORD.finditer(self.text, *span)
+            if any(start <= word.start() and word.end() <= end for start, end in places)
         )
+        return tuple(dict.fromkeys(touched))
 
     def whole(self, quote: str) -> tuple[int, ...]:
         """The sentences that the quote is."""
@@ -98,7 +100,3 @@ def _named(quote: str, sources: Sequence[_QuotedText]) -> dict[int, tuple[int, .
 def _bare(quote: str) -> str:
     """A quote without surrounding quotation marks and an added full stop, as `is_verbatim` searches for it."""
     return quote.strip('" ').rstrip('." ')
-
-
-def _lies_in(span: tuple[int, int], places: Sequence[tuple[int, int]]) -> bool:
-    return any(start <= span[0] and span[1] <= end for start, end in places)

@@ -67,7 +67,11 @@ def answer_recall(question: Question, round_: Round, evidence: Sequence[Passage]
     retrieved = [by_id[id_].searchable() for id_ in round_.evidence_ids if id_ in by_id]
     quotes = [quote for quote in round_.draft.quotes if is_verbatim(quote, shown.values())]
     stages = (retrieved, list(shown.values()), quotes, [round_.draft.short_answer])
-    return {stage: float(_contains(texts, golds)) for stage, texts in zip(STAGES, stages, strict=True)}
+    found = {}
+    for stage, texts in zip(STAGES, stages, strict=True):
+        held = [f" {normalised(text)} " for text in texts]
+        found[stage] = float(any(f" {gold} " in text for gold in golds for text in held))
+    return found
 
 
 def cited_ids(round_: Round) -> frozenset[str]:
@@ -106,8 +110,3 @@ def _holds(paragraph: Paragraph, shown: str) -> bool:
     if sentences:
         return all(as_quoted(sentence) in text for sentence in sentences)
     return len(text) > len(as_quoted(paragraph.title))
-
-
-def _contains(texts: Sequence[str], golds: Sequence[str]) -> bool:
-    spaced = [f" {normalised(text)} " for text in texts]
-    return any(f" {gold} " in text for gold in golds for text in spaced)

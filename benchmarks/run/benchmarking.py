@@ -1,10 +1,12 @@
-"""A benchmark from its plan to its folder: run or replayed, summarised, reported, and recorded."""
+"""A benchmark from its plan to its folder: run, replayed or rescored, then summarised, reported and recorded."""
 
+import asyncio
 import hashlib
 import json
 import signal
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,23 +15,32 @@ import typer
 
 from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.cli.shared.command import complain, run, say
+from meta_agent_rag.datasets import Question
 from meta_agent_rag.errors import InputError, MetaRagError
+from meta_agent_rag.journal import records
+from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.llm.stages import runs_here
 
 from ..analyses import discover_analyses
+from ..judge import Judge
+from ..metrics import scorer_named
 from ..recording import Recording, table_content
-from ..report import of_the_packaged_model, protocol, show, write_report
-from ..rows.samples import official_predictions, require_whole
+from ..report.document import of_the_packaged_model, write_report
+from ..report.figures import show
+from ..report.published import protocol
+from ..rows.samples import official_predictions, require_whole, rescored
 from ..rows.summary import CONVENTIONS, summarise
 from .arms import arm_settings
 from .config import RunConfig, RunOptions
-from .display import DisplayName, Silent, display
+from .display import Display, DisplayName
 from .evidence import open_domain
 from .execution import RunOutcome, TooManyFailuresError, execute
 from .folder import REPORT, SAMPLES, SUMMARY, RunFolder
 from .plan import RunPlan, check_recordable
-from .provenance import differing, recorded_run, run_config, served_by
+from .provenance import carried_settings, differing, recorded_run, run_config
 from .sampling import shard_numbers
+
+_JUDGED_AT_ONCE = 8
 
 
 class NoAnswerError(MetaRagError):
@@ -51,8 +62,7 @@ def benchmark(
     config, recording = plan.config, options.recording
     if options.recorder is not None:
         check_recordable(config)
-    served = run(served_by(config)) if recording is None else recording.run.get("endpoints", {})
-    about = run_config(config, plan.loaded, served, plan.sample)
+    about = run_config(config, plan.loaded, plan.sample)
     if folder is None:
         folder = new_folder(config, output_dir, about)
     else:
@@ -65,11 +75,11 @@ def benchmark(
             complain(mixed)
         require_whole(folder.rows().values(), folder.path / SAMPLES)
     if options.recorder is not None:
-        table = _table(config)
-        rows = table_content(config.arms, quadrants=table["quadrants"], analyses=table["analyses"])
-        options.recorder.begin({**recorded_run(about), **rows, "conventions": CONVENTIONS}, plan.questions)
+        names = [analysis.name for analysis in discover_analyses()]
+        rows = table_content(config.arms, quadrants=_deficits(config), analyses=names)
+        options.recorder.begin({**recorded_run(about), **rows, "conventions": CONVENTIONS}, plan.questions, folder.path)
     try:
-        outcome = _outcome(plan, options, folder, display(display_name, free=runs_here(config.settings)))
+        outcome = _outcome(plan, options, folder, Display(display_name, free=runs_here(config.settings)))
         summary = write_results(config, folder, outcome.rows, plots=options.plots, recording=recording)
         say_results(config, folder, summary, display_name)
         if outcome.stopped_by is None:
@@ -96,23 +106,29 @@ def write_results(
     recording: Recording | None = None,
 ) -> dict[str, Any]:
     """Write the results so far of a folder's questions; returns the summary, by the conventions of a record if any."""
-    names, about = [arm.name for arm in config.arms], folder.config()
+    about = folder.config()
     number, count = (1, 1) if config.shard is None else shard_numbers(config.shard)
+    by_record: dict[str, Any] = {}
+    if recording is not None:  # it keeps its own table, so that replaying it needs no deficit or price of today
+        by_record = {
+            "analyses": recording.run["analyses"],
+            "tariffs": recording.tariffs,
+            "conventions": recording.run.get("conventions", 1),
+        }
     summary = summarise(
         rows,
         dataset=config.dataset,
         mode=config.mode,
-        methods=names,
         n=len(range(number - 1, about["sample"]["questions"], count)),
         seed=config.seed,
-        deficits=about["deficits"],
         arms=config.arms,
-        **_table(config, recording),
+        deficits=_deficits(config) if recording is None else recording.quadrants,
+        **by_record,
     )
     folder.write_json(SUMMARY, summary)
-    for place, name in enumerate(names):
-        own = [row for row in rows if row["method"] == name]
-        file = "predictions.json" if place == 0 else f"predictions-{_file_name(name, place)}.json"
+    for place, arm in enumerate(config.arms):
+        own = [row for row in rows if row["method"] == arm.name]
+        file = "predictions.json" if place == 0 else f"predictions-{_file_name(arm.name, place)}.json"
         folder.write_json(file, official_predictions(own))
     ours = protocol(config, n=summary["n"], pooled=about["sample"]["pooled"])
     caveat = " ".join(filter(None, [folder.mixed_code(), *changed_models(rows)]))
@@ -141,6 +157,72 @@ def with_corpus(plan: RunPlan) -> None:
     run(built())
 
 
+def rescore(
+    config: RunConfig,
+    earlier: RunFolder,
+    given: frozenset[str],
+    *,
+    scorer: str | None,
+    output_dir: Path,
+    plots: bool,
+    display_name: DisplayName,
+) -> Path:
+    """Score the answers of an earlier run into a new folder; its cost limit counts that run's calls too.
+
+    `given` are the settings of this command line, for the judge. An answer that has a verdict keeps it. Raises
+    `InputError` if the run has no answer, and what stopped the judge, after saving everything.
+    """
+    before = earlier.config()
+    settings = carried_settings(config.settings, before["settings"], given)
+    own = replace(config, settings=settings).as_begun(before["experiment"])
+    own = replace(
+        own, judge=config.judge or own.judge, scorer=scorer or own.scorer, model_words=before.get("model_words", "")
+    )
+    found = list(earlier.rows().values())
+    require_whole(found, earlier.path / SAMPLES)
+    if not any(row["error"] is None for row in found):
+        raise InputError(f"The run {earlier.path.name!r} has no answers to score; continue it with --resume first.")
+    score = scorer_named(own.scorer)
+    rows = [rescored(row, score) if row["error"] is None else dict(row) for row in found]
+    about = {**before, "experiment": own.experiment, "rescored": earlier.path.name}
+    folder = new_folder(own, output_dir, {**about, "settings": settings.model_dump(mode="json")})
+    folder.write_calls(row for _, row in records(earlier.calls) if row is not None)
+    stopped_by = run(_judge_all(own, folder, rows)) if own.judge else None
+    for row in rows:
+        folder.add(row)
+    folder.close()
+    summary = write_results(own, folder, rows, plots=plots)
+    say_results(own, folder, summary, display_name)
+    if stopped_by is not None:
+        raise stopped_by
+    return folder.path
+
+
+async def _judge_all(config: RunConfig, folder: RunFolder, rows: Sequence[dict[str, Any]]) -> MetaRagError | None:
+    """Add the verdicts that are missing; returns the error that stopped the judge, if any."""
+    stopped_by: list[MetaRagError] = []
+    async with open_language_model(
+        config.settings, ledger_path=folder.calls, paid_usd=folder.paid_usd(), reservations=folder.reservations
+    ) as model:
+        judge, free = Judge(model=model), asyncio.Semaphore(config.concurrency or _JUDGED_AT_ONCE)
+
+        async def judged(row: dict[str, Any]) -> None:
+            row.setdefault("judge", None)
+            asked = Question(
+                id=row["id"], text=row["question"], answer=row["gold"], aliases=tuple(row["aliases"]), paragraphs=()
+            )
+            async with free:
+                if row["judge"] is not None or stopped_by:
+                    return
+                try:
+                    row["judge"] = await judge.verdict(asked, row["prediction"])
+                except MetaRagError as error:
+                    stopped_by.append(error)
+
+        await asyncio.gather(*(judged(row) for row in rows if row["error"] is None))
+    return stopped_by[0] if stopped_by else None
+
+
 def changed_models(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """A sentence for each model name under which the server answered with more than one model during the run."""
     answered: dict[str, Counter[str]] = {}
@@ -161,7 +243,7 @@ def _interrupt(*_: object) -> None:
     signal.raise_signal(signal.SIGINT)
 
 
-def _outcome(plan: RunPlan, options: RunOptions, folder: RunFolder, shown: Silent) -> RunOutcome:
+def _outcome(plan: RunPlan, options: RunOptions, folder: RunFolder, shown: Display) -> RunOutcome:
     """Answer the questions, or take the answers of a record; on Ctrl+C and SIGTERM, stop and say how to continue."""
     recording = options.recording
     if recording is not None:
@@ -229,26 +311,10 @@ def require_answers(summary: Mapping[str, Any], failed: Sequence[Mapping[str, An
         raise NoAnswerError(f"{' and '.join(empty)} answered no question; the first failed with {first['error']}")
 
 
-def _table(config: RunConfig, recording: Recording | None = None) -> dict[str, Any]:
-    """The deficits' quadrants, analyses, prices and conventions by which a run is summed up: a record keeps its own.
-
-    A record has its own rows too, so that replaying them needs no deficit of today.
-    """
-    if recording is not None:
-        return {
-            "quadrants": recording.quadrants,
-            "analyses": recording.run["analyses"],
-            "tariffs": recording.tariffs,
-            "conventions": recording.run.get("conventions", 1),
-        }
+def _deficits(config: RunConfig) -> dict[str, tuple[bool, bool] | None]:
+    """The deficits of all rows by name, with their quadrants."""
     folders = dict.fromkeys(arm_settings(arm, config.settings).deficits_dir for arm in config.arms)
-    quadrants = {deficit.name: deficit.quadrant for folder in folders for deficit in discover_deficits(folder)}
-    return {
-        "quadrants": quadrants,
-        "analyses": [analysis.name for analysis in discover_analyses()],
-        "tariffs": None,
-        "conventions": CONVENTIONS,
-    }
+    return {deficit.name: deficit.quadrant for folder in folders for deficit in discover_deficits(folder)}
 
 
 def _file_name(name: str, number: int) -> str:

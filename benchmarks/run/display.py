@@ -9,35 +9,62 @@ from typing import Any, Literal
 DisplayName = Literal["rich", "plain", "json", "none"]
 
 
-class Silent:
-    """Shows nothing; the other displays extend it and show its running figures, which are sums over any number of rows.
+class Display:
+    """Shows running figures, which are sums over any number of rows, in the way that `name` says.
 
     `free` says that a call without a price is free, because the model runs on this machine.
     """
 
-    def __init__(self, *, free: bool = False) -> None:
+    def __init__(self, name: DisplayName, *, free: bool = False) -> None:
+        self._name = name
         self._free = free
         self._total = self._asked = self._failed = 0
         self._scores = dict.fromkeys(("em", "f1"), 0.0)
         self._cost_usd: Decimal | None = Decimal(0)
+        if name == "rich":
+            from rich.console import Console
+            from rich.progress import Progress, TextColumn
+
+            columns = (*Progress.get_default_columns(), TextColumn("{task.fields[figures]}"))
+            self._bars = Progress(*columns, console=Console(stderr=True))
+            self._corpus = self._bars.add_task("indexing", total=None, visible=False, figures="passages")
+            self._task = self._bars.add_task("answering", total=None, visible=False, figures="")
 
     def corpus(self, done: int, total: int) -> None:
         """Passages indexed so far."""
+        if self._name == "rich":
+            self._bars.start()
+            self._bars.update(self._corpus, completed=done, total=total, visible=True)
 
     def start(self, total: int, done: Iterable[Mapping[str, Any]]) -> None:
         """`total` answers are expected; `done` exist from an earlier part of the run."""
         self._total = total
         for row in done:
             self._count(row)
+        if self._name == "rich":
+            self._bars.start()
+            self._bars.update(self._task, total=total, completed=self._asked, visible=True)
 
     def row(self, row: Mapping[str, Any]) -> None:
-        """One more answer, or failure."""
+        """One more answer, or failure: JSON has no rounds, which are in samples.jsonl."""
         self._count(row)
+        if self._name == "rich":
+            self._bars.update(self._task, advance=1, figures=self._figures())
+        elif self._name == "json":
+            short = {name: value for name, value in row.items() if name not in ("rounds", "evidence")}
+            sys.stdout.write(json.dumps(short, ensure_ascii=False, default=str) + "\n")
+            sys.stdout.flush()
+        elif self._name == "plain":
+            scored = f"{row['prediction']!r} (gold {row['gold']!r}, EM {row['em']}, F1 {row['f1']})"
+            place = f"{self._asked}/{self._total} {row['method']} {row['id']}"
+            sys.stderr.write(f"{place}: {row['error'] or scored}  | {self._figures()}\n")
 
     def stop(self) -> None:
         """The run is over, or interrupted."""
+        if self._name == "rich":
+            self._bars.stop()
 
-    def figures(self) -> str:
+    def _figures(self) -> str:
         """Scores over the answers so far, their cost, and the number of failures."""
         from meta_agent_rag.wording import FREE
 
@@ -56,63 +83,3 @@ class Silent:
             self._scores[name] += row[name]
         if self._cost_usd is not None:
             self._cost_usd = None if row["cost_usd"] is None else self._cost_usd + Decimal(str(row["cost_usd"]))
-
-
-class PlainDisplay(Silent):
-    """One line per answer, on stderr."""
-
-    def row(self, row: Mapping[str, Any]) -> None:
-        """A line."""
-        super().row(row)
-        result = row["error"] or f"{row['prediction']!r} (gold {row['gold']!r}, EM {row['em']:.0f}, F1 {row['f1']:.2f})"
-        sys.stderr.write(f"{self._asked}/{self._total} {row['method']} {row['id']}: {result}  | {self.figures()}\n")
-
-
-class JsonDisplay(Silent):
-    """One JSON object per answer, on stdout."""
-
-    def row(self, row: Mapping[str, Any]) -> None:
-        """An object without the rounds, which are in samples.jsonl."""
-        short = {name: value for name, value in row.items() if name not in ("rounds", "evidence")}
-        sys.stdout.write(json.dumps(short, ensure_ascii=False, default=str) + "\n")
-        sys.stdout.flush()
-
-
-class RichBar(Silent):
-    """A progress bar with running EM and F1, cost, and remaining time."""
-
-    def __init__(self, *, free: bool = False) -> None:
-        super().__init__(free=free)
-        from rich.console import Console
-        from rich.progress import Progress, TextColumn
-
-        columns = (*Progress.get_default_columns(), TextColumn("{task.fields[figures]}"))
-        self._progress = Progress(*columns, console=Console(stderr=True))
-        self._corpus = self._progress.add_task("indexing", total=None, visible=False, figures="passages")
-        self._task = self._progress.add_task("answering", total=None, visible=False, figures="")
-
-    def corpus(self, done: int, total: int) -> None:
-        """Advance the bar of the index."""
-        self._progress.start()
-        self._progress.update(self._corpus, completed=done, total=total, visible=True)
-
-    def start(self, total: int, done: Iterable[Mapping[str, Any]]) -> None:
-        """Show the bar."""
-        super().start(total, done)
-        self._progress.start()
-        self._progress.update(self._task, total=total, completed=self._asked, visible=True)
-
-    def row(self, row: Mapping[str, Any]) -> None:
-        """Advance the bar."""
-        super().row(row)
-        self._progress.update(self._task, advance=1, figures=self.figures())
-
-    def stop(self) -> None:
-        """Leave the bar as it is."""
-        self._progress.stop()
-
-
-def display(name: DisplayName, *, free: bool = False) -> Silent:
-    """The display of that name; `free` says that the model runs on this machine."""
-    kinds = {"rich": RichBar, "plain": PlainDisplay, "json": JsonDisplay, "none": Silent}
-    return kinds[name](free=free)

@@ -1,7 +1,6 @@
 """Run methods on questions in parallel; each result is written to disk as soon as it exists."""
 
 import asyncio
-import gc
 import logging
 import time
 from collections import Counter
@@ -31,7 +30,7 @@ from ..metrics import scorer_named
 from ..rows.samples import failed_row, sample_row
 from .arms import Arm, arm_settings, reference
 from .config import RunConfig, RunOptions
-from .display import Silent
+from .display import Display
 from .evidence import open_domain, oracles_for, supplied, tuned
 from .folder import RunFolder
 
@@ -57,49 +56,25 @@ class RunOutcome:
     stopped_by: MetaRagError | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Spending:
-    """The tokens that rows of a run spent, by question id and name, for rows that wait for it."""
-
-    _rows: dict[tuple[str, str], "asyncio.Future[int]"] = field(default_factory=dict)
-
-    def note(self, row: Mapping[str, Any]) -> None:
-        """A row is complete, answered or failed."""
-        found = self._row(row["id"], row["method"])
-        if not found.done():
-            found.set_result(row["tokens"]["prompt"] + row["tokens"]["completion"])
-
-    def end(self, id_: str, name: str, error: MetaRagError) -> None:
-        """The awaited row failed for good: every waiter fails for the same reason."""
-        found = self._row(id_, name)
-        if not found.done():
-            found.set_exception(error)
-            found.exception()  # retrieved, in case nobody waits
-
-    async def of(self, id_: str, name: str) -> int:
-        """The tokens that this row spent, once it is complete."""
-        return await self._row(id_, name)
-
-    def _row(self, id_: str, name: str) -> "asyncio.Future[int]":
-        if (id_, name) not in self._rows:
-            self._rows[id_, name] = asyncio.get_running_loop().create_future()
-        return self._rows[id_, name]
-
-
 @dataclass(kw_only=True)
 class _Run:
     config: RunConfig
     options: RunOptions
     folder: RunFolder
-    display: Silent
+    display: Display
     engines: Mapping[Arm, Engine]
     retriever: Retriever | None
     judge: Judge | None
     most_failures: float
     failures: Counter[str] = field(default_factory=Counter)
     calls: dict[tuple[str, str], list[LedgerRow]] = field(default_factory=dict)
-    spending: Spending = field(default_factory=Spending)
+    spent: dict[tuple[str, str], int] = field(default_factory=dict)
     reported: set[str] = field(default_factory=set)
+
+    def note(self, row: Mapping[str, Any]) -> None:
+        """Keep the tokens that a complete row spent, if another row of the table may spend as many."""
+        if self.config.equals:
+            self.spent[row["id"], row["method"]] = row["tokens"]["prompt"] + row["tokens"]["completion"]
 
     def hear(self, call: LedgerRow) -> None:
         """Keep a call while its question is in progress: for its waiting time, and for the row of a failed question."""
@@ -110,7 +85,7 @@ class _Run:
         """Answer one question with one row's method, and write the result; raises only what stops the run."""
         row = await self._row(question, arm)
         self.folder.add(row)
-        self.spending.note(row)
+        self.note(row)
         if self.options.recorder is not None:
             self.options.recorder.answered(row)
         self.display.row(row)
@@ -130,7 +105,7 @@ class _Run:
         started = time.perf_counter()
         try:
             task = await self._task(question, arm)
-            started = time.perf_counter()  # neither indexing nor waiting for another row's spending is this row's time
+            started = time.perf_counter()  # indexing is not this row's time
             with calling("method", arm.method.name, arm.method.answer):
                 answer = await arm.method.answer(self.engines[arm], task)
                 require_result(answer, Answer)
@@ -138,7 +113,6 @@ class _Run:
                 raise CostLimitError("The cost limit leaves no room for the next call; raise it to continue.")
         except MetaRagError as error:
             if error.stops_run:
-                self.spending.end(question.id, arm.name, error)
                 raise
             if isinstance(error, ExtensionError) and str(error) not in self.reported:
                 self.reported.add(str(error))
@@ -177,7 +151,7 @@ class _Run:
             evidence=evidence,
             retriever=search if searched else None,
             oracles=oracles_for(arm.oracles, engine, question, name=arm.name),
-            budget=None if loop is None else await self.spending.of(question.id, loop.name),
+            budget=None if loop is None else self.spent[question.id, loop.name],
         )
 
 
@@ -215,7 +189,7 @@ async def execute(
     *,
     questions: Sequence[Question],
     folder: RunFolder,
-    display: Silent,
+    display: Display,
 ) -> RunOutcome:
     """Answer the questions that are still open; finished questions of a resumed run are not run again."""
     async with AsyncExitStack() as stack:
@@ -225,7 +199,6 @@ async def execute(
         wanted = [(question, arm) for question in questions for arm in config.arms]
         finished = {key: row for key, row in before.items() if not (options.retry_failed and _failed(row))}
         open_ = [(question, arm) for question, arm in wanted if (question.id, arm.name) not in finished]
-        open_.sort(key=lambda task: bool(task[1].equal))  # after the rows whose spending they match
         opened = open_language_model(
             config.settings,
             ledger_path=folder.calls,
@@ -251,16 +224,15 @@ async def execute(
             failures=Counter(row["method"] for row in finished.values() if row["error"] is not None),
         )
         model.ledger.listeners.append(run.hear)
-        for row in finished.values() if config.equals else ():
-            run.spending.note(row)
+        for row in finished.values():
+            run.note(row)
         display.start(len(wanted), finished.values())
         del before, finished  # rows are on disk, so a run can have any number of them
         stack.callback(display.stop)
-        gc.collect()
-        gc.freeze()  # what exists before the run is never collected: a twentieth of a call's CPU time
-        stack.callback(gc.unfreeze)
-        at_once = _AT_ONCE_EMBEDDED if model.choice.provider.name == EMBEDDED else _AT_ONCE
-        stopped_by = await _all(run, open_, config.concurrency or at_once)
+        at_once = config.concurrency or (_AT_ONCE_EMBEDDED if model.choice.provider.name == EMBEDDED else _AT_ONCE)
+        stopped_by = await _all(run, [task for task in open_ if not task[1].equal], at_once)
+        if stopped_by is None:  # rows of equal cost follow, since the spending that they match is known then
+            stopped_by = await _all(run, [task for task in open_ if task[1].equal], at_once)
         folder.close()
         folder.compact()
         rows = folder.rows()

@@ -1,18 +1,20 @@
-"""A run's folder: its contents, and how an interrupted run is resumed."""
+"""A run's folder: its contents, how an interrupted run is resumed, and a finished one as other commands read it."""
 
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
 
+from meta_agent_rag.discovery import named
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.journal import Journal, record_at, records
 from meta_agent_rag.llm.budget import unsettled
@@ -22,11 +24,12 @@ from meta_agent_rag.wording import first_fault
 CONFIG, SAMPLES, CALLS, SUMMARY, REPORT = "config.json", "samples.jsonl", "calls.jsonl", "summary.json", "report.md"
 RESERVATIONS = "reservations.jsonl"
 CODE = ("version", "commit", "lock")
+Row: TypeAlias = Mapping[str, Any]
 _AT_HAND = 256
 _STORED = object()
 
 
-class _Experiment(BaseModel, strict=True):
+class _Begun(BaseModel, strict=True):
     dataset: str
     mode: str
     methods: list[str]
@@ -35,7 +38,7 @@ class _Experiment(BaseModel, strict=True):
 class _Config(BaseModel, strict=True):
     """The parts of `config.json` that every reader needs."""
 
-    experiment: _Experiment
+    experiment: _Begun
     dataset: dict[str, Any]
     provider: dict[str, Any]
     settings: dict[str, Any]
@@ -69,11 +72,6 @@ def _current(path: Path) -> dict[tuple[str, str], tuple[int, Mapping[str, Any]]]
         for at, row in records(path)
         if row is not None and "error" in row and isinstance(row.get("id"), str) and isinstance(row.get("method"), str)
     }
-
-
-def _code_words(code: Mapping[str, Any]) -> str:
-    commit = f" (commit {code['commit']})" if code.get("commit") else ""
-    return f"version {code.get('version', 'unknown')}{commit}"
 
 
 class RunFolder:
@@ -136,19 +134,16 @@ class RunFolder:
             raise InputError(f"{str(file)!r} is damaged: it is not JSON; start a new run.") from None
         return config
 
-    def note_code(self, now: Mapping[str, Any]) -> str | None:
-        """If other code continues the run, add it to `config.json` as `resumed_with`, and return one sentence."""
+    def note_code(self, now: Mapping[str, Any]) -> str:
+        """If other code continues the run, add it to `config.json` as `resumed_with`, and say so in one sentence."""
         config = self.config()
         code, began = ({name: one[name] for name in CODE if one.get(name) is not None} for one in (now, config))
         others = config.get("resumed_with", [])
         if code == began:
-            return None
+            return ""
         if code not in others:
             self.write_json(CONFIG, {**config, "resumed_with": [*others, code]})
-        return (
-            f"The run was started with {_code_words(began)} and continues with {_code_words(code)}, so its answers may "
-            "come from different code; start a new run to avoid that."
-        )
+        return f"{self.mixed_code()} Start a new run to avoid that."
 
     def note_limit(self, limit_usd: float | None) -> None:
         """Keep a new cost limit in `config.json`, so that the next part of the run has it too."""
@@ -159,11 +154,10 @@ class RunFolder:
     def mixed_code(self) -> str:
         """One sentence if several versions of the code started or resumed the run, else nothing."""
         config = self.config()
-        others = config.get("resumed_with", [])
-        if not others:
+        codes = [f"{one.get('version')} ({one.get('commit')})" for one in (config, *config.get("resumed_with", []))]
+        if len(codes) == 1:
             return ""
-        codes = ", then ".join(map(_code_words, (config, *others)))
-        return f"The run was started or resumed with different code: {codes}."
+        return f"The run was started or resumed with different code: version {', then '.join(codes)}."
 
     def rows(self) -> dict[tuple[str, str], StoredRow]:
         """The rows so far by (question id, method), in any number in little memory.
@@ -243,3 +237,42 @@ class RunFolder:
         unfinished = self.path / f".{name}.unfinished"
         unfinished.write_text(text, encoding="utf-8")
         os.replace(unfinished, self.path / name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PastRun:
+    """A run as comparison and calibration read it: its name, its `config.json`, and its rows by method, in order."""
+
+    name: str
+    config: Mapping[str, Any]
+    methods: Mapping[str, tuple[Row, ...]]
+
+    @property
+    def dataset(self) -> str:
+        """The name of its data set."""
+        return str(self.config["experiment"]["dataset"])
+
+    def rows(self, method: str) -> tuple[Row, ...]:
+        """The rows of a method; raises `UnknownNameError`."""
+        return named(f"method of the run {self.name!r} called", method, self.methods)
+
+
+def past_run(run: str, results: Path) -> PastRun:
+    """The run in a folder, by its path or its name in `results`.
+
+    Raises `InputError` if the folder does not exist, its configuration or a row is damaged, or it has no row yet.
+    """
+    from ..rows.samples import require_whole  # imported here, so that --help is quick
+
+    folder = RunFolder.named(run, results)
+    config = folder.config()
+    by_method: dict[str, list[Row]] = {name: [] for name in config["experiment"]["methods"]}
+    rows = folder.rows()
+    require_whole(rows.values(), folder.path / SAMPLES)
+    for (_, method), row in rows.items():
+        by_method.setdefault(method, []).append(row)
+    methods = {name: tuple(own) for name, own in by_method.items() if own}
+    name = folder.path.resolve().name
+    if not methods:
+        raise InputError(f"The run {name!r} has no answers yet; continue it with --resume {name}.")
+    return PastRun(name=name, config=config, methods=methods)

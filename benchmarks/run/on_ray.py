@@ -55,24 +55,25 @@ def spread(
     """Run the plan as shards and merge them; returns the folder and the summary of the whole.
 
     Each shard has an equal share of the cost limit. Repeating the command continues an interrupted run with the same
-    number of shards. Raises `InputError` if that number differs, and `ShardFailedError`.
+    number of shards and, unless a new one is given, its limit. Raises `InputError` if that number differs, and
+    `ShardFailedError`.
     """
     config, size = plan.config, join("--engine ray")
     settings = config.settings.model_dump(mode="json", exclude={*OF_A_MACHINE, "cost_limit_usd"})
     identity = hashlib.sha256(json.dumps([config.experiment, settings], sort_keys=True).encode()).hexdigest()[:12]
     folder = output_dir.absolute() / f".spread-{identity}"
-    begun = next((int(place.name.partition("-of-")[2]) for place in folder.glob("*-of-*")), None)
-    if begun is not None and shards not in (None, begun):
+    places = sorted(folder.glob("*-of-*"))
+    count = int(places[0].name.partition("-of-")[2]) if places else min(len(plan.questions), shards or size)
+    if places and shards not in (None, count):
         raise InputError(
-            f"An interrupted run of this command has {begun} shards; give --shards {begun} to continue it, or delete "
+            f"An interrupted run of this command has {count} shards; give --shards {count} to continue it, or delete "
             f"{str(folder)!r} to start over."
         )
     if config.mode == "open_domain" and config.corpus is None:
         with_corpus(plan)  # once, not once a shard
-    count = begun or min(len(plan.questions), shards or size)
-    if config.settings.cost_limit_usd is None:  # as in --resume, an earlier limit stays in force
-        earlier = (_begun(str(place)) for place in sorted(folder.glob("*-of-*")))
-        share = next((one.config()["settings"].get("cost_limit_usd") for one in earlier if one is not None), None)
+    if config.settings.cost_limit_usd is None:
+        begun = [one for place in places if (one := _begun(str(place))) is not None]
+        share = begun[0].config()["settings"].get("cost_limit_usd") if begun else None
         if share is not None:
             limited = config.settings.model_copy(update={"cost_limit_usd": share * count})
             config = replace(config, settings=limited)
@@ -87,7 +88,8 @@ def spread(
             f"{failed} of {count} shards did not finish. The same command continues them, with a higher --cost-limit "
             f"if that stopped them; to start over, delete {str(folder)!r} first."
         )
-    merged = merge_folders([str(_begun(task.place).path) for task in tasks], output_dir, plots=options.plots)  # type: ignore[union-attr]
+    finished = [str(one.path) for task in tasks if (one := _begun(task.place)) is not None]
+    merged = merge_folders(finished, output_dir, plots=options.plots)
     merged[0].note_limit(config.settings.cost_limit_usd)
     shutil.rmtree(folder)
     return merged

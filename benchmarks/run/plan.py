@@ -11,16 +11,21 @@ from meta_agent_rag.datasets import HubAccess, LoadedQuestions, Question, discov
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.llm.opening import described
 from meta_agent_rag.llm.pricing import unpriced
+from meta_agent_rag.llm.stages import ANSWER, Use, endpoints_in_use
 from meta_agent_rag.wording import counted
 
 from ..metrics import scorer_named
 from ..recording import Recording
 from . import DEFAULT_N
-from .arms import check_arms
+from .arms import arm_settings, check_arms
 from .config import RunConfig
 from .folder import RunFolder
-from .provenance import OWN_FILES, carried_settings, differing, paying, recorded_settings, uses
+from .provenance import OWN_FILES, carried_settings, differing, recorded_settings
 from .sampling import by_id, by_position, draw, sample_digest, sharded
+
+_OF_BASELINES = "writer"
+"""The role of the baselines' stages (`methods/stages.yaml`)."""
+_JUDGE: tuple[Use, ...] = ("judge",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +58,9 @@ def planned(config: RunConfig) -> RunPlan:
     if config.n is not None and config.n > loaded.total:
         complain(f"--n is {config.n}, but the data set has {loaded.total} questions; all are used.")
     _check_evidence(config, questions)
+    uses = (*ANSWER, *(_JUDGE if config.judge else ()))
     return RunPlan(
-        config=replace(config, model_words=described(config.settings, uses(config))),
+        config=replace(config, model_words=described(config.settings, uses)),
         loaded=loaded,
         questions=questions if config.shard is None else sharded(questions, config.shard),
         sample={
@@ -85,6 +91,7 @@ def resumed(config: RunConfig, folder: RunFolder, given: frozenset[str] = frozen
 def replayed(config: RunConfig, recording: Recording) -> RunPlan:
     """The plan of a recorded run: data set, questions, rows of the table, seed and settings are the record's."""
     record = recording.run
+    source = record["dataset"]
     own = replace(
         config.as_begun(record["experiment"]),
         settings=recorded_settings(record),
@@ -92,7 +99,6 @@ def replayed(config: RunConfig, recording: Recording) -> RunPlan:
         recorded=record,
         recorded_arms=recording.arms,
     )
-    source = record["dataset"]
     loaded = LoadedQuestions(
         questions=recording.questions,
         total=record["pooled"],
@@ -130,22 +136,29 @@ def _check(config: RunConfig) -> None:
         raise InputError(f"--concurrency must be at least 1, not {config.concurrency}.")
     if sum(given is not None and given != () for given in (config.n, config.limit, config.sample_ids)) > 1:
         raise InputError("--n, --limit and --sample-id are mutually exclusive; give one of them.")
-    _check_prices(config)
+    _check_endpoints(config)
     if config.corpus is not None and config.mode != "open_domain":
         raise InputError(f"--corpus requires --mode open_domain, but the mode is {config.mode!r}.")
     if config.corpus is not None and "diagnosis" in config.oracles:
         raise InputError("--oracle diagnosis covers only the data set's own paragraphs; leave --corpus out.")
 
 
-def _check_prices(config: RunConfig) -> None:
-    """Refuse a cost limit if a price is unknown, before anything is paid."""
-    if config.settings.cost_limit_usd is None:
-        return
-    at = datetime.now(UTC)
-    unknown = dict.fromkeys(name for settings, ones in paying(config) for name in unpriced(ones, settings, at=at))
+def _check_endpoints(config: RunConfig) -> None:
+    """Refuse endpoints of the rows or the judge without their key, and a cost limit if a price is unknown."""
+    at, unknown = datetime.now(UTC), dict[str, None]()
+    called = [(config.settings, list(endpoints_in_use(config.settings, _JUDGE).values()))] if config.judge else []
+    for arm in config.arms:
+        settings = arm_settings(arm, config.settings)
+        by_role = endpoints_in_use(settings, ANSWER)
+        called.append((settings, [by_role[role] for role in by_role if arm.method.loop or role == _OF_BASELINES]))
+    for settings, endpoints in called:
+        for endpoint in endpoints:
+            endpoint.require()
+        if settings.cost_limit_usd is not None:
+            unknown |= dict.fromkeys(unpriced(endpoints, at=at))
     if unknown:
         raise InputError(
-            f"A cost limit needs prices, but the price of {', '.join(unknown)} is unknown; set PRICE_AS, or "
+            f"A cost limit needs prices, but the price of {', '.join(unknown)} is unknown; set "
             "`prices: free` in MODEL_ROLES for a server of your own, or leave it out."
         )
 
@@ -157,19 +170,18 @@ def _check_evidence(config: RunConfig, questions: Sequence[Question]) -> None:
             f"The questions of {config.dataset!r} come without paragraphs; give --mode open_domain and "
             "--corpus NAME, a corpus made with `marag ingest`."
         )
-    if config.mode == "supporting" or "retrieval" in config.oracles:
-        lacking = [one.id for one in questions if not any(paragraph.is_supporting for paragraph in one.paragraphs)]
-        if len(lacking) == len(questions):
-            asked = "--mode supporting" if config.mode == "supporting" else "--oracle retrieval"
-            raise InputError(
-                f"{asked} gives the supporting paragraphs, but no question of {config.dataset!r} has any; "
-                "use --mode gold, or a file with supporting facts."
-            )
-        if lacking:
-            complain(
-                f"{counted(len(lacking), 'question')} without supporting paragraphs get no evidence, "
-                f"first {lacking[0]}."
-            )
+    if config.mode != "supporting" and "retrieval" not in config.oracles:
+        return
+    lacking = [one.id for one in questions if not any(paragraph.is_supporting for paragraph in one.paragraphs)]
+    if len(lacking) == len(questions):
+        asked = "--mode supporting" if config.mode == "supporting" else "--oracle retrieval"
+        raise InputError(
+            f"{asked} gives the supporting paragraphs, but no question of {config.dataset!r} has any; "
+            "use --mode gold, or a file with supporting facts."
+        )
+    if lacking:
+        what = f"{counted(len(lacking), 'question')} without supporting paragraphs get no evidence"
+        complain(f"{what}, first {lacking[0]}.")
 
 
 def _sample(config: RunConfig, questions: Iterable[Question]) -> tuple[Question, ...]:

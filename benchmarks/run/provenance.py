@@ -1,9 +1,8 @@
-"""What serves a run, and what is needed to reproduce it: commit, lock, data, endpoints and settings."""
+"""What is needed to reproduce a run: commit, lock, data and settings; and which runs have them in common."""
 
 import hashlib
 import json
 import subprocess
-import sys
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
@@ -12,17 +11,13 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.datasets import LoadedQuestions
-from meta_agent_rag.llm.connections import Connections
 from meta_agent_rag.llm.embedded import embedded_model_file
-from meta_agent_rag.llm.local import AUTO, PACKAGED, decided
-from meta_agent_rag.llm.providers import EMBEDDED, Endpoint, choose_provider, providers
-from meta_agent_rag.llm.stages import ANSWER, Use, endpoints_in_use
-from meta_agent_rag.retrieval.encoders.loading import load_encoder
+from meta_agent_rag.llm.local import decided
+from meta_agent_rag.llm.providers import EMBEDDED, choose_provider, providers
+from meta_agent_rag.llm.stages import Use, endpoints_in_use
 from meta_agent_rag.settings import Key, ModelRoles, Settings, Url
 
-from .arms import arm_settings
 from .config import RunConfig
 
 OF_A_MACHINE = ("marag_data_dir", "encoder_device")
@@ -35,8 +30,6 @@ OWN_FILES = (
 _FREE = (*OF_A_MACHINE, "cost_limit_usd", "llm_timeout_seconds", "llm_max_retries", "response_cache")
 _OF_THE_NODE = ("base_url", "key", "headers", "concurrency", "seconds")
 """The fields of an endpoint that differ between nodes or accounts and that no reply depends on."""
-_OF_BASELINES = "writer"
-"""The role of the baselines' stages (`methods/stages.yaml`)."""
 _ROOT = Path(__file__).parents[2]
 _GIT_SECONDS = 10
 _CODE_FILES = ("--", "backend", "benchmarks", ":!benchmarks/results", "pyproject.toml", "uv.lock")
@@ -52,78 +45,13 @@ def one_model(settings: Settings) -> Settings:
     return decided(tiers) if embedded else tiers
 
 
-def embedded_model_of(settings: Mapping[str, Any]) -> str:
-    """The embedded model in a run's settings: settings without one predate the choice, or do not use it."""
-    name = str(settings.get("embedded_model", AUTO))
-    return PACKAGED if name == AUTO else name
-
-
-def uses(config: RunConfig) -> tuple[Use, ...]:
-    """What a run uses models for."""
-    return (*ANSWER, "judge") if config.judge else ANSWER
-
-
-def paying(config: RunConfig) -> list[tuple[Settings, list[Endpoint]]]:
-    """The endpoints that each row calls, with its settings, and those of the judge; a baseline calls the writer's."""
-    found = []
-    for arm in config.arms:
-        settings = arm_settings(arm, config.settings)
-        by_role = endpoints_in_use(settings, ANSWER)
-        found.append((settings, [by_role[role] for role in by_role if arm.method.loop or role == _OF_BASELINES]))
-    if config.judge:
-        judging: tuple[Use, ...] = ("judge",)
-        found.append((config.settings, list(endpoints_in_use(config.settings, judging).values())))
-    return found
-
-
-async def served_by(config: RunConfig) -> dict[str, Mapping[str, Any]]:
-    """For `config.json`: the name, provider and model behind each role, and the identity that the server reports.
-
-    A row's own endpoints are also listed, under its name. Raises `SettingsError` if a key or a model file is missing.
-    """
-    settings = config.settings
-    shared = endpoints_in_use(settings, uses(config))
-    found = dict(shared)
-    for arm in config.arms:
-        for role, endpoint in endpoints_in_use(arm_settings(arm, settings), ANSWER).items():
-            if arm.assignments and endpoint != shared.get(role):
-                found[f"{arm.name}: {role}"] = endpoint
-    connections = Connections(settings=settings)
-    try:
-        return {
-            role: {
-                "endpoint": endpoint.name,
-                "connection": endpoint.connection,
-                "provider": endpoint.provider.name,
-                "model": endpoint.model,
-                "identity": (await connections.to(endpoint)).identity,
-            }
-            for role, endpoint in found.items()
-        }
-    finally:
-        await connections.aclose()
-
-
-def run_config(
-    config: RunConfig, loaded: LoadedQuestions, served: Mapping[str, Mapping[str, Any]], sample: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The contents of `config.json`; secrets are masked.
-
-    `served` is what `served_by` returns about endpoints, and `sample` states the whole that a shard is part of.
-    """
+def run_config(config: RunConfig, loaded: LoadedQuestions, sample: Mapping[str, Any]) -> dict[str, Any]:
+    """The contents of `config.json`, with secrets masked; `sample` states the whole that a shard is part of."""
     choice = choose_provider(config.settings)
-    known = config.recorded  # a replay may run where neither the model nor its encoder is installed
-    if known is None:
-        own = [arm_settings(arm, config.settings) for arm in config.arms]
-        embedded = embedded_model_file(config.settings).name if choice.provider.name == EMBEDDED else None
-        named = [*(one.monitor_encoder for one in own), *([config.settings.encoder] * (config.mode == "open_domain"))]
-        # by their names in the settings: one that is unavailable is replaced
-        encoders = {name: load_encoder(config.settings, name).encoder.name for name in dict.fromkeys(named)}
-        folders = dict.fromkeys(one.deficits_dir for one in own)
-        deficits = {deficit.name for folder in folders for deficit in discover_deficits(folder)}
+    if config.recorded is not None:  # a replay may run where the model is not installed
+        embedded = config.recorded["provider"]["embedded_model"]
     else:
-        embedded, encoders = known["provider"]["embedded_model"], known["encoders"]
-        deficits = set(known["quadrants"])
+        embedded = embedded_model_file(config.settings).name if choice.provider.name == EMBEDDED else None
     lock = _ROOT / "uv.lock"
     return {
         "experiment": config.experiment,
@@ -138,15 +66,11 @@ def run_config(
             "models": dict(choice.models),
             "embedded_model": embedded,
         },
-        "endpoints": {role: dict(one) for role, one in served.items()},
-        "encoders": encoders,
-        "deficits": sorted(deficits),
         "own_files": own_files(config.settings),
         "settings": config.settings.model_dump(mode="json"),
         "commit": commit(),
         "lock": hashlib.sha256(lock.read_bytes()).hexdigest()[:12] if lock.is_file() else None,
         "version": version("meta-agent-rag"),
-        "python": sys.version.split()[0],
     }
 
 
@@ -167,14 +91,7 @@ def recorded_run(described: Mapping[str, Any]) -> dict[str, Any]:
     settings = {name: value for name, value in described["settings"].items() if name not in local}
     if settings.get("embedded_model_path"):
         settings["embedded_model_path"] = Path(settings["embedded_model_path"]).name
-    first = next(iter(described["endpoints"].values()), None)
-    return {
-        **described,
-        "experiment": named,
-        "settings": settings,
-        "endpoint": "" if first is None else first["identity"],
-        "pooled": described["sample"]["pooled"],
-    }
+    return {**described, "experiment": named, "settings": settings, "pooled": described["sample"]["pooled"]}
 
 
 def recorded_settings(run: Mapping[str, Any]) -> Settings:
@@ -185,9 +102,7 @@ def recorded_settings(run: Mapping[str, Any]) -> Settings:
     given = {name: value for name, value in run["settings"].items() if name in _recordable()}
     provider = run["provider"]["name"]
     key = providers()[provider].key
-    keys: dict[str, object] = {} if key is None else {key: "replay"}
-    chosen = {"llm_provider": provider, "embedded_model": embedded_model_of(given), "cost_limit_usd": None}
-    values = {**given, **keys, **chosen}
+    values = {**given, **({} if key is None else {key: "replay"}), "llm_provider": provider, "cost_limit_usd": None}
     try:
         Settings(**values)
     except ValidationError as error:  # values that a setting had when the record was made, and no longer has
@@ -228,44 +143,28 @@ def carried_settings(now: Settings, before: Mapping[str, Any], given: frozenset[
 def conditions(run: Mapping[str, Any]) -> dict[str, Any]:
     """What a run's answers depend on besides its experiment and its code, by aspect, from its `config.json`.
 
-    Servers may move and keys may change: of an address only whether it is set counts. The identity of a server that
-    could not be asked is its address, so it is unknown.
+    Servers may move and keys may change: of an address only whether it is set counts.
     """
-    roles = {
-        role: [one.get("provider"), one.get("model"), None if "//" in (name := one.get("identity") or "") else name]
-        for role, one in run.get("endpoints", {}).items()
-    }
-    settings = {
-        name: _in_force(name, run["settings"]) for name in {*run["settings"], *Settings.model_fields} - {*_FREE}
-    }
+    shaping = (name for name in sorted(Settings.model_fields) if not name.endswith(("_key", "_token")))
     return {
         "data": [run["dataset"].get(name) for name in ("sha256", "aliases_sha256")],
         "provider": {name: value for name, value in run["provider"].items() if name != "base_url"},
-        "endpoints": roles,
         "own files": run.get("own_files"),
-        "encoders": run.get("encoders"),
-        **{name.upper(): settings[name] for name in sorted(settings) if not name.endswith(("_key", "_token"))},
+        **{name.upper(): _in_force(name, run["settings"]) for name in shaping if name not in _FREE},
     }
 
 
 def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """The conditions in which two runs differ; an unknown identity equals any."""
+    """The conditions in which two runs differ."""
     before, now = conditions(one), conditions(other)
-    for role in before["endpoints"].keys() & now["endpoints"].keys():
-        first, second = before["endpoints"][role], now["endpoints"][role]
-        if None in (first[2], second[2]):
-            first[2] = second[2] = None
-    return [name for name in dict.fromkeys((*before, *now)) if before.get(name) != now.get(name)]
+    return [name for name in before if before[name] != now[name]]
 
 
 def _in_force(name: str, settings: Mapping[str, Any]) -> object:
     """A setting's value as JSON, or its default if it was added later."""
-    field = Settings.model_fields.get(name)
-    value = settings[name] if name in settings or field is None else field.get_default(call_default_factory=True)
+    value = settings.get(name, Settings.model_fields[name].get_default(call_default_factory=True))
     if name.endswith("_url"):
         return value is not None
-    if name == "embedded_model":
-        return embedded_model_of(settings)
     if name == "model_roles":
         roles = ModelRoles.model_validate(value)
         value = roles.roles, {key: row.model_dump(exclude=set(_OF_THE_NODE)) for key, row in roles.endpoints.items()}

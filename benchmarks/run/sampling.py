@@ -24,7 +24,11 @@ def draw(questions: Iterable[Question], n: int, seed: int) -> tuple[Question, ..
     """
     if n < 1:
         raise InputError(f"--n must be at least 1, not {n!r}.")
-    lowest = nsmallest(n, enumerate(questions), key=lambda placed: _rank(placed[1].id, seed))
+
+    def rank(placed: tuple[int, Question]) -> bytes:
+        return hashlib.sha256(f"{seed}\0{placed[1].id}".encode()).digest()
+
+    lowest = nsmallest(n, enumerate(questions), key=rank)
     return tuple(question for _, question in sorted(lowest, key=lambda placed: placed[0]))
 
 
@@ -89,7 +93,3 @@ def sharded(questions: Sequence[Question], shard: str) -> tuple[Question, ...]:
 def sample_digest(ids: Sequence[str]) -> str:
     """SHA-256 over the ids of a sample, independent of their order."""
     return hashlib.sha256("\n".join(sorted(ids)).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _rank(identity: str, seed: int) -> bytes:
-    return hashlib.sha256(f"{seed}\0{identity}".encode()).digest()

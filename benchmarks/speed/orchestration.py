@@ -22,7 +22,7 @@ from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing.server import model_server
 
 from ..run.config import RunConfig, RunOptions
-from ..run.display import Silent
+from ..run.display import Display
 from ..run.execution import RunOutcome, execute
 from ..run.folder import RunFolder
 
@@ -34,6 +34,16 @@ Times: TypeAlias = list[tuple[float, float]]
 
 class _Prompts(TypedDict):
     prompts: list[list[tuple[str, str]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """The workload of both sides: `n` questions, `concurrency` at once, against a server that takes `seconds`."""
+
+    address: str
+    n: int
+    concurrency: int
+    seconds: float
 
 
 def orchestration(
@@ -56,16 +66,6 @@ def orchestration(
     say(f"CPU per call: ours {result['ours_cpu_ms_per_call']:.2f} ms, bare {result['bare_cpu_ms_per_call']:.2f} ms")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Workload:
-    """The workload of both sides: `n` questions, `concurrency` at once, against a server that takes `seconds`."""
-
-    address: str
-    n: int
-    concurrency: int
-    seconds: float
-
-
 async def measured(load: Workload, folder: Path, repeats: int) -> dict[str, Any]:
     """Both sides, alternating, as medians over the repeats; units as in the names."""
     ours, bare = Times(), Times()
@@ -77,8 +77,6 @@ async def measured(load: Workload, folder: Path, repeats: int) -> dict[str, Any]
         await _bare(load, questions, per_question, bare)
     (ours_s, ours_cpu), (bare_s, bare_cpu) = (map(statistics.median, zip(*side, strict=True)) for side in (ours, bare))
     return {
-        "questions": load.n,
-        "concurrency": load.concurrency,
         "calls_per_question": calls / load.n,
         "ideal_s": calls * load.seconds / load.concurrency,
         "ours_s": ours_s,
@@ -86,7 +84,6 @@ async def measured(load: Workload, folder: Path, repeats: int) -> dict[str, Any]
         "ours_over_bare": ours_s / bare_s,
         "ours_cpu_ms_per_call": 1000 * ours_cpu / calls,
         "bare_cpu_ms_per_call": 1000 * bare_cpu / calls,
-        "repeats": repeats,
     }
 
 
@@ -120,7 +117,7 @@ async def answered(
         dataset="sample", mode="gold", methods=("metarag",), n=len(questions), concurrency=concurrency, settings=chosen
     )
     loaded, run = load_questions("sample"), RunFolder(folder / "run")
-    outcome = await execute(config, RunOptions(), loaded, questions=questions, folder=run, display=Silent())
+    outcome = await execute(config, RunOptions(), loaded, questions=questions, folder=run, display=Display("none"))
     if outcome.stopped_by is not None:
         raise outcome.stopped_by
     return outcome

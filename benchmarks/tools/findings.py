@@ -26,8 +26,7 @@ from meta_agent_rag.grounding.confidence import LEVELS, level
 from meta_agent_rag.statistics.paired import mcnemar_exact, paired_difference, permutation_p
 
 from ..analyses import Material, Row, diagnosis, discover_analyses
-from ..calibration import RIGHT
-from ..metrics import contains_answer
+from ..metrics import RIGHT, contains_answer
 from ..recording import Recording
 from ..statistics import binomial_interval
 from ..tables import Cells, Table, as_markdown, number, p_words, signed
@@ -180,11 +179,6 @@ def quality(recorded: Sequence[Recorded]) -> Table:
     rows = [(label, *_against(own[ONE_PASS], own[LOOP])) for label, own in _parts(named, both)]
     scores = ("one pass, EM", "F1", "`metarag`, EM", "F1", "gain in EM", "gain in F1", "calls: one pass, loop")
     return Table(name="quality", title="One pass against the loop", head=("", "n", *scores), rows=rows)
-
-
-def open_domain(_: Sequence[Recorded]) -> Table:
-    """One pass against the loop over a whole corpus."""
-    return quality(records("open_domain"))
 
 
 def open_domain_baselines(_: Sequence[Recorded]) -> Table:
@@ -380,7 +374,7 @@ TABLES: Mapping[str, Callable[[Sequence[Recorded]], Table]] = {
     "contained": contained,
     "baselines": baselines,
     "ablations": ablations,
-    "open_domain": open_domain,
+    "open_domain": lambda _: quality(records("open_domain")),
     "open_domain_baselines": open_domain_baselines,
     "types": types,
     "changed": changed,

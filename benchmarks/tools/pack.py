@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from PIL import Image
 
 from meta_agent_rag.cli.shared.command import reporting, say
 from meta_agent_rag.demo.run_files import PASSAGES
-from meta_agent_rag.errors import InputError
 from meta_agent_rag.retrieval.passage import passages_of
 
 from ..recording import Recording
@@ -38,8 +38,6 @@ def main(
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
     """Pack a run for the demo; identical runs give identical files."""
-    if not (run / SAMPLES).is_file():
-        raise InputError(f"{str(run)!r} is not a run folder: it has no {SAMPLES}; name a folder in RESULTS.")
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, content in packed(run, record):
             archive.writestr(zipfile.ZipInfo(name, _LONG_AGO), content, zipfile.ZIP_DEFLATED, 9)
@@ -60,12 +58,13 @@ def packed(run: Path, record: Path | None = None) -> Iterator[tuple[str, bytes]]
     held = {**config, "experiment": experiment, "settings": settings}
     yield CONFIG, json.dumps(held, ensure_ascii=False, indent=2).encode()
     for name in (SAMPLES, SUMMARY):
-        if (run / name).is_file():
-            yield name, (run / name).read_bytes()
+        yield name, (run / name).read_bytes()
     if record is not None:
         yield PASSAGES, _passages(run, record)
     for plot in sorted((run / "plots").glob("*.png")):
-        yield f"plots/{plot.name}", _smaller(plot)
+        with io.BytesIO() as smaller, Image.open(plot) as image:
+            image.convert("RGB").quantize(_COLOURS).save(smaller, "PNG", optimize=True)
+            yield f"plots/{plot.name}", smaller.getvalue()
 
 
 def _passages(run: Path, record: Path) -> bytes:
@@ -76,15 +75,6 @@ def _passages(run: Path, record: Path) -> bytes:
     found = {passage.id: passage for passage in passages_of(paragraphs) if passage.id in used}
     lines = ({"title": passage.title, "text": passage.text} for passage in found.values())
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode()
-
-
-def _smaller(plot: Path) -> bytes:
-    from PIL import Image
-
-    out = io.BytesIO()
-    with Image.open(plot) as image:
-        image.convert("RGB").quantize(_COLOURS).save(out, "PNG", optimize=True)
-    return out.getvalue()
 
 
 if __name__ == "__main__":

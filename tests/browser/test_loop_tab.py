@@ -29,9 +29,14 @@ def wait_for_status(page: "Page", words: str) -> None:
     page.locator("#loop-status", has_text=words).wait_for()
 
 
-def test_a_wrong_draft_is_flagged_and_repaired(visit: OpenPage, model: ScriptedModel) -> None:
+def test_a_wrong_draft_is_repaired_node_by_node(visit: OpenPage, model: ScriptedModel) -> None:
     page = visit()
     assert "asks whether it is right" in stages(page).inner_text()
+    for waiting in ("write", "diagnose", "insufficient knowledge"):
+        page.click("#loop-step")
+        wait_for_status(page, f"Paused; the next step is “{waiting}”.")
+        assert page.locator("#loop-graph .m-active span").first.text_content() == waiting
+    assert [request.stage for request in model.requests] == ["write", "second_answer", "evaluate"]
     page.click("#loop-run")
     said = answer(page)
     assert f"First draft\n{WRONG}\nEM 0 · F1 0" in said
@@ -54,29 +59,16 @@ def test_a_wrong_draft_is_flagged_and_repaired(visit: OpenPage, model: ScriptedM
     assert stages(page).locator(".m-queries").inner_text() == QUERY
     assert stages(page).locator("ins").inner_text() == f"was born at {RIGHT} [2]."
     assert "5 calls" in page.locator("#loop-spent").inner_text()
-    assert "{" not in stages(page).inner_text()
+    page.locator("#loop-step:enabled").click()
+    page.locator("#loop-step:enabled").wait_for()
+    assert "Repaired" in answer(page), "a step after the end keeps the answer"
+    assert len(model.requests) == 5
     page.click("#loop-reset")
     wait_for_status(page, "Ready.")
     assert stages(page).locator(".m-intro").is_visible()
 
 
-def test_stepping_runs_one_node_at_a_time_and_keeps_progress(visit: OpenPage, model: ScriptedModel) -> None:
-    page = visit()
-    for waiting in ("write", "diagnose", "insufficient knowledge"):
-        page.click("#loop-step")
-        wait_for_status(page, f"Paused; the next step is “{waiting}”.")
-        lit = page.locator("#loop-graph .m-active span").first.text_content()
-        assert lit == waiting
-    assert [request.stage for request in model.requests] == ["write", "second_answer", "evaluate"]
-    page.click("#loop-run")
-    assert "Repaired" in answer(page)
-    page.locator("#loop-step:enabled").click()
-    page.locator("#loop-step:enabled").wait_for()
-    assert "Repaired" in answer(page), "a step after the end keeps the answer"
-    assert len(model.requests) == 5
-
-
-def test_stop_ends_the_call_at_once_and_the_run_can_continue(visit: OpenPage, model: ScriptedModel) -> None:
+def test_a_stopped_or_failed_run_can_continue(visit: OpenPage, model: ScriptedModel) -> None:
     page = visit()
     model.seconds = 60.0
     page.click("#loop-run")
@@ -85,59 +77,39 @@ def test_stop_ends_the_call_at_once_and_the_run_can_continue(visit: OpenPage, mo
     page.locator("#loop-status", has_text="Stopped in “write”").wait_for(timeout=PATIENCE / 2)
     assert not page.locator(".m-outcome").count()
     model.seconds = 0.0
-    page.click("#loop-run")
-    assert "Repaired" in answer(page)
-    assert "1 failed call" in page.locator("#loop-spent").inner_text()
-
-
-def test_a_failing_model_is_reported_in_one_sentence(visit: OpenPage, model: ScriptedModel) -> None:
-    page = visit()
     model.script = {"write": UnreachableError("The model server does not answer; start it, or name another.")}
     page.click("#loop-run")
     wait_for_status(page, "The model server does not answer; start it, or name another.")
-    assert page.locator("#loop-run").is_enabled()
     model.script = STORY
+    page.click("#loop-run")
+    assert "Repaired" in answer(page)
+    assert "failed calls" in page.locator("#loop-spent").inner_text()
     page.click("#loop-what-if button")
     page.locator("#loop-repairs input[type=number]").fill("0")
     page.locator("#loop-repairs input[type=number]").press("Tab")
     page.click("#loop-run")
-    assert "Wrong before and after." in answer(page)
+    page.locator("#loop-answer", has_text="Wrong before and after.").wait_for()
 
 
-def test_two_visitors_do_not_see_each_other(visit: OpenPage, model: ScriptedModel) -> None:
-    first, second = visit(), visit()
+def test_two_visitors_do_not_see_each_other_and_the_answer_fits_a_phone(visit: OpenPage, model: ScriptedModel) -> None:
+    first, second = visit(), visit(width=390, height=844, dark=True)
     model.seconds = 0.2
     first.click("#loop-run")
     second.click("#loop-step")
     wait_for_status(second, "Paused; the next step is “write”.")
     assert "Repaired" in answer(first)
-    assert not second.locator(".m-outcome").count()
     wait_for_status(second, "Paused; the next step is “write”.")
+    assert not second.locator(".m-outcome").count()
+    second.click("#loop-run")
+    answer(second)
+    assert second.evaluate("document.documentElement.scrollWidth") == 390
+    second.wait_for_function("document.querySelector('#loop-answer .m-card').getBoundingClientRect().top < innerHeight")
+    assert second.locator("body").evaluate("body => body.classList.contains('dark')")
 
 
-def test_a_narrow_dark_page_fits(visit: OpenPage, model: ScriptedModel) -> None:
-    page = visit(width=390, height=844, dark=True)
-    page.click("#loop-run")
-    answer(page)
-    assert page.evaluate("document.documentElement.scrollWidth") == 390
-    page.wait_for_function("document.querySelector('#loop-answer .m-card').getBoundingClientRect().top < innerHeight")
-    assert page.locator("body").evaluate("body => body.classList.contains('dark')")
-
-
-def test_a_link_opens_a_question_that_can_be_changed(visit: OpenPage, model: ScriptedModel) -> None:
-    page = visit("?question=sample-002")
-    page.wait_for_function("document.querySelector('#loop-text textarea')?.value.startsWith('Which river is longer')")
-    page.locator("#loop-text textarea").fill("  ")
-    page.click("#loop-run")
-    wait_for_status(page, "The question is empty; write one.")
-    page.locator("#loop-text textarea").fill("Where was <b>Berrick</b> Haswade born?")
-    page.click("#loop-run")
-    assert "Gold answer" not in answer(page)
-
-
-def test_the_address_keeps_the_place(visit: OpenPage) -> None:
-    wait_for_status(visit("?question=nobody"), "Unknown question 'nobody'")
-    page = visit("?tab=loop")
+def test_the_address_keeps_the_place_and_a_question_can_be_changed(visit: OpenPage, model: ScriptedModel) -> None:
+    page = visit("?question=nobody")
+    wait_for_status(page, "Unknown question 'nobody'")
     page.get_by_text("Ho et al., 2020; Apache-2.0").wait_for()
     page.locator("#loop-chosen input").click()
     page.get_by_role("option", name="Who was born earlier, Silas Hardy or Lee Mantle?").click()
@@ -146,3 +118,9 @@ def test_the_address_keeps_the_place(visit: OpenPage) -> None:
     page.wait_for_url("**/?tab=chat")
     page.go_back()
     page.wait_for_function("document.querySelector('#loop-text textarea')?.value.startsWith('Who was born earlier')")
+    page.locator("#loop-text textarea").fill("  ")
+    page.click("#loop-run")
+    wait_for_status(page, "The question is empty; write one.")
+    page.locator("#loop-text textarea").fill("Where was <b>Berrick</b> Haswade born?")
+    page.click("#loop-run")
+    assert "Gold answer" not in answer(page)

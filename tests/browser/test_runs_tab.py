@@ -18,8 +18,14 @@ def replay(page: "Page") -> "Locator":
     return page.locator("#runs-replay")
 
 
-def test_the_recorded_run_is_filtered_and_replayed_without_model_calls(visit: OpenPage, model: ScriptedModel) -> None:
-    page = visit("?tab=runs")
+def test_a_missing_run_is_reported_and_a_recorded_one_filtered_and_replayed(
+    visit: OpenPage, model: ScriptedModel
+) -> None:
+    page = visit("?run=../../etc")
+    page.locator("#runs-about", has_text="There is no run '../../etc'").wait_for()
+    assert "nothing to replay" in replay(page).inner_text()
+    page.get_by_label("Run", exact=True).click()
+    page.get_by_role("option", name="recorded: 2WikiMultiHopQA", exact=True).click()
     replay(page).get_by_text("What is the date of birth of Stephanie Von Hohenlohe").first.wait_for()
     assert page.locator("#runs-answers label").count() == 24
     for option, shown in (("broken", "No answer matches"), ("fixed", "12 answers.")):
@@ -59,9 +65,3 @@ def test_a_link_opens_an_answer_and_plots_fit_a_phone_screen(visit: OpenPage) ->
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.wait_for_function("!location.search.includes('question')")
     assert "run=recorded" in page.url, "the address still names the run"
-
-
-def test_a_missing_run_is_reported(visit: OpenPage) -> None:
-    page = visit("?run=../../etc")
-    page.locator("#runs-about", has_text="There is no run '../../etc'").wait_for()
-    assert "nothing to replay" in replay(page).inner_text()

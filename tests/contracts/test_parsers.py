@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from meta_agent_rag.ingestion.document import Document, Refused
 from meta_agent_rag.ingestion.parsers import File, Parser, discover_parsers, read_document
 from meta_agent_rag.ingestion.parsers.pdf import Line, texts_of
+from meta_agent_rag.ingestion.text import clean
 from tests.files import OFFICE, archive, pdf, word, word_archive
 
 PARSERS = discover_parsers()
@@ -83,14 +84,10 @@ def test_the_type_is_detected_from_content() -> None:
     assert read("a.txt", b"%PDF- is how a PDF begins? Not this line, it is in the middle: %PDF-1.4"[5:]).kind == "text"
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.pdf", "a.docx"])
-def test_an_empty_file_is_rejected_as_empty(name: str) -> None:
-    assert refusal(name, b"") == "empty"
-
-
 @pytest.mark.parametrize(
     ("name", "content"),
     [
+        ("a.txt", b""),
         ("a.txt", b" \n\t \n"),
         ("a.pdf", pdf([[]])),
         ("a.html", b"<html><script>alert(1)</script></html>"),
@@ -98,7 +95,7 @@ def test_an_empty_file_is_rejected_as_empty(name: str) -> None:
     ],
 )
 def test_a_file_without_text_is_rejected_with_that_reason(name: str, content: bytes) -> None:
-    assert refusal(name, content) == "no_text"
+    assert refusal(name, content) == ("no_text" if content else "empty")
 
 
 @pytest.mark.parametrize("kind", ["html", "markdown", "text"])
@@ -122,6 +119,24 @@ def test_damaged_and_foreign_text_is_decoded_without_nul() -> None:
     assert read("a.txt", russian.encode("cp1251")).text == russian
     assert read("a.txt", b"The pump\0 delivers\x01 water.\0\0").text == "The pump delivers water."
     assert read("a.txt", b"one\0two " * 1 + b"three words " * 50).text.startswith("onetwo")
+
+
+@pytest.mark.parametrize(
+    ("raw", "seen"),
+    [
+        ("ig\u200bno\u200dre \u202eall\u202c\ufeff", "ignore all"),
+        ("a\0b\x07c\x9fd", "abcd"),
+        ("one\r\ntwo\rthree\u2028four\x85five\x0csix", "one\ntwo\nthree\nfour\nfive\nsix"),
+        ("tab\tstays", "tab\tstays"),
+        ("half \ud800 of a pair", "half \ufffd of a pair"),
+        ("\U000e0041\U000e0042tagged", "tagged"),
+        ("v\ufe0fs\U000e0100", "vs"),
+        ("\u0645\u06cc\u200c\u062e\u0648", "\u0645\u06cc\u200c\u062e\u0648"),
+        ("naïve 東京 🦆", "naïve 東京 🦆"),
+    ],
+)
+def test_only_visible_text_remains(raw: str, seen: str) -> None:
+    assert clean(raw) == seen
 
 
 @given(st.binary(max_size=400))
@@ -159,11 +174,6 @@ def test_pdf_joins_hyphenated_words_and_separates_paragraphs() -> None:
     ]
 
 
-@pytest.mark.parametrize("stated", ["Microsoft Word - draft.doc", "untitled", "thesis.tex", None])
-def test_pdf_without_a_usable_title_uses_its_first_line(stated: str | None) -> None:
-    assert read("a.pdf", pdf([["A History of Rivers"], ["Two."]], title=stated)).title == "A History of Rivers"
-
-
 def test_pdf_with_a_password_is_rejected_unless_the_password_is_empty() -> None:
     assert refusal("a.pdf", pdf([["Secret."]], password="open sesame")) == "encrypted"
     assert read("a.pdf", pdf([["Not secret."]], password="")).text == "Not secret."
@@ -177,8 +187,8 @@ def test_image_only_pdf_is_rejected_and_an_image_only_page_skipped() -> None:
     assert "page 2" in document.notes[0]
 
 
-@pytest.mark.parametrize("stated", ["10811.exe", "Contents", "report_final.indd", "Table of Contents"])
-def test_a_file_name_or_a_list_of_contents_is_no_title_of_a_pdf(stated: str) -> None:
+@pytest.mark.parametrize("stated", ["10811.exe", "Contents", "Microsoft Word - draft.doc", "untitled", None])
+def test_a_pdf_without_a_usable_title_has_that_of_its_first_line(stated: str | None) -> None:
     assert read("a.pdf", pdf([["Grippers and springs", "Springs give way."]], title=stated)).title == (
         "Grippers and springs"
     )
@@ -314,10 +324,6 @@ def test_html_is_decoded_as_declared() -> None:
     for encoding in ("windows-1251", "utf-8", "koi8-r"):
         assert read("a.html", page.format(encoding).encode(encoding)).text == "Привет, мир и реки"
     assert read("a.html", page.format("utf-8").encode("utf-16")).text == "Привет, мир и реки"
-
-
-def test_deeply_nested_html_is_read() -> None:
-    assert read("a.html", b"<div>" * 20_000 + b"end" + b"</div>" * 20_000).text == "end"
 
 
 # -- Markdown

@@ -58,7 +58,7 @@ def test_a_provider_is_selected_by_name(name: str) -> None:
     assert all(choice.models.values())
     assert choice.reason == f"LLM_PROVIDER is {name!r}"
     assert choice.base_url == (URL if name == COMPATIBLE else ALL[name].base_url)
-    assert (choice.api_key is None) == (ALL[name].key is None)
+    assert (choice.tiers["flash"].api_key is None) == (ALL[name].key is None)
 
 
 @pytest.mark.parametrize("name", WITH_KEY)
@@ -84,5 +84,5 @@ def test_a_base_url_takes_precedence_and_receives_no_provider_key() -> None:
     assert choice.provider.name == COMPATIBLE
     assert choice.base_url == URL
     assert choice.reason == "LLM_BASE_URL is set"
-    assert choice.api_key is None
+    assert choice.tiers["flash"].api_key is None
     assert choice.models == {"flash": "local", "pro": "local"}

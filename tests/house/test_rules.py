@@ -26,6 +26,7 @@ LAYERS = (
         "journal",
         "discovery",
         "shipped",
+        "sqlite",
     },
     {"text", "datasets", "statistics"},
     {"prompts"},

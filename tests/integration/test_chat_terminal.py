@@ -1,17 +1,11 @@
 """`marag chat` as a user sees it, at a real pseudo-terminal and in a pipe, with a scripted model server."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from meta_agent_rag.cli.main import app
 from meta_agent_rag.testing.server import loopback_server
-from tests.forked import MARAG
 from tests.terminal import CTRL_C, CTRL_D, Known, at_terminal, quoting
 
 PENNANT = (
@@ -106,57 +100,6 @@ def test_a_conversation_at_a_terminal(tmp_path: Path) -> None:
             assert screen.until_end() == 0
     asked = (tmp_path / "data" / "chat_history").read_text()
     assert "+Thanks a lot!" in asked
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(90)
-def test_a_pipe_gets_plain_lines(tmp_path: Path) -> None:
-    lines = [
-        "Who designed the Pennant Bridge?",
-        "",
-        "/sources",
-        "/trace",
-        "/save notes.md",
-        "/save notes.md",
-        "/topics",
-    ]
-    with loopback_server(SERVER) as server:
-        done = subprocess.run(
-            [sys.executable, "-m", MARAG, "chat"],
-            input="\n".join(lines),
-            env={**os.environ, **environment(server.base_url), "FORCE_COLOR": "1"},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=80,
-        )
-    assert done.returncode == 0, done.stderr
-    assert not ESCAPE.search(done.stdout + done.stderr)
-    assert "> " not in done.stdout.replace("->", "")
-    assert "Ivo Merrigold designed the Pennant Bridge in 1926" in done.stdout
-    assert "1. Pennant Bridge\n   " in done.stdout
-    assert "Round 0 (chosen): draft: Ivo Merrigold" in done.stdout
-    assert re.search(r"^and \d+ more$", done.stdout, re.MULTILINE)
-    assert "Continue with: marag chat --session default-sample" in done.stdout
-    assert "'notes.md' already exists" in done.stderr
-    saved = (tmp_path / "notes.md").read_text()
-    assert "## 1. Who designed the Pennant Bridge?" in saved
-    assert "## Sources of the last answer" in saved
-
-
-@pytest.mark.timeout(60)
-def test_an_error_ends_the_turn_but_not_the_session() -> None:
-    done = CliRunner().invoke(
-        app,
-        ["chat"],
-        input="Who designed the Pennant Bridge?\nThanks!\n/model\n",
-        env=environment("http://127.0.0.1:9/v1"),
-    )
-    assert done.exit_code == 0, done.output
-    assert "127.0.0.1:9" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert "You are welcome." in done.stdout
-    assert "Model: flash scripted" in done.stdout.partition("You are welcome.")[2]
 
 
 @pytest.mark.slow

@@ -60,7 +60,7 @@ def test_ask_shows_rounds_and_sources() -> None:
 
 @pytest.mark.parametrize("provider", ["embedded", "deepseek"])
 def test_the_packaged_model_is_announced_with_others(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("meta_agent_rag.llm.opening._given", lambda *_: {"": ScriptedModel({})})
+    monkeypatch.setattr("meta_agent_rag.llm.opening._stand_in", lambda _: ScriptedModel({}))
     env = {"LLM_PROVIDER": provider, "DEEPSEEK_API_KEY": "none"}
     plain = marag("ask", "Who designed the Pennant Bridge?", **env)
     assert plain.exit_code == 0, plain.output
@@ -149,7 +149,6 @@ def test_doctor_fails_with_a_remedy_if_the_server_is_down() -> None:
         ("MARAG_DATA_DIR", "file/below", "data folder"),
         ("MARAG_DATA_DIR", "file", "data folder"),
         ("MONITOR_POLICY", "nope", "monitor"),
-        ("CITATION_STYLE", "nope", "documents"),
         ("CHUNK_OVERLAP", "512", "documents"),
         ("PROMPTS_DIR", "nope", "documents"),
     ],

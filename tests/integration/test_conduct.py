@@ -1,43 +1,20 @@
-"""Running a benchmark: kept and retried failures, early stops, chosen questions, estimates and oracles."""
+"""Running a benchmark: lost calls, identical calls, early stops, the judge, and the first question."""
 
 import json
+import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.run import execution
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
+from meta_agent_rag.retrieval.encoders.loading import EncoderChoice
+from meta_agent_rag.retrieval.vectors import FloatMatrix
 from meta_agent_rag.testing.server import ServerReply, disagreeing, helpful, loopback_server
 from tests.integration.test_runner import environment, in_process, lines, only_run
-
-
-def broken_for_one(body: dict[str, Any]) -> ServerReply:
-    asked = json.dumps(body["messages"])
-    return ServerReply(status=418) if "Brannock" in asked else helpful()(body)
-
-
-def figures(folder: Path, name: str = "metarag") -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "summary.json").read_text())["methods"][name]
-    return found
-
-
-@pytest.mark.slow
-def test_failures_are_kept_until_retried(tmp_path: Path) -> None:
-    words = ["--limit", "1-12", "--mode", "supporting"]
-    with loopback_server(broken_for_one) as server:
-        env = environment(server.base_url, tmp_path / "data")
-        assert in_process(words, env).exit_code == 0
-        folder = only_run(tmp_path)
-        failed = figures(folder)["errors"]
-        assert failed >= 1
-        asked = len(server.bodies)
-        assert in_process(["--resume", str(folder)], env).exit_code == 0
-        assert len(server.bodies) == asked, "resuming does not retry failures"
-        server.behaviour = helpful()
-        done = in_process(["--resume", str(folder), "--retry-failed"], env)
-        assert done.exit_code == 0, done.output
-    assert figures(folder)["errors"] == 0
-    assert figures(folder)["answered"] == 12
 
 
 @pytest.mark.slow
@@ -77,7 +54,8 @@ def test_identical_calls_in_one_run_are_paid_for_once(tmp_path: Path) -> None:
 def test_the_judge_scores_each_distinct_answer_once(tmp_path: Path) -> None:
     with loopback_server(helpful(0.05)) as server:
         env = environment(server.base_url, tmp_path / "data")
-        words = ["--n", "2", "--judge", "--sweep", "WRITER_TEMPERATURE=0,0.9", "--no-cache"]
+        words = ["--n", "2", "--judge", "--sweep", "WRITER_TEMPERATURE=0,0.9"]
+        words += ["--set", "RESPONSE_CACHE=false"]
         assert in_process(words, env).exit_code == 0
         judged = [body for body in server.bodies if "reference answers" in json.dumps(body)]
     assert len(judged) == 2, "one distinct answer to each of two questions, however many rows share it"
@@ -99,3 +77,35 @@ def test_a_stopped_run_keeps_calls_in_progress(tmp_path: Path) -> None:
         assert in_process(["--resume", str(folder), "--cost-limit", "5"], env).exit_code == 0
         asked = [json.dumps(body, sort_keys=True) for body in server.bodies]
     assert len(asked) == len(set(asked))
+
+
+START_S = 1.5
+
+
+class SlowToStart(HashEncoder):
+    """An encoder that loads its weights on the first text."""
+
+    loaded = False
+
+    def encode_queries(self, texts: Sequence[str]) -> FloatMatrix:
+        return self._loaded().encode_passages(texts)
+
+    def encode_passages(self, texts: Sequence[str]) -> FloatMatrix:
+        return HashEncoder.encode_passages(self._loaded(), texts)
+
+    def _loaded(self) -> "SlowToStart":
+        if not type(self).loaded:
+            time.sleep(START_S)
+            type(self).loaded = True
+        return self
+
+
+@pytest.mark.slow
+def test_the_first_question_does_not_wait_for_the_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execution, "load_encoder", lambda *_: EncoderChoice(encoder=SlowToStart()))
+    monkeypatch.setattr(SlowToStart, "loaded", False)
+    with loopback_server(disagreeing(0.01)) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        assert in_process(["--n", "3", "--concurrency", "1"], env).exit_code == 0
+    assert SlowToStart.loaded
+    assert max(row["latency_s"] for row in lines(only_run(tmp_path) / "samples.jsonl")) < START_S

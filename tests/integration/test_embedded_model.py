@@ -114,7 +114,7 @@ STORY = Message(role="user", content="Tell a very long story about a doctor.")
 LONG = replace(HI, messages=(STORY,), max_tokens=1_000)
 
 
-async def test_a_dead_server_is_restarted_once() -> None:
+async def test_a_dead_server_is_restarted_once_and_answers_only_with_its_key() -> None:
     settings = settings_for()
     connection = EmbeddedConnection.of(choose_provider(settings).tiers["flash"], settings)
     await connection.complete(HI, {})
@@ -124,13 +124,6 @@ async def test_a_dead_server_is_restarted_once() -> None:
     await asyncio.gather(*(connection.complete(HI, {}) for _ in range(3)))
     (serving,) = servers_of(os.getpid())
     assert serving != died
-    await connection.aclose()
-    assert servers_of(os.getpid()) == []
-
-
-async def test_the_server_answers_only_with_its_key() -> None:
-    settings = settings_for()
-    connection = EmbeddedConnection.of(choose_provider(settings).tiers["flash"], settings)
     address = (await connection.chat()).model_dump()["openai_api_base"]
     body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
     async with httpx2.AsyncClient() as stranger:
@@ -138,6 +131,7 @@ async def test_the_server_answers_only_with_its_key() -> None:
     assert refused.status_code == 401
     assert (await connection.complete(HI, {})).usage is not None
     await connection.aclose()
+    assert servers_of(os.getpid()) == []
 
 
 async def test_a_prompt_longer_than_the_context_window_is_reported() -> None:

@@ -71,20 +71,6 @@ def test_each_question_costs_what_the_loop_spent_on_it(server: LoopbackServer, t
     assert rows(replayed) == rows(folder)
 
 
-def test_a_failure_that_stops_the_loop_stops_its_waiting_controls(tmp_path: Path) -> None:
-    seen: list[int] = []
-
-    def refusing(body: dict[str, Any]) -> ServerReply:
-        seen.append(1)
-        return billed_by_length(disagreeing())(body) if len(seen) < 6 else ServerReply(status=401)
-
-    with loopback_server(refusing) as server:
-        done = in_process([*WORDS, "--concurrency", "16"], environment(server.base_url, tmp_path / "data"))
-    assert done.exit_code == 2
-    assert "rejected the key (401)" in done.stderr
-    assert "Continue with: --resume" in done.stderr
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [

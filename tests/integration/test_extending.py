@@ -62,7 +62,7 @@ from meta_agent_rag.settings import Settings
 
 settings = Settings.load(["LLM_PROVIDER=acme", "ACME_API_KEY=secret"])
 choice = choose_provider(settings)
-assert choice.api_key.get_secret_value() == "secret" and "secret" not in repr(settings)
+assert choice.tiers['flash'].api_key.get_secret_value() == "secret" and "secret" not in repr(settings)
 assert choice.models == {"flash": "acme-small", "pro": "acme-large"}
 assert discover_deficits()["outdated_facts"].retrieves
 assert discover_operators()["total"].compares

@@ -28,7 +28,9 @@ def server() -> Iterator[LoopbackServer]:
 
 @pytest.fixture
 def env(server: LoopbackServer, tmp_path: Path) -> dict[str, str]:
-    return {**environment(server.base_url, tmp_path / "data"), "PRICE_AS": "gpt-4.1"}  # the same price at any hour
+    # the same price at any hour
+    own = {"LLM_PROVIDER": "openai", "OPENAI_API_KEY": "sk-planted-secret", "FLASH_MODEL": "gpt-4.1"}
+    return {**environment(server.base_url, tmp_path / "data"), **own}
 
 
 def figures(folder: Path, method: str = "standard_rag") -> dict[str, Any]:
@@ -158,7 +160,7 @@ def test_the_model_that_answered_is_recorded(server: LoopbackServer, env: dict[s
     assert done.exit_code == 0, done.output
     folder = only_run(tmp_path)
     assert figures(folder, "closed_book")["answered_by"] == {"swapped-1": 2, "swapped-2": 2}
-    warning = "The model behind 'deepseek-v4-flash' changed within the run, in calls: swapped-1 2, swapped-2 2."
+    warning = "The model behind 'gpt-4.1' changed within the run, in calls: swapped-1 2, swapped-2 2."
     assert warning in done.stderr
     assert warning in (folder / "report.md").read_text()
 
@@ -171,7 +173,6 @@ def test_a_run_carries_its_settings(server: LoopbackServer, env: dict[str, str],
     server.behaviour = lambda body: ServerReply(status=400) if "Brannock" in asked(body) else helpful()(body)
     words = ["--limit", "1-12", "--mode", "supporting", "--method", "standard_rag", "--set", "RETRIEVAL_TOP_K=2"]
     own = {**env, "MY_KEY": "sk-mine"}
-    del own["PRICE_AS"]
     done = in_process([*words, "--fail-on-error", "1"], {**own, "MODEL_ROLES": str(roles)})
     assert done.exit_code == 0, done.output
     folder = only_run(tmp_path)
@@ -222,7 +223,6 @@ def test_a_dry_run_never_relies_on_failures(server: LoopbackServer, env: dict[st
     assert dry.exit_code == 2
     assert "No earlier run" in dry.stderr
     server.behaviour = lambda body: replace(helpful()(body), usage=None)
-    del env["PRICE_AS"]
     assert in_process(["--n", "2", "--method", "closed_book", "--output-dir", "silent"], env).exit_code == 0
     (folder,) = (tmp_path / "silent").iterdir()
     assert figures(folder, "closed_book")["tokens"]["prompt"] is None

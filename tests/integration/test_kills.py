@@ -19,7 +19,7 @@ from tests.integration.test_runner import command, environment, lines, only_run,
 
 pytestmark = pytest.mark.slow
 
-KILLS = 10
+KILLS = 4
 WORDS = ("--n", "12", "--concurrency", "2", "--method", "metarag,standard_rag")
 
 

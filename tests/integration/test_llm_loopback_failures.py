@@ -126,6 +126,15 @@ async def test_a_parameter_that_the_endpoint_rejects_is_omitted(error: dict[str,
     assert all(body["max_tokens"] for body in server.bodies)
 
 
+async def test_a_parameter_is_omitted_once_however_often_the_endpoint_names_it(serve: Serve) -> None:
+    error = {"message": "Unsupported parameter: temperature", "param": "temperature"}
+    server = serve(always(ServerReply(status=400, body={"error": error})))
+    async with opened(server) as model:
+        with pytest.raises(ModelError, match="Unsupported parameter: temperature"):
+            await model.session().ainvoke("write", ASK, Answer)
+    assert len(server.bodies) == 2
+
+
 async def test_a_cancelled_call_is_recorded(serve: Serve) -> None:
     arrived = threading.Event()
 

@@ -1,4 +1,4 @@
-"""The model client with the response cache, cost limits and nominal prices (PRICE_AS)."""
+"""The model client with the response cache and cost limits."""
 
 import asyncio
 from dataclasses import replace
@@ -13,7 +13,6 @@ from meta_agent_rag.errors import (
 )
 from meta_agent_rag.llm.ledger import LedgerRow, total
 from meta_agent_rag.llm.messages import Message
-from meta_agent_rag.llm.providers import COMPATIBLE
 from meta_agent_rag.testing.server import ServerReply, always
 from tests.loopback import ASK, GOOD, Answer, Serve, in_turn, opened
 
@@ -142,28 +141,3 @@ async def test_the_cost_limit_holds_if_every_byte_is_a_token(text: str, serve: S
         assert model.budget.paid_usd <= Decimal("0.02")
     assert any(isinstance(result, CostLimitError) for result in results)
     assert len(server.bodies) > 2
-
-
-@pytest.mark.parametrize(
-    ("price_as", "stage", "cost"),
-    [
-        # 40 * 0.15 + 60 * 0.003 + 20 * 0.60 and 40 * 0.66 + 60 * 0.022 + 20 * 1.98 millionths
-        ("deepseek", "write", "0.00001818"),
-        ("deepseek", "rewrite", "0.00006732"),
-        ("deepseek-v4-pro", "write", "0.00006732"),
-        # OpenAI's list: 40 * 2.00 + 60 * 0.50 + 20 * 8.00, and 40 * 0.40 + 60 * 0.10 + 20 * 1.60
-        ("gpt-4.1", "write", "0.00027"),
-        ("openai", "rewrite", "0.00027"),
-        ("openai", "write", "0.000054"),
-    ],
-)
-async def test_nominal_prices_are_used(price_as: str, stage: str, cost: str, serve: Serve) -> None:
-    server = serve(always(GOOD))
-    local = {"llm_provider": COMPATIBLE, "flash_model": "local", "cost_limit_usd": 1.0}
-    async with opened(server, **local, price_as=price_as) as model:
-        session = model.session()
-        await session.areply(stage, ASK)
-        (row,) = session.rows
-        assert model.budget.paid_usd == Decimal(cost)
-    assert row.model == "local"
-    assert row.cost_usd == row.paid_usd == Decimal(cost)

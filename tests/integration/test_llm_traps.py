@@ -78,6 +78,16 @@ async def test_reasoning_and_cache_hits_are_kept_in_langchains_message(serve: Se
     assert message.usage_metadata["input_token_details"]["cache_read"] == 60
 
 
+async def test_a_streamed_reply_has_its_usage(serve: Serve) -> None:
+    """As LangGraph makes a call for `stream_mode="messages"`; at an address of its own, usage must be asked for."""
+    server = serve(always(GOOD))
+    async with opened(server) as model:
+        client = await (await model.connections.to(model.choice.tiers["flash"])).chat()
+        pieces = [piece async for piece in client.astream("Who?")]
+    assert "".join(str(piece.text) for piece in pieces) == GOOD.text
+    assert [piece.usage_metadata["input_tokens"] for piece in pieces if piece.usage_metadata] == [100]
+
+
 async def test_a_key_goes_to_no_other_server(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-another-provider")
     elsewhere = serve(always(GOOD))

@@ -42,7 +42,7 @@ async def test_the_tools_are_described_answer_and_search(tmp_path: Path) -> None
         found: Any = (
             await connected.call_tool("search", {"query": "Who was born in 1564?", "k": 3})
         ).structured_content
-        scores = [passage["scores"]["score"] for passage in found["passages"]]
+        scores = [passage["score"] for passage in found["passages"]]
         assert (found["corpus"], len(scores), scores) == ("sample", 3, sorted(scores, reverse=True))
         assert not model.requests
         told: Any = (await connected.call_tool("ask", {"question": QUESTION})).structured_content

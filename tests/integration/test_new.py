@@ -20,7 +20,6 @@ from tests.trees import PARTS, ROOT, copied_tree, failures, in_tree, run_suites
 
 pytestmark = pytest.mark.slow
 
-LONG = "a_name_of_as_many_as_forty_characters_xx"
 KINDS = {
     "deficit": "docs/architecture.md",
     "operator": "docs/derivation.md",
@@ -94,7 +93,10 @@ class TestInAClone:
             assert re.search(rf"^PASSED tests/unit/test_\w+_{name}\.py", done.stdout, re.MULTILINE)
 
     def test_new_members_pass_ruff(self, tree: Path) -> None:
-        assert_clean(tree)
+        for words in (("check",), ("format", "--check")):
+            command = [sys.executable, "-m", "ruff", *words, "--no-cache", "."]
+            done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stdout + done.stderr
 
     def test_an_existing_file_is_kept(self, tree: Path) -> None:
         file = tree / "backend/meta_agent_rag/agent/deficits/deficit.py"
@@ -102,15 +104,6 @@ class TestInAClone:
         refused = in_tree(tree, "-m", "meta_agent_rag.cli.main", "new", "deficit", "deficit")
         assert (refused.returncode, file.read_bytes()) == (2, before)
         assert refused.stderr == f"The file {str(file)!r} already exists; choose a different name.\n"
-
-
-def assert_clean(folder: Path) -> None:
-    """Ruff reports nothing in a folder under this repository's rules."""
-    for words in (("check",), ("format", "--check")):
-        rules = [] if (folder / "pyproject.toml").exists() else ["--config", str(ROOT / "pyproject.toml")]
-        command = [sys.executable, "-m", "ruff", *words, "--no-cache", *rules, "."]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
 
 
 class TestOutsideAClone:
@@ -126,17 +119,6 @@ class TestOutsideAClone:
             assert shows[kind] == f"python -m pytest my_{kind}s/tests"
         assert "14 passed" in self.suite_of([f"my_{kind}s/tests" for kind in KINDS])
         assert marag("deficits", "check", "my_deficits").output == "new_deficit: OK; 5 deficits in total.\n"
-
-    def test_the_longest_names_pass_ruff(self, tmp_path: Path) -> None:
-        for kind in KINDS:
-            self.made(kind, f"{kind}_{LONG}"[:40])
-            self.made(kind, kind[:2])
-        assert_clean(tmp_path)
-        files = sorted(str(tmp_path / path) for path in files_here() if path.endswith(".py"))
-        done = subprocess.run(
-            [sys.executable, "-m", "mypy", *files], cwd=ROOT, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
 
     def test_two_members_of_a_kind_coexist(self) -> None:
         self.made("deficit", "one_more")
@@ -187,19 +169,17 @@ class TestOutsideAClone:
     [
         ("deficits", "mine", "There is no kind 'deficits'; choose from: analysis, dataset, deficit, hook, method,"),
         *(
-            ("deficit", name, "is not a Python identifier")
-            for name in ("", "two-words", "9lives", "a b", "../up", "line\n")
+            ("method", name, "is not lower_case_with_underscores (2 to 40 characters)")
+            for name in ("", "two-words", "9lives", "../up", "line\n", "x", "_x", "Upper", "ünder", "x" * 41)
         ),
-        *(("operator", name, f"'{name}' is a Python keyword") for name in ("class", "None", "async")),
-        *(("method", name, "is not a name of 2 to 40 lower-case") for name in ("x", "_x", "Upper", "ünder", "x" * 41)),
+        ("operator", "class", "'class' is a Python keyword"),
         ("deficit", "reasoning_error", "Another deficit is already named 'reasoning_error'"),
         ("operator", "count", "Another operator is already named 'count'"),
         ("method", "flare", "Another method is already named 'flare'"),
         ("dataset", "sample", "Another dataset is already named 'sample'"),
-        ("deficit", "stop", "The name 'stop' is reserved"),
-        ("route", "derivation", "The name 'derivation' is reserved"),
+        ("deficit", "stop", "The deficit name 'stop' is reserved"),
+        ("route", "derivation", "The route name 'derivation' is reserved"),
         ("method", "evaluate", "A prompt is already named 'evaluate'"),
-        ("method", "reference", "A prompt is already named 'reference'"),
     ],
 )
 def test_an_invalid_name_is_rejected(kind: str, name: str, words: str) -> None:
@@ -208,14 +188,6 @@ def test_an_invalid_name_is_rejected(kind: str, name: str, words: str) -> None:
     assert words in refused.stderr
     assert re.fullmatch(r"[^\n]+\.\n", refused.stderr)
     assert not files_here()
-
-
-def test_an_unwritable_folder_is_reported() -> None:
-    Path("file").touch()
-    refused = marag("new", "deficit", "mine", DEFICITS_DIR="file")
-    assert refused.exit_code == 2
-    assert re.fullmatch(r"'file' cannot be written \(.+\); .* set DEFICITS_DIR to another folder\.\n", refused.stderr)
-    assert files_here() == {"file"}
 
 
 def test_either_all_files_are_written_or_none() -> None:

@@ -1,6 +1,5 @@
 """Several endpoints in one run: which is called for what, in which dialect, and what the run records."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,23 +87,10 @@ def test_each_endpoint_is_called_in_its_own_dialect(
     assert all(call["cost_usd"] is None for call in paid["llama_server"])
 
 
-def test_the_run_and_its_record_name_the_endpoints_without_secrets(
-    role_servers: RoleServers, env: dict[str, str], tmp_path: Path
-) -> None:
+def test_the_run_and_its_record_have_no_secrets(role_servers: RoleServers, env: dict[str, str], tmp_path: Path) -> None:
     kept = tmp_path / "run.jsonl"
     assert in_process([*METHODS, "--record", str(kept)], env).exit_code == 0
     folder = only_run(tmp_path)
-    config = json.loads((folder / "config.json").read_text())
-    head = json.loads(kept.read_text().splitlines()[0])["run"]
-    for reported in (config["endpoints"], head["endpoints"]):
-        assert {role: (one["provider"], one["model"]) for role, one in reported.items()} == {
-            "writer": ("deepseek", "deepseek-v4-flash"),
-            "look_up": ("deepseek", "deepseek-v4-flash"),
-            "second_route": ("openai", "gpt-4.1"),
-            "critic": ("openai", "gpt-4.1"),
-            "judge": ("llama_server", "judge-7b"),
-        }
-        assert reported["judge"]["identity"].startswith("llama_server:")
     whole = kept.read_text() + (folder / "config.json").read_text() + (folder / "calls.jsonl").read_text()
     for secret in ("sk-second-secret", "planted-header", "sk-planted-secret"):
         assert secret not in whole

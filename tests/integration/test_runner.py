@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,6 @@ from typer.testing import CliRunner, Result
 
 from benchmarks.runner import app
 from meta_agent_rag.testing.server import LoopbackServer, ServerReply, disagreeing, helpful, loopback_server
-from tests.forked import RUNNER, forked
 
 ROOT = Path(__file__).parents[2]
 QUESTIONS = ROOT / "benchmarks" / "sample" / "questions.json"
@@ -95,65 +93,22 @@ def test_ledger_rows_match_the_calls_received_by_the_server(server: LoopbackServ
     assert {row["role"] for row in rows} == {"writer", "second_route", "critic"}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("finished", [3])
-def test_a_killed_run_resumes_without_asking_again(tmp_path: Path, finished: int) -> None:
-    with loopback_server(disagreeing(0.05)) as server:
-        env = environment(server.base_url, tmp_path / "data")
-        words = command("--n", "8", "--concurrency", "2")
-        child = forked(RUNNER, words, env, tmp_path)
-        samples = _wait_for_rows(tmp_path, finished)
-        assert child.killed()
-        folder = only_run(tmp_path)
-        before = {row["id"] for row in lines(samples)}
-        with samples.open("ab") as file:  # as left by a kill during a write
-            file.write(b'{"id": "torn", "met')
-        answered = {row["request"] for row in lines(folder / "calls.jsonl")}
-        calls_before = len(server.bodies)
-        resumed = run(command("--resume", folder.name), env, tmp_path)
-        assert resumed.returncode == 0, resumed.stderr
-        again = lines(folder / "calls.jsonl")[len(answered) :]
-        assert not {row["question_id"] for row in again} & before, "a finished question was asked again"
-        assert all(row["cached"] for row in again if row["request"] in answered), "a call was paid for again"
-        assert len(server.bodies) - calls_before == sum(not row["cached"] for row in again)
-        unbroken = run(command("--n", "8", "--output-dir", "whole"), env, tmp_path)
-        assert unbroken.returncode == 0
-    (whole,) = (tmp_path / "whole").iterdir()
-    assert summary_of(folder) == summary_of(whole)
-    ids = Counter(row["id"] for row in lines(samples))
-    assert set(ids.values()) == {1}
-
-
-def _wait_for_rows(folder: Path, rows: int) -> Path:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        for samples in folder.glob("RESULTS/*/samples.jsonl"):
-            if samples.read_bytes().count(b"\n") >= rows:
-                return samples
-        time.sleep(0.01)
-    raise AssertionError("the run wrote no rows")
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--dataset", "nope"], "There is no data set 'nope'"),
         (["--method", "nope"], "There is no method 'nope'"),
-        (["--method", "metarag,metarag"], "repeats a method"),
         (["--mode", "nope"], "There is no mode 'nope'"),
         (["--n", "0"], "0"),
-        (["--limit", "9-2"], "9-2"),
         (["--limit", "1-3", "--n", "3"], "are mutually exclusive"),
         (["--data-file", "missing.json"], "missing.json"),
         (["--resume", "nothing"], "not a run folder"),
         (["--set", "NOPE=1"], "There is no setting 'NOPE'"),
-        (["--set", "RRF_K=zero"], "RRF_K"),
         (["--concurrency", "0"], "--concurrency must be at least 1, not 0"),
         (["--corpus", "mine"], "--corpus requires --mode open_domain"),
         (["--mode", "open_domain", "--corpus", "mine"], "mine"),
         (["--without-deficit", "nope"], "There is no deficit 'nope'"),
         (["--cost-limit", "-1"], "COST_LIMIT_USD"),
-        (["--convergence-threshold", "2"], "CONVERGENCE_THRESHOLD"),
         (["--set", "MONITOR_POLICY=nope"], "There is no monitor policy 'nope'"),
     ],
 )
@@ -187,55 +142,32 @@ def test_a_run_whose_key_is_revoked_keeps_its_answers(tmp_path: Path) -> None:
         assert "Stopped after 3 of 6 answers" in done.stderr
         folder = only_run(tmp_path)
         assert json.loads((folder / "summary.json").read_text())["methods"]["metarag"]["answered"] == 3
-    with loopback_server(helpful()) as server:  # at another URL, with another model
+    with loopback_server(helpful()) as server:  # at another URL
         env["LLM_BASE_URL"] = server.base_url
-        server.listing = ServerReply(body={"data": [{"id": "deepseek-v4-flash", "root": "other-weights"}]})
-        done = run(command("--resume", str(folder)), env, tmp_path)
-        assert done.returncode == 2
-        assert "different endpoints" in done.stderr
-        server.listing = LoopbackServer(behaviour=helpful()).listing
         asked = len(server.bodies)
         assert run(command("--resume", str(folder)), env, tmp_path).returncode == 0
         assert len(server.bodies) - asked == 2 * 3 - 1, "three questions remain, and earlier replies are cached"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("status", [401, 402])
-def test_a_refused_key_or_account_ends_the_run_within_two_seconds(tmp_path: Path, status: int) -> None:
+def test_an_empty_account_ends_the_run_within_two_seconds(tmp_path: Path) -> None:
     reported: list[float] = []
 
     def behaviour(body: dict[str, Any]) -> ServerReply:
         if not reported and len(asked.bodies) < 8:
             return replace(helpful()(body), seconds=30.0)
         reported.append(time.monotonic())
-        return ServerReply(status=status)
+        return ServerReply(status=402)
 
     with loopback_server(behaviour) as asked:
         words = command("--n", "12", "--concurrency", "8", "--no-plots")
         done = run(words, environment(asked.base_url, tmp_path / "data"), tmp_path)
         seconds = time.monotonic() - reported[0]
     assert done.returncode == 2, done.stderr
-    assert f"({status})" in done.stderr
+    assert "(402)" in done.stderr
     assert "Continue with: --resume" in done.stderr
     assert seconds < 10  # two, plus the time a busy machine takes to write the report and exit
     assert sum(row["error"] == "cancelled" for row in lines(only_run(tmp_path) / "calls.jsonl")) == 7
-
-
-def test_some_failures_are_counted_and_listed(tmp_path: Path) -> None:
-    def broken_for_one(body: dict[str, Any]) -> ServerReply:
-        asked = json.dumps(body["messages"])
-        return ServerReply(status=418) if "Brannock" in asked else helpful()(body)
-
-    with loopback_server(broken_for_one) as server:
-        env = environment(server.base_url, tmp_path / "data")
-        done = run(command("--limit", "1-20", "--mode", "supporting"), env, tmp_path)
-    assert done.returncode == 0, done.stderr
-    folder = only_run(tmp_path)
-    figures = json.loads((folder / "summary.json").read_text())["methods"]["metarag"]
-    assert figures["errors"] >= 1
-    assert figures["answered"] + figures["errors"] == figures["n"] == 20
-    assert "418" in (folder / "report.md").read_text()
-    assert f"{figures['errors']} of 20 answers failed" in done.stderr
 
 
 def test_json_display_prints_only_json(server: LoopbackServer, tmp_path: Path) -> None:

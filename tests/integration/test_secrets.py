@@ -15,7 +15,6 @@ KEY = "sk-planted-model-0001"
 PLANTED = {
     "DEEPSEEK_API_KEY": KEY,
     "OPENAI_API_KEY": "sk-planted-other-0002",
-    "SERVICE_KEY_PEPPER": "planted-pepper-0123456789-0123456789-0003",
     "QDRANT_API_KEY": "planted-qdrant-0004",
     "ELASTICSEARCH_API_KEY": "planted-elastic-0005",
     "HF_TOKEN": "hf_planted_0006",

@@ -23,7 +23,7 @@ from meta_agent_rag.service.uvicorn_server import LimitedProtocol, server_config
 from meta_agent_rag.testing import universal_reply
 from meta_agent_rag.testing.server import ServerReply, always
 from tests.loopback import Serve
-from tests.service import ASKED, GOOD, Nursery, Running, ServiceProcess, bearer, code_of, running, service_process
+from tests.service import ASKED, GOOD, Nursery, Running, ServiceProcess, bearer, running, service_process
 
 
 def client_of(process: ServiceProcess) -> httpx.AsyncClient:
@@ -213,20 +213,3 @@ async def test_slow_and_malformed_clients_are_rejected(tmp_path: Path) -> None:
             assert refused.startswith("HTTP/1.1 4"), refused
             assert not re.search("^(set-cookie|location):", refused, re.IGNORECASE | re.MULTILINE)
         assert (await exchange(port, head(path="/healthz", method="GET"))).startswith("HTTP/1.1 200")
-
-
-async def test_metrics_name_no_client(tmp_path: Path) -> None:
-    async with running(tmp_path) as service:
-        await service.ask()
-        await service.client.get(f"/v1/queries/{'0' * 32}")
-        await service.client.get("/made/up")
-        refused = await service.client.get("/metrics")
-        assert (refused.status_code, code_of(refused)) == (403, "forbidden")
-        admin = bearer(await service.token_for("admin", "admin"))
-        metrics = (await service.client.get("/metrics", headers=admin)).text
-    lines = dict(line.rsplit(" ", 1) for line in metrics.splitlines() if not line.startswith("#"))
-    assert lines['marag_requests_total{endpoint="/v1/ask",status="200"}'] == "1.0"
-    assert lines['marag_requests_total{endpoint="/v1/queries/{query_id}",status="404"}'] == "1.0"
-    assert lines['marag_requests_total{endpoint="other",status="404"}'] == "1.0"
-    assert lines["marag_requests_in_flight"] == "1.0"
-    assert "tests" not in metrics

@@ -28,7 +28,7 @@ from meta_agent_rag.service.access import Keys, RateLimits, open_limits
 from meta_agent_rag.service.audit import AuditLog
 from meta_agent_rag.service.database import KEYS
 from meta_agent_rag.testing import ScriptedModel
-from tests.loop import EVIDENCE, QUESTION, WRONG, FakeRetriever, draft, settings_in
+from tests.loop import EVIDENCE, QUESTION, WRONG, FakeRetriever, settings_in
 from tests.service import ASKED, SCRIPT, bearer, code_of, running
 
 TIMED_OUT = "Query processing timed out. Try a simpler question."
@@ -128,9 +128,9 @@ async def test_no_window_exceeds_the_limit(shared: bool, request: pytest.Fixture
     settings = settings_in(tmp_path, *assignments)
     async with open_limits(settings) as one, open_limits(settings) as other:
         services = [replace(limits, item=RateLimitItemPerSecond(most)) for limits in (one, other)[: 1 + shared]]
-        await asyncio.gather(*(hammer(limits, time.time() + 2.2) for limits in services))
+        await asyncio.gather(*(hammer(limits, time.time() + 1.3) for limits in services))
     admitted.sort()
-    assert 2 * most <= len(admitted) <= 3 * most
+    assert most < len(admitted) <= 2 * most
     for first, last in zip(admitted, admitted[most:], strict=False):
         assert last[1] - first[0] >= 1.0
 
@@ -178,14 +178,6 @@ async def test_no_unverified_answer_is_returned_after_the_deadline(stage: str, t
         assert (code_of(response), said["error"]["message"]) == ("timeout", TIMED_OUT)
 
 
-async def test_a_round_that_cannot_finish_in_time_is_not_started(tmp_path: Path) -> None:
-    model = ScriptedModel({**WRONG, "write": draft("Paris", quotes=["Mira Holt was born in Oslo."])}, seconds=0.3)
-    async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=2.0", model=model) as service:
-        response = await service.ask()
-        assert (response.json()["rounds"], response.json()["stop_reason"]) == (1, "deadline")
-        assert not model.asked("rewrite"), "a round took 0.9 s, and less time was left"
-
-
 async def test_an_endless_body_and_a_late_stream_end_with_an_error_in_time(tmp_path: Path) -> None:
     async def endless() -> Any:
         yield b"{"
@@ -230,12 +222,10 @@ async def test_one_index_down_or_slow_is_tolerated_and_reported(down: tuple[str,
         hybrid.corpus.view = view  # type: ignore[method-assign]
         async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=2.5", retrievers={"films": hybrid}) as service:
             response = await service.ask()
-            ready = await service.client.get("/readyz")
-    assert ready.json()["degraded"] == [*down]
     if len(down) == 2:
-        assert (response.status_code, code_of(response), ready.status_code) == (503, "search_unavailable", 503)
+        assert (response.status_code, code_of(response)) == (503, "search_unavailable")
     else:
-        assert (response.status_code, response.json()["degraded"], ready.status_code) == (200, [*down], 200)
+        assert (response.status_code, response.json()["degraded"]) == (200, [*down])
 
 
 async def test_requests_beyond_the_concurrency_limit_are_refused_at_once(tmp_path: Path) -> None:
@@ -269,4 +259,5 @@ async def test_requests_are_answered_in_time_while_the_database_hangs(
         assert [(one.status_code, code_of(one)) for one in refused] == [(503, "unavailable")] * 3
         assert (await service.ask()).status_code == 200, "a known key is still served"
         assert time.monotonic() - started < 4.6
-        assert service.service.audit.waiting == 2, "a refusal of the capped key and one answer"
+        waiting = service.service.audit.folder / "waiting.jsonl"
+        assert len(waiting.read_text().splitlines()) == 2, "a refusal of the capped key and one answer"

@@ -6,11 +6,9 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
 
 import pytest
 
-from meta_agent_rag.agent.grounded import GroundedAnswer
 from meta_agent_rag.chat.session import open_chat
 from meta_agent_rag.chat.store import Said
 from meta_agent_rag.chat.transcript import as_markdown, in_short
@@ -18,7 +16,6 @@ from meta_agent_rag.cli.shared.display import Screen
 from meta_agent_rag.cli.shared.shell import Shell, converse, run_command
 from meta_agent_rag.errors import InputError, MetaRagError
 from meta_agent_rag.grounding.citations import Citation, Scores
-from meta_agent_rag.retrieval.screening import Dropped
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
 from tests.talk import history_of
@@ -38,11 +35,9 @@ async def shell(folder: Path) -> AsyncIterator[Shell]:
         yield Shell(chat=talk, settings=settings, screen=Screen())
 
 
-class Declining:
-    """A user at a terminal who says no."""
-
-    async def next(self) -> str:
-        return "n"
+async def declined() -> str:
+    """A user at a terminal says no."""
+    return "n"
 
 
 async def test_commands_report_what_they_did(
@@ -68,7 +63,7 @@ async def test_commands_report_what_they_did(
         with pytest.raises(EOFError):
             await run_command(talk, " /QUIT ")
         talk.chat.history = history_of("In Oslo.")
-        talk.lines = Declining()
+        talk.next_line = declined
         monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
         await run_command(talk, "/reset")
         assert talk.chat.history.turns == 1
@@ -86,15 +81,6 @@ async def test_commands_report_what_they_did(
         assert part in shown
     assert "flash deepseek-v4-flash, pro deepseek-v4-pro; DeepSeek." in shown
     assert "Forgotten: 1 question " in shown
-
-
-async def test_the_trace_shows_what_screening_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    gone = Dropped(passage_id="trick", reason="it tells the model to ignore its instructions", kinds=("override",))
-    answer = SimpleNamespace(question="Who?", stop_reason="no_evidence", rounds=(), chosen=0, dropped=(gone, gone))
-    async with shell(tmp_path) as talk:
-        talk.last = cast(GroundedAnswer, SimpleNamespace(answer=answer))
-        await run_command(talk, "/trace")
-    assert capsys.readouterr().out.count("dropped trick: it tells the model to ignore its instructions") == 1
 
 
 async def test_a_resumed_session_states_its_mode(
@@ -115,7 +101,7 @@ async def test_the_packaged_model_is_announced_before_the_first_question(
     provider: str, times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = Settings.load([*FIXED, f"MARAG_DATA_DIR={tmp_path}", f"LLM_PROVIDER={provider}"])
-    monkeypatch.setattr("meta_agent_rag.llm.opening._given", lambda *_: {"": ScriptedModel({})})
+    monkeypatch.setattr("meta_agent_rag.llm.opening._stand_in", lambda _: ScriptedModel({}))
     monkeypatch.setattr("sys.stdin", io.StringIO("Who designed the Pennant Bridge?\nWho built Stag Skerry Light?\n"))
     await converse(settings, corpus=None, session=None)
     shown = capsys.readouterr().out
@@ -124,26 +110,25 @@ async def test_the_packaged_model_is_announced_before_the_first_question(
     assert shown.find("marag models get") < shown.find("not answered, ")
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("/histroy", "did you mean /history"),
-        ("/zzzz", "/help lists them"),
-        ("/", "/help lists them"),
-        ("/mode loud", "choose from: plain, teacher, coach"),
-        ("/level 4", "choose from: 1, 2, 3"),
-        ("/topic cookery", "no topic 'cookery'"),
-        ("/save", "write /save FILE"),
-        ("/save /nowhere/at/all.md", "cannot be written"),
-        ("/save taken.md", "left unchanged"),
-    ],
-)
-async def test_errors_are_reported_in_one_sentence(tmp_path: Path, line: str, said: str) -> None:
+WRONG_LINES = {
+    "/histroy": "did you mean /history",
+    "/zzzz": "/help lists them",
+    "/mode loud": "choose from: plain, teacher, coach",
+    "/level 4": "choose from: 1, 2, 3",
+    "/topic cookery": "no topic 'cookery'",
+    "/save": "write /save FILE",
+    "/save /nowhere/at/all.md": "cannot be written",
+    "/save taken.md": "left unchanged",
+}
+
+
+async def test_errors_are_reported_in_one_sentence(tmp_path: Path) -> None:
     taken = tmp_path / "taken.md"
     taken.write_text("mine")
     async with shell(tmp_path) as talk:
-        with pytest.raises(MetaRagError, match=said):
-            await run_command(talk, line)
+        for line, said in WRONG_LINES.items():
+            with pytest.raises(MetaRagError, match=said):
+                await run_command(talk, line)
     assert taken.read_text() == "mine"
 
 

@@ -170,7 +170,7 @@ def sessions(folder: Path, *arguments: str) -> tuple[int, str]:
 def test_sessions_can_be_listed_renamed_and_deleted(tmp_path: Path, folder: Path) -> None:
     assert sessions(tmp_path, "list") == (0, "No conversations yet; start one with `marag chat`.\n")
     asyncio.run(talk(folder, "How high is the tide at Quell?", session="monday"))
-    asyncio.run(talk(folder, session="tuesday"))
+    asyncio.run(talk(folder, "Thanks!", session="tuesday"))
     code, listed = sessions(folder, "list")
     assert code == 0
     assert "monday: coast, 1 question, " in listed
@@ -179,7 +179,7 @@ def test_sessions_can_be_listed_renamed_and_deleted(tmp_path: Path, folder: Path
         2,
         "There is no session 'monday'; `marag sessions list` lists them.\n",
     )
-    assert "A session 'quell' already exists" in sessions(folder, "rename", "quell", "quell")[1]
+    assert "A session 'tuesday' already exists" in sessions(folder, "rename", "quell", "tuesday")[1]
     assert "A session cannot be named 'a b'" in sessions(folder, "rename", "quell", "a b")[1]
 
     async def said(name: str) -> int:

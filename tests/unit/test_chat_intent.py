@@ -117,13 +117,13 @@ async def test_what_was_discussed_lists_each_question_once_in_the_users_words(tm
 def test_what_needs_no_search_is_answered_from_what_is_known() -> None:
     reading = Interpretation(intent="about_conversation", standalone="x")
     assert "beginning of our conversation" in answer_without_search(reading, History(), ())
-    forgotten = History(turns=9, dropped=2, summary="They spoke of tides.")
+    forgotten = History(turns=9, summary="They spoke of tides.")
     assert "They spoke of tides." in answer_without_search(reading, forgotten, ())
     listing = Interpretation(intent="about_documents", standalone="x")
     assert answer_without_search(listing, History(), ()) == "There are no documents."
     tides = DocumentRecord(
         id="t", source="/notes/tides.md", title="Tides", kind="markdown", content_hash="", passages=3
     )
-    assert "- Tides (tides.md; markdown, 3 passages)" in answer_without_search(listing, History(), [tides])
+    assert "- Tides (tides.md)" in answer_without_search(listing, History(), [tides])
     many = answer_without_search(listing, History(), [tides] * 50)
     assert "and 10 more" in many

@@ -28,16 +28,6 @@ async def test_a_follow_up_reaches_the_answerer_as_asked_and_as_rewritten(tmp_pa
     assert (last.question, last.standalone, last.turn) == ("When did she die?", "When did Mira Holt die?", 2)
 
 
-@pytest.mark.parametrize("message", ["Thanks!", "Write me a poem", "What have we discussed?"])
-async def test_a_message_that_needs_no_document_makes_no_call(tmp_path: Path, message: str) -> None:
-    model, answerer = ScriptedModel(SCRIPT), FakeAnswerer()
-    async with conversation(tmp_path, model, answerer=answerer, history=history_of("a")) as talk:
-        turn = await say(talk, message)
-    assert turn.reply.text
-    assert answerer.asked == []
-    assert (model.requests, talk.history) == ([], history_of("a"))
-
-
 @pytest.mark.parametrize("fault", [RefusedError("busy"), asyncio.CancelledError(), ValueError("unforeseen")])
 async def test_a_failed_turn_is_not_remembered(tmp_path: Path, fault: BaseException) -> None:
     answerer = FakeAnswerer()
@@ -97,15 +87,6 @@ async def test_an_interrupted_fold_keeps_the_answered_turn(tmp_path: Path) -> No
         assert await talk.settle() == ()
         assert talk.calls[-1].stage == "summarize"
         assert len(talk.history.exchanges) == 4
-
-
-async def test_a_failed_rewrite_adds_a_note(tmp_path: Path) -> None:
-    model = ScriptedModel({**SCRIPT, "rewrite_query": RefusedError("busy")})
-    async with conversation(tmp_path, model, history=history_of("a")) as talk:
-        turn = await say(talk, "Where was she born?")
-    (note,) = turn.notes
-    assert "busy" in note
-    assert talk.history.turns == 2
 
 
 @pytest.mark.parametrize("message", ["", " \n ", "Who \ud800?"])

@@ -1,27 +1,21 @@
 """Conversations stored by name: what is restored, what is rejected, and how large they grow."""
 
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from meta_agent_rag.agent.engine import open_engine
-from meta_agent_rag.agent.grounded import Checks
 from meta_agent_rag.chat.history import History
-from meta_agent_rag.chat.session import ChatSession, GroundedAnswerer, open_chat
+from meta_agent_rag.chat.session import open_chat
 from meta_agent_rag.chat.store import Sessions, Stored, open_sessions
-from meta_agent_rag.errors import DataFileError, InputError, MetaRagError, RefusedError, StorageError
+from meta_agent_rag.errors import DataFileError, InputError, StorageError
 from meta_agent_rag.grounding.citations import Citation, Scores
-from meta_agent_rag.retrieval.batching import AsyncEncoder
-from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
-from meta_agent_rag.retrieval.hybrid import Retrieval
-from meta_agent_rag.retrieval.passage import Found
 from meta_agent_rag.testing import ScriptedModel
-from tests.loop import BIRTH_SENTENCE, EVIDENCE, draft, second_answer, settings_in
-from tests.talk import history_of, means
+from tests.loop import settings_in
+from tests.talk import history_of
 
 SOURCE = Citation(
     doc_id="d", passage_id="p", title="T", page=3, section=None, span=(1, 2), snippet="x", scores=Scores(score=0.5)
@@ -43,15 +37,6 @@ async def saved_as(sessions: Sessions, name: str, stored: Stored) -> None:
 async def saved(folder: Path, name: str = "talk", stored: Stored = STORED) -> None:
     async with opened(folder) as sessions:
         await saved_as(sessions, name, stored)
-
-
-@pytest.mark.parametrize("name", ["", "../talk", "a b", "t\n", "a" * 73])
-async def test_an_invalid_name_is_rejected(tmp_path: Path, name: str) -> None:
-    async with opened(tmp_path) as sessions:
-        for work in (sessions.load(name), saved_as(sessions, name, STORED)):
-            with pytest.raises(InputError, match="A session cannot be named"):
-                await work
-        assert await sessions.names() == []
 
 
 def rewritten(folder: Path, stored: object) -> None:
@@ -90,79 +75,6 @@ async def test_a_file_without_sessions_is_reported_in_one_sentence(tmp_path: Pat
         async with opened(tmp_path) as sessions:
             await sessions.load("talk")
     assert "\n" not in str(raised.value)
-
-
-class FixedRetriever:
-    """Returns the same passages for every query."""
-
-    async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
-        return Retrieval(found=tuple(Found(passage=item, score=1.0, dense=0.9) for item in EVIDENCE))
-
-
-def writer() -> ScriptedModel:
-    return ScriptedModel({
-        "write": draft("Oslo", quotes=[BIRTH_SENTENCE], answer="Mira Holt was born in Oslo [2]."),
-        "second_answer": second_answer("Oslo"),
-        "rewrite_query": means(""),
-        "summarize": "They spoke about Mira Holt. " * 200,
-    })  # fmt: skip
-
-
-@asynccontextmanager
-async def chat_over(folder: Path, model: ScriptedModel) -> AsyncIterator[ChatSession]:
-    """A chat session over the passages of `tests.loop`, resumed if it exists."""
-    settings = settings_in(folder / FOLDER)
-    encoder = AsyncEncoder(HashEncoder())
-    async with (
-        opened(folder) as sessions,
-        open_engine(settings, model=model, monitor_encoder=encoder) as engine,
-    ):
-        stored = await sessions.load("talk")
-        companion = GroundedAnswerer(engine=engine, retriever=FixedRetriever(), checks=Checks.of(settings))
-        yield ChatSession(
-            model=engine.model,
-            answerer=companion,
-            name="talk",
-            corpus="notes",
-            history=stored.history if stored is not None else History(),
-            sessions=sessions,
-            sources=stored.sources if stored is not None else (),
-        )
-
-
-FOLLOW_UP = "And where was she born?"
-
-
-async def test_a_session_resumes_where_it_stopped(tmp_path: Path) -> None:
-    async with chat_over(tmp_path, writer()) as first:
-        await first.reply("Where was Mira Holt born?")
-        await first.settle()
-        assert len(first.calls) == 2
-    model = writer()
-    async with chat_over(tmp_path, model) as second:
-        assert second.history == first.history
-        assert second.sources == first.sources
-        assert second.sources[0].doc_id == "birth"
-        assert second.sources[0].snippet == BIRTH_SENTENCE
-        await second.reply(FOLLOW_UP)
-        (asked,) = model.asked("rewrite_query")
-        assert "Mira Holt was born in Oslo" in asked.messages[-1].content
-        await second.reset()
-    async with chat_over(tmp_path, writer()) as third:
-        assert third.history == History()
-        assert third.sources == ()
-
-
-async def test_failed_turns_are_not_stored_and_small_talk_only_in_the_transcript(tmp_path: Path) -> None:
-    model = ScriptedModel({"write": RefusedError("busy")})
-    async with chat_over(tmp_path, model) as talk:
-        with pytest.raises(MetaRagError, match="busy"):
-            await talk.reply("Where was Mira Holt born?")
-        assert talk.sessions is not None
-        assert await talk.sessions.load("talk") is None
-        await talk.reply("Thanks!")
-        assert talk.history == History()
-        assert [one.question for one in await talk.said()] == ["Thanks!"]
 
 
 HASHED = ("ENCODER=hash-64", "MONITOR_ENCODER=hash-64")

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.socratic import data, explainer
 from meta_agent_rag.chat.coach.coach import CoachReply, obeys
 from meta_agent_rag.chat.coach.hook import ScopeScore
 from meta_agent_rag.chat.coach.levels import Socratic, levels
@@ -37,19 +36,6 @@ async def asked_once(talk: ChatSession, message: str = QUESTION) -> CoachReply:
     return coached(await talk.reply(message))
 
 
-async def test_no_reply_breaks_a_rule_with_a_model_that_explains(tmp_path: Path) -> None:
-    questions, model = data("within"), explainer()
-    for level in levels():
-        async with coaching(tmp_path, model, level=level) as talk:
-            for question in questions[:5]:
-                calls = len(model.asked("coach"))
-                turn = await talk.reply(question)
-                assert obeys(turn.reply.text, level), turn.reply.text
-                assert not obeys(coached(turn).trace.draft, level)
-                assert len(coached(turn).calls) == len(model.asked("coach")) - calls <= 2
-    assert {request.max_tokens for request in model.asked("coach")} == {300}
-
-
 async def test_a_draft_that_breaks_a_rule_is_regenerated_with_constraint_and_reason(tmp_path: Path) -> None:
     model = ScriptedModel({"coach": [reply(EXPLAINED), reply(GOOD)]})
     async with coaching(tmp_path, model, level=2) as talk:
@@ -62,19 +48,6 @@ async def test_a_draft_that_breaks_a_rule_is_regenerated_with_constraint_and_rea
     assert reason in task.content
     assert "120" in reason
     assert [row.round for row in shown.calls] == [0, 1]
-
-
-@pytest.mark.parametrize(
-    ("second", "text"),
-    [("Sorry. Let me think. So what moves?", "So what moves?"), ("x" * 300 + "?", "Why is that?")],
-)
-async def test_a_second_violation_is_shortened_to_a_question(tmp_path: Path, second: str, text: str) -> None:
-    first = f"{EXPLAINED} Why is that?"
-    model = ScriptedModel({"coach": [reply(first), reply(f"{EXPLAINED} {second} Well.")]})
-    async with coaching(tmp_path, model, level=3) as talk:
-        shown = await asked_once(talk)
-    assert (shown.text, shown.trace.outcome) == (text, "shortened")
-    assert len(model.requests) == 2
 
 
 @pytest.mark.parametrize(("message", "language"), [(QUESTION, "en"), ("なぜ影は動くのですか？", "ja")])
@@ -134,45 +107,28 @@ async def test_drafts_that_reveal_the_answer_are_not_shown(
         assert shown.trace.violations[0] in model.requests[-1].messages[-1].content
 
 
-async def test_what_the_learner_has_found_out_may_be_repeated(tmp_path: Path) -> None:
-    right = "That's right, the Earth turns. How fast?"
-    model = ScriptedModel({"coach": [reply(GOOD, answer=ANSWER), *[reply(right, answer=ANSWER, right=True)] * 2]})
-    async with coaching(tmp_path, model) as talk:
-        await talk.reply(QUESTION)
-        found = await asked_once(talk, "The earth is turning!")
-        later = await asked_once(talk, "And so?")
-    assert (found.text, found.acknowledged, found.trace.violations) == (right, True, ())
-    assert later.text == right
-
-
 class ConstantScope:
     """A scope with one score for every message."""
 
     def __init__(self, score: float) -> None:
-        self.value = score
-        self.asked: list[tuple[str, str]] = []
+        self.value, self.asked = score, 0
 
-    async def score(self, message: str, topic: str = "", *, asked: str = "") -> ScopeScore | None:
-        self.asked.append((message, topic))
+    async def score(self, message: str, *, asked: str = "") -> ScopeScore | None:
+        self.asked += 1
         return ScopeScore(topic="sundials", score=self.value, threshold=0.15)
 
 
 async def test_an_off_topic_message_costs_no_call_and_is_not_remembered(tmp_path: Path) -> None:
     model, scope, retriever = ScriptedModel({"coach": reply(GOOD)}), ConstantScope(0.03), OnePassage()
     async with coaching(tmp_path, model, scope=scope, retriever=retriever) as talk:
-        talk.socratic = Socratic(mode="coach", topic="sundials")
         shown = await asked_once(talk, "Who won the football world cup in 1998?")
-        assert shown.trace.outcome == "out_of_scope"
-        assert "0.03" in shown.text
+        assert (shown.trace.outcome, "0.03" in shown.text) == ("out_of_scope", True)
         assert (talk.history.turns, model.requests, retriever.asked) == (0, [], [])
-        message = "Who won the football world cup in 1998?"
-        assert scope.asked == [(message, "sundials"), (message, "")]
         scope.value = 0.15
         await talk.reply(QUESTION)
         await asked_once(talk, "I really have no idea what to answer to that, please just tell me")
     assert not any(shown.text in message.content for request in model.requests for message in request.messages)
-    assert len(scope.asked) == 3
-    assert talk.history.turns == 2
+    assert (scope.asked, talk.history.turns) == (2, 2)
 
 
 async def test_the_prompt_holds_the_latest_ten_messages_and_a_summary(tmp_path: Path) -> None:
@@ -186,19 +142,6 @@ async def test_the_prompt_holds_the_latest_ten_messages_and_a_summary(tmp_path: 
     assert "thing number 1" in last.messages[0].content
     assert "thing number 3" not in last.messages[0].content
     assert "Earth turns once in 24 hours" in last.messages[0].content
-
-
-async def test_only_questions_about_the_conversation_bypass_the_coach(tmp_path: Path) -> None:
-    model = ScriptedModel({"coach": reply(GOOD)})
-    async with coaching(tmp_path, model) as talk:
-        await talk.reply(QUESTION)
-        turn = await talk.reply("What have we discussed?")
-        assert QUESTION in turn.reply.text
-        assert len(model.requests) == 1
-        for message in ("Yes, the Earth!", "help", "OK"):
-            assert isinstance((await talk.reply(message)).reply, CoachReply)
-        assert (await talk.reply("Thanks!")).reply.text == "You are welcome."
-    assert len(model.asked("coach")) == 4
 
 
 @pytest.mark.parametrize(("gives_up", "shown"), [(True, HINT), (False, GOOD)])
@@ -217,12 +160,11 @@ async def test_model_errors_are_survived_or_raised(tmp_path: Path) -> None:
     async with coaching(tmp_path, prose, level=3) as talk:
         shown = await asked_once(talk)
         assert (shown.trace.outcome, obeys(shown.text, 3)) == ("template", True)
-        assert shown.trace.fault
         assert len(prose.requests) == 2
     lost: list[Any] = [reply(f"{EXPLAINED} Why is that?"), RefusedError("busy")]
     async with coaching(tmp_path, ScriptedModel({"coach": lost})) as talk:
         shown = await asked_once(talk)
-        assert (shown.text, shown.trace.fault) == ("Why is that?", "busy")
+        assert shown.text == "Why is that?"
     for fault in (RefusedError("busy"), AuthenticationError("wrong key")):
         async with coaching(tmp_path, ScriptedModel({"coach": fault})) as talk:
             with pytest.raises(type(fault)):

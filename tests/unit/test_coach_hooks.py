@@ -12,7 +12,6 @@ import yaml
 from meta_agent_rag.chat.coach.hook import (
     CoachDraft,
     IncomingMessage,
-    RuleFinding,
     Ruling,
     Scope,
     ScopeScore,
@@ -42,8 +41,8 @@ def cases(hook: str, *names: str) -> Sequence[Any]:
 class DistantScope:
     """A scope that every message is far from."""
 
-    async def score(self, message: str, topic: str = "", *, asked: str = "") -> ScopeScore | None:
-        return ScopeScore(topic=topic or "sundials", score=0.04, threshold=0.15)
+    async def score(self, message: str, *, asked: str = "") -> ScopeScore | None:
+        return ScopeScore(topic="sundials", score=0.04, threshold=0.15)
 
 
 def incoming(
@@ -53,28 +52,23 @@ def incoming(
     return IncomingMessage(message=message, history=history, level=levels()[1], scope=scope)
 
 
+async def ruled(message: str, **before: Any) -> Ruling:
+    return await DEADLOCK.before(incoming(message, **before))
+
+
 def draft_of(text: str, *, level: int = 1, acknowledges: bool = False, is_hint: bool = False) -> CoachDraft:
     return CoachDraft(text=text, message="", level=levels()[level], acknowledges=acknowledges, is_hint=is_hint)
 
 
-@pytest.mark.parametrize("message", cases("deadlock_breaker", "stuck"))
-async def test_a_stuck_learner_is_detected(message: str) -> None:
-    assert (await DEADLOCK.before(incoming(message))).emergency
+@pytest.mark.parametrize(("kind", "stuck"), [("stuck", True), ("trying", False)])
+async def test_only_a_stuck_learner_is_taken_for_stuck(kind: str, stuck: bool) -> None:
+    assert not [text for text in cases("deadlock_breaker", kind) if bool((await ruled(text)).emergency) != stuck]
 
 
-@pytest.mark.parametrize("message", cases("deadlock_breaker", "trying"))
-async def test_a_learner_who_tries_is_not_taken_for_stuck(message: str) -> None:
-    assert await DEADLOCK.before(incoming(message)) == Ruling()
-
-
-@pytest.mark.parametrize(("before", "now"), cases("deadlock_breaker", "repeated"))
-async def test_a_repeated_answer_is_a_deadlock(before: str, now: str) -> None:
-    assert (await DEADLOCK.before(incoming(now, question=before))).detail == "repeats"
-
-
-@pytest.mark.parametrize(("before", "now"), cases("deadlock_breaker", "not_repeated"))
-async def test_a_different_answer_is_not_a_deadlock(before: str, now: str) -> None:
-    assert await DEADLOCK.before(incoming(now, question=before)) == Ruling()
+@pytest.mark.parametrize(("kind", "detail"), [("repeated", "repeats"), ("not_repeated", "")])
+async def test_only_a_repeated_answer_is_a_deadlock(kind: str, detail: str) -> None:
+    rows = cases("deadlock_breaker", kind)
+    assert not [row for row in rows if (await ruled(row[1], question=row[0])).detail != detail]
 
 
 @pytest.mark.parametrize(
@@ -88,18 +82,12 @@ async def test_a_deadlock_needs_a_preceding_question_of_the_coach(before: dict[s
     assert await DEADLOCK.before(first) == Ruling()
 
 
-@pytest.mark.parametrize("message", cases("scope_guard", "passes"))
-async def test_dialogue_replies_skip_the_scope_check(message: str) -> None:
-    assert await SCOPE.before(incoming(message, scope=DistantScope())) == Ruling()
-
-
-@pytest.mark.parametrize("message", cases("scope_guard", "measured"))
-async def test_other_messages_are_scored_and_the_score_is_reported(message: str) -> None:
-    ruling = await SCOPE.before(incoming(message, scope=DistantScope()))
-    assert "0.04" in ruling.refusal
-    assert "0.15" in ruling.refusal
-    assert "sundials" in ruling.refusal
-    assert ruling.score == pytest.approx(0.04)
+async def test_only_replies_of_a_dialogue_skip_the_scope_check_and_a_refusal_has_its_score() -> None:
+    for message in cases("scope_guard", "passes"):
+        assert await SCOPE.before(incoming(message, scope=DistantScope())) == Ruling(), message
+    for message in cases("scope_guard", "measured"):
+        ruling = await SCOPE.before(incoming(message, scope=DistantScope()))
+        assert not [part for part in ("0.04", "0.15", "sundials") if part not in ruling.refusal], message
 
 
 async def test_a_learner_still_stuck_after_a_hint_is_not_refused() -> None:
@@ -112,14 +100,10 @@ def filled(text: str) -> str:
     return re.sub(r"\{(\d+)\}", lambda match: "a" * int(match[1]), text)
 
 
-@pytest.mark.parametrize(("level", "text"), cases("validation", "keeps"))
-def test_a_reply_that_obeys_the_rules_passes(level: int, text: str) -> None:
-    assert VALIDATION.after(draft_of(filled(text), level=level)) == RuleFinding()
-
-
-@pytest.mark.parametrize(("level", "text"), cases("validation", "breaks"))
-def test_a_reply_that_breaks_a_rule_is_a_violation(level: int, text: str) -> None:
-    assert VALIDATION.after(draft_of(filled(text), level=level)).violation
+@pytest.mark.parametrize(("kind", "broken"), [("keeps", False), ("breaks", True)])
+def test_a_reply_that_breaks_a_rule_is_a_violation(kind: str, broken: bool) -> None:
+    rows = [(level, filled(text)) for level, text in cases("validation", kind)]
+    assert not [row for row in rows if bool(VALIDATION.after(draft_of(row[1], level=row[0])).violation) != broken]
 
 
 @pytest.mark.parametrize("level", [1, 2, 3])
@@ -129,26 +113,23 @@ def test_a_hint_needs_no_question_and_has_the_length_limit_of_level_one(level: i
     assert VALIDATION.after(draft_of("...?", level=level, is_hint=True)).violation
 
 
-@pytest.mark.parametrize("text", cases("exit_trigger", "success"))
-def test_an_acknowledgement_is_detected(text: str) -> None:
-    assert EXIT.after(draft_of(text)).acknowledged
-    assert not EXIT.after(draft_of(text, is_hint=True)).acknowledged
-
-
-@pytest.mark.parametrize("text", cases("exit_trigger", "no_success"))
-def test_other_replies_are_not_taken_for_an_acknowledgement(text: str) -> None:
-    assert not EXIT.after(draft_of(text)).acknowledged
-
-
-@pytest.mark.parametrize("text", cases("exit_trigger", "overruled"))
-def test_wording_that_denies_overrides_the_field(text: str) -> None:
-    assert not EXIT.after(draft_of(text, acknowledges=True)).acknowledged
-
-
-@pytest.mark.parametrize("text", cases("exit_trigger", "not_overruled"))
-def test_the_field_counts_if_the_wording_is_neutral(text: str) -> None:
-    assert EXIT.after(draft_of(text, acknowledges=True)).acknowledged
-    assert not EXIT.after(draft_of(text)).acknowledged
+@pytest.mark.parametrize(
+    ("kind", "by_words", "by_field"),
+    [
+        ("success", True, True),
+        ("no_success", False, None),
+        ("overruled", None, False),
+        ("not_overruled", False, True),
+    ],
+)
+def test_an_acknowledgement_is_in_words_or_in_the_field_unless_words_deny_it(
+    kind: str, by_words: bool | None, by_field: bool | None
+) -> None:
+    for text in cases("exit_trigger", kind):
+        for acknowledges, expected in ((False, by_words), (True, by_field)):
+            found = EXIT.after(draft_of(text, acknowledges=acknowledges)).acknowledged
+            assert found == (found if expected is None else expected), (text, acknowledges)
+        assert not EXIT.after(draft_of(text, acknowledges=True, is_hint=True)).acknowledged
 
 
 def guarded(answer: str, message: str, text: str, *earlier: str) -> bool:

@@ -60,25 +60,6 @@ async def test_a_visitor_has_one_activity_at_a_time() -> None:
         assert [one async for one in activities.run("one", counting(ended, fault=InputError("No.")))]
 
 
-async def test_the_newest_waiting_activity_runs_unless_its_page_is_closed() -> None:
-    activities, ended = Activities(), list[str]()
-    first = activities.run("one", counting(ended))
-    assert await anext(first) == {"count": 1}
-    older, newer = activities.run("one", counting(ended)), activities.run("one", counting(ended))
-    waiting = [asyncio.create_task(anext(stream, "nothing")) for stream in (older, newer)]
-    await asyncio.sleep(0)
-    assert [updates async for updates in first] == []
-    assert [await one for one in waiting] == ["nothing", {"count": 1}]
-    late = activities.run("one", counting(ended))
-    arriving = asyncio.create_task(anext(late, "nothing"))
-    await asyncio.sleep(0)
-    activities.leave("one")
-    assert [updates async for updates in newer] == []
-    assert await arriving == "nothing"
-    assert not activities.busy("one")
-    assert ended == ["work"] * 2, "an activity that never had its turn never started"
-
-
 async def asked(opened: ChatSession, told: list[dict[str, Any]], *, waits: bool = False) -> None:
     async def opening(on_step: Callable[[Step], None]) -> ChatSession:
         on_step(Step(node="retrieve", rounds=()))

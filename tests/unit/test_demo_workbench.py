@@ -1,13 +1,16 @@
 """What the demo's visitors share: questions, one engine, and a spending cap per visitor."""
 
 import asyncio
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from meta_agent_rag.demo.app import heading
 from meta_agent_rag.demo.cards import stages
+from meta_agent_rag.demo.own_model import OwnModel
 from meta_agent_rag.demo.tabs.loop import Setup, Visit, wait_and_cap
 from meta_agent_rag.demo.workbench import (
     VisitorBudget,
@@ -15,20 +18,21 @@ from meta_agent_rag.demo.workbench import (
     open_workbench,
     packaged_questions,
 )
-from meta_agent_rag.errors import CostLimitError
+from meta_agent_rag.errors import CostLimitError, InputError
 from meta_agent_rag.llm.budget import Budget
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.settings import Settings
-from meta_agent_rag.testing import ScriptedModel
-from tests.loop import settings_in
+from meta_agent_rag.testing import Scripted, ScriptedModel
+from meta_agent_rag.testing.server import ServerReply, always, loopback_server, quoting
+from tests.loop import draft, settings_in
 from tests.story import QUESTION, QUESTION_ID, STORY
 
 
 class TestQuestions:
     def test_the_packaged_sets_come_with_paragraphs_and_licences(self) -> None:
         found = {one.name: one for one in packaged_questions()}
-        assert list(found) == ["2WikiMultiHopQA", "HotpotQA", "sample"]
+        assert list(found) == ["2WikiMultiHopQA", "HotpotQA", "sample", "conflicting sources"]
         question = found["sample"].get(QUESTION_ID)
         assert question is not None
         assert question.text == QUESTION
@@ -49,7 +53,7 @@ class TestWorkbench:
             assert (await bench.engine("one")).model.budget is first.model.budget
             assert first.model.budget.limit_usd == Decimal("0.25")
             assert "more than $0.25" in wait_and_cap(bench)
-            bench.forget("one")
+            await bench.forget("one")
             assert (await bench.engine("one")).model.budget is not first.model.budget
 
     def test_the_page_opens_without_a_provider(self, tmp_path: Path) -> None:
@@ -74,6 +78,81 @@ async def test_a_visitor_sees_no_address_of_the_model_server(tmp_path: Path) -> 
         shown = visit.run.view.fault
         assert "does not respond; check that it is running" in shown
         assert "127.0.0.1" not in shown + "".join(stages(visit.run.view, settings)) + heading(bench)
+
+
+async def test_a_question_about_which_sources_differ_has_the_deficit_for_it(tmp_path: Path) -> None:
+    script: Mapping[str, Scripted] = {
+        "write": draft("1931", answer="It is 1931 [1]."),
+        "plan": {"chains": []},
+        "look_up": "1931",
+        "route": {"steps": [], "rationale": "", "answer": "1931", "short_answer": "1931"},
+    }
+    model, encoder = ScriptedModel(script), AsyncEncoder(HashEncoder())
+    async with open_workbench(settings_in(tmp_path), model=model, monitor_encoder=encoder) as bench:
+        found = bench.found("conflict-01")
+        assert found is not None
+        one, question = found
+        setup = Setup(
+            text=question.text,
+            chosen=question,
+            deficits_dir=one.deficits_dir,
+            from_corpus=False,
+            policy="vote",
+            repairs=1,
+        )
+        visit = Visit()
+        await visit.go(bench, "one", setup, steps=False, show=lambda: None)
+        assert visit.run is not None
+        assert "Conflicting sources" in stages(visit.run.view, bench.settings)
+        assert visit.run.view.answer is not None
+        assert visit.run.view.answer.short_answer in question.golds
+
+
+@pytest.mark.parametrize(
+    ("address", "allowed", "fault"),
+    [
+        ("https://127.0.0.1:9/v1", "public", "private network"),
+        ("https://[::ffff:10.0.0.1]/v1", "public", "private network"),
+        ("https://169.254.169.254/latest", "public", "private network"),
+        ("https://localhost/v1", "public", "private network"),
+        ("http://1.1.1.1/v1", "public", "begins with https"),
+        ("file:///etc/passwd", "any", "begins with https"),
+        ("https://[", "any", "begins with https"),
+    ],
+)
+async def test_a_visitors_model_must_be_at_an_allowed_address(address: str, allowed: str, fault: str) -> None:
+    with pytest.raises(InputError, match=fault):
+        await OwnModel(base_url=address, model="m", key=SecretStr("")).check(allowed)
+
+
+async def test_no_private_address_is_connected_to_even_after_the_check() -> None:
+    with loopback_server(always(ServerReply())) as server:
+        own = OwnModel(base_url=server.base_url, model="m", key=SecretStr("sk-secret"))
+        async with own.opened("public") as model:
+            with pytest.raises(InputError, match="private network"):
+                await model.ainvoke("Hello?")
+    assert not server.bodies
+
+
+async def test_a_visitors_key_answers_their_questions_alone_and_is_not_kept(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, "DEMO_OWN_MODELS=any")
+    encoder, key = AsyncEncoder(HashEncoder()), "sk-own-secret"
+    with loopback_server(quoting()) as server:
+        async with open_workbench(settings, model=ScriptedModel(STORY), monitor_encoder=encoder) as bench:
+            await bench.bring("one", OwnModel(base_url=server.base_url, model="mine", key=SecretStr(key)))
+            _, question = bench.first_question()
+            setup = Setup(text=question.text, chosen=question, from_corpus=False, policy="vote", repairs=0)
+            visit = Visit()
+            await visit.go(bench, "one", setup, steps=False, show=lambda: None)
+            assert visit.run is not None
+            assert visit.run.view.status == "done", visit.run.view.fault
+            assert len(server.bodies) == len(visit.run.view.rows) > 0
+            assert (await bench.engine("two")).model is not (await bench.engine("one")).model
+            kept = [path for folder in (tmp_path, bench.uploads) for path in folder.rglob("*") if path.is_file()]
+            assert kept
+            assert not [path for path in kept if key.encode() in path.read_bytes()]
+            await bench.forget("one")
+            assert (await bench.engine("one")).model.ledger is (await bench.engine("two")).model.ledger
 
 
 async def test_a_call_reserves_from_the_visitors_and_the_shared_budget() -> None:

@@ -1,4 +1,4 @@
-"""Normalising, quotes and abstentions."""
+"""Quotes, abstentions, and phrases that refer to knowledge outside the documents."""
 
 from importlib.resources import files
 
@@ -7,31 +7,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.grounding.abstention import is_abstention, states_unknown
-from meta_agent_rag.grounding.quotes import is_verbatim, verbatim_share
-from meta_agent_rag.text.normalise import as_quoted, normalised, tokens
+from meta_agent_rag.grounding.abstention import is_abstention, leaks, states_unknown
+from meta_agent_rag.grounding.quotes import as_written, is_verbatim
 
 TEXT = (
     "Mira Holt \u201ccalled it\u201d a film\u2019s\u00a0film, 1912\u20131920.\n  She was  born in Oslo. "
     "The U.S. came later."
 )
-
-
-@given(st.text(max_size=40))
-def test_normalised_text_is_idempotent_and_plain(text: str) -> None:
-    once = normalised(text)
-    assert normalised(once) == once
-    assert once == once.lower()
-    assert once == " ".join(once.split())
-    assert all(character.isalnum() or character in "_ " for character in once)
-    assert tokens(text) == frozenset(once.split())
-
-
-@given(st.text(max_size=40))
-def test_as_quoted_is_idempotent_and_keeps_words(text: str) -> None:
-    once = as_quoted(text)
-    assert as_quoted(once) == once
-    assert once == " ".join(once.split())
 
 
 @pytest.mark.parametrize(
@@ -71,21 +53,6 @@ def test_other_texts_are_not_verbatim(quote: str) -> None:
     assert not is_verbatim(quote, ["Another text.", TEXT])
 
 
-@given(text=st.text(alphabet="abc \n.\u2019\u2013", min_size=1, max_size=60), data=st.data())
-def test_every_part_of_a_text_is_verbatim(text: str, data: st.DataObject) -> None:
-    start = data.draw(st.integers(0, len(text) - 1))
-    part = text[start : data.draw(st.integers(start + 1, len(text)))]
-    assert is_verbatim(part, [text]) == bool(part.strip(" .\n"))
-
-
-@pytest.mark.parametrize(
-    ("quotes", "share"),
-    [([], None), (["born in Oslo"], 1.0), (["born in Oslo", "in Rome"], 0.5), (["..."], 0.0), (["", "in Rome"], 0.0)],
-)
-def test_the_share_of_verbatim_quotes(quotes: list[str], share: float | None) -> None:
-    assert verbatim_share(quotes, [TEXT]) == share
-
-
 @pytest.mark.parametrize(
     "sentence",
     [
@@ -116,42 +83,13 @@ def test_listed_abstentions_are_recognised_in_any_case_or_quotes() -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        "not found guilty",
-        "Unknown Pleasures",
-        "The Unknown Soldier",
-        "known",
-        "no",
-        "No.",
-        "None of the Above",
-        "Not Available Records",
-        "Nara",
-        "A",
-        "The The",
-        "0",
-        "not given names",
-    ],
-)
-def test_an_answer_is_not_an_abstention(answer: str) -> None:
-    assert not is_abstention(answer)
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
         "Not stated in the passages.",
         "I could not find this in the documents.",
         "I couldn't find an answer.",
-        "We found no information about the mill.",
-        "I found nothing.",
         "There is no mention of the mill in the passages.",
-        "No information is given.",
-        "This cannot be determined from the provided documents.",
         "The passages do not say who built the mill.",
-        "The provided context does not mention a price.",
         "There is no information about her mother in the text.",
-        "None of the documents mentions it.",
         "This cannot be determined from the passages.",
-        "It is not mentioned in the given documents.",
         "Das wird in den Dokumenten nicht erwähnt.",
         "Ich konnte das nicht finden.",
         "Je n'ai pas trouvé cette information.",
@@ -167,19 +105,69 @@ def test_sentences_that_state_a_missing_answer_are_recognised(answer: str) -> No
 @pytest.mark.parametrize(
     "answer",
     [
+        "not found guilty",
+        "Unknown Pleasures",
+        "The Unknown Soldier",
+        "no",
+        "A",
+        "0",
         "He was not found guilty.",
         "The passages do not say who built it, but it was built in 1731.",
         "No Country for Old Men",
-        "The documents were burnt in 1731.",
-        "Not Fade Away",
         "No evidence was found against him.",
         "Nothing but the sea.",
-        "The text does not fade.",
         "No data centre was built in Oslo [1].",
         "We found no survivors [2].",
-        "There was no answer from the crew [1].",
         "It could not be found in 1990 by the crew.",
     ],
 )
 def test_sentences_with_information_are_not_abstentions(answer: str) -> None:
     assert not is_abstention(answer)
+
+
+TIDE = (
+    "Low Tide: A Life at Sea is a 2004 film by the Oslo-based director Mira Holt. Nobody says that she left the city. "
+    "She won two prizes in 1912! Later she moved."
+)
+
+
+@pytest.mark.parametrize(
+    ("quote", "kept"),
+    [
+        ("Later she moved.", ("Later she moved.",)),
+        (f'<passage n="2" title="Low Tide">{TIDE}</passage>', (TIDE,)),
+        ("Nobody says that she left the city. She sailed to Bergen with fourteen crates of film.", (
+            "Nobody says that she left the city.",
+        )),
+        ("She sailed to Bergen with fourteen crates of film. It was never found again there.", ()),
+        ("Later she moved. So he said.", ()),
+        ("", ()),
+    ],
+)  # fmt: skip
+def test_the_verbatim_parts_of_a_quote_are_kept(quote: str, kept: tuple[str, ...]) -> None:
+    assert as_written(quote, [f"Low Tide\n{TIDE}"], [TIDE]) == kept
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        ("She leaves (in\u00a0the\n  novel).", True),
+        ("She leaves in the **novel**.", True),
+        ("She leaves in the \u201cnovel\u201d.", True),
+        ("She leaves in the no\u00advel.", True),
+        ("IN THE NOVEL", True),
+        ("in the novella", False),
+        ("in the novel-writing trade", False),
+        ("in the. novel", False),
+        ("", False),
+    ],
+)
+def test_whole_words_match_whatever_their_marks(answer: str, found: bool) -> None:
+    assert leaks(answer, []) == (("in the novel",) if found else ())
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_a_phrase_of_a_verified_quote_is_the_documents(before: str, after: str) -> None:
+    quote = f"{before} which in the novel burns {after}"
+    assert leaks(quote, []) == ("in the novel",)
+    assert leaks(quote, [quote]) == ()

@@ -36,38 +36,6 @@ def test_claims_by_hand(answer: str, stated: list[tuple[str, tuple[int, ...]]]) 
     assert claims_of(answer) == stated
 
 
-PIECES = [
-    "Ada wrote it.",
-    "He left",
-    "1912",
-    " ",
-    "\n",
-    "[1]",
-    " [2].",
-    "# Life",
-    "- ",
-    "1. ",
-    "?",
-    ":",
-    "\u2028",
-    "!",
-    "(a) ",
-]
-ANSWERS = st.one_of(st.lists(st.sampled_from(PIECES), max_size=14).map("".join), st.text(max_size=60))
-
-
-@settings(max_examples=200, deadline=None)
-@given(ANSWERS)
-def test_claims_have_ordered_spans_in_the_answer(answer: str) -> None:
-    position = 0
-    for claim in claims(answer):
-        start, end = claim.span
-        assert position <= start < end <= len(answer)
-        assert answer[start:end] == answer[start:end].strip()
-        assert claim.text == claim.text.strip() != ""
-        position = end
-
-
 def sources(text: str, title: str = "Low Tide") -> list[Source]:
     return [Source(number=1, passage=Passage(id="a", doc_id="a", title=title, text=text))]
 

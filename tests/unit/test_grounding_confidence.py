@@ -46,10 +46,6 @@ def test_the_score_stays_within_its_bounds(scores: list[float], generation: floa
     assert result.level == level(result.score)
 
 
-def test_level_boundaries_are_inclusive_for_medium() -> None:
-    assert [level(score) for score in (0.6999, 0.70, 0.85, 0.8501)] == ["low", "medium", "medium", "high"]
-
-
 @pytest.mark.parametrize(("chance", "name"), [(0.75, "high"), (0.7499, "medium"), (0.5, "medium"), (0.4999, "low")])
 def test_a_calibrated_probability_is_the_score(chance: float, name: str) -> None:
     result = confidence([0.9], chance, [1], calibrated=True)

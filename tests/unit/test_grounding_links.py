@@ -11,43 +11,10 @@ from meta_agent_rag.grounding.links import without_links
 
 SOURCE = "The list is at https://a.example/list.html, says the office (www.office.example), with <b>care</b>."
 FRAGMENTS = (
-    *("<!", "<?", "<script", "</"),
-    *(
-        "![x](u)",
-        "!",
-        "[1]: ",
-        "[",
-        "]",
-        "(",
-        ")",
-        "[x]",
-        "[x]: ",
-        "[1]",
-        "\n",
-        "\n\n",
-        " ",
-        "<",
-        ">",
-        '"',
-        "a",
-        "data:image/png;base64,AA",
-    ),
-    *(
-        "//evil.example/?q=s",
-        "https://evil.example/p.png",
-        "www.evil.example",
-        "javascript:alert(1)",
-        "mailto:a@evil.example",
-    ),
-    *(
-        "<im",
-        "<img>",
-        "g src=//evil.example>",
-        '<video src="//evil.example/v">',
-        "<a href=x>",
-        "</a>",
-        "https://a.example/list.html",
-    ),
+    *("<!", "<?", "<script", "</", "<", ">", "<im", "<img>", "<a href=x>", "</a>", '<video src="//evil.example/v">'),
+    *("![x](u)", "!", "[1]: ", "[", "]", "(", ")", "[x]", "[x]: ", "[1]", "\n", "\n\n", " ", '"', "a"),
+    *("data:image/png;base64,AA", "//evil.example/?q=s", "https://evil.example/p.png", "www.evil.example"),
+    *("javascript:alert(1)", "mailto:a@evil.example", "g src=//evil.example>", "https://a.example/list.html"),
 )
 
 

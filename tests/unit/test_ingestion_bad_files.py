@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from meta_agent_rag.ingestion.child import Job
 from meta_agent_rag.ingestion.chunking import Chunking
 from meta_agent_rag.ingestion.document import REFUSAL_KINDS, ReadFile, Refused
-from meta_agent_rag.ingestion.isolation import IsolatedReader
+from meta_agent_rag.ingestion.isolation import IsolatedReader, Job
 
 
 def expected(folder: Path) -> dict[str, str]:
@@ -95,10 +94,3 @@ def require_contents(readings: dict[str, ReadFile]) -> None:
     assert "SteelJIS" in text("example-steelJIS-datasheet-utf-16.html")
     for name in ("bad10.pdf", "poppler-91414-0-53.pdf", "poppler-67295-0.pdf", "xref_command_missing.pdf"):
         assert text(name).strip()
-
-
-def test_the_sentences_of_the_manifest_are_parsed() -> None:
-    assert allowed("refuse limit or no_text; RSS < 300 MB") == {"limit", "no_text"}
-    assert allowed("accept decoded or refuse; never NUL text") == {"accept", *REFUSAL_KINDS}
-    assert allowed("refuse unreadable or accept; no 500") == {"unreadable", "accept"}
-    assert all(allowed(sentence) for name, sentence in EXPECTED.items() if name not in WITHOUT_OUTCOME)

@@ -66,24 +66,6 @@ def test_every_text_is_covered_in_order_by_exact_spans(
     assert passages == passages_of(text, chunker, most, overlap), "the same document gives the same passages"
 
 
-@each_chunker
-@pytest.mark.parametrize("written", ODD.values(), ids=ODD)
-def test_odd_unicode_is_kept(chunker: str, written: str) -> None:
-    text = document((written, None), (PROSE, "A"))
-    require_whole(text, passages_of(text, chunker), 64)
-
-
-@given(st.text(alphabet="ab .\n", max_size=400))
-def test_only_an_overlong_word_is_cut(raw: str) -> None:
-    text = document((raw, None))
-    for passage in passages_of(text, most=20, overlap=5):
-        assert passage.span is not None
-        for place in passage.span:
-            around = text.text[max(place - 1, 0) : place + 1]
-            if 0 < place < len(text.text) and around == "".join(around.split()):
-                assert len(text.text[:place].split()[-1] + text.text[place:].split()[0]) > 20
-
-
 def test_characters_end_at_sentences_and_overlap() -> None:
     passages = passages_of(document((PROSE * 5, None)), most=128, overlap=40)
     assert all(passage.text.endswith(".") for passage in passages)

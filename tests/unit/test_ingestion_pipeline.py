@@ -1,33 +1,17 @@
 """Ingesting files into a corpus, with the real embedded stores."""
 
-import asyncio
-import gzip
-import threading
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from meta_agent_rag.errors import InputError, SettingsError
 from meta_agent_rag.ingestion.pipeline import chunking_of, ingest
-from meta_agent_rag.ingestion.sources import FileOutcome, IngestProgress, IngestReport
+from meta_agent_rag.ingestion.sources import FileOutcome, IngestReport
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.corpus import list_corpora, open_corpus, read_documents
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
-from meta_agent_rag.retrieval.vectors import FloatMatrix
 from meta_agent_rag.settings import Settings
-from tests.files import pdf, rows, word
-
-
-class GatedEncoder(HashEncoder):
-    """Waits for `gate`, if given."""
-
-    gate: threading.Event | None = None
-
-    def encode_passages(self, texts: Sequence[str]) -> FloatMatrix:
-        if self.gate is not None:
-            self.gate.wait(30)
-        return super().encode_passages(texts)
+from tests.files import pdf, rows
 
 
 class Bench:
@@ -37,7 +21,7 @@ class Bench:
         self.docs = root / "docs"
         self.docs.mkdir()
         self.settings = Settings.load(encoder="hash-64")
-        self.encoder = GatedEncoder()
+        self.encoder = HashEncoder()
 
     def write(self, name: str, content: str | bytes) -> Path:
         path = self.docs / name
@@ -75,31 +59,6 @@ def outcomes_by_file(report: IngestReport) -> dict[str, str]:
 
 def outcome(report: IngestReport, name: str) -> FileOutcome:
     return next(found for found in report.outcomes if Path(found.source).name == name)
-
-
-async def test_every_format_is_ingested_and_found(bench: Bench) -> None:
-    bench.write("a.pdf", pdf([["Lava is molten rock."], ["Basalt is cold lava."]], title="Lava"))
-    bench.write("b.docx", word(title="Rivers"))
-    bench.write("c/d.html", "<title>Snow</title><h1>Flakes</h1><p>Snowflakes are hexagonal.</p>")
-    bench.write("e.md", "---\ntitle: Wind\naliases: [Breeze]\n---\nWind is moving air.")
-    bench.write("f.txt", "Clouds are droplets.")
-    bench.write("g.jsonl.gz", gzip.compress(rows({"id": "fog-1", "title": "Fog", "text": "Fog is a low cloud."})))
-    assert set(outcomes_by_file(await bench.ingest()).values()) == {"added"}
-    documents = {Path(found.source).name: found for found in read_documents(bench.settings.marag_data_dir, "notes")}
-    assert {name: (found.title, found.kind, found.pages, found.aliases) for name, found in documents.items()} == {
-        "a.pdf": ("Lava", "pdf", 2, ()),
-        "b.docx": ("Rivers", "docx", None, ()),
-        "d.html": ("Snow", "html", None, ()),
-        "e.md": ("Wind", "markdown", None, ("Breeze",)),
-        "f.txt": ("f", "text", None, ()),
-        "g.jsonl.gz": ("g", "passages", None, ()),
-    }
-    async with open_corpus(bench.settings, "notes", bench.encoder.name, bench.encoder.dimension) as corpus:
-        (fog, *_) = await (await corpus.view()).matching("low cloud fog", 5)
-        (lava, *_) = await (await corpus.view()).matching("molten", 5)
-    assert fog.passage.id == "fog-1"
-    assert lava.passage.doc_id == documents["a.pdf"].id
-    assert (lava.passage.start_page, lava.passage.span) == (1, (0, 42))
 
 
 async def test_a_changed_file_replaces_its_own_passages_and_encodes_only_new_ones(bench: Bench) -> None:
@@ -161,6 +120,9 @@ async def test_removed_files_are_dropped_only_with_prune_and_below_the_paths(ben
     assert bench.documents() == {"a.txt": 1, "elsewhere.txt": 1}
     kept.unlink()
     assert outcomes_by_file(await bench.ingest(prune=True)) == {"a.txt": "pruned"}
+    assert outcomes_by_file(await bench.ingest(elsewhere, prune=True)) == {"elsewhere.txt": "pruned"}
+    with pytest.raises(InputError, match="elsewhere"):
+        await bench.ingest(elsewhere, prune=True)
 
 
 async def test_copies_are_ingested_once_and_moves_are_followed(bench: Bench) -> None:
@@ -211,28 +173,15 @@ async def test_caller_errors_are_reported_before_anything_is_created(bench: Benc
     assert list_corpora(bench.settings.marag_data_dir) == ()
 
 
-async def test_progress_counts_files_and_passages_and_leaves_the_data_folder_out(bench: Bench) -> None:
+async def test_progress_counts_passages_and_the_data_folder_is_left_out(bench: Bench) -> None:
     for number in range(5):
         bench.write(f"{number}.txt", f"Lava number {number} is molten rock.")
-    seen: list[IngestProgress] = []
+    seen: list[tuple[int, int]] = []
     settings = Settings.load(encoder="hash-64", marag_data_dir=bench.docs / "data")
-    for _ in range(2):
-        await ingest(settings, [bench.docs], "notes", encoder=AsyncEncoder(bench.encoder), on_progress=seen.append)
-    assert [progress.files for progress in seen[:5] if progress.passages == 0] == [1, 2, 3, 4, 5]
-    assert IngestProgress(files=5, of_files=5, passages=5, of_passages=5) in seen
-    assert seen[-1] == IngestProgress(files=5, of_files=5, passages=0, of_passages=0)
-
-
-async def test_an_interrupted_run_is_resumed(bench: Bench) -> None:
-    for number in range(4):
-        bench.write(f"{number}.txt", f"Lava number {number} is molten rock.")
-    bench.encoder.gate = threading.Event()
-    task = asyncio.create_task(bench.ingest())
-    await asyncio.sleep(0.5)
-    task.cancel()
-    bench.encoder.gate.set()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    report = await bench.ingest()
-    assert not report.failed
-    assert len(await bench.search("lava")) == len(bench.documents()) == 4
+    for status in ("added", "unchanged"):
+        report = await ingest(
+            settings, [bench.docs], "notes", encoder=AsyncEncoder(bench.encoder),
+            on_progress=lambda done, wanted: seen.append((done, wanted)),
+        )  # fmt: skip
+        assert report.counts == {status: 5}
+    assert seen[-1] == (5, 5)

@@ -14,9 +14,12 @@ from meta_agent_rag.ingestion.sources import (
     file_hash,
     find_files,
     is_gone,
+    is_within,
     plan_for,
 )
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
+
+NOWHERE = Path("/no/such/folder")
 
 
 def names(found: SourceFiles) -> list[str]:
@@ -44,29 +47,33 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_folder_is_walked_skipping_hidden_and_outside_entries(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder / "b")  # the working folder is a folder like others
-    found = find_files([folder])
+    found = find_files([folder], without=folder / "data")
     assert sorted(names(found)) == ["a.txt", "c.txt", "z.txt"]
     assert {Path(item.source).name: (item.reason, item.broken) for item in found.passed_over} == {
         "out.txt": ("it is a link to a target outside the folder", True),
         "nowhere.txt": ("it cannot be opened (No such file or directory)", True),
         "pipe": ("it is not a regular file", False),
     }
-    assert found.covers(str(folder / "b" / "deep" / "c.txt"))
-    assert not found.covers(str(folder) + "-other/c.txt")
+    assert is_within(str(folder / "b" / "deep" / "c.txt"), str(folder))
+    assert not is_within(str(folder) + "-other/c.txt", str(folder))
 
 
 def test_a_path_given_by_name_is_included_and_every_file_once(folder: Path) -> None:
-    assert names(find_files([folder / ".hidden", folder / ".env"])) == ["x.txt", ".env"]
-    assert names(find_files([folder / "out.txt"])) == ["secret.txt"]
-    assert sorted(names(find_files([folder / "a.txt", folder, folder / "b"]))) == ["a.txt", "c.txt", "z.txt"]
-    assert find_files([folder / "a.txt"]).files[0].named
+    assert names(find_files([folder / ".hidden", folder / ".env"], without=NOWHERE)) == ["x.txt", ".env"]
+    assert names(find_files([folder / "out.txt"], without=NOWHERE)) == ["secret.txt"]
+    assert sorted(names(find_files([folder / "a.txt", folder, folder / "b"], without=NOWHERE))) == [
+        "a.txt",
+        "c.txt",
+        "z.txt",
+    ]
+    assert find_files([folder / "a.txt"], without=NOWHERE).files[0].named
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
 def test_file_names_of_arbitrary_bytes_are_preserved(tmp_path: Path) -> None:
     odd = os.fsdecode(os.fsencode(tmp_path) + b"/a\xffb \n.txt")
     Path(odd).write_text("words")
-    (file,) = find_files([tmp_path]).files
+    (file,) = find_files([tmp_path], without=NOWHERE).files
     assert file.source == f"{tmp_path}/a\\xffb \n.txt"
     assert file_hash(file.path) == file_hash(Path(odd))
 
@@ -91,7 +98,7 @@ def planned(files: Mapping[str, str], documents: Mapping[str, str]) -> tuple[lis
         for name, content in documents.items()
     ]
     hashes = {f"{folder}/{name}": content * 64 for name, content in files.items()}
-    steps, gone = plan_for(SourceFiles(files=found, folders=(folder,)), hashes, records)
+    steps, gone = plan_for(SourceFiles(files=found, paths=(folder,)), hashes, records)
     return steps, [document.id for document in gone]
 
 
@@ -124,6 +131,6 @@ def test_documents_outside_the_paths_are_neither_gone_nor_moved(tmp_path: Path) 
     elsewhere = DocumentRecord(id="e", source="/else/x", title="", kind="text", content_hash="2" * 64)
     there = DocumentRecord(id="k", source=f"{tmp_path}/kept", title="", kind="text", content_hash="1" * 64)
     file = FoundFile(path=Path("/no/such/a"), source="/no/such/a", named=False)
-    found = SourceFiles(files=(file,), folders=("/no/such",))
+    found = SourceFiles(files=(file,), paths=("/no/such",))
     (step,), gone = plan_for(found, {"/no/such/a": "1" * 64}, [elsewhere, there])
     assert (gone, step.same_as) == ([], f"{tmp_path}/kept")

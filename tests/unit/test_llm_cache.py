@@ -124,7 +124,7 @@ def test_processes_that_create_it_together_wait_for_each_other(tmp_path: Path) -
         with closing(ResponseCache(path)) as cache:
             cache.put(name, REPLY, NOW)
 
-    for attempt in range(40):
+    for attempt in range(10):
         path = tmp_path / f"{attempt}.sqlite"
         with ThreadPoolExecutor(6) as threads:
             list(threads.map(partial(stored, path, Barrier(6)), "abcdef"))

@@ -73,7 +73,7 @@ def model_of(scripted: ScriptedModel, *, limit: str | None = None, provider: str
     return LanguageModel(
         settings=settings,
         choice=choose_provider(settings),
-        connections=Connections(settings=settings, given={"": scripted}),
+        connections=Connections(settings=settings, stand_in=scripted),
         budget=budget,
     )
 

@@ -95,6 +95,7 @@ def test_a_mistake_in_the_file_is_reported_in_one_sentence(file: dict[str, objec
     ("text", "said"),
     [
         ("endpoints: {a: {modle: m}}", "field 'endpoints.a.modle': unknown field"),
+        ("endpoints: {a: {given: m}}", "field 'endpoints.a.given': unknown field"),
         ("endpoints: {a: {concurrency: 0}}", "field 'endpoints.a.concurrency': it must be more than 0"),
         ("endpoints: {a: {base_url: 'http://me:secret@h/v1'}}", "it contains a user name or password"),
         ("roles: [", "the file is not YAML"),
@@ -106,7 +107,3 @@ def test_a_malformed_file_is_reported_with_the_field_but_no_values(text: str, sa
         Settings.load(["MODEL_ROLES=roles.yaml"])
     assert said in str(caught.value)
     assert "secret" not in str(caught.value)
-
-
-VLLM = {"root": "Qwen3-32B"}
-LLAMA = {"meta": {"n_params": 1777088000, "size": 1111370240, "ftype": "Q4_K - Medium"}}

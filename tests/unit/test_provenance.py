@@ -1,8 +1,6 @@
 """What identifies the code and the files of a run, and who may work on it."""
 
-import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -10,7 +8,6 @@ from benchmarks.run import provenance
 from benchmarks.run.folder import RunFolder
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.settings import Settings
-from tests.past_runs import config
 
 
 def test_own_files_are_identified_by_their_contents(tmp_path: Path) -> None:
@@ -21,15 +18,6 @@ def test_own_files_are_identified_by_their_contents(tmp_path: Path) -> None:
 
     assert digest_of("instruction: One.") == digest_of("instruction: One.") != digest_of("instruction: Two.")
     assert provenance.own_files(Settings.load()) is None
-
-
-def test_the_commit_is_none_if_git_hangs_or_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    git = tmp_path / "git"
-    git.write_text("#!/bin/sh\nexec sleep 60\n")
-    git.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr(provenance, "_GIT_SECONDS", 0.1)
-    assert provenance.commit() is None
 
 
 def test_an_error_inside_the_run_is_not_reported_as_a_lock_conflict(tmp_path: Path) -> None:
@@ -47,14 +35,3 @@ def test_an_error_inside_the_run_is_not_reported_as_a_lock_conflict(tmp_path: Pa
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="needs its own folder"), RunFolder(tmp_path / "file").locked():
         raise AssertionError
-
-
-@pytest.mark.parametrize(
-    ("was", "now", "changed"),
-    [("vllm/abc", "vllm/abc", []), ("vllm/abc", "vllm/def", ["endpoints"]), ("vllm/abc", "http://10.0.0.1/v1", [])],
-)
-def test_a_server_that_could_not_be_asked_is_no_other_server(was: str, now: str, changed: list[str]) -> None:
-    def run(identity: str) -> dict[str, Any]:
-        return {**config(), "endpoints": {"writer": {"provider": "vllm", "model": "m", "identity": identity}}}
-
-    assert provenance.differing(run(was), run(now)) == provenance.differing(run(now), run(was)) == changed

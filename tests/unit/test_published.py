@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.report import protocol
-from benchmarks.report.published import published
+from benchmarks.report.published import protocol, published
 from benchmarks.run.config import RunConfig
 from meta_agent_rag.datasets import discover
 from tests.loop import settings_in
@@ -38,13 +37,9 @@ def test_every_row_has_its_protocol_and_source() -> None:
     [
         ({}, "evidence", "the paragraphs supplied with each question, searched"),
         ({}, "sample", "10 drawn, seed 7"),
-        ({"mode": "open_domain"}, "evidence", "pooled paragraphs of 99 questions"),
         ({"mode": "open_domain", "corpus": "mine"}, "evidence", "the corpus mine"),
         ({"mode": "supporting"}, "evidence", "the supporting paragraphs alone"),
-        ({"n": None, "limit": "3-12"}, "sample", "rows 3-12"),
-        ({"n": None, "sample_ids": ("a", "b")}, "sample", "10 named by id"),
         ({"data_file": Path("folder/dev.json")}, "split", "the file dev.json"),
-        ({"dataset": "sample"}, "split", "the sample of this repository"),
         ({"dataset": "2wikimultihopqa", "aliases_file": Path("a.json")}, "aliases", "with"),
     ],
 )

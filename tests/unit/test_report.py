@@ -1,5 +1,7 @@
 """The report opens with a headline that the data support, draws its plots, and survives a failing one."""
 
+import csv
+import io
 import random
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,13 +10,14 @@ from typing import Any
 import pytest
 
 from benchmarks.analyses import Analysis, discover_analyses
-from benchmarks.report import protocol, write_report
-from benchmarks.report.document import headline
+from benchmarks.report.document import headline, write_report
+from benchmarks.report.published import protocol
 from benchmarks.rows.summary import summarise
 from benchmarks.run.config import RunConfig
 from benchmarks.run.folder import RunFolder
+from benchmarks.tables import Table, as_csv
 from meta_agent_rag.statistics.paired import Difference, verdict
-from tests.benchmark_rows import DEFICITS, SURE, failed, once, round_of, row
+from tests.benchmark_rows import DEFICITS, QUADRANTS, SURE, failed, once, round_of, row
 from tests.loop import settings_in
 
 METHODS = ("metarag", "standard_rag", "closed_book")
@@ -22,21 +25,8 @@ N = 40
 
 
 def config(folder: Path, **fields: Any) -> RunConfig:
-    given = {
-        "dataset": "hotpotqa",
-        "mode": "gold",
-        "methods": METHODS,
-        "n": N,
-        "limit": None,
-        "seed": 1,
-        "data_file": None,
-        "aliases_file": None,
-        "corpus": None,
-        "concurrency": None,
-        "settings": settings_in(folder),
-        "oracles": ("monitor",),
-    }
-    return RunConfig(**{**given, **fields})
+    given = {"dataset": "hotpotqa", "mode": "gold", "methods": METHODS, "n": N, "seed": 1, "oracles": ("monitor",)}
+    return RunConfig(**{**given, "settings": settings_in(folder), **fields})
 
 
 def looped(identity: str, name: str, dice: random.Random) -> dict[str, Any]:
@@ -70,9 +60,14 @@ def rows(run: RunConfig) -> list[dict[str, Any]]:
 
 
 def summary_of(run: RunConfig, made: list[dict[str, Any]]) -> dict[str, Any]:
-    names = [arm.name for arm in run.arms]
-    options: dict[str, Any] = {"dataset": run.dataset, "mode": run.mode, "n": N, "seed": 1, "deficits": DEFICITS}
-    return summarise(made, methods=names, arms=run.arms, **options)
+    return summarise(made, dataset=run.dataset, mode=run.mode, n=N, seed=1, arms=run.arms, deficits=QUADRANTS)
+
+
+def report(folder: Path, run: RunConfig, made: list[dict[str, Any]], *, plots: bool = False) -> str:
+    """The report of these rows."""
+    ours = protocol(run, n=N, pooled=N)
+    write_report(RunFolder(folder), run, summary_of(run, made), made, arms=run.arms, protocol=ours, plots=plots)
+    return (folder / "report.md").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -80,9 +75,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run with three methods and an oracle."""
     folder = tmp_path_factory.mktemp("run")
     run = config(folder)
-    made = rows(run)
-    ours = protocol(run, n=N, pooled=N)
-    write_report(RunFolder(folder), run, summary_of(run, made), made, arms=run.arms, protocol=ours)
+    report(folder, run, rows(run), plots=True)
     return folder
 
 
@@ -106,10 +99,8 @@ def test_every_table_is_written_as_csv(written: Path) -> None:
 def test_a_file_in_place_of_the_plots_folder_is_survived(tmp_path: Path) -> None:
     (tmp_path / "plots").write_text("a file where the folder should be")
     run = config(tmp_path, oracles=())
-    made = rows(run)
-    ours = protocol(run, n=N, pooled=N)
-    write_report(RunFolder(tmp_path), run, summary_of(run, made), made, arms=run.arms, protocol=ours)
-    assert "The plot 'quality' could not be drawn: FileExistsError" in (tmp_path / "report.md").read_text()
+    text = report(tmp_path, run, rows(run), plots=True)
+    assert "The plot 'quality' could not be drawn: FileExistsError" in text
 
 
 def compared(difference: float, low: float, high: float, p: float = 0.5) -> Mapping[str, Any]:
@@ -151,13 +142,9 @@ def test_judge_figures_state_the_number_of_judged_answers(tmp_path: Path) -> Non
         verdicts = [None if failing else 1.0, *[1.0] * 18, *[0.0] * 20]
         made += [once(f"q{place}", 1.0, method=arm.name, judge=found) for place, found in enumerate(verdicts)]
         made.append(failed("bad", method=arm.name))
-    ours = protocol(run, n=N, pooled=N)
-    summary = summary_of(run, made)
-    write_report(RunFolder(tmp_path), run, summary, made, arms=run.arms, protocol=ours, plots=False)
-    text = (tmp_path / "report.md").read_text()
+    text = report(tmp_path, run, made)
     assert text.count("] (38 of 39) |") == 1
     assert text.count("| 48.7 [") == text.count("] (39 of 39) |") == 3
-    assert "missing for 1 of 156 answers" in text
 
 
 @pytest.mark.parametrize("fails", ["measure", "tables"])
@@ -177,8 +164,15 @@ def test_an_analysis_that_fails_costs_only_its_own_section(
     for module in ("benchmarks.rows.summary", "benchmarks.report.document"):
         monkeypatch.setattr(f"{module}.discover_analyses", lambda: found)
     run = config(tmp_path)
-    made, ours = rows(run), protocol(run, n=N, pooled=N)
-    write_report(RunFolder(tmp_path), run, summary_of(run, made), made, arms=run.arms, protocol=ours, plots=False)
-    report = (tmp_path / "report.md").read_text()
-    assert "The analysis 'broken' failed in" in report.split("## A broken one")[1]
-    assert sum(f"## {one.title}" in report for one in found) > 1
+    text = report(tmp_path, run, rows(run))
+    assert "The analysis 'broken' failed in" in text.split("## A broken one")[1]
+    assert sum(f"## {one.title}" in text for one in found) > 1
+
+
+def test_an_interval_becomes_columns_of_numbers() -> None:
+    rows = (("a | b", "83.3 [50.0, 100.0]"), ("c, d", "-"))
+    read = csv.DictReader(io.StringIO(as_csv(Table(name="t", title="t", head=("method", "EM [95 %]"), rows=rows))))
+    assert list(read) == [
+        {"method": "a | b", "EM": "83.3", "EM low": "50.0", "EM high": "100.0"},
+        {"method": "c, d", "EM": "-", "EM low": "", "EM high": ""},
+    ]

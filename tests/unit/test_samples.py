@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.rows.samples import fault, sample_row
 from benchmarks.rows.supporting_facts import supporting_facts
-from benchmarks.rows.survival import STAGES, answer_recall, evidence_recall, shown_texts
+from benchmarks.rows.survival import STAGES, answer_recall, evidence_recall
 from meta_agent_rag.agent.engine import Answer
 from meta_agent_rag.agent.prompting import pack
 from meta_agent_rag.agent.state import Draft, Packing, Round
@@ -58,7 +58,6 @@ def test_each_stage_is_limited_by_the_previous_one() -> None:
     [
         (("Byron was her father.",), "Lord Byron", (1.0, 1.0, 1.0, 1.0)),
         (("Ada wrote the first program.",), "Byronic", (1.0, 1.0, 0.0, 0.0)),
-        (("Byron was not her father.",), "Ada", (1.0, 1.0, 0.0, 0.0)),
     ],
 )
 def test_the_stages_that_still_contain_the_gold_answer(
@@ -89,15 +88,6 @@ def test_a_truncated_passage_counts_only_for_the_sentences_in_the_prompt() -> No
     assert last is not None
     assert (first["packed"], last["packed"]) == (1.0, 0.0)
     assert last["retrieved"] == 1.0
-
-
-@pytest.mark.parametrize("budget", range(60, 400, 85))
-def test_the_prompt_is_reconstructed_from_its_record(budget: int) -> None:
-    texts = ["".join(LONG[:7]), "Whales breathe air. They sing.", "".join(LONG)]
-    passages = [Passage(id=f"p{n}", doc_id="d", title=f"T{n}", text=text) for n, text in enumerate(texts)]
-    packed = pack([Found(passage=passage, score=0.0) for passage in passages], budget)
-    shown = shown_texts(packed.packing, {passage.id: passage for passage in passages})
-    assert tuple(shown.values()) == packed.texts
 
 
 SALT_ROAD = Question(
@@ -173,9 +163,7 @@ def facts(*quotes: str, elsewhere: str = "", packed: bool = True) -> list[tuple[
     [
         ("born in Oslo in 1900. She moved to Bergen", [0, 1]),
         ("in 1900.  She moved to Bergen. There she", [0, 1, 2]),
-        ("in Oslo in 1900.", [0]),
         ("She moved to Bergen. T", [1]),  # a letter is not a word
-        ("She moved to Rome.", []),
         ("in Oslo in 1900. She stayed.", []),
         ("\u201cShe moved to Bergen.\u201d", [1]),
     ],

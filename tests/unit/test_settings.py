@@ -115,7 +115,7 @@ def test_secrets_are_never_shown(name: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("name", KEYS)
-@pytest.mark.parametrize("slip", [f"{SECRET}…", f"“{SECRET}”", f"{SECRET}\n{SECRET}", f"{SECRET}\x7f"])
+@pytest.mark.parametrize("slip", [f"“{SECRET}”", f"{SECRET}\n{SECRET}"])
 def test_a_key_unfit_for_a_header_is_rejected_without_being_shown(name: str, slip: str) -> None:
     with pytest.raises(SettingsError) as caught:
         Settings.load([f"{name}={slip}"])

@@ -6,47 +6,29 @@ from typing import Any
 
 import pytest
 
-from benchmarks.analyses import Analysis
 from benchmarks.rows.summary import summarise
-from meta_agent_rag.errors import InputError
-from tests.benchmark_rows import DEFICITS, arm, failed, once, round_of
+from tests.benchmark_rows import QUADRANTS, arm, failed, once, round_of
 from tests.benchmark_rows import row as sample
 
 
-def row(identity: str, first: float, last: float, **fields: object) -> dict[str, Any]:
-    """A row of two rounds if the answer changed, of one if it did not."""
-    plan = {"deficit": "reasoning_error"}
-    packing = {"shortened_ids": [], "left_out_ids": ["p"]}
-    rounds: list[dict[str, Any]] = [{"em": first, "plan": None, "packing": packing}]
-    if "fired" not in fields:
-        rounds.append({"em": last, "plan": plan, "packing": packing})
-    return {
-        "id": identity,
-        "method": "metarag",
-        "prediction": "an answer",
-        "em": last,
-        "f1": last,
-        "precision": last,
-        "recall": last,
-        "fired": True,
-        "rounds": rounds,
-        "stop_reason": "max_rounds",
-        "suspect": [],
-        "latency_s": 1.0,
-        "llm_calls": 4,
-        "cached_calls": 0,
-        "tokens": {"prompt": 10, "cache_hit": 5, "completion": 2},
-        "cost_usd": "0.001",
-        "error": None,
-        **fields,
-    }
+def row(identity: str, first: float, last: float, *, fired: bool = True, **fields: Any) -> dict[str, Any]:
+    """A row of two rounds if it fired, of one if it did not."""
+    packing = {"packed_ids": [], "shortened_ids": [], "left_out_ids": ["p"]}
+    drafts = [round_of(0, "a", first, packing=packing)]
+    if fired:
+        drafts.append(round_of(1, "b", last, deficit="reasoning_error", packing=packing))
+    return sample(identity, drafts, **fields)
+
+
+def run(rows: list[dict[str, Any]], *methods: str, n: int) -> dict[str, Any]:
+    """The whole summary, analyses included."""
+    arms = [arm(name) for name in methods]
+    return summarise(rows, dataset="d", mode="gold", n=n, seed=1, arms=arms, deficits=QUADRANTS)
 
 
 def summary(rows: list[dict[str, Any]], n: int) -> dict[str, Any]:
     """The one method's figures."""
-    deficits = ("external_only", "reasoning_error")
-    whole = summarise(rows, dataset="d", mode="gold", methods=["metarag"], n=n, seed=1, deficits=deficits)
-    figures: dict[str, Any] = whole["methods"]["metarag"]
+    figures: dict[str, Any] = run(rows, "metarag", n=n)["methods"]["metarag"]
     return figures
 
 
@@ -56,14 +38,14 @@ def test_counts_by_hand() -> None:
         row("broken", 1.0, 0.0),
         row("still wrong", 0.0, 0.0),
         row("right at once", 1.0, 1.0, fired=False, stop_reason="satisfied"),
-        {**row("failed", 0.0, 0.0), "em": None, "f1": None, "error": "RefusedError: no"},
+        failed("failed"),
     ]
     figures = summary(rows, n=6)
     assert [figures[name] for name in ("n", "answered", "errors", "unreached")] == [6, 4, 1, 1]
     assert figures["em"] == 50.0, "neither a failure nor a question that was not reached is an answer"
     assert (figures["fixed"], figures["broken"]) == (1, 1)
     assert figures["trigger_rate"] == 0.75
-    assert figures["deficits"] == {"external_only": 0, "reasoning_error": 3}
+    assert figures["deficits"] == dict.fromkeys(sorted(QUADRANTS), 0) | {"reasoning_error": 3}
     assert figures["stop_reasons"] == {"max_rounds": 3, "satisfied": 1}
     assert figures["llm_calls"] == 20
     assert figures["cost_usd"] == pytest.approx(0.005)
@@ -73,21 +55,9 @@ def test_counts_by_hand() -> None:
     assert 0 <= low <= figures["em"] <= high <= 100
 
 
-def run(rows: list[dict[str, Any]], *methods: str, n: int) -> dict[str, Any]:
-    """The whole summary, analyses included."""
-    arms = [arm(name) for name in methods]
-    return summarise(rows, dataset="d", mode="gold", methods=methods, n=n, seed=1, deficits=DEFICITS, arms=arms)
-
-
-def judged(rows: list[dict[str, Any]], n: int) -> dict[str, Any]:
-    """The judge's figures in the summary."""
-    figures = run(rows, "metarag", n=n)["methods"]["metarag"]
-    return {name: value for name, value in figures.items() if name.startswith("judge")}
-
-
 def test_the_judge_covers_the_answers_that_have_a_verdict() -> None:
     rows = [once("a", 1.0, judge=1.0), once("b", 0.0, judge=0.0), once("c", 1.0, judge=None), failed("d")]
-    found = judged(rows, 4)
+    found = summary(rows, 4)
     assert (found["judge"], found["judged"], found["judge_missing"]) == (50.0, 2, 1)
     low, high = found["judge_ci95"]
     assert 0 <= low <= found["judge"] <= high <= 100
@@ -140,18 +110,6 @@ def test_figures_are_rounded_once() -> None:
 
 
 def test_tokens_that_no_call_reported_are_unknown() -> None:
-    silent = {"tokens": {"prompt": 0, "cache_hit": 0, "completion": 0}, "unmetered_calls": 4}
+    silent: dict[str, Any] = {"tokens": {"prompt": 0, "cache_hit": 0, "completion": 0}, "unmetered_calls": 4}
     tokens = summary([row("a", 0.0, 1.0, **silent)], n=1)["tokens"]
     assert tokens == {"prompt": None, "cache_hit": None, "completion": None}
-
-
-def test_an_analysis_that_fails_costs_only_itself(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def measure(_: object) -> dict[str, Any]:
-        raise InputError("Labels are 1 or 0.")
-
-    failing = Analysis(name="failing", title="Failing", about=(), measure=measure)
-    monkeypatch.setattr("benchmarks.rows.summary.discover_analyses", lambda: (failing,))
-    assert run([once("a", 1.0)], "metarag", n=1)["failed_analyses"] == {"failing": "Labels are 1 or 0."}
-    assert "failing" in caplog.text

@@ -56,7 +56,7 @@ def test_at_a_terminal_enter_continues_and_q_quits() -> None:
 def test_the_first_stop_needs_no_model_and_no_heavy_library() -> None:
     heavy = ("langgraph", "langchain_openai", "torch", "gradio", "scipy", "numpy", "tantivy", "babel")
     code = (
-        "import sys; from meta_agent_rag.cli.tour import tour; tour(1, True, False);"
+        "import sys; from meta_agent_rag.cli.tour import tour; tour(1, True);"
         f"print([name for name in {heavy!r} if name in sys.modules], file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)

@@ -119,11 +119,6 @@ def weighed(signals: Signals, weights: Mapping[str, Weight], bias: float) -> flo
     return 0.5 * (1.0 + math.tanh(0.5 * total))  # the logistic function, without its overflow
 
 
-def is_satisfied(signals: Signals, calibration: Calibration) -> bool:
-    """Is the draft likely enough to be right? Never for one that abstains or answers another question."""
-    return not signals.misses and probability(signals, calibration) >= calibration.threshold
-
-
 def calibration_of_votes(settings: Settings) -> Calibration:
     """The calibration of MONITOR_CALIBRATION, else the packaged one; raises `SettingsError` for an unreadable file."""
     return read_calibration(settings.monitor_calibration or _PACKAGED)

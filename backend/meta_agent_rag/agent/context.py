@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..llm.client import ModelSession
-from ..llm.messages import OnText
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.hybrid import Retriever
 from ..retrieval.passage import Passage
@@ -46,8 +45,8 @@ class Task:
     from the model's memory. `grounded` answers from the evidence alone, or says NOT FOUND. `asked` holds the
     user's original words if `question` was rewritten from them, `conversation` the earlier turns that it refers to,
     and `manner` tells the writer how to write. `id` and `method` identify the question and its caller in the ledger;
-    `deadline` is a `time.monotonic` timestamp; `on_text` receives every reply while it is written. `oracles` replace
-    judgements with a benchmark's own knowledge; `config` is LangChain's, for instance with callbacks for a trace.
+    `deadline` is a `time.monotonic` timestamp. `oracles` replace judgements with a benchmark's own knowledge; `config`
+    is LangChain's, for instance with callbacks for a trace.
     """
 
     question: str
@@ -60,7 +59,6 @@ class Task:
     id: str = ""
     method: str = "metarag"
     deadline: float | None = None
-    on_text: OnText | None = None
     oracles: Oracles = NO_ORACLES
     config: "RunnableConfig | None" = None
 
@@ -92,5 +90,5 @@ class Context:
 
     @property
     def may_search(self) -> bool:
-        """Can a repair search for more evidence?"""
+        """Whether a repair can search for more evidence."""
         return self.retriever is not None and "search" not in self.settings.loop_without

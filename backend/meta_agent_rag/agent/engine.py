@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ..errors import InputError
 from ..llm.client import LanguageModel
 from ..llm.ledger import LedgerRow, Totals, total
-from ..llm.messages import OnText
 from ..llm.opening import Given, open_language_model, with_model
 from ..prompts import check_prompts
 from ..retrieval.batching import AsyncEncoder
@@ -60,7 +59,7 @@ class Answer:
 
     @property
     def fired(self) -> bool:
-        """Was an answer rewritten after a diagnosis?"""
+        """Whether an answer was rewritten after a diagnosis."""
         return len(self.rounds) > 1
 
     @property
@@ -125,7 +124,7 @@ class Engine:
             retriever, evidence = SuppliedRetriever(passages=tuple(evidence), encoder=self.monitor_encoder), None
         context = Context(
             settings=self.settings,
-            model=self.model.session(task.id, method=task.method, deadline=task.deadline, on_text=task.on_text),
+            model=self.model.session(task.id, method=task.method, deadline=task.deadline),
             monitor_encoder=self.monitor_encoder,
             deficits=self.deficits,
             operators=self.operators,
@@ -155,7 +154,6 @@ class Engine:
         retriever: "Retriever | BaseRetriever | None" = None,
         grounded: bool = False,
         on_step: OnStep | None = None,
-        on_text: OnText | None = None,
         config: "RunnableConfig | None" = None,
     ) -> Answer:
         """Answer a question over `evidence`, or over what `retriever` finds; see `run` and `Task` for the rest."""
@@ -164,7 +162,6 @@ class Engine:
             evidence=evidence,
             retriever=None if retriever is None else as_retriever(retriever),
             grounded=grounded,
-            on_text=on_text,
             config=config,
         )
         return await self.run(task, on_step=on_step)

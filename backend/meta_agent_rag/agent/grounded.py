@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ..grounding.abstention import Reason, is_abstention, refusal, states_unknown
+from ..grounding.abstention import Reason, is_abstention, leaks, refusal, states_unknown
 from ..grounding.answer_kind import kind_asked, of_kind
-from ..grounding.citations import Citation, Style, chosen, cite, marked, removed_marks
+from ..grounding.citations import Citation, cite, marked, removed_marks
 from ..grounding.confidence import Confidence, confidence, is_covered
 from ..grounding.exact import Support
-from ..grounding.leakage import leaks
 from ..grounding.links import without_links
 from ..grounding.marks import Claim, claims, with_plain_marks
 from ..grounding.quotes import as_written
@@ -76,15 +75,13 @@ class Checks:
     """How answers are checked, read once from the settings."""
 
     settings: Settings
-    style: Style
     claim_check: str
 
     @classmethod
     def of(cls, settings: Settings) -> "Checks":
-        """The checks by these settings. Raises `UnknownNameError` for the style."""
+        """The checks by these settings."""
         return cls(
             settings=settings,
-            style=chosen(settings.citation_style),
             claim_check=settings.claim_check or _usual_check(settings),
         )
 
@@ -175,7 +172,7 @@ async def _checked(
         refused = _refused(answer, reason, claims=paired, calls=calls, sure=shown_sure)
         return replace(refused, sufficient=judged.sufficient)
     text = marked(said, check.claims, judged.support, evidence=texts, drop=checks.settings.unsupported_claims == "drop")
-    shown = cite(text, passages, quotes, checks.style)
+    shown = cite(text, passages, quotes, checks.settings.citation_style)
     return GroundedAnswer(
         question=answer.question,
         text=shown.text,

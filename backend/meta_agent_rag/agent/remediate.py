@@ -8,9 +8,8 @@ from langgraph.runtime import Runtime
 from ..discovery import calling, require_result
 from ..errors import CorpusError
 from ..grounding.abstention import is_abstention
-from ..text.names import spaced, words
+from ..text.names import spaced, stop_words, words
 from ..text.normalise import jaccard, normalised, tokens
-from ..text.stop_words import stop_words
 from .context import Context
 from .state import VERDICTS, Repair, RepairPlan, Round, State, Update
 from .voting import findings_of

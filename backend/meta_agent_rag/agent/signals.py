@@ -59,7 +59,7 @@ def measure_alone(context: Context, question: str, draft: Draft, packed: Packed)
 
 
 def right_kind(context: Context, question: str, short_answer: str) -> bool | None:
-    """Is it of the kind that the question asks for? `None` if the question's wording does not say.
+    """Whether it is of the kind that the question asks for; `None` if the question's wording does not say.
 
     In grounded runs a yes or no may be given in other words, "only on weekdays", and any answer may be that the
     documents call it unknown.

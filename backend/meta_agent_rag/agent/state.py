@@ -119,7 +119,7 @@ class Signals:
 
     @property
     def misses(self) -> bool:
-        """Does the draft abstain, or give a different kind of answer than the question asks for?"""
+        """Whether the draft abstains, or gives a different kind of answer than the question asks for."""
         return self.abstained or self.of_kind is False
 
 

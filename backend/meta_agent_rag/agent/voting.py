@@ -84,7 +84,7 @@ def _with_vote(signals: Signals, draft: Draft, derivation: Derivation, vote: Vot
 
 
 def _satisfied(state: State, context: Context, round_: Round) -> bool:
-    """Does the vote uphold the draft and, if only narrowly, can nothing more be done about an open fact?
+    """Whether the vote upholds the draft and, if only narrowly, nothing more can be done about an open fact.
 
     In grounded runs, an answer that quotes none of the documents is not shown, however plausible.
     """

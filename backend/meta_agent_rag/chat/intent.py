@@ -16,7 +16,7 @@ from ..llm.messages import Message
 from ..prompts import fenced, phrase, prompt
 from ..retrieval.corpus.catalogue import DocumentRecord
 from ..text.normalise import typed
-from ..wording import counted, printable
+from ..wording import printable
 from .history import History, transcript
 from .phrases import reply_phrase
 
@@ -189,37 +189,24 @@ def _joined(message: str, history: History) -> Interpretation:
 
 
 def answer_without_search(reading: Interpretation, history: History, documents: Sequence[DocumentRecord]) -> str:
-    """The answer to small talk, or to a message about the conversation or the documents themselves."""
-    if reading.intent == "about_conversation":
-        return _discussed(history)
+    """The answer to small talk, or to a message about the conversation or the documents themselves.
+
+    About the conversation, it is the summary of older exchanges, and the latest questions, each once and in the user's
+    words; about the documents, their titles and files, at most `LISTED`.
+    """
     if reading.intent == "about_documents":
         if not documents:
             return reply_phrase("documents_none")
-        return "\n".join([reply_phrase("documents"), *document_lines(documents), "", reply_phrase("documents_mention")])
-    return reply_phrase(reading.kind)
-
-
-def _discussed(history: History) -> str:
-    """The summary of older exchanges, and the questions of the latest ones, each once and in the user's words."""
+        names = [(" ".join(one.title.split()), PurePath(one.source).name) for one in documents[:LISTED]]
+        lines = [f"- {printable(title)} ({printable(file)})" for title, file in names]
+        more = [f"and {len(documents) - LISTED} more"] if len(documents) > LISTED else []
+        return "\n".join([reply_phrase("documents"), *lines, *more, "", reply_phrase("documents_mention")])
+    if reading.intent != "about_conversation":
+        return reply_phrase(reading.kind)
     if not history.turns:
         return reply_phrase("nothing_discussed")
+    asked: dict[str, str] = {}
+    for one in history.exchanges:
+        asked.setdefault(typed(one.question), f"{one.turn}. {one.question}")
     parts = [reply_phrase("discussed_before", summary=history.summary)] if history.summary else []
-    if history.exchanges:
-        asked: dict[str, str] = {}
-        for one in history.exchanges:
-            asked.setdefault(typed(one.question), f"{one.turn}. {one.question}")
-        parts.append("\n".join([reply_phrase("discussed"), *asked.values()]))
-    if history.dropped:
-        parts.append(reply_phrase("discussed_gone", count=history.dropped))
-    return "\n\n".join(parts)
-
-
-def document_lines(documents: Sequence[DocumentRecord]) -> list[str]:
-    """One line for each document, with title, file, type and size; at most `LISTED`, and how many more there are."""
-    lines = []
-    for one in documents[:LISTED]:
-        pages = f", {counted(one.pages, 'page')}" if one.pages else ""
-        facts = f"{printable(PurePath(one.source).name)}; {one.kind}{pages}, {counted(one.passages, 'passage')}"
-        lines.append(f"- {printable(' '.join(one.title.split()))} ({facts})")
-    more = len(documents) - LISTED
-    return [*lines, f"and {more} more"] if more > 0 else lines
+    return "\n\n".join([*parts, "\n".join([reply_phrase("discussed"), *asked.values()])])

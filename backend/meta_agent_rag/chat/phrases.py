@@ -86,20 +86,14 @@ def _check(where: str, own: object, built_in: Any) -> None:
         if not isinstance(own, Mapping):
             raise PromptError(f"{where} must map names to entries, as the built-in file does.")
         known = {*built_in} | (_LANGUAGES if _LANGUAGES.intersection(built_in) else set())
-        if unknown := [name for name in own if name not in known]:
-            choices = ", ".join(sorted(map(str, known)))
-            raise PromptError(f"{where} has an unknown entry {unknown[0]!r}; choose from: {choices}.")
         for name, entry in own.items():
+            if name not in known:
+                choices = ", ".join(sorted(map(str, known)))
+                raise PromptError(f"{where} has an unknown entry {name!r}; choose from: {choices}.")
             _check(f"{where}, entry {name!r},", entry, built_in.get(name, next(iter(built_in.values()))))
     elif type(own) is not type(built_in) or (isinstance(own, list) and not all(isinstance(one, str) for one in own)):
         form = "a list of texts" if isinstance(built_in, list) else "text" if isinstance(built_in, str) else "a number"
         raise PromptError(f"{where} must be {form}; put yes, no, on and off in quotation marks.")
-    elif isinstance(own, str) and (strange := {*_placeholders(own)} - {*_placeholders(built_in)}):
-        raise PromptError(f"{where} uses the unknown placeholder ${min(strange)}; keep those of the built-in text.")
-
-
-def _placeholders(text: object) -> list[str]:
-    return Template(str(text)).get_identifiers()
 
 
 def _merged(built_in: Mapping[Any, Any], own: Mapping[Any, Any]) -> dict[Any, Any]:

@@ -1,7 +1,7 @@
 """A chat session: one conversation over one corpus, which answers a message at a time and may be stored by name."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol, cast
@@ -9,11 +9,10 @@ from typing import Protocol, cast
 from ..agent.context import Task
 from ..agent.engine import Engine, OnStep, open_engine
 from ..agent.grounded import Checks, GroundedAnswer, checked
-from ..errors import InputError
+from ..errors import DeadlineError, InputError
 from ..grounding.citations import Citation
 from ..llm.client import LanguageModel, ModelSession
 from ..llm.ledger import LedgerRow
-from ..llm.messages import OnText
 from ..llm.opening import Given
 from ..prompts import check_prompts, prompt
 from ..retrieval.corpus.catalogue import DocumentRecord
@@ -22,9 +21,10 @@ from ..retrieval.corpus.naming import addressed
 from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.hybrid import Retriever
 from ..retrieval.open_retriever import open_retriever
+from ..retrieval.passage import Passage
 from ..retrieval.retriever import limited
 from ..settings import Settings
-from .coach.coach import Coach, CoachReply
+from .coach.coach import Coach
 from .coach.levels import PLAIN, Mode, Socratic, levels
 from .coach.scope import Topic, TopicScope, subject_of, topic_named
 from .history import History, TurnReply, compacted, conversation
@@ -63,17 +63,21 @@ class Answerer(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class GroundedAnswerer:
-    """Answers from one corpus: the loop, then every check. `manner` tells the writer how to write.
+    """Answers from one corpus, or from supplied `evidence`: the loop, then every check.
 
-    `on_step` is called as each node of the graph starts, `on_text` with drafts while they are written, unchecked.
+    `manner` tells the writer how to write; `on_step` is called as each node of the graph starts. `deadline` is a
+    `time.monotonic` timestamp for loop and checks.
     """
 
     engine: Engine
-    retriever: Retriever
+    retriever: Retriever | None
     checks: Checks
+    evidence: Sequence[Passage] | None = None
     on_step: OnStep | None = None
-    on_text: OnText | None = None
     manner: str = ""
+    method: str = "chat"
+    question_id: str = ""
+    deadline: float | None = None
 
     def as_teacher(self) -> "GroundedAnswerer":
         """The same answerer, explaining to a learner in simple terms."""
@@ -82,20 +86,26 @@ class GroundedAnswerer:
     async def __call__(
         self, question: str, standalone: str, *, before: str = "", documents: frozenset[str] = frozenset()
     ) -> DocumentsReply:
-        """See `Answerer`."""
+        """See `Answerer`. Raises `DeadlineError` if there is only a draft that was not judged."""
         task = Task(
             question=standalone,
             asked=question,
             conversation=before,
             manner=self.manner,
-            retriever=limited(self.retriever, documents),
+            evidence=self.evidence,
+            retriever=None if self.retriever is None else limited(self.retriever, documents),
             grounded=True,
-            method="chat",
-            on_text=self.on_text,
+            id=self.question_id,
+            method=self.method,
+            deadline=self.deadline,
         )
         answer = await self.engine.run(task, on_step=self.on_step)
-        grounded = await checked(self.engine, answer, self.checks)
-        return DocumentsReply(text=grounded.text, short_answer=grounded.short_answer, grounded=grounded)
+        if answer.stop_reason == DeadlineError.stop_reason and answer.rounds[answer.chosen].signals is None:
+            raise DeadlineError("The time was over before the first draft was judged; ask again.")
+        grounded = await checked(self.engine, answer, self.checks, question_id=self.question_id, deadline=self.deadline)
+        return DocumentsReply(
+            text=grounded.text, short_answer=grounded.short_answer, calls=grounded.calls, grounded=grounded
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,24 +177,20 @@ class ChatSession:
                 asked, documents = addressed(text, known) if known else (text, frozenset[str]())
                 session = self._session(deadline, question_id)
                 turn = await self._answered(asked, session, deadline, documents)
-                return await self._remembered(text, asked, turn, session)
+                await self._remembered(text, asked, turn)
+        self.calls.extend(turn.calls)
+        return turn
 
     async def settle(self) -> tuple[str, ...]:
         """Fold older exchanges if due; to be awaited once the answer is shown. Returns notes for the user."""
         async with self._busy:
-            session = self._session(None)
+            before, session = self.history, self._session(None)
             with files_of(self.model.settings.coach_dir):
-                history, note = await compacted(self.history, session)
+                history, note = await compacted(before, session)
             self.calls.extend(session.rows)
-            before, self.history = self.history, history
-
-            def folded(stored: Stored | None) -> Stored:
-                now = self._stored(stored)
+            if history != before:
                 # otherwise another process has continued the conversation since
-                return replace(now, history=history) if now.history == before else now
-
-            if history != before and self.sessions is not None:
-                self.history = (await self.sessions.change(self.name, folded)).history
+                await self._save(lambda now: replace(now, history=history) if now.history == before else now)
         return (note,) if note else ()
 
     async def hold(self, *, mode: str | None = None, level: int | None = None, topic: str | None = None) -> str:
@@ -202,9 +208,7 @@ class ChatSession:
             level=now.level if level is None else level,
             topic=now.topic if topic is None else topic,
         )
-        if self.sessions is not None:
-            stored = await self.sessions.change(self.name, lambda now: replace(self._stored(now), socratic=held))
-            self.history = stored.history
+        await self._save(lambda now: replace(now, socratic=held))
         self.socratic = held
         with files_of(self.model.settings.coach_dir):
             text = notice(held)
@@ -212,12 +216,9 @@ class ChatSession:
 
     async def reset(self) -> None:
         """Forget the conversation."""
-        self.history, self.sources = History(), ()
         if self.sessions is not None:
             await self.sessions.forget(self.name)
-            await self.sessions.change(
-                self.name, lambda stored: replace(self._stored(stored), history=History(), sources=())
-            )
+        await self._save(lambda now: replace(now, history=History(), sources=()))
 
     async def _answered(
         self, text: str, session: ModelSession, deadline: float | None, documents: frozenset[str]
@@ -225,6 +226,8 @@ class ChatSession:
         socratic = self.socratic  # it may change during the turn
         coach = self.coach if socratic.mode == "coach" else None
         reading = await interpreted(text, self.history, session)
+        searches = reading.intent in {"question", "change_last_answer"}
+        notes: tuple[str, ...] = ()
         if coach is not None and not answered_before_the_coach(reading, self.history):
             reply: TurnReply = await coach(
                 text,
@@ -234,55 +237,46 @@ class ChatSession:
                 deadline=deadline,
                 question_id=session.question_id,
             )
-            return Turn(reply=reply, reading=reading, mode=socratic.mode)
-        searches = reading.intent in {"question", "change_last_answer"}
-        if not searches and (self.catalogue is not None or reading.intent != "about_documents"):
+        elif not searches and (self.catalogue is not None or reading.intent != "about_documents"):
             known = [one for one in await self.documents() if not documents or one.id in documents]
-            text = answer_without_search(reading, self.history, known)
-            return Turn(reply=TurnReply(text=text, remembered=False), reading=reading, mode=socratic.mode)
-        answerer = self.teacher if socratic.mode == "teacher" and self.teacher else self.answerer
-        before = conversation(self.history, self.model.settings.memory_tokens) if reading.refers_back else ""
-        reply = await answerer(text, reading.standalone, before=before, documents=documents)
-        left_out = reply.grounded.left_out if isinstance(reply, DocumentsReply) else ()
-        notes = (*([reply_phrase("not_rewritten", reason=reading.fault)] if reading.fault else []), *left_out)
-        return Turn(reply=reply, reading=reading, mode=socratic.mode, notes=notes)
+            reply = TurnReply(text=answer_without_search(reading, self.history, known), remembered=False)
+        else:
+            answerer = self.teacher if socratic.mode == "teacher" and self.teacher else self.answerer
+            before = conversation(self.history, self.model.settings.memory_tokens) if reading.refers_back else ""
+            reply = await answerer(text, reading.standalone, before=before, documents=documents)
+            left_out = reply.grounded.left_out if isinstance(reply, DocumentsReply) else ()
+            notes = (*([reply_phrase("not_rewritten", reason=reading.fault)] if reading.fault else []), *left_out)
+        return Turn(reply=reply, reading=reading, mode=socratic.mode, notes=notes, calls=(*session.rows, *reply.calls))
 
-    async def _remembered(self, message: str, asked: str, turn: Turn, session: ModelSession) -> Turn:
+    async def _remembered(self, message: str, asked: str, turn: Turn) -> None:
         """Store a turn, which is complete from here on."""
-        reply, sources, own = turn.reply, self.sources, tuple[Citation, ...]()
-        calls = reply.calls if isinstance(reply, CoachReply) else ()
-        if isinstance(reply, DocumentsReply):
-            sources = own = reply.grounded.citations
-            calls = reply.grounded.calls
+        reply = turn.reply
+        cited = reply.grounded.citations if isinstance(reply, DocumentsReply) else None
 
-        def longer(stored: Stored | None) -> Stored:
-            now = self._stored(stored)
+        def longer(now: Stored) -> Stored:
             if not reply.remembered:
-                return replace(now, sources=sources)
+                return now
             history = now.history.with_exchange(
                 question=asked,
                 answer=reply.text.strip() or reply.short_answer,
                 standalone=turn.reading.standalone,
                 mode=reply.kind or turn.mode,
                 short_answer=reply.short_answer,
-                topic=reply.topic,
             )
-            return replace(now, history=history, sources=sources)
+            return replace(now, history=history, sources=now.sources if cited is None else cited)
 
-        before = self.history.dropped
+        places = tuple(source_lines(citation)[0] for citation in cited or ())
+        await self._save(longer, Said(question=message, answer=reply.text, sources=places))
+
+    async def _save(self, change: Callable[[Stored], Stored], said: Said | None = None) -> None:
+        """Change the conversation, and what is stored of it, in one step."""
         if self.sessions is None:
-            self.history = longer(None).history
+            stored = change(self._stored(None))
         else:
-            cited = tuple(source_lines(citation)[0] for citation in own)
-            said = Said(question=message, answer=reply.text, sources=cited) if self.transcribed else None
-            work = self.sessions.change(self.name, longer, said)
-            self.history = (await asyncio.shield(work)).history
-        self.sources = sources
-        forgotten = self.history.dropped - before
-        notes = (reply_phrase("forgotten", count=forgotten),) if forgotten > 0 else ()
-        done = replace(turn, notes=(*turn.notes, *notes), calls=(*session.rows, *calls))
-        self.calls.extend(done.calls)
-        return done
+            text = said if self.transcribed else None
+            work = self.sessions.change(self.name, lambda stored: change(self._stored(stored)), text)
+            stored = await asyncio.shield(work)
+        self.history, self.sources = stored.history, stored.sources
 
     def _stored(self, stored: Stored | None) -> Stored:
         """What is stored now, else an empty conversation; with this process's mode."""
@@ -360,7 +354,6 @@ async def open_chat(
     corpus: str | None = None,
     session: str | None = None,
     on_step: OnStep | None = None,
-    on_text: OnText | None = None,
     on_progress: Progress | None = None,
     model: Given = None,
 ) -> AsyncIterator[ChatSession]:
@@ -379,7 +372,7 @@ async def open_chat(
         checks = Checks.of(settings)
         retriever = await stack.enter_async_context(open_retriever(settings, about, on_progress=on_progress))
         engine = await stack.enter_async_context(open_engine(settings, model=model))
-        answerer = GroundedAnswerer(engine=engine, retriever=retriever, checks=checks, on_step=on_step, on_text=on_text)
+        answerer = GroundedAnswerer(engine=engine, retriever=retriever, checks=checks, on_step=on_step)
         catalogue = retriever.corpus.catalogue
         subject = await asyncio.to_thread(subject_of, catalogue)
         scope = TopicScope(subject=subject, encoder=retriever.encoder, threshold=settings.scope_threshold)

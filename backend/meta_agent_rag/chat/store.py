@@ -138,15 +138,13 @@ class Sessions:
         _check(new)
 
         def renamed(connection: sqlite3.Connection) -> None:
-            connection.execute("BEGIN IMMEDIATE")
-            known = {
-                row[0] for row in connection.execute("SELECT name FROM sessions WHERE name IN (?, ?)", (name, new))
-            }
-            if name not in known:
+            try:
+                changed = connection.execute("UPDATE sessions SET name = ? WHERE name = ?", (new, name)).rowcount
+            except sqlite3.IntegrityError:
+                words = f"A session {new!r} already exists; choose another name, or delete it first."
+                raise InputError(words) from None
+            if not changed:
                 raise unknown_session(name)
-            if new in known:
-                raise InputError(f"A session {new!r} already exists; choose another name, or delete it first.")
-            connection.execute("UPDATE sessions SET name = ? WHERE name = ?", (new, name))
 
         await self._run(renamed)
 

@@ -1,39 +1,34 @@
 """The summary of a whole document: one call a section, every point with the sentence that it rests on."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from decimal import Decimal
 from itertools import accumulate
 from typing import Annotated, Protocol, TypeAlias
 
 from pydantic import BeforeValidator, Field
 
-from ..agent.prompting import Packed, ReplyModel, Sentence, pack
+from ..agent.prompting import ReplyModel, Sentence, pack
 from ..errors import InputError, ModelError
-from ..grounding.citations import Citation, Style, chosen, cite
+from ..grounding.citations import Citation, cite
 from ..grounding.exact import Source, said_exactly
 from ..grounding.quotes import is_verbatim, place
-from ..llm.client import LanguageModel, new_request, unannounced_tokens, utc_now
+from ..llm.client import LanguageModel
 from ..llm.ledger import LedgerRow
-from ..llm.messages import Message, Reply
-from ..llm.pricing import max_cost, priced_model
-from ..llm.structured import LONGEST_QUOTED_REPLY, MalformedReplyError, asked_again, json_schema
+from ..llm.messages import Message
 from ..prompts import attribute, prompt
 from ..retrieval.corpus.catalogue import DocumentRecord
 from ..retrieval.corpus.naming import documents_named
 from ..retrieval.passage import Found, Passage
 from ..retrieval.screening import screen
 from ..text.sentences import sentences
-from ..wording import FREE, counted
+from ..wording import counted
 
 STAGE = "overview"
 MOST_POINTS = 6
 """The number of points requested per section."""
 _NO_LIMIT = 1_000_000_000
 
-OnSection: TypeAlias = Callable[[int, int], None]
-"""Called with the number of completed sections and their total number."""
 Section: TypeAlias = tuple[Found, ...]
 """Neighbouring passages that fit into one prompt."""
 
@@ -102,72 +97,38 @@ class Summary:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Estimate:
-    """Calls and the maximum cost in USD; `usd` is `None` if no price is known, `free` if the model runs here.
-
-    The maximum assumes that every reply is requested twice, because the first is malformed, and uses its whole token
-    limit.
-    """
-
-    calls: int
-    usd: Decimal | None
-    free: bool
-
-    def __str__(self) -> str:
-        """The estimate in words."""
-        cost = FREE if self.free else "cost unknown" if self.usd is None else f"at most {self.usd:.4f} USD"
-        return f"{counted(self.calls, 'call')}, {cost}"
-
-
-@dataclass(frozen=True, kw_only=True)
 class Work:
-    """A document divided for a summary, whose cost is known before `done` is awaited."""
+    """A document divided for a summary: as many calls as sections, `free` if the model runs here."""
 
     model: LanguageModel
     document: DocumentRecord
     sections: tuple[Section, ...]
     left_out: int
-    style: Style
+    style: str
 
     @property
-    def estimate(self) -> Estimate:
-        """The estimated effort."""
-        settings, wanted, at = self.model.settings, json_schema(PointsReply), utc_now()
-        served, endpoint = self.model.serving(STAGE)
-        name, prices = priced_model(settings, endpoint, at=at)
-        longest = Reply(text="\U0001f600" * LONGEST_QUOTED_REPLY, usage=None)  # a character of four bytes
-        fault = asked_again(longest, MalformedReplyError("x" * 500), settings.prompts_dir)
-        more = 0 if endpoint.thinking else unannounced_tokens(endpoint, settings)
-        requests = []
-        for messages in map(self._prompt, self.sections):
-            requests.append(new_request(served, endpoint, settings, messages, wanted))
-            requests.append(new_request(served, endpoint, settings, (*messages, *fault), wanted, more=more))
-        costs = [max_cost(request, model=name, prices=prices, at=at) for request in requests]
-        known = [cost for cost in costs if cost is not None]
-        usd = sum(known, Decimal(0)) if len(known) == len(costs) else None
-        return Estimate(calls=len(self.sections), usd=usd, free=endpoint.is_embedded)
+    def free(self) -> bool:
+        """Whether no call costs money."""
+        return self.model.serving(STAGE)[1].is_embedded
 
-    async def done(self, on_section: OnSection | None = None) -> Summary:
+    async def done(self) -> Summary:
         """The summary. A section whose call fails reports that; the others are kept.
 
         Raises only errors that must stop the run: a rejected key, an exhausted budget.
         """
         session = self.model.session("overview", method="overview", deadline=None)
-        finished = 0
+        task, title = prompt("overview", self.model.settings.prompts_dir), attribute(self.document.title)
 
         async def read(section: Section) -> SectionPoints:
-            nonlocal finished
+            passages = pack(section, _NO_LIMIT, marked=True).text
+            asked = Message(role="user", content=task.text(most=MOST_POINTS, title=title, passages=passages))
             try:
-                reply = await session.ainvoke(STAGE, self._prompt(section), PointsReply)
-                points = kept_points(reply, section, self.style)
+                reply = await session.ainvoke(STAGE, (asked,), PointsReply)
             except ModelError as error:
                 if error.stops_run:
                     raise
-                points = SectionPoints(heading=_heading(section), failure=str(error))
-            finished += 1
-            if on_section is not None:
-                on_section(finished, len(self.sections))
-            return points
+                return SectionPoints(heading=_heading(section), failure=str(error))
+            return kept_points(reply, section, self.style)
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -180,12 +141,6 @@ class Work:
             left_out=self.left_out,
             calls=tuple(session.rows),
         )
-
-    def _prompt(self, section: Section) -> tuple[Message, ...]:
-        text = prompt("overview", self.model.settings.prompts_dir).text(
-            most=MOST_POINTS, title=attribute(self.document.title), passages=_packed(section).text
-        )
-        return (Message(role="user", content=text),)
 
 
 def prepared(model: LanguageModel, library: Library, name: str = "") -> Work:
@@ -207,13 +162,8 @@ def prepared(model: LanguageModel, library: Library, name: str = "") -> Work:
         document=document,
         sections=tuple(divided(kept, model.evidence_tokens())),
         left_out=len(found) - len(kept),
-        style=chosen(model.settings.citation_style),
+        style=model.settings.citation_style,
     )
-
-
-def _packed(section: Sequence[Found]) -> Packed:
-    """The passages as shown in a prompt, with each sentence marked as data."""
-    return pack(section, _NO_LIMIT, marked=True)
 
 
 def divided(passages: Iterable[Found], budget: int) -> Iterator[Section]:
@@ -224,7 +174,7 @@ def divided(passages: Iterable[Found], budget: int) -> Iterator[Section]:
     group: list[Found] = []
     used = 0
     for found in passages:
-        size = _packed([found]).packing.tokens
+        size = pack([found], _NO_LIMIT, marked=True).packing.tokens
         new_heading = bool(group) and found.passage.section != group[-1].passage.section
         if group and (used + size > budget or (new_heading and used > budget / 2)):
             yield tuple(group)
@@ -238,15 +188,10 @@ def divided(passages: Iterable[Found], budget: int) -> Iterator[Section]:
 def _heading(group: Section) -> str:
     passages = [found.passage for found in group]
     named = list(dict.fromkeys(one.section for one in passages if one.section and one.section != one.title))
-    pages = [page for one in passages for page in (one.start_page, one.end_page) if page is not None]
-    parts = [named[0] if len(named) == 1 else f"{named[0]} to {named[-1]}"] if named else []
-    if pages:
-        first, last = min(pages), max(pages)
-        parts.append(f"p. {first}" if first == last else f"pp. {first}-{last}")
-    return ", ".join(parts)
+    return named[0] if len(named) == 1 else f"{named[0]} to {named[-1]}" if named else ""
 
 
-def kept_points(reply: PointsReply, section: Section, style: Style) -> SectionPoints:
+def kept_points(reply: PointsReply, section: Section, style: str) -> SectionPoints:
     """The points whose quotes occur in the section, one for each sentence, and the number with invented quotes."""
     points: dict[str, Point] = {}
     invented = 0

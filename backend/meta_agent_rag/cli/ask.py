@@ -7,21 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..wording import counted
-from .shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run, settings_of
+from .shared.command import Assignments, Json, command, complain, console, plain, print_json, run, settings_of
 from .shared.display import Screen, dropped_line, place, round_line, round_steps, small_model_hint, spending
 
 if TYPE_CHECKING:
     from ..agent.engine import Answer
     from ..agent.grounded import GroundedAnswer
-    from ..grounding.citations import Citation
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("ask")(ask)
-
-
-@reporting
+@command()
 def ask(
     question: Annotated[list[str], typer.Argument(help="The question, best in quotes; @NAME limits it to a document.")],
     corpus: Annotated[str, typer.Option(help="The corpus to search; `sample` is built on first use.")] = "sample",
@@ -34,7 +28,6 @@ def ask(
     ] = False,
     set_: Assignments = None,
     json_: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Answer a question over a corpus; check the answer and repair it if it is inadequate."""
     from ..agent.engine import require_question
@@ -84,8 +77,10 @@ def _show(result: "Answer", from_documents: "GroundedAnswer | None", *, trace: b
             screen.print(f"[dim]estimated probability of being correct: {p_correct:.0%}[/]")
     else:
         screen.print(plain(from_documents.text))
+        from ..chat.transcript import source_lines
+
         for citation in from_documents.citations:
-            screen.print(f"  [dim]{plain(source_line(citation))}[/]")
+            screen.print(f"  [dim]{plain(': '.join(source_lines(citation)))}[/]")
         for note in from_documents.left_out:
             screen.print(f"[yellow]{plain(note)}[/]")
         if (sure := from_documents.confidence) is not None:
@@ -98,13 +93,6 @@ async def _answered(question: str, *, grounded: bool, **how: Any) -> "Answer | G
     from ..asking import answer, grounded_answer
 
     return await (grounded_answer if grounded else answer)(question, **how)
-
-
-def source_line(citation: "Citation") -> str:
-    """The place and the snippet of a citation in one line."""
-    pages = citation.pages and f"p.{citation.pages}"
-    where = ", ".join(part for part in (citation.name, citation.section, pages) if part)
-    return " ".join(f"{where}: {citation.snippet}".split())
 
 
 def _show_trace(result: "Answer") -> None:

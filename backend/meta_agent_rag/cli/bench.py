@@ -5,27 +5,18 @@ from importlib.util import find_spec
 
 import typer
 
-from .shared.command import benchmark_package, reporting
+from .shared.command import benchmark_package, group, reporting
 
 _COMMANDS = {
     "runner": "Run methods over a data set, and write a run folder.",
     "merge": "Merge the shards of a run.",
     "import": "Score the predictions of other systems with our metrics.",
-    "compare": "Compare two methods, runs or files of predictions, question by question.",
+    "compare": "Compare two methods or runs, question by question.",
     "calibrate": "Fit the monitor's policy on runs, or measure a fitted one on others.",
     "socratic": "Measure the coach's hooks on the sample course.",
     "grounded": "Measure what the checks on grounded answers withhold and let through.",
     "speed": "Measure the package itself.",
 }
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands, with the options of `python -m benchmarks.NAME`."""
-    group = typer.Typer(help="The benchmark: run, compare, calibrate, measure.", no_args_is_help=True)
-    for name, purpose in _COMMANDS.items():
-        as_given = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-        group.command(name, help=purpose, context_settings=as_given)(_run)
-    app.add_typer(group, name="bench")
 
 
 @reporting
@@ -36,3 +27,9 @@ def _run(context: typer.Context) -> None:
     is_package = found is not None and found.submodule_search_locations is not None
     module = importlib.import_module(f"{name}.__main__" if is_package else name)
     module.app(args=context.args, prog_name=context.command_path)
+
+
+_BENCH = group("bench", "The benchmark: run, compare, calibrate, measure.")
+for _name, _purpose in _COMMANDS.items():  # with the options of `python -m benchmarks.NAME`
+    _as_given = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+    _BENCH.command(_name, help=_purpose, context_settings=_as_given)(_run)

@@ -1,88 +1,49 @@
 """`marag config show|example`: every setting with its value, secrets masked; and the text of `.env.example`."""
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
-
 import typer
 
-from .shared.command import Assignments, Debug, Json, add_group, console, plain, print_json, reporting, settings_of
-
-if TYPE_CHECKING:
-    from ..discovery import Named
+from .shared.command import Assignments, Json, command, console, group, plain, print_json, settings_of
 
 _HEAD = """\
 # Settings of Meta-Agent-RAG. Copy this file to .env and uncomment what you need; everything is optional.
 # Precedence: command line (--set NAME=VALUE) > environment > .env > default. An empty value means the default.
 # Written by `marag config example`.
 """
+_CONFIG = group("config", "The configuration.")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    add_group(app, "config", "The configuration.", show, example)
-
-
-@reporting
-def show(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+@command(_CONFIG)
+def show(set_: Assignments = None, json_: Json = False) -> None:
     """List every setting with its value and meaning."""
+    from ..settings import described
+
     settings = settings_of(set_)
     values = {name.upper(): value for name, value in settings.model_dump(mode="json").items()}
     if json_:
         print_json(values)
         return
     screen = console()
-    for name, description, default in settings_with_choices():
+    for name, description, default in described():
         changed = "" if getattr(settings, name.lower()) == default or default is None else "  [yellow](changed)[/]"
         shown = "-" if values[name] is None else plain(values[name])
         screen.print(f"[bold]{name}[/] = {shown}{changed}\n    [dim]{plain(description)}[/]")
 
 
-@reporting
-def example(debug: Debug = False) -> None:
+@command(_CONFIG)
+def example() -> None:
     """Print `.env.example`: every setting, commented out, with its default."""
     typer.echo(env_example(), nl=False)
 
 
 def env_example() -> str:
     """The text of `.env.example`."""
-    entries = [
-        f"# {description}\n# {name}={'' if default is None or default == {} else _written(default)}\n"
-        for name, description, default in settings_with_choices()
-    ]
-    return "\n".join([_HEAD, *entries])
-
-
-def settings_with_choices() -> list[tuple[str, str, Any]]:
-    """Every setting as (environment name, description, default); one that takes the name of an extension lists these.
-
-    The choices are the built-in extensions and those of installed packages.
-    """
     from ..settings import described
 
-    registries = choices()
-    return [
-        (name, f"{about} {_listed(registries[name]())}" if name in registries else about, default)
-        for name, about, default in described()
+    entries = [
+        f"# {description}\n# {name}={'' if default is None or default == {} else _written(default)}\n"
+        for name, description, default in described()
     ]
-
-
-def choices() -> "Mapping[str, Callable[[], Mapping[str, Named]]]":
-    """The registry that a setting chooses from, by the setting's name in the environment."""
-    from ..agent.routes.route import discover_routes
-    from ..grounding.citations import STYLES
-
-    return {
-        "ROUTES": discover_routes,
-        "CITATION_STYLE": lambda: STYLES,
-    }
-
-
-def _listed(members: "Mapping[str, Named]") -> str:
-    said = []
-    for name, member in sorted(members.items()):
-        about = getattr(member, "about", "") or getattr(member, "description", "")
-        said.append(f"`{name}` ({about})" if about else f"`{name}`")
-    return f"Choices: {', '.join(said)}."
+    return "\n".join([_HEAD, *entries])
 
 
 def _written(default: object) -> object:

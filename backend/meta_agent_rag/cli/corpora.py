@@ -8,21 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import CorpusError, InputError
-from ..wording import counted, printable, unbroken
-from .shared.command import (
-    Assignments,
-    Debug,
-    Json,
-    Yes,
-    confirm,
-    console,
-    plain,
-    print_json,
-    reporting,
-    run,
-    say,
-    settings_of,
-)
+from ..wording import counted, unbroken
+from .shared.command import Assignments, Json, Yes, command, confirm, group, plain, run, settings_of, show
 
 if TYPE_CHECKING:
     from ..retrieval.corpus.catalogue import DocumentRecord
@@ -33,39 +20,23 @@ Corpus = Annotated[str, typer.Option("--corpus", metavar="NAME", help="The corpu
 Document = Annotated[
     str, typer.Argument(metavar="DOCUMENT", help="Its id, title or file name, or the path of its file.")
 ]
+_CORPORA = group("corpora", "Manage corpora.")
+_DOCUMENTS = group("documents", "List, show and remove the documents of a corpus.")
 
 
-def register(app: typer.Typer) -> None:
-    """Add both groups of commands."""
-    corpora = typer.Typer(help="Manage corpora.", no_args_is_help=True)
-    corpora.command("list")(list_corpora)
-    corpora.command("show")(show_corpus)
-    corpora.command("drop")(drop_corpus)
-    documents = typer.Typer(help="List, show and remove the documents of a corpus.", no_args_is_help=True)
-    documents.command("list")(list_documents)
-    documents.command("show")(show_document)
-    documents.command("drop")(drop_document)
-    app.add_typer(corpora, name="corpora")
-    app.add_typer(documents, name="documents")
-
-
-@reporting
-def list_corpora(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+@command(_CORPORA, "list")
+def list_corpora(set_: Assignments = None, json_: Json = False) -> None:
     """List all corpora: documents, passages, encoder, chunker, stores."""
     from ..retrieval.corpus.corpus import list_corpora as corpora_in
 
     manifests = corpora_in(settings_of(set_).marag_data_dir)
-    if json_:
-        print_json([manifest.model_dump(mode="json") for manifest in manifests])
-        return
-    if not manifests:
-        say("No corpora yet; create one with `marag ingest PATH... --corpus NAME`.")
-    for manifest in manifests:
-        console().print(f"[bold]{plain(manifest.name)}[/]: {_summary(manifest)}")
+    lines = [f"[bold]{plain(one.name)}[/]: {_summary(one)}" for one in manifests]
+    none = "No corpora yet; create one with `marag ingest PATH... --corpus NAME`."
+    show([one.model_dump(mode="json") for one in manifests], *(lines or [none]), json_=json_)
 
 
-@reporting
-def show_corpus(name: Name, set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+@command(_CORPORA, "show")
+def show_corpus(name: Name, set_: Assignments = None, json_: Json = False) -> None:
     """Show a corpus: its documents with title, type, pages and passages, and how it was built."""
     from ..retrieval.corpus.corpus import list_corpora as corpora_in
     from ..retrieval.corpus.corpus import read_documents
@@ -75,22 +46,21 @@ def show_corpus(name: Name, set_: Assignments = None, json_: Json = False, debug
     manifest = next((one for one in corpora_in(data_dir) if one.name == name), None)
     if manifest is None:
         raise CorpusError(f"The corpus {name!r} was removed in the meantime; see `marag corpora list`.")
-    if json_:
-        print_json({**manifest.model_dump(mode="json"), "documents": [asdict(document) for document in documents]})
-        return
-    for document in documents:
-        console().print(_line(document))
-    console().print(f"[bold]{plain(name)}[/]: {_summary(manifest)}")
-    console().print(f"[dim]created {manifest.created:%Y-%m-%d %H:%M} UTC[/]")
+    show(
+        {**manifest.model_dump(mode="json"), "documents": [asdict(document) for document in documents]},
+        *map(_line, documents),
+        f"[bold]{plain(name)}[/]: {_summary(manifest)}",
+        f"[dim]created {manifest.created:%Y-%m-%d %H:%M} UTC[/]",
+        json_=json_,
+    )
 
 
-@reporting
+@command(_CORPORA, "drop")
 def drop_corpus(
     name: Name,
     yes: Yes = False,
     set_: Assignments = None,
     json_: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Delete a corpus and its indexes. The source files are kept."""
     from ..retrieval.corpus.corpus import drop_corpus as remove
@@ -103,10 +73,8 @@ def drop_corpus(
         question = f"Remove the corpus {name!r} with {documents}?"
         confirm(f"Dropping {name!r} ({documents})", question, declined="Nothing was removed.", json_=json_)
     manifest = run(remove(settings, name))
-    if json_:
-        print_json({"dropped": manifest.model_dump(mode="json")})
-    else:
-        say(f"Removed {name!r} with {counted(manifest.passages, 'passage')}.")
+    removed = f"Removed {name!r} with {counted(manifest.passages, 'passage')}."
+    show({"dropped": manifest.model_dump(mode="json")}, plain(removed), json_=json_)
 
 
 def _summary(manifest: "Manifest") -> str:
@@ -122,24 +90,19 @@ def _line(document: "DocumentRecord") -> str:
     return f"  {plain(document.title)} [dim]({facts})[/]"
 
 
-@reporting
-def list_documents(corpus: Corpus, set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+@command(_DOCUMENTS, "list")
+def list_documents(corpus: Corpus, set_: Assignments = None, json_: Json = False) -> None:
     """List the documents of a corpus: id, title, passages, source."""
     from ..retrieval.corpus.corpus import read_documents
 
     documents = read_documents(settings_of(set_).marag_data_dir, corpus)
-    if json_:
-        print_json([asdict(document) for document in documents])
-        return
-    for document in documents:
-        facts = f"{counted(document.passages, 'passage')}, {document.source}"
-        say(f"{printable(document.id)}  {printable(document.title)} ({printable(unbroken(facts))})")
+    facts = {one.id: unbroken(f"{counted(one.passages, 'passage')}, {one.source}") for one in documents}
+    lines = (plain(f"{one.id}  {one.title} ({facts[one.id]})") for one in documents)
+    show([asdict(document) for document in documents], *lines, json_=json_)
 
 
-@reporting
-def show_document(
-    document: Document, corpus: Corpus, set_: Assignments = None, json_: Json = False, debug: Debug = False
-) -> None:
+@command(_DOCUMENTS, "show")
+def show_document(document: Document, corpus: Corpus, set_: Assignments = None, json_: Json = False) -> None:
     """Show a document: title, type, pages, passages, source and the hash of its content."""
     from ..retrieval.corpus.corpus import read_documents
     from ..retrieval.corpus.naming import document_named, suggestion
@@ -149,22 +112,18 @@ def show_document(
     if found is None:
         advice = suggestion(known, document) or f"see `marag documents list --corpus {corpus}`."
         raise InputError(f"The corpus {corpus!r} has no document {document!r}; {advice}")
-    if json_:
-        print_json(asdict(found))
-        return
-    for name, value in asdict(found).items():
-        if value:
-            say(f"{name.replace('_', ' ')}: {printable(', '.join(value) if isinstance(value, tuple) else str(value))}")
+    facts = {name: ", ".join(value) if isinstance(value, tuple) else value for name, value in asdict(found).items()}
+    lines = (plain(f"{name.replace('_', ' ')}: {value}") for name, value in facts.items() if value)
+    show(asdict(found), *lines, json_=json_)
 
 
-@reporting
+@command(_DOCUMENTS, "drop")
 def drop_document(
     document: Document,
     corpus: Corpus,
     yes: Yes = False,
     set_: Assignments = None,
     json_: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Remove a document from a corpus; its file is kept. A document that does not exist is not an error."""
     from ..retrieval.corpus.corpus import read_documents, remove_documents
@@ -178,13 +137,12 @@ def drop_document(
             question = f"Remove {found.source!r} with {counted(found.passages, 'passage')}?"
             confirm(f"Removing {found.source!r}", question, declined="Nothing was removed.", json_=json_)
         run(remove_documents(settings, corpus, [found.id]))
-    if json_:
-        print_json({"dropped": None if found is None else asdict(found)})
-    elif found is None:
+    if found is None:
         meant = suggestion(known, document)
-        say(f"The corpus {corpus!r} has no document {document!r}; nothing to remove{f' ({meant})' if meant else ''}.")
+        what = f"The corpus {corpus!r} has no document {document!r}; nothing to remove{f' ({meant})' if meant else ''}."
     else:
-        say(f"Removed {found.source!r} with {counted(found.passages, 'passage')}.")
+        what = f"Removed {found.source!r} with {counted(found.passages, 'passage')}."
+    show({"dropped": None if found is None else asdict(found)}, plain(what), json_=json_)
 
 
 def _named(documents: "Sequence[DocumentRecord]", wanted: str) -> "DocumentRecord | None":

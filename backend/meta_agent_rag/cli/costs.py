@@ -2,29 +2,21 @@
 
 from datetime import UTC, datetime
 
-import typer
-
 from ..wording import FREE
-from .shared.command import Assignments, Debug, Json, console, print_json, reporting, run, settings_of
+from .shared.command import Assignments, Json, command, console, print_json, run, settings_of, show
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command("prices")(prices)
-    app.command("balance")(balance)
-
-
-@reporting
-def prices(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+@command()
+def prices(set_: Assignments = None, json_: Json = False) -> None:
     """Show the dated tariffs, and the prices of the configured models."""
-    from ..llm.pricing import million_token_prices, priced_model, tariff_book
+    from ..llm.pricing import million_token_prices, tariff_book
     from ..llm.providers import choose_provider
 
     settings = settings_of(set_)
     choice = choose_provider(settings)
     now = datetime.now(UTC)
     known = {
-        tier: million_token_prices(*priced_model(settings, endpoint, at=now), now)
+        tier: million_token_prices(endpoint.model, endpoint.provider.prices, now)
         for tier, endpoint in choice.tiers.items()
     }
     models = {tier: {"model": model, "usd_per_million": known[tier]} for tier, model in choice.models.items()}
@@ -54,17 +46,15 @@ def prices(set_: Assignments = None, json_: Json = False, debug: Debug = False) 
         )
 
 
-@reporting
-def balance(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+@command()
+def balance(set_: Assignments = None, json_: Json = False) -> None:
     """Show the balance of the DeepSeek account."""
-    from ..llm.balance import account_balance
+    from ..llm.connections import account_balance
 
     account = run(account_balance(settings_of(set_)))
-    if json_:
-        print_json(account.model_dump(mode="json"))
-        return
-    for info in account.balance_infos:
-        shares = f"{info.granted_balance} granted, {info.topped_up_balance} topped up"
-        console().print(f"{info.total_balance} {info.currency} left ({shares})")
-    if not account.is_available:
-        console().print("The account cannot serve calls; top it up.")
+    lines = [
+        f"{one.total_balance} {one.currency} left ({one.granted_balance} granted, {one.topped_up_balance} topped up)"
+        for one in account.balance_infos
+    ]
+    lines += [] if account.is_available else ["The account cannot serve calls; top it up."]
+    show(account.model_dump(mode="json"), *lines, json_=json_)

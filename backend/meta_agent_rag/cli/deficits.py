@@ -7,38 +7,31 @@ import typer
 
 from ..errors import InputError
 from ..wording import counted
-from .shared.command import Assignments, Debug, Json, add_group, console, plain, print_json, reporting, say, settings_of
+from .shared.command import Assignments, Json, command, group, plain, say, settings_of, show
+
+_DEFICITS = group("deficits", "The knowledge deficits that can be diagnosed.")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    add_group(app, "deficits", "The knowledge deficits that can be diagnosed.", list_, check)
-
-
-@reporting
+@command(_DEFICITS)
 def list_(
     set_: Assignments = None,
     json_: Json = False,
-    debug: Debug = False,
 ) -> None:
     """List the deficits, both built-in and from DEFICITS_DIR."""
     from ..agent.deficits import discover_deficits
 
     deficits = discover_deficits(settings_of(set_).deficits_dir)
-    if json_:
-        shown = ("name", "when", "directive", "answer_mode", "retrieves", "examples", "priority")
-        print_json([{field: getattr(deficit, field) for field in shown} for deficit in deficits])
-    else:
-        for deficit in deficits:
-            follow_up = ", retrieves" if deficit.retrieves else ""
-            console().print(f"[bold]{deficit.name}[/] ({deficit.answer_mode}{follow_up})")
-            console().print(f"    when {plain(deficit.when)}\n    then {plain(deficit.directive)}")
+    fields = ("name", "when", "directive", "answer_mode", "retrieves", "examples", "priority")
+    lines = (
+        f"[bold]{one.name}[/] ({one.answer_mode}{', retrieves' if one.retrieves else ''})\n"
+        f"    when {plain(one.when)}\n    then {plain(one.directive)}"
+        for one in deficits
+    )
+    show([{field: getattr(one, field) for field in fields} for one in deficits], *lines, json_=json_)
 
 
-@reporting
-def check(
-    folder: Annotated[Path, typer.Argument(help="A folder with your own deficit files.")], debug: Debug = False
-) -> None:
+@command(_DEFICITS)
+def check(folder: Annotated[Path, typer.Argument(help="A folder with your own deficit files.")]) -> None:
     """Validate the deficit files of a folder together with the built-in ones."""
     from ..agent.deficits import Deficit, discover_deficits
     from ..agent.diagnose import critique_schema

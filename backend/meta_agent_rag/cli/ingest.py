@@ -11,11 +11,11 @@ import typer
 from ..errors import InputError
 from ..extras import require
 from ..wording import counted, unbroken
-from .shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, run, settings_of
+from .shared.command import Assignments, Json, command, complain, console, plain, print_json, run, settings_of
 
 if TYPE_CHECKING:
-    from ..ingestion.pipeline import OnProgress
-    from ..ingestion.sources import IngestProgress, IngestReport, Status
+    from ..ingestion.sources import IngestReport, Status
+    from ..retrieval.corpus.editing import Progress
     from ..settings import Settings
 
 _SHOWN: "tuple[Status, ...]" = ("added", "replaced", "moved", "unchanged", "skipped", "pruned")
@@ -24,12 +24,7 @@ _COLOURS = {"skipped": "yellow", "gone": "yellow", "pruned": "magenta"}
 _STOPPED = 130
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("ingest")(ingest)
-
-
-@reporting
+@command()
 def ingest(
     paths: Annotated[
         list[str], typer.Argument(metavar="PATH...", help="Files, and folders, which are read recursively.")
@@ -49,11 +44,10 @@ def ingest(
     ] = None,
     set_: Assignments = None,
     json_: Json = False,
-    debug: Debug = False,
 ) -> None:
-    """Add PDF, office files, EPUB, HTML, Markdown, text and passages (JSONL, also .gz) to a corpus.
+    """Add PDF, office files, EPUB, HTML, Markdown, text and passages (.jsonl, also .gz) to a corpus.
 
-    The type of a file is detected from its content, not its name. Unchanged files are skipped; changed ones
+    The type of other files is detected from their content, not their name. Unchanged files are skipped; changed ones
     replace their own passages. Exit code 1: a file was broken and skipped, the others were ingested.
     """
     if "" in paths:
@@ -97,29 +91,17 @@ async def _ingest(
 
 
 @contextmanager
-def _progress_bar(visible: bool) -> "Iterator[OnProgress]":
-    """Progress bars on stderr for files and passages, with passages per second; none without a terminal."""
+def _progress_bar(visible: bool) -> "Iterator[Progress]":
+    """A progress bar on stderr for the passages; none without a terminal."""
+    from rich import progress
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     screen = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    speed = TextColumn("{task.fields[speed]}")
-    with Progress(*columns, speed, console=screen, transient=True, disable=not (visible and screen.is_terminal)) as bar:
-        files = bar.add_task("files", total=None, speed="")
-        passages = bar.add_task("passages", total=None, speed="")
-
-        def show(progress: "IngestProgress") -> None:
-            rate = next((task.speed for task in bar.tasks if task.id == passages), None)
-            bar.update(files, completed=progress.files, total=progress.of_files)
-            bar.update(
-                passages,
-                completed=progress.passages,
-                total=progress.of_passages,
-                speed=f"{rate:.0f} passages/s" if rate else "",
-            )
-
-        yield show
+    columns = (progress.BarColumn(), progress.MofNCompleteColumn(), progress.TimeElapsedColumn())
+    shown = visible and screen.is_terminal
+    with progress.Progress("passages", *columns, console=screen, transient=True, disable=not shown) as bar:
+        task = bar.add_task("passages", total=None)
+        yield lambda done, wanted: bar.update(task, completed=done, total=wanted)
 
 
 def _show(report: "IngestReport") -> None:

@@ -7,14 +7,9 @@ import sys
 
 import typer
 
-app = typer.Typer(
-    name="marag",
-    help="Multi-hop question answering that knows when its own answer is inadequate, and why.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,  # help without Rich: it takes half as long to appear
-    pretty_exceptions_enable=False,
-)
+from .shared.command import app
+
+__all__ = ["app", "main"]
 
 
 def _version(wanted: bool) -> None:
@@ -32,15 +27,8 @@ def _options(
     pass
 
 
-def _register_commands() -> None:
-    package = importlib.import_module(__package__)
-    for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda found: found.name):
-        register = getattr(importlib.import_module(f"{__package__}.{module.name}"), "register", None)
-        if register is not None:
-            register(app)
-
-
-_register_commands()
+for _module in pkgutil.iter_modules(importlib.import_module(__package__).__path__):
+    importlib.import_module(f"{__package__}.{_module.name}")  # each adds its commands
 
 
 def main() -> None:

@@ -4,8 +4,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..discovery import named
 from ..errors import InputError
-from .shared.command import Assignments, Debug, Json, complain, console, plain, print_json, reporting, settings_of
+from .shared.command import (
+    Assignments,
+    Json,
+    command,
+    complain,
+    console,
+    group,
+    plain,
+    print_json,
+    reporting,
+    settings_of,
+    show,
+)
 
 if TYPE_CHECKING:
     from ..llm.local import LocalModel
@@ -14,16 +27,12 @@ if TYPE_CHECKING:
 _STOPPED = 130
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    group = typer.Typer(help="Models that run on this machine, and their download.", invoke_without_command=True)
-    group.callback()(models)
-    group.command("get")(get)
-    app.add_typer(group, name="models")
+_MODELS = group("models", "Models that run on this machine, and their download.", invoke_without_command=True)
 
 
+@_MODELS.callback()
 @reporting
-def models(context: typer.Context, set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+def models(context: typer.Context, set_: Assignments = None, json_: Json = False) -> None:
     """List models for EMBEDDED_MODEL with size, licence and memory; `marag models get NAME` downloads one."""
     if context.invoked_subcommand is not None:
         return
@@ -45,21 +54,20 @@ def models(context: typer.Context, set_: Assignments = None, json_: Json = False
     screen.print(f"`auto` chooses {PACKAGED if taken is None else taken.name}{' (packaged)' if taken is None else ''}.")
 
 
-@reporting
+@command(_MODELS)
 def get(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A model in the list.")],
     set_: Assignments = None,
     json_: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Download a model from the Hugging Face hub and check its SHA-256; continues an interrupted download."""
-    from ..llm.local import PACKAGED, fetch, fits, local_model
+    from ..llm.local import PACKAGED, fetch, fits, local_models
 
     name = name.strip().lower()
     if name == PACKAGED:
         raise InputError(f"{PACKAGED} is packaged and needs no download; `marag models` lists larger models.")
     settings = settings_of(set_)
-    model = local_model(name)
+    model = named("model", name, local_models())
     if not fits(model, settings):
         complain(
             f"{model.name} needs {model.memory(settings) / 1e9:.1f} GB of memory, more than this machine has; `auto` "
@@ -70,10 +78,8 @@ def get(
     except KeyboardInterrupt:
         complain(f"Stopped. The partial download is kept; `marag models get {model.name}` continues it.")
         raise typer.Exit(_STOPPED) from None
-    if json_:
-        print_json({"name": model.name, "path": path, "sha256": model.sha256})
-    else:
-        console().print(f"Downloaded {model.name}: {plain(path)}")
+    about = {"name": model.name, "path": path, "sha256": model.sha256}
+    show(about, f"Downloaded {model.name}: {plain(path)}", json_=json_)
 
 
 def _row(model: "LocalModel", settings: "Settings", taken: "LocalModel | None") -> dict[str, Any]:

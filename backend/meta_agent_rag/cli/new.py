@@ -17,7 +17,7 @@ import keyword
 import pkgutil
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import count
 from pathlib import Path
 from string import Template
@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..discovery import named
+from ..discovery import named, require_name
 from ..errors import InputError
-from .shared.command import Assignments, Debug, Json, benchmark_package, print_json, reporting, say, settings_of
+from .shared.command import Assignments, Json, benchmark_package, command, plain, settings_of, show
 
 if TYPE_CHECKING:
     from ..settings import Settings
@@ -41,22 +41,15 @@ _DOCUMENTED = {
 """The page and the heading of each example, and the contract suite of its kind."""
 _EXAMPLE = re.compile(r"`(?P<path>\S+/(?P<name>\w+)\.py)`\n\n```python\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _KINDS = sorted((*_TEMPLATES, *_DOCUMENTED))
-_NAME = re.compile(r"[a-z][a-z0-9_]{1,39}")
 _IMPORTS = re.compile(r"(?:^from \S+ import .*\n)+", re.MULTILINE)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(new)
-
-
-@reporting
+@command()
 def new(
     kind: Annotated[str, typer.Argument(metavar="KIND", help=f"One of: {', '.join(_KINDS)}.")],
     name: Annotated[str, typer.Argument(metavar="NAME", help="Lower-case letters, digits and underscores.")],
     set_: Assignments = None,
     json_: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Create a working example of a kind with its test, for you to adapt.
 
@@ -66,12 +59,8 @@ def new(
     """
     named("kind", kind, dict.fromkeys(_KINDS))
     files, following = _copied(kind, name) if kind in _DOCUMENTED else create(kind, name, settings_of(set_))
-    if json_:
-        print_json({"files": files, "next": following})
-        return
-    for path in files:
-        say(f"written: {path}")
-    say(f"next: {following}")
+    lines = [*(f"written: {path}" for path in files), f"next: {following}"]
+    show({"files": files, "next": following}, *map(plain, lines), json_=json_)
 
 
 def create(kind: str, name: str, settings: "Settings") -> tuple[list[str], str]:
@@ -85,7 +74,7 @@ def create(kind: str, name: str, settings: "Settings") -> tuple[list[str], str]:
     from ..shipped import clone
 
     template = yaml.safe_load(_TEMPLATES[kind].read_text(encoding="utf-8"))
-    _check_name(name)
+    _require_usable(kind, name, pkgutil.resolve_name(template["reserved"]) if "reserved" in template else ())
     setting: str = template["setting"]
     set_folder: Path | None = getattr(settings, setting)
     root = clone() if set_folder is None else None
@@ -99,9 +88,6 @@ def create(kind: str, name: str, settings: "Settings") -> tuple[list[str], str]:
     members = list(found.values() if isinstance(found, Mapping) else found)
     if name in {member.name for member in members}:
         raise InputError(f"Another {kind} is already named {name!r}; choose a different name.")
-    reserved = pkgutil.resolve_name(template["reserved"]) if "reserved" in template else ()
-    if name in reserved:
-        raise InputError(f"The name {name!r} is reserved, as are: {', '.join(reserved)}; choose a different name.")
     for field, first in template.get("unique", {}).items():
         taken = {getattr(member, field) for member in members}
         words[field] = str(next(value for value in count(first) if value not in taken))
@@ -117,7 +103,7 @@ def _copied(kind: str, name: str) -> tuple[list[str], str]:
     """Write the documented example of a kind under a new name, beside the built-in members."""
     from ..shipped import clone
 
-    _check_name(name)
+    _require_usable(kind, name)
     root = clone()
     if root is None:
         raise InputError(f"A {kind} is a file of the source tree; run this command in a clone of the repository.")
@@ -132,27 +118,20 @@ def _copied(kind: str, name: str) -> tuple[list[str], str]:
     return shown, f"`uv run pytest tests/contracts/{suite}` runs its contract suite; change the file"
 
 
-def _check_name(name: str) -> None:
-    if not name.isidentifier():
-        raise InputError(f"{name!r} is not a Python identifier; use lower-case letters, digits and underscores.")
+def _require_usable(kind: str, name: str, reserved: Collection[str] = ()) -> None:
+    require_name(kind, name, reserved)
     if keyword.iskeyword(name):
         raise InputError(f"{name!r} is a Python keyword; choose a different name.")
-    if not _NAME.fullmatch(name):
-        raise InputError(
-            f"{name!r} is not a name of 2 to 40 lower-case letters, digits and underscores that starts with a letter; "
-            "write it as in 'two_words'."
-        )
 
 
 def _filled(texts: Mapping[str, str], place: Mapping[str, Any], words: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     """Each file's path and text. Raises `InputError` for an existing prompt."""
-    from ..discovery import FORMER_STAGES
     from ..prompts import prompt_names
 
     own = {key: Template(text).substitute(words) for key, text in place.get("words", {}).items()}
     for path, text in place["files"].items():
         file = Template(path).substitute(words)
-        if file.endswith(".yaml") and Path(file).stem in {*prompt_names(), *FORMER_STAGES}:
+        if file.endswith(".yaml") and Path(file).stem in prompt_names():
             raise InputError(f"A prompt is already named {Path(file).stem!r}; choose a different name.")
         filled = Template(texts[text]).substitute(words, **own)
         # imports sorted by module, since those of a place are inserted anywhere

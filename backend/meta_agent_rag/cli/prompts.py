@@ -4,16 +4,13 @@ from typing import Annotated
 
 import typer
 
-from .shared.command import Assignments, Debug, Json, add_group, console, plain, print_json, reporting, say, settings_of
+from .shared.command import Assignments, Json, command, console, group, plain, print_json, say, settings_of
+
+_PROMPTS = group("prompts", "Show the prompts, both built-in and from PROMPTS_DIR.")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    add_group(app, "prompts", "Show the prompts, both built-in and from PROMPTS_DIR.", list_, show)
-
-
-@reporting
-def list_(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+@command(_PROMPTS)
+def list_(set_: Assignments = None, json_: Json = False) -> None:
     """List the prompts: digest, placeholders, and which are your own."""
     from ..prompts import check_prompts, prompt, prompt_names
 
@@ -32,12 +29,11 @@ def list_(set_: Assignments = None, json_: Json = False, debug: Debug = False) -
         console().print(f"[bold]{each.name}[/]{mine} [dim]{each.digest}[/] {plain(values)}")
 
 
-@reporting
+@command(_PROMPTS)
 def show(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of a prompt; `marag prompts list` lists them.")],
     set_: Assignments = None,
     json_: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Show a prompt as the model sees it, with $NAME for each placeholder."""
     from ..prompts import check_prompts, prompt

@@ -1,41 +1,23 @@
 """`marag summarise`: a whole document in points, each with its source."""
 
-import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from ..wording import printable
-from .shared.command import (
-    Assignments,
-    Debug,
-    Json,
-    complain,
-    confirm,
-    console,
-    print_json,
-    reporting,
-    run,
-    say,
-    settings_of,
-)
+from ..wording import FREE, counted, printable
+from .shared.command import Assignments, Json, command, complain, confirm, console, print_json, run, say, settings_of
 from .shared.display import spending
 
 if TYPE_CHECKING:
-    from ..chat.summaries import Estimate, Summary, Work
+    from ..chat.summaries import Work
 
 T = TypeVar("T")
 Corpus = Annotated[str, typer.Option("--corpus", metavar="NAME", help="The corpus.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("summarise")(summarise)
-
-
-@reporting
+@command()
 def summarise(
     document: Annotated[str, typer.Argument(help="Its title or file; needed if there are several documents.")] = "",
     corpus: Corpus = "sample",
@@ -44,7 +26,6 @@ def summarise(
     ] = False,
     set_: Assignments = None,
     json_: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Summarise a whole document with one call per section; every point cites the sentence that supports it."""
     from ..chat.summaries import prepared, summary_text
@@ -59,18 +40,14 @@ def summarise(
             async with open_language_model(settings) as model:
                 return await use(prepared(model, catalogue, document))
 
-    async def estimated(work: "Work") -> "Estimate":
-        return work.estimate
+    async def planned(work: "Work") -> tuple[int, bool]:
+        return len(work.sections), work.free
 
-    async def done(work: "Work") -> "Summary":
-        on_section = (lambda done, of: complain(f"Section {done} of {of}")) if sys.stderr.isatty() else None
-        return await work.done(on_section)
-
-    estimate = run(with_work(estimated))
-    complain(f"{estimate}.")
-    if not (yes or estimate.free):  # asked between two runs, since Ctrl+C does not interrupt a question within one
+    calls, free = run(with_work(planned))
+    complain(f"{counted(calls, 'call')}{f', {FREE}' if free else ''}.")
+    if not (yes or free):  # asked between two runs, since Ctrl+C does not interrupt a question within one
         confirm("This", "Continue?", declined="No call was made.", json_=json_)
-    summary = run(with_work(done))
+    summary = run(with_work(lambda work: work.done()))
     totals = total(summary.calls)
     if json_:
         print_json({**asdict(summary), "totals": asdict(totals)})

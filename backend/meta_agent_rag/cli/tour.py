@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InputError
-from .shared.command import Debug, plain, reporting
+from .shared.command import command, plain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -14,16 +14,10 @@ if TYPE_CHECKING:
     from ..demo.run_files import Stop
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("tour")(tour)
-
-
-@reporting
+@command()
 def tour(
     number: Annotated[int | None, typer.Argument(help="Show only this stop, counted from 1.", min=1)] = None,
     all_: Annotated[bool, typer.Option("--all", help="Print everything at once, without waiting for Enter.")] = False,
-    debug: Debug = False,
 ) -> None:
     """See, step by step, how the loop answers recorded questions. Needs no model, key or network."""
     from ..demo.run_files import tour as stops

@@ -1,6 +1,5 @@
 """`marag trace`: shows from a benchmark run's files how an answer was produced."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,25 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InputError
-from .shared.command import Debug, Json, console, plain, print_json, reporting
+from ..journal import records
+from .shared.command import Json, command, console, plain, print_json
 
 if TYPE_CHECKING:
     from ..demo.run_files import Row
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("trace")(trace)
-
-
-@reporting
+@command()
 def trace(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder, or its name in RESULTS.")],
     question: Annotated[
         str | None, typer.Argument(metavar="QUESTION", help="The question's id or its beginning; default: list all.")
     ] = None,
     json_: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Show how the loop answered a question of a benchmark run: draft, facts, vote, diagnosis, repairs, calls."""
     from ..demo.run_files import LOOP, ONE_PASS, open_folder
@@ -47,9 +41,9 @@ def trace(
             fate = "failed" if row.get("error") else f"F1 {100 * row['f1']:.0f}, repairs: {len(row['rounds']) - 1}"
             screen.print(f"{plain(row['id'])}  [dim]{fate}[/]  {plain(row['question'])}")
         return None
-    row, calls = _row(rows, question), []
-    if (folder / "calls.jsonl").is_file():
-        calls = _calls(folder / "calls.jsonl", row)
+    row, about = _row(rows, question), ("question_id", "method")
+    made = [call for _, call in records(folder / "calls.jsonl") if call is not None]
+    calls = [call for call in made if tuple(map(call.get, about)) == (row["id"], row["method"])]
     if json_:
         return print_json({**row, "calls": calls})
     screen.print(f"[bold]Question.[/] {plain(row['question'])}\n", highlight=False)
@@ -68,19 +62,6 @@ def _row(rows: Sequence["Row"], wanted: str) -> "Row":
         return found[0]
     fault = f"{len(found)} questions begin with {wanted!r}" if found else f"The run has no question {wanted!r}"
     raise InputError(f"{fault}; `marag trace RUN` lists them.")
-
-
-def _calls(file: Path, row: "Row") -> list[Mapping[str, Any]]:
-    """The answer's calls in the ledger; a line that a kill cut off is left out."""
-    found = []
-    for line in file.read_text(encoding="utf-8").splitlines():
-        try:
-            call = json.loads(line)
-        except ValueError:
-            continue
-        if (call.get("question_id"), call.get("method")) == (row["id"], row["method"]):
-            found.append(call)
-    return found
 
 
 def _table(calls: Sequence[Mapping[str, Any]]) -> Any:

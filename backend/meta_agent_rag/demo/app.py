@@ -7,7 +7,6 @@ import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -17,7 +16,9 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from ..errors import MetaRagError
 from ..llm.opening import described
 from ..service.uvicorn_server import bound
+from .cards import html
 from .tabs.loop import Loop
+from .tabs.own_model import OwnModelPanel
 from .tabs.recorded import Runs, Tour
 from .tabs.tab import Tab, visitor_of
 from .tabs.talk import Chat, Teaching
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import gradio as gr
     from gradio.themes import Base
 
+_LOG = logging.getLogger(__name__)
 _KEPT = (600, 3600)
 """Seconds: the interval of clean-ups of uploads, and their maximum age."""
 
@@ -44,6 +46,10 @@ def create_demo(workbench: Workbench) -> "gr.Blocks":
     demo: gr.Blocks
     with gr.Blocks(title="Meta-Agent-RAG", analytics_enabled=False, fill_width=True, delete_cache=_KEPT) as demo:
         gr.HTML(heading(workbench), elem_id="marag-heading")
+        if workbench.settings.demo_own_models != "off":
+            panel = OwnModelPanel(workbench=workbench)
+            panel.lay_out()
+            panel.connect(demo)
         with gr.Tabs(elem_id="marag-tabs") as selected:
             for label, tab in tabs.items():
                 with gr.Tab(label, id=label.lower()):
@@ -57,9 +63,10 @@ def create_demo(workbench: Workbench) -> "gr.Blocks":
             wanted = (asked.get("tab") or leads_to).lower()
             return gr.Tabs(selected=wanted if wanted in map(str.lower, tabs) else "tour")
 
-        def left(request: gr.Request) -> None:
+        async def left(request: gr.Request) -> None:
             for tab in tabs.values():
                 tab.left(visitor_of(request))
+            await workbench.forget(visitor_of(request))
 
         demo.load(arrived, outputs=selected, show_progress="hidden", api_visibility="private")
         demo.unload(left)
@@ -67,20 +74,14 @@ def create_demo(workbench: Workbench) -> "gr.Blocks":
 
 
 def heading(workbench: Workbench) -> str:
-    """The heading, with the answering model or the reason why there is none, as HTML."""
+    """The heading, with the answering model or the reason why there is none."""
     try:
         served = re.sub(r" at [^\s;,]+", "", described(workbench.settings))  # not the endpoint's address
         model = f"New questions are answered by {served}."
     except MetaRagError as fault:
         model = f"No model: {unexpected(fault)}"
-    return (
-        '<header class="marag-heading"><h1>Meta-Agent-RAG</h1>'
-        "<p>Watch an answer being questioned, diagnosed and repaired.</p>"
-        f'<p class="marag-model">{escape(model)}</p></header>'
-    )
+    return html("heading", model)
 
-
-_LOG = logging.getLogger(__name__)
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 
@@ -124,7 +125,7 @@ def mounted(workbench: Workbench, *, hosts: Sequence[str] = _LOOPBACK) -> FastAP
         demo,
         path="/",
         theme=_theme(),
-        css="\n".join(_asset(name) for name in ("appearance.css", "runs.css")),
+        css=_asset("appearance.css"),
         head=f"<script>{_asset('page.js')}</script>",
         footer_links=[],
         run_history=False,

@@ -1,11 +1,9 @@
 """Documents in a separate folder: a visitor's own, or the sample course."""
 
 import asyncio
-import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 from uuid import uuid4
 
@@ -36,11 +34,7 @@ class PrivateCorpus:
     @classmethod
     def below(cls, folder: Path, settings: Settings, encoder: AsyncEncoder) -> "PrivateCorpus":
         """A new corpus, always in embedded stores, even if the settings name servers."""
-        own = {
-            "marag_data_dir": folder / uuid4().hex,
-            "qdrant_url": None,
-            "elasticsearch_url": None,
-        }
+        own = {"marag_data_dir": folder / uuid4().hex, "qdrant_url": None, "elasticsearch_url": None}
         return cls(settings=settings.model_copy(update=own), encoder=encoder)
 
     async def add(self, paths: Sequence[Path]) -> IngestReport:
@@ -49,21 +43,18 @@ class PrivateCorpus:
         Sources are reported only by file name.
         """
         async with self._in_use:
-            homes = {self._home(path.name): path for path in paths}
-            known = set(self._files_folder.glob("*"))
-            if (files := len(known | homes.keys())) > MOST_FILES:
+            copies = {self._files_folder / path.name: path for path in paths}
+            if (files := len(set(self._files_folder.glob("*")) | copies.keys())) > MOST_FILES:
                 raise InputError(f"{files} files are too many; add at most {MOST_FILES}.")
-            for home, path in homes.items():
-                home.mkdir(parents=True, exist_ok=True)
-                # a copy, because Gradio stores identical files of two visitors only once
-                await asyncio.to_thread(shutil.copy2, path, home / path.name)
-            copies = [home / path.name for home, path in homes.items()]
-            return await ingest(self.settings, copies, CORPUS, encoder=self.encoder)
+            self._files_folder.mkdir(parents=True, exist_ok=True)
+            for copy, path in copies.items():  # since Gradio stores identical files of two visitors only once
+                await asyncio.to_thread(shutil.copy2, path, copy)
+            return await ingest(self.settings, list(copies), CORPUS, encoder=self.encoder)
 
     async def discard(self, name: str) -> None:
         """Remove the file of that name. Raises the errors of `ingest`."""
         async with self._in_use:
-            await asyncio.to_thread(shutil.rmtree, self._home(name), ignore_errors=True)
+            (self._files_folder / Path(name).name).unlink(missing_ok=True)
             if any(self._files_folder.glob("*")):
                 await ingest(self.settings, [self._files_folder], CORPUS, encoder=self.encoder, prune=True)
             else:
@@ -98,6 +89,3 @@ class PrivateCorpus:
     def _files_folder(self) -> Path:
         folder = self.settings.marag_data_dir
         return folder.with_name(f"{folder.name}-files")  # a data folder's own files are never ingested
-
-    def _home(self, name: str) -> Path:
-        return self._files_folder / sha256(os.fsencode(name)).hexdigest()

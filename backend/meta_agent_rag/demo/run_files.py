@@ -1,14 +1,13 @@
-"""Reads a benchmark run's files as data: a run folder, a zip of one, or a run that ships with the package.
+"""Reads a benchmark run's files as data: a run folder, or a run that ships with the package.
 
 The benchmark writes them (their contents are described in docs/benchmarks.md); none of its code is imported here.
 """
 
 import json
 import zipfile
-import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -29,9 +28,12 @@ RECORDED: Mapping[str, str] = MappingProxyType(
     }
 )
 """The files of the packaged runs, by their names in the list and in links; the first is shown by default."""
-
 PASSAGES = "passages.jsonl"
 """The file of a packed run that contains the texts of its evidence."""
+LOOP = "metarag"
+ONE_PASS = "standard_rag"
+RIGHT = 0.5
+"""The F1 from which an answer counts as right."""
 
 Row: TypeAlias = Mapping[str, Any]
 Place: TypeAlias = Path | zipfile.Path
@@ -53,27 +55,19 @@ class Run:
     plots: Mapping[str, bytes] = field(default_factory=dict)
     passages: Mapping[str, Found] = field(default_factory=dict)
 
-    @property
-    def provider(self) -> str:
-        """The name of the provider that answered; empty if unknown."""
-        return str(mapping(self.config.get("provider")).get("name") or "")
-
     def answer(self, question_id: str, method: str) -> Row | None:
         """A method's answer to a question; `None` if it has none."""
         return next((row for row in self.rows if (row["id"], row["method"]) == (question_id, method)), None)
 
-    def setting(self, name: str) -> Any:
-        """A setting of the run; `None` if unknown."""
-        return mapping(self.config.get("settings")).get(name)
+    def about(self, part: str) -> Mapping[str, Any]:
+        """A part of the configuration; empty if unknown."""
+        value = self.config.get(part)
+        return value if isinstance(value, dict) else {}
 
 
 def run_names(results: Path) -> tuple[str, ...]:
     """The runs in `results`, the newest first, after the packaged ones."""
-    try:
-        folders = sorted((file.parent.name for file in results.glob("*/samples.jsonl")), reverse=True)
-    except OSError:
-        folders = []
-    return (*RECORDED, *folders)
+    return (*RECORDED, *sorted((file.parent.name for file in results.glob("*/samples.jsonl")), reverse=True))
 
 
 def open_run(name: str, results: Path) -> Run:
@@ -88,22 +82,15 @@ def open_run(name: str, results: Path) -> Run:
 def open_folder(folder: Path) -> Run:
     """A run in any folder. Raises `InputError` if there is none, or if it cannot be read."""
     try:
-        return _kept(folder, (folder / "samples.jsonl").stat().st_mtime_ns)
+        return _read(folder, folder.name)
     except OSError:
         words = f"There is no run {str(folder)!r}; give a folder with samples.jsonl."
         raise InputError(words) from None
 
 
-def open_zip(file: Path) -> Run:
-    """A zipped run folder, regardless of the folder's name in the zip. Raises `InputError`."""
-    try:
-        with zipfile.ZipFile(file) as archive:
-            samples = next((name for name in archive.namelist() if name.split("/")[-1] == "samples.jsonl"), None)
-            if samples is None:
-                raise InputError(f"{file.name!r} contains no samples.jsonl; zip the folder of a benchmark run.")
-            return _read(zipfile.Path(archive, samples.removesuffix("samples.jsonl")), file.stem)
-    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError) as error:
-        raise InputError(f"{file.name!r} cannot be opened ({error}); zip the folder of a benchmark run.") from None
+@cache
+def _recorded(name: str) -> Run:
+    return _read(zipfile.Path(shipped(RECORDED[name])), name)
 
 
 def rounds_of(row: Row) -> tuple[Round, ...]:
@@ -119,80 +106,45 @@ def rounds_of(row: Row) -> tuple[Round, ...]:
 _ROUNDS = TypeAdapter(tuple[Round, ...])
 
 
-@lru_cache(maxsize=len(RECORDED))
-def _recorded(name: str) -> Run:
-    return replace(open_zip(shipped(RECORDED[name])), name=name)
-
-
-@lru_cache(maxsize=4)
-def _kept(folder: Path, _changed: int) -> Run:
-    return _read(folder, folder.name)
-
-
 def _read(place: Place, name: str) -> Run:
-    rows = tuple(_rows((place / "samples.jsonl").read_bytes()))
+    """The run in a folder; of a question and method the latest row counts, and a torn line is skipped."""
+    rows = {
+        (row["id"], row["method"]): row for row in _lines(place / "samples.jsonl") if {"id", "method"} <= row.keys()
+    }
     if not rows:
         raise InputError(f"The run {name!r} has no answer yet; choose another one, or wait for its first.")
+    images: list[Any] = sorted((place / "plots").iterdir(), key=str) if (place / "plots").is_dir() else []
+    texts = _lines(place / PASSAGES) if (place / PASSAGES).is_file() else []
+    passages = [Passage.of(line["title"], line["text"]) for line in texts]
     return Run(
         name=name,
-        rows=rows,
+        rows=tuple(rows.values()),
         summary=_json(place / "summary.json"),
         config=_json(place / "config.json"),
-        plots=_plots(place / "plots"),
-        passages=_passages(place / PASSAGES),
+        plots={file.name.removesuffix(".png"): file.read_bytes() for file in images if file.name.endswith(".png")},
+        passages={passage.id: Found(passage=passage, score=0.0) for passage in passages},
     )
 
 
-def _passages(file: Place) -> dict[str, Found]:
-    """The passages by id; empty if the run was packed without them; invalid lines are skipped."""
+def _lines(file: Place) -> list[dict[str, Any]]:
+    return [line for raw in file.read_bytes().splitlines() if (line := _parsed(raw))]
+
+
+def _json(file: Place) -> dict[str, Any]:
+    return _parsed(file.read_bytes()) if file.is_file() else {}
+
+
+def _parsed(raw: bytes) -> dict[str, Any]:
+    """The object of a JSON text; empty if it is none."""
     try:
-        lines = [mapping(json.loads(line)) for line in file.read_bytes().splitlines()]
-        passages = [Passage.of(str(line["title"]), str(line["text"])) for line in lines]
-    except (OSError, KeyError, ValueError):
-        return {}
-    return {passage.id: Found(passage=passage, score=0.0) for passage in passages}
-
-
-def _rows(raw: bytes) -> list[Row]:
-    """The complete rows, the latest of each question and method; a torn line is skipped, as in a resumed run."""
-    found: dict[tuple[str, str], Row] = {}
-    for line in raw.split(b"\n"):
-        row = _parsed(line)
-        if isinstance(row, dict) and isinstance(row.get("id"), str) and isinstance(row.get("method"), str):
-            found[row["id"], row["method"]] = row
-    return list(found.values())
-
-
-def _parsed(raw: bytes) -> Any:
-    """The value of a JSON text; `None` if it is none."""
-    try:
-        return json.loads(raw)
+        value = json.loads(raw)
     except ValueError:
-        return None
-
-
-def _json(file: Place) -> Mapping[str, Any]:
-    try:
-        return mapping(_parsed(file.read_bytes()))
-    except (OSError, KeyError):
         return {}
-
-
-def _plots(folder: Place) -> dict[str, bytes]:
-    found = [file for file in folder.iterdir() if file.name.endswith(".png")] if folder.is_dir() else []
-    return {file.name.removesuffix(".png"): file.read_bytes() for file in sorted(found, key=lambda file: file.name)}
-
-
-def mapping(value: object) -> Mapping[str, Any]:
-    """The value if it is a mapping, else an empty one: a file may contain anything."""
     return value if isinstance(value, dict) else {}
 
 
 OUTCOMES = ("fixed", "broken", "still right", "still wrong", "not repaired", "error")
 """How an answer changed between its first draft and the end, by exact match."""
-
-SHOWN = 200
-"""The number of answers listed at once."""
 
 
 def outcome(row: Row) -> str:
@@ -212,7 +164,7 @@ def methods(run: Run) -> tuple[str, ...]:
     """The methods of a run; those that repaired something come first."""
     named = tuple(dict.fromkeys(row["method"] for row in run.rows))
     repairing = {row["method"] for row in run.rows if row.get("fired")}
-    return tuple(sorted(named, key=lambda name: (name not in repairing, named.index(name))))
+    return tuple(sorted(named, key=lambda name: name not in repairing))
 
 
 def listed(run: Run, method: str, ended: str = "") -> list[tuple[str, str]]:
@@ -229,12 +181,6 @@ def listed(run: Run, method: str, ended: str = "") -> list[tuple[str, str]]:
 def _label(row: Row) -> str:
     f1 = "" if row.get("f1") is None else f" · F1 {100 * row['f1']:.0f}"
     return f"{row.get('question', '')} — {outcome(row)} · {counted(len(row.get('rounds') or []), 'round')}{f1}"
-
-
-LOOP = "metarag"
-ONE_PASS = "standard_rag"
-RIGHT = 0.5
-"""The F1 from which an answer counts as right."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,6 +25,17 @@ Status = Literal["ready", "working", "paused", "stopped", "failed", "done"]
 
 
 @dataclass(frozen=True, kw_only=True)
+class Pass:
+    """A pass through write and diagnose, as far as it has come; `ids` are those of its evidence."""
+
+    plan: RepairPlan | None
+    draft: Draft | None
+    packing: Packing
+    judged: Round | None
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class LoopView:
     """What there is to show of a run at one moment; a recorded answer is one that is done.
 
@@ -33,8 +44,8 @@ class LoopView:
     what went wrong, `seconds` the time that the run has taken.
     """
 
-    question: str
-    state: State
+    question: str = ""
+    state: State = field(default_factory=State)
     status: Status = "ready"
     node: str | None = None
     visited: tuple[str, ...] = ()
@@ -61,15 +72,23 @@ class LoopView:
         return None if self.rounds and plan is self.rounds[-1].plan else plan
 
     @property
-    def draft(self) -> Draft | None:
-        """The draft of the current round, once written."""
+    def passes(self) -> tuple[Pass, ...]:
+        """The completed rounds, and the current one unless the run is done."""
+        done = tuple(
+            Pass(plan=one.plan, draft=one.draft, packing=one.packing, judged=one, ids=one.evidence_ids)
+            for one in self.rounds
+        )
+        if self.status == "done":
+            return done
         draft = self.state.get("draft")
-        return None if self.rounds and draft is self.rounds[-1].draft else draft
-
-    @property
-    def packing(self) -> Packing:
-        """The packing of the current draft's prompt."""
-        return self.state.get("packing") or Packing()
+        current = Pass(
+            plan=self.plan,
+            draft=None if done and draft is done[-1].draft else draft,
+            packing=self.state.get("packing") or Packing(),
+            judged=self.monitored,
+            ids=tuple(self.evidence),
+        )
+        return (*done, current)
 
     @property
     def doubted(self) -> bool:

@@ -1,6 +1,7 @@
-"""The resources shared by all visitors of the demo: opened once, on first use, and closed at the end."""
+"""The resources of the demo's visitors: shared ones, opened once, on first use, and a visitor's own model."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -11,7 +12,7 @@ from typing import Any, TypeVar
 
 from ..agent.engine import Engine, open_engine
 from ..chat.phrases import check_files
-from ..datasets import Dataset, Question, discover, load_file, load_questions
+from ..datasets import Dataset, Paragraph, Question, discover, load_file, load_questions
 from ..errors import MetaRagError
 from ..llm.budget import Budget
 from ..llm.client import utc_now
@@ -26,15 +27,20 @@ from ..retrieval.hybrid import Retriever
 from ..retrieval.open_retriever import open_encoder, open_retriever
 from ..settings import Settings
 from ..shipped import shipped
+from .own_model import OwnModel
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionSet:
-    """The questions of one source, in their original order, and under which licence they are packaged."""
+    """The questions of one source, in their original order, and what to know about them, such as their licence.
+
+    `deficits_dir` holds the deficit that they were made for, beside those of the loop.
+    """
 
     name: str
     questions: tuple[Question, ...]
     licence: str = ""
+    deficits_dir: Path | None = None
 
     def get(self, id_: str) -> Question | None:
         """The question with an id, or `None`."""
@@ -48,18 +54,32 @@ _LICENCES = {
 """The packaged real questions, by the name of their data set."""
 
 
-def sample_questions() -> QuestionSet:
-    """The invented questions of the packaged sample."""
-    return QuestionSet(name=SAMPLE, questions=load_questions(SAMPLE).questions)
-
-
 def packaged_questions() -> tuple[QuestionSet, ...]:
-    """A few questions of real data sets, and those of the sample."""
+    """A few questions of real data sets, those of the sample, and those of the example deficit."""
     real = (
         QuestionSet(name=name, questions=load_file(shipped(f"{name.lower()}.json")).questions, licence=licence)
         for name, licence in _LICENCES.items()
     )
-    return (*real, sample_questions())
+    return (*real, QuestionSet(name=SAMPLE, questions=load_questions(SAMPLE).questions), conflicting_sources())
+
+
+def conflicting_sources() -> QuestionSet:
+    """Questions about which two passages disagree, and the deficit that notices it."""
+    folder = shipped("deficits")
+    rows = map(json.loads, (folder / "conflicts.jsonl").read_text(encoding="utf-8").splitlines())
+    questions = (
+        Question(
+            id=row["id"],
+            text=row["question"],
+            answer=row["answer"],
+            paragraphs=tuple(
+                Paragraph(title=title, sentences=(text,), is_supporting=True) for title, text in row["passages"]
+            ),
+        )
+        for row in rows
+    )
+    about = "Two invented passages disagree. A fifth deficit, the example of docs/adding-a-deficit.md, notices it."
+    return QuestionSet(name="conflicting sources", questions=tuple(questions), licence=about, deficits_dir=folder)
 
 
 def read_questions(path: Path, known: Mapping[str, Dataset] | None = None) -> QuestionSet:
@@ -90,6 +110,7 @@ class Workbench:
     _open: dict[Hashable, Any] = field(default_factory=dict, repr=False)
     _opening: dict[Hashable, asyncio.Lock] = field(default_factory=dict, repr=False)
     _budgets: dict[str, Budget] = field(default_factory=dict, repr=False)
+    _own: dict[str, tuple[Engine, AsyncExitStack]] = field(default_factory=dict, repr=False)
 
     @property
     def is_small(self) -> bool:
@@ -110,10 +131,12 @@ class Workbench:
         return next(((one, question) for one in self.question_sets if (question := one.get(id_))), None)
 
     async def engine(self, visitor: str) -> Engine:
-        """An engine that spends from a visitor's budget; `visitor` comes from `visitor_of`.
+        """An engine over the visitor's own model, or one that spends from their budget; see `visitor_of`.
 
         Raises a `MetaRagError` that says why the model cannot be opened.
         """
+        if visitor in self._own:
+            return self._own[visitor][0]
         engine: Engine = await self.once(
             "engine", lambda: open_engine(self.settings, model=self.model, monitor_encoder=self.monitor_encoder)
         )
@@ -140,9 +163,22 @@ class Workbench:
         """Whether a visitor's cap can be enforced: calls have a known price above zero."""
         return not (runs_here(self.settings, CHAT) or unpriced_models(self.settings, at=utc_now()))
 
-    def forget(self, visitor: str) -> None:
-        """Discard the state of a visitor who has left."""
+    async def bring(self, visitor: str, given: OwnModel) -> None:
+        """Answer a visitor's questions with a model of their own from now on. Raises `InputError`."""
+        await given.check(self.settings.demo_own_models)
+        await self.forget(visitor)
+        stack, settings = AsyncExitStack(), given.settings(self.settings)
+        model = await stack.enter_async_context(given.opened(self.settings.demo_own_models))
+        opening = open_engine(
+            settings, model=model, monitor_encoder=self.monitor_encoder, ledger_path=self.uploads / "ledger.jsonl"
+        )
+        self._own[visitor] = await stack.enter_async_context(opening), stack
+
+    async def forget(self, visitor: str) -> None:
+        """Discard the budget and the own model of a visitor."""
         self._budgets.pop(visitor, None)
+        if visitor in self._own:
+            await self._own.pop(visitor)[1].aclose()
 
     @asynccontextmanager
     async def _encoder(self) -> AsyncIterator[AsyncEncoder]:
@@ -158,6 +194,8 @@ class Workbench:
 
     async def aclose(self) -> None:
         """Close everything that was opened."""
+        for visitor in list(self._own):
+            await self.forget(visitor)
         await self._stack.aclose()
 
 

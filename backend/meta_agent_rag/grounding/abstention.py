@@ -1,14 +1,14 @@
-"""Distinguishes an abstention from an answer, and gives the reason why an answer is withheld."""
+"""Phrases by which an answer abstains or goes beyond its documents, and the reasons why one is withheld."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, TypeAlias
 
 import yaml
 
-from ..text.normalise import normalised
+from ..text.normalise import normalised, unmarked
 
 
 def is_abstention(answer: str) -> bool:
@@ -34,6 +34,25 @@ def states_unknown(texts: Iterable[str]) -> bool:
     """
     patterns = [pattern for rows in _rows("unknowns.yaml").values() for pattern in rows]
     return any(re.search(pattern, text, re.IGNORECASE) for text in texts for pattern in patterns)
+
+
+def leaks(answer: str, verified_quotes: Sequence[str]) -> tuple[str, ...]:
+    """The phrases of `leakage.yaml` in the answer but in none of the quotes, in order of first occurrence.
+
+    Matches whole words; case, white space, emphasis and typographic marks are ignored.
+
+    >>> leaks("Based on my knowledge, he left.", [])
+    ('based on my knowledge',)
+    >>> leaks("He left, in the novel, by sea.", ["left, in the novel, by sea"])
+    ()
+    """
+    listed = {unmarked(phrase): phrase for phrase in _rows("leakage.yaml")}
+    # the longest phrase at each word, including overlapping phrases
+    longest_first = "|".join(map(re.escape, sorted(listed, key=len, reverse=True)))
+    pattern = re.compile(rf"(?<!\w)(?<!\w-)(?=({longest_first})(?!\w|-\w))")
+    quoted = {match[1] for quote in verified_quotes for match in pattern.finditer(unmarked(quote))}
+    found = dict.fromkeys(match[1] for match in pattern.finditer(unmarked(answer)))
+    return tuple(listed[plain] for plain in found if plain not in quoted)
 
 
 @cache

@@ -1,12 +1,11 @@
 """Citations: the writer's marks become places in documents, and claims are annotated with their support."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from ..discovery import by_name, named
 from ..prompts import phrase
-from ..retrieval.passage import Found, Passage
+from ..retrieval.passage import Found
 from ..text.names import content_words
 from ..text.sentences import sentences
 from .exact import Support
@@ -56,44 +55,14 @@ class Citation:
         """The document's title in one line, or its id if it has no title."""
         return " ".join(self.title.split()) or self.doc_id
 
-
-@dataclass(frozen=True, kw_only=True)
-class Style:
-    """A way to write a citation into an answer; identical ones are written once for each mark."""
-
-    name: str
-    description: str
-    written: Callable[[Citation], str]
-
-
-def _page(citation: Citation) -> str:
-    return f"[{citation.name}]" if citation.pages is None else f"[{citation.name}, p.{citation.pages}]"
-
-
-def _source(citation: Citation) -> str:
-    section = " ".join((citation.section or "").split())
-    where = citation.name if section in {"", citation.name} else f"{citation.name}, {section}"
-    page = "" if citation.pages is None else f" (Page {citation.pages})"
-    return f'[Source: {where}{page} - "{" ".join(citation.snippet.split())}"]'
-
-
-def _title(citation: Citation) -> str:
-    return f"[{citation.name}]"
-
-
-STYLES: Mapping[str, Style] = by_name(
-    (
-        Style(name="page", description="the document's title, and the page if there are pages", written=_page),
-        Style(name="source", description="title, section, page, and an excerpt of 30 to 50 words", written=_source),
-        Style(name="title", description="the document's title", written=_title),
-    ),
-    "citation styles",
-)
-
-
-def chosen(name: str) -> Style:
-    """The style with that name (CITATION_STYLE). Raises `UnknownNameError`."""
-    return named("citation style", name, STYLES)
+    def written(self, style: str) -> str:
+        """The citation as an answer shows it, in a style of CITATION_STYLE."""
+        if style == "source":
+            section = " ".join((self.section or "").split())
+            where = self.name if section in {"", self.name} else f"{self.name}, {section}"
+            page = "" if self.pages is None else f" (Page {self.pages})"
+            return f'[Source: {where}{page} - "{" ".join(self.snippet.split())}"]'
+        return f"[{self.name}]" if style == "title" or self.pages is None else f"[{self.name}, p.{self.pages}]"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +73,7 @@ class Cited:
     citations: tuple[Citation, ...]
 
 
-def cite(answer: str, passages: Sequence[Found], quotes: Sequence[str], style: Style) -> Cited:
+def cite(answer: str, passages: Sequence[Found], quotes: Sequence[str], style: str) -> Cited:
     """Write each citation mark of the answer in a style, and remove those that cite nothing.
 
     `passages` are those of the writer's prompt, numbered from 1; `quotes` is what the writer copied
@@ -120,7 +89,7 @@ def cite(answer: str, passages: Sequence[Found], quotes: Sequence[str], style: S
         claim = next((one.text for one in stated if one.span[0] <= mark.start < one.span[1]), "")
         own = [_citation(passages[n - 1], claim, quotes) for n in mark.numbers if 1 <= n <= len(passages)]
         citations.extend(own)
-        written.append((mark, " ".join(dict.fromkeys(style.written(citation) for citation in own))))
+        written.append((mark, " ".join(dict.fromkeys(citation.written(style) for citation in own))))
     text = answer
     for mark, words in reversed(written):
         if words:
@@ -142,6 +111,9 @@ def _citation(found: Found, claim: str, quotes: Sequence[str]) -> Citation:
     start, end, quoted = _stretch(passage.text, claim, quotes)
     first, last = excerpt(passage.text, start, end)
     page, last_page = passage.pages(start, end) or (None, None)
+    span = passage.span
+    if quoted and span is not None and span[1] - span[0] == len(passage.text):  # the text is the document's own
+        span = span[0] + start, span[0] + end
     return Citation(
         doc_id=passage.doc_id,
         passage_id=passage.id,
@@ -149,7 +121,7 @@ def _citation(found: Found, claim: str, quotes: Sequence[str]) -> Citation:
         page=page,
         last_page=last_page,
         section=passage.section,
-        span=_within_document(passage, start, end) if quoted else passage.span,
+        span=span,
         snippet=passage.text[first:last],
         scores=Scores(score=found.score, dense=found.dense, lexical=found.lexical),
     )
@@ -172,14 +144,6 @@ def _stretch(text: str, claim: str, quotes: Sequence[str]) -> tuple[int, int, bo
     if quoted is not None and (shared(quoted) or not shared(best)):
         return (*quoted, True)
     return (*(best if shared(best) else (0, len(text.rstrip()))), False)
-
-
-def _within_document(passage: Passage, start: int, end: int) -> tuple[int, int] | None:
-    if passage.span is None:
-        return None
-    first, last = passage.span
-    # places can be located only if the text is the document's own
-    return (first + start, first + end) if last - first == len(passage.text) else passage.span
 
 
 def marked(

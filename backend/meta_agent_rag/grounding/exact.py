@@ -18,10 +18,9 @@ from math import isclose
 from types import MappingProxyType
 
 from ..retrieval.passage import Passage
-from ..text.names import words
+from ..text.names import stop_words, words
 from ..text.normalise import as_quoted
 from ..text.sentences import sentences
-from ..text.stop_words import stop_words
 
 _DENIALS = frozenset(
     {"not", "no", "never", "none", "nobody", "nothing", "few", "hardly", "without", "nor", "neither", "except", "only"}
@@ -157,8 +156,6 @@ _GROUPED = r"\d{1,3}(?:[.,'\u2019\u00a0\u202f ]\d{3})+(?:[.,]\d+)?(?![\d])"
 _NUMBER = re.compile(rf"(?<![\d.,:]){_GROUPED}|\d+(?:[.,:]\d+)*")
 _SPOKEN = ("en", "de", "fr", "es", "it", "pt", "nl")
 """Languages whose number words text2num reads; a text is read in all of them."""
-_NUMERALS = re.compile(r"[\u3007\u4e00\u4e8c\u4e24\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d\u5341\u767e\u5343]+")
-_TENS = {"\u5341": 10, "\u767e": 100, "\u5343": 1000}
 _FACTORS = frozenset(
     {24.0, 28.0, 29.0, 30.0, 31.0, 52.0, 60.0, 100.0, 365.0, 366.0, 1000.0, 3600.0, 10_000.0, 1_000_000.0}
     | {1.6, 1.609, 0.62, 0.621, 3.28, 3.281, 0.3048, 2.54, 2.2, 2.205, 0.454, 2.471, 0.405, 1.8, 32.0}
@@ -171,6 +168,7 @@ _TIME = re.compile(r"(?<![\d:])([01]?\d|2[0-4]):([0-5]\d)(?![\d:])")
 _DOTTED_TIME = re.compile(r"([01]?\d|2[0-4])\.([0-5]\d)")
 _SPELT_TIME = re.compile(r"(?<![\d.,])(\d{1,2})\s?[.h\u6642\u70b9\u65f6]\s?([0-5]\d)(?!\d)")
 _SIGNS = str.maketrans({"\u00d7": "*", "\u00b7": "*", "\u00f7": "/", "\u2212": "-", "\u2013": "-", "\u2248": "="})
+_TOKEN = re.compile(rf"{_ISO.pattern}|{_NUMBER.pattern}|[%()]|[-+*/](?=\s*[\d(])")
 _READABLE = {"+": " + ", "-": " \u2212 ", "*": " \u00d7 ", "/": " \u00f7 "}
 _OPERATORS: Mapping[type[ast.operator], Callable[[float, float], float]] = MappingProxyType(
     {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
@@ -234,22 +232,11 @@ def values_in(text: str) -> frozenset[float]:
 
 @lru_cache(maxsize=1024)
 def _spoken_values_in(text: str) -> frozenset[float]:
-    """Every number of a text, in words of the languages that text2num reads, or as a Chinese or Japanese numeral."""
+    """Every number of a text, in words of the languages that text2num reads."""
     from text_to_num import alpha2digit
 
     spoken = (str(alpha2digit(text, language, 0)) for language in _SPOKEN)
-    found = {value for one in spoken for value in values_in(one)}
-    return frozenset(found.union(map(_numeral, _NUMERALS.findall(text))))
-
-
-def _numeral(signs: str) -> float:
-    value = digit = 0
-    for sign in signs:
-        if sign in _TENS:
-            value, digit = value + max(digit, 1) * _TENS[sign], 0
-        else:
-            digit = 10 * digit + (2 if sign == "\u4e24" else int(unicodedata.numeric(sign)))
-    return float(value + digit)
+    return frozenset(value for one in spoken for value in values_in(one))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,7 +255,7 @@ def calculated(text: str, known: Collection[float]) -> tuple[Calculation, ...]:
     ['2 \u00d7 34 + 36 = 104']
     """
     found: list[Calculation] = []
-    for step in re.split(r"[;\n]|,\s(?=[^=,;]*[-+*/\u00d7\u00f7\u2212][^=;]*=)", text):
+    for step in re.split(r"[;\n]", text):
         right = _right(step) if len(step) <= _LONGEST else None
         if right is not None and _follows(right, known, {value for one in found for value in one.results}):
             found.append(right)
@@ -276,54 +263,39 @@ def calculated(text: str, known: Collection[float]) -> tuple[Calculation, ...]:
 
 
 def _right(step: str) -> Calculation | None:
-    """The calculation of a line, if both of its sides have the same value."""
-    sides = [side for one in step.translate(_SIGNS).split("=") if any(map(str.isdigit, side := _plain(one)))]
-    left = next((side for side in sides if re.search(r"[\d)%]\s*[-+*/]\s*[\d(]", _ISO.sub("0", side))), None)
+    """The calculation of a line, if a figure behind it is its value."""
+    sides = [_tokens(side) for side in step.translate(_SIGNS).split("=")]
+    sides = [side for side in sides if any(token[0].isdigit() for token in side)]
+    left = next((side for side in sides if not _READABLE.keys().isdisjoint(side)), None)
     rights = [side for side in sides if side is not left]
-    if left is None or not rights:
+    if left is None:
         return None
-    given = [one for side in rights for one, _ in _readings(side)]
-    for value, operands in _readings(left):
+    for value, operands in _readings(left) if rights else ():
         # a difference of times is in minutes, a share may be given in per cent
-        also = (value / 60.0, -1.0 - value) if ":" in left else (100.0 * value,) if "%" in rights[-1] else ()
-        rounded = [figure for side in rights for figure in figures(side) if any(map(figure.rounds, (value, *also)))]
-        results = [one for one in given if any(isclose(one, own, rel_tol=5e-3) for own in (value, *also))]
-        if results or rounded:
-            every = (value, *also, *results, *(one for figure in rounded for one in figure.values))
-            return Calculation(written=f"{_shown(left)} = {_shown(rights[-1])}", operands=operands, results=every)
+        also = (value / 60.0, -1.0 - value) if ":" in "".join(left) else (100.0 * value,) if "%" in rights[-1] else ()
+        given = (_figure(token) for side in rights for token in side if token[0].isdigit())
+        if results := [one for figure in given if any(map(figure.rounds, (value, *also))) for one in figure.values]:
+            written = " = ".join("".join(_READABLE.get(one, one) for one in side) for side in (left, rights[-1]))
+            return Calculation(written=written, operands=operands, results=(value, *also, *results))
     return None
 
 
-def _plain(side: str) -> str:
-    """A side with digits and signs alone, without units, currencies and remarks."""
-    plain = unicodedata.normalize("NFKC", side)
-    plain = re.sub(r"(?<=[\d)\s])[xX](?=[\s\d(])", "*", plain)
-    plain = re.sub(r"(?<=\s):(?=\s)", "/", plain)
-    plain = re.sub(r"\([^()\d]*\)|[^\W\d_]+[\u00b2\u00b3]?|[^\w\s.,:()+*/%-]|_", " ", plain)
-    plain = re.sub(r"/(?=\s*(?:[-+*/)]|$))|^\s*[*/+]|[.,:](?!\d)", " ", plain)
-    return " ".join(plain.split())
+def _tokens(side: str) -> list[str]:
+    """The numbers, dates, signs and brackets of a side, without units, currencies and remarks."""
+    plain = re.sub(r"(?<=[\d)\s])[xX](?=[\s\d(])", "*", unicodedata.normalize("NFKC", side))
+    plain = re.sub(r"\([^()\d]*\)|[^\W\d_]+|[^\w\s.,:()+*/%-]|_", " ", plain)
+    return [match[0] for match in _TOKEN.finditer(plain)]
 
 
-def _shown(side: str) -> str:
-    """A side as a reader knows it, with blanks around its signs; the hyphens of dates are left alone."""
-    spaced = re.sub(rf"{_ISO.pattern}|\s*([-+*/])\s*", lambda match: _READABLE.get(match[4], match[0]), side)
-    return " ".join(spaced.split())
-
-
-def _readings(side: str) -> Iterator[tuple[float, tuple[float, ...]]]:
+def _readings(side: Sequence[str]) -> Iterator[tuple[float, tuple[float, ...]]]:
     """The values of a side, by the readings of its numbers, each with these numbers."""
-    template, choices = "", list[tuple[float, ...]]()
-    position = 0
-    for match in re.finditer(rf"{_ISO.pattern}|{_NUMBER.pattern}", side):
-        choices.append(_date(match[0]) or _figure(match[0]).values)
-        template += f"{side[position : match.start()]}{{}}"
-        position = match.end()
-    template += side[position:]
+    choices = [_date(token) or _figure(token).values for token in side if token[0].isdigit()]
+    template = "".join("{}" if token[0].isdigit() else "/100" if token == "%" else token for token in side)
     for chosen in islice(product(*choices), _MOST_READINGS):
         # a time enters as minutes
         numbers = (f"({one if one >= 0 else -1.0 - one!r})" for one in chosen)
         try:
-            value = _value(ast.parse(template.replace("%", "/100").format(*numbers).strip(), mode="eval").body)
+            value = _value(ast.parse(template.format(*numbers), mode="eval").body)
         except (ArithmeticError, SyntaxError, RecursionError):
             continue
         yield value, chosen

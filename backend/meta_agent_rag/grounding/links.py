@@ -5,9 +5,7 @@ An address that a model makes up may leak what it has read to an attacker who pr
 
 import re
 from collections.abc import Callable, Sequence
-from functools import cache
 from html import unescape
-from typing import Any
 
 from .marks import without
 
@@ -65,11 +63,13 @@ def _without_foreign(pattern: re.Pattern[str], text: str, held: Callable[[str], 
 
 def _follows(text: str, held: Callable[[str], bool]) -> bool:
     """Whether a page would still load something, or follow an address of no source, or hides one in references."""
+    from markdown_it import MarkdownIt
+
     shown = unescape(text)
     hidden = [match[0].rstrip(_AFTER) for match in _ADDRESS.finditer(_ESCAPED.sub(r"\1", shown))]
     if shown != text and not all(map(held, hidden)):
         return True
-    blocks = _markdown().parse(text)
+    blocks = MarkdownIt("commonmark").parse(text)
     for token in (part for block in blocks for part in (block, *(block.children or ()))):
         if token.type == "image" or (token.type.startswith("html") and not held(token.content)):
             return True
@@ -77,10 +77,3 @@ def _follows(text: str, held: Callable[[str], bool]) -> bool:
         if _LIKE_AN_ADDRESS.search(address) and not held(address):
             return True
     return re.search(r"<(?=[a-zA-Z/!?][^<>]*(?:<|$))", text) is not None
-
-
-@cache
-def _markdown() -> Any:
-    from markdown_it import MarkdownIt
-
-    return MarkdownIt("commonmark")

@@ -1,10 +1,8 @@
 """Checks whether a draft's quotes occur in the evidence, and makes excerpts around them."""
 
 import re
-import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
 
 from ..text.normalise import as_quoted, normalised
 from ..text.sentences import sentences
@@ -12,6 +10,8 @@ from ..text.sentences import sentences
 _CAPITAL_OR_DIGIT = re.compile(r"^\W*[A-Z\u00c0-\u00de\u0410-\u042f]|\d")
 _DIGIT = re.compile(r"\d")
 _TAG = re.compile(r"</?passage\b[^>]*>", re.IGNORECASE)
+_ALIKE = {"'": "['\u2018\u2019]", '"': '["\u201c\u201d]', "-": "[-\u2013\u2014]"}
+_COMBINING = "[\u0300-\u036f]"
 _LEAST_SHARED = 0.7
 _LEAST_WORDS = 5
 
@@ -74,79 +74,40 @@ def verbatim_share(quotes: Sequence[str], texts: Sequence[str]) -> float | None:
 
 
 def place(quote: str, text: str) -> tuple[int, int] | None:
-    """(start, end) of the first place in `text` where the quote occurs, by the rule of `is_verbatim`.
+    """(start, end) of the first place in `text` where the quote occurs, but for white space and typographic marks.
 
-    `None` if it does not occur, or if its characters cannot be located in the text.
+    `None` if it does not occur, or if its letters are written differently there, as with ligatures.
     """
-    wanted = _core(quote)
-    plain, places = _with_places(text)
-    found = plain.find(wanted) if wanted else -1
-    return None if found < 0 else (places[found][0], places[found + len(wanted) - 1][1])
+    words = ("".join(_ALIKE.get(sign, re.escape(sign)) for sign in word) for word in _core(quote).split())
+    pattern = r"\s+".join(words)
+    found = re.search(rf"{pattern}(?!{_COMBINING})", text) if pattern else None
+    return None if found is None else found.span()
 
 
 def _core(quote: str) -> str:
     return as_quoted(quote).strip('" ').rstrip('." ')
 
 
-@lru_cache(maxsize=64)
-def _with_places(text: str) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """The output of `as_quoted` for a text, and for each of its characters the origin in the text."""
-    plain: list[str] = []
-    places: list[tuple[int, int]] = []
-    for start, end in _clusters(text):
-        # the letter protects what would be stripped from a lone text, or joined to its neighbour
-        for character in as_quoted(f"x{text[start:end]}x")[1:-1]:
-            if character != " " or (plain and plain[-1] != " "):
-                plain.append(character)
-                places.append((start, end))
-    return "".join(plain), tuple(places)
-
-
-def _clusters(text: str) -> Iterator[tuple[int, int]]:
-    """Each character with its combining marks."""
-    start = 0
-    for index in range(1, len(text) + 1):
-        if index == len(text) or not unicodedata.combining(text[index]):
-            yield start, index
-            start = index
-
-
 SHORTEST = 30
 LONGEST = 50
 """The number of words in an excerpt, if the text is long enough."""
 _WORD = re.compile(r"\S+")
-_BLANK_LINE = re.compile(r"\n[^\S\n]*\n\s*")
-_LONGEST_HEADING = 12
 _SENTENCE_END = re.compile(r"[.!?][\"')\]\u2019\u201d]*$")
 
 
 def excerpt(text: str, start: int, end: int) -> tuple[int, int]:
-    """(start, end) of an excerpt of 30 to 50 words around `text[start:end]`; fewer if no more follow its heading.
+    """(start, end) of an excerpt of 30 to 50 words around `text[start:end]`, if the text is long enough.
 
-    A longer stretch is cut at its end. A shorter one is extended by the words that follow, then by those before it in
-    its paragraph; a sentence that ends within the 50 words is not broken off.
+    A longer stretch is cut at its end. A shorter one is extended by the words that follow, then by those before it; a
+    sentence that ends within the 50 words is not broken off.
     """
-    start = _behind_headings(text, start, end)
-    paragraph = max((match.end() for match in _BLANK_LINE.finditer(text, 0, start + 1)), default=0)
     words = [match.span() for match in _WORD.finditer(text)]
     if not words:
         return 0, 0
     first = next((index for index, (_, stop) in enumerate(words) if stop > start), len(words) - 1)
-    last = next((index for index in range(len(words) - 1, first, -1) if words[index][0] < end), first)
-    last = min(last, first + LONGEST - 1)
-    last = max(last, min(first + SHORTEST, len(words)) - 1)
-    earliest = next((index for index, (begin, _) in enumerate(words) if begin >= paragraph), first)
-    first = min(first, max(earliest, last - SHORTEST + 1))
+    last = max(first, sum(begin < end for begin, _ in words) - 1)
+    last = max(min(last, first + LONGEST - 1), min(first + SHORTEST, len(words)) - 1)
+    first = min(first, max(0, last - SHORTEST + 1))
     closing = range(last, min(first + LONGEST, len(words)))
     last = next((index for index in closing if _SENTENCE_END.search(text, *words[index])), last)
     return words[first][0], words[last][1]
-
-
-def _behind_headings(text: str, start: int, end: int) -> int:
-    """The place in `text[start:end]` after the short paragraphs at its beginning that do not end like a sentence."""
-    for match in _BLANK_LINE.finditer(text, start, end):
-        words = text[start : match.start()].split()
-        if match.end() >= end or len(words) > _LONGEST_HEADING or (words and _SENTENCE_END.search(words[-1])):
-            break
-        start = match.end()
-    return start

@@ -10,13 +10,13 @@ import hashlib
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, chain
 
 from ..retrieval.passage import Passage
 from ..text.sentences import sentences
-from .document import BETWEEN_BLOCKS, Document
+from .document import BETWEEN_BLOCKS, Block, Document
 from .tables import is_table
 
 _SHORTEST = 20
@@ -51,96 +51,65 @@ class Chunking:
 
 
 def cut(document: Document, doc_id: str, chunking: Chunking) -> Iterator[Passage]:
-    """The passages of a document, in order; the text of each is `document.text[span]`."""
-    layout = _Layout(document, doc_id)
-    blocks = document.blocks
-    for run in _runs(document):
-        tables = [layout.block_span(index) for index in run if is_table(blocks[index].text)]
+    """The passages of a document, in order; the text of each is `document.text[span]`.
+
+    The id of a passage depends on the document and the text, not on the place, so that an edit elsewhere changes no
+    id; repeated texts are distinguished by a count.
+    """
+    text, blocks = document.text, document.blocks
+    starts = list(accumulate((len(block.text) + len(BETWEEN_BLOCKS) for block in blocks), initial=0))[:-1]
+    places = [(start, start + len(block.text)) for start, block in zip(starts, blocks, strict=True)]
+    seen: Counter[str] = Counter()
+    for run in _runs(blocks):
+        tables = [places[index] for index in run if is_table(blocks[index].text)]
+        start, end = places[run[0]][0], places[run[-1]][1]
         if chunking.chunker == "characters":
-            start, end = layout.block_span(run[0])[0], layout.block_span(run[-1])[1]
-            found = spans(layout.text, start, end, chunking.characters, chunking.overlap, tables=tables)
+            found = spans(text, start, end, chunking.characters, chunking.overlap, tables=tables)
         else:
-            whole = set(tables)
-            units = [
-                unit
-                for span in map(layout.block_span, run)
-                for unit in ([span] if span in whole else _sentences(layout.text, *span))
-            ]
-            found = _grouped(layout.text, units, chunking.characters)
+            divided = (
+                [place] if place in tables else _sentences(text, *place) for place in places[run[0] : run[-1] + 1]
+            )
+            found = _grouped(text, list(chain.from_iterable(divided)), chunking.characters)
         for start, end in found:
-            yield layout.passage(start, end)
+            shown = text[start:end]
+            content = f"{document.title}\0{shown}\0{seen[shown]}".encode("utf-8", "replace")
+            seen[shown] += 1
+            within = range(bisect_right(starts, start) - 1, bisect_right(starts, end - 1))
+            breaks = ((starts[index] - start, blocks[index].page, blocks[index - 1].page) for index in within[1:])
+            yield Passage(
+                id=f"{doc_id}-{hashlib.sha256(content).hexdigest()[:16]}",
+                doc_id=doc_id,
+                title=document.title,
+                text=shown,
+                section=_section((blocks[n].section, min(places[n][1], end) - max(starts[n], start)) for n in within),
+                start_page=blocks[within[0]].page,
+                end_page=blocks[within[-1]].page,
+                span=(start, end),
+                page_breaks=tuple((place, page) for place, page, last in breaks if page is not None and page != last),
+            )
 
 
-def _runs(document: Document) -> Iterator[range]:
+def _runs(blocks: Sequence[Block]) -> Iterator[range]:
     """Stretches of blocks that passages respect: whole sections, joined if one is too short."""
     found: list[range] = []
     first, size = 0, 0
-    for index, block in enumerate(document.blocks):
-        if index and block.section != document.blocks[index - 1].section and size >= _SHORTEST:
+    for index, block in enumerate(blocks):
+        if index and block.section != blocks[index - 1].section and size >= _SHORTEST:
             found.append(range(first, index))
             first, size = index, 0
         size += 0 if block.text == block.section else len(block.text)  # a lone heading has no size
     if found and size < _SHORTEST:
         first = found.pop().start
-    if document.blocks:
-        found.append(range(first, len(document.blocks)))
-    yield from found
+    return iter([*found, range(first, len(blocks))] if blocks else [])
 
 
-class _Layout:
-    """The text of a document, and where its blocks are."""
-
-    def __init__(self, document: Document, doc_id: str) -> None:
-        self._document = document
-        self.text = document.text
-        self._doc_id = doc_id
-        self._starts: list[int] = []
-        self._seen: Counter[str] = Counter()
-        position = 0
-        for block in document.blocks:
-            self._starts.append(position)
-            position += len(block.text) + len(BETWEEN_BLOCKS)
-
-    def block_span(self, index: int) -> tuple[int, int]:
-        """(start, end) of a block in the text."""
-        start = self._starts[index]
-        return start, start + len(self._document.blocks[index].text)
-
-    def passage(self, start: int, end: int) -> Passage:
-        """The passage `text[start:end]`. Its id depends on the document and the text, not on the place."""
-        text, blocks = self.text[start:end], self._document.blocks
-        within = range(bisect_right(self._starts, start) - 1, bisect_right(self._starts, end - 1))
-        breaks = [
-            (self._starts[index] - start, page)
-            for before, index in pairwise(within)
-            if (page := blocks[index].page) is not None and page != blocks[before].page
-        ]
-        return Passage(
-            id=self._id(text),
-            doc_id=self._doc_id,
-            title=self._document.title,
-            text=text,
-            section=self._section(within, start, end),
-            start_page=blocks[within[0]].page,
-            end_page=blocks[within[-1]].page,
-            span=(start, end),
-            page_breaks=tuple(breaks),
-        )
-
-    def _id(self, text: str) -> str:
-        """The id of a text; repeated texts are distinguished by a count, so that an edit elsewhere changes no id."""
-        occurrence = self._seen[text]
-        self._seen[text] += 1
-        content = f"{self._document.title}\0{text}\0{occurrence}".encode("utf-8", "replace")
-        return f"{self._doc_id}-{hashlib.sha256(content).hexdigest()[:16]}"
-
-    def _section(self, blocks: range, start: int, end: int) -> str | None:
-        shares: Counter[str | None] = Counter()
-        for index in blocks:
-            first, last = self.block_span(index)
-            shares[self._document.blocks[index].section] += min(last, end) - max(first, start)
-        named = [section for section, held in shares.items() if section is not None and held >= _SHORTEST]
-        return _BETWEEN_SECTIONS.join(named) if len(named) > 1 else shares.most_common(1)[0][0]
+def _section(parts: Iterable[tuple[str | None, int]]) -> str | None:
+    """The section of a passage, from the sections that it has and how many characters of each."""
+    shares: Counter[str | None] = Counter()
+    for section, held in parts:
+        shares[section] += held
+    named = [section for section, held in shares.items() if section is not None and held >= _SHORTEST]
+    return _BETWEEN_SECTIONS.join(named) if len(named) > 1 else shares.most_common(1)[0][0]
 
 
 # -- by length

@@ -2,41 +2,36 @@
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
-from typing import TypeAlias
 
-from ..errors import InputError, SettingsError
+from ..errors import CorpusError, InputError, SettingsError
 from ..extras import require
 from ..retrieval.batching import AsyncEncoder
 from ..retrieval.corpus.catalogue import DocumentRecord
-from ..retrieval.corpus.corpus import corpus_folder
-from ..retrieval.corpus.editing import CorpusEditor, edit_corpus
+from ..retrieval.corpus.corpus import corpus_folder, read_documents
+from ..retrieval.corpus.editing import CorpusEditor, Progress, edit_corpus
 from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.screening import left_out
 from ..settings import Settings
-from .child import Job
 from .chunking import Chunking
 from .document import ReadFile, Refused
-from .isolation import IsolatedReader
+from .isolation import IsolatedReader, Job
 from .parsers import known_suffixes
 from .rows import is_rows, read_rows
 from .sources import (
     FileOutcome,
     FoundFile,
-    IngestProgress,
     IngestReport,
     PlannedFile,
     SourceFiles,
+    Status,
     file_hash,
     find_files,
     plan_for,
 )
 
-OnProgress: TypeAlias = Callable[[IngestProgress], None]
 _READ_AHEAD = 8
 """The number of parsed files that wait while earlier ones are encoded."""
 _MEGABYTE = 1024 * 1024
@@ -52,9 +47,9 @@ async def ingest(
     encoder: AsyncEncoder,
     prune: bool = False,
     rebuild: bool = False,
-    on_progress: OnProgress | None = None,
+    on_progress: Progress | None = None,
 ) -> IngestReport:
-    """Ingest the files in `paths` into `corpus`, which is created if missing.
+    """Ingest the files in `paths` into `corpus`, which is created if missing; `on_progress` is that of `edit_corpus`.
 
     A file with known content is skipped, a changed one replaces its own passages, a broken one is
     skipped and keeps its earlier version. `prune` removes documents whose files no longer exist in the
@@ -66,19 +61,24 @@ async def ingest(
     began = time.monotonic()
     found = await asyncio.to_thread(files_for, settings, paths, corpus, prune=prune)
     chunking = chunking_of(settings)
-    progress = _Progress(len(found.files), on_progress)
+    encoded = 0
+
+    def progressed(done: int, wanted: int) -> None:
+        nonlocal encoded
+        encoded = done
+        if on_progress is not None:
+            on_progress(done, wanted)
+
     async with edit_corpus(
-        settings, corpus, encoder, chunker=chunking.name, rebuild=rebuild, on_progress=progress.encoded
+        settings, corpus, encoder, chunker=chunking.name, rebuild=rebuild, on_progress=progressed
     ) as editor:
-        outcomes = await _Ingestion(settings, editor, chunking, progress).run(found, prune=prune)
+        outcomes = await _Ingestion(settings, editor, chunking).run(found, prune=prune)
         if rebuild and not any(outcome.status in {"added", "unchanged", "replaced", "moved"} for outcome in outcomes):
             raise InputError(  # within the edit, so that the earlier corpus is kept
                 f"None of {len(outcomes)} files could be read (the first, {outcomes[0].source!r}: "
                 f"{outcomes[0].reason}); the corpus {corpus!r} is unchanged; check the files."
             )
-    return IngestReport(
-        corpus=corpus, outcomes=outcomes, encoded=progress.now.passages, seconds=time.monotonic() - began
-    )
+    return IngestReport(corpus=corpus, outcomes=outcomes, encoded=encoded, seconds=time.monotonic() - began)
 
 
 def files_for(settings: Settings, paths: Sequence[Path], corpus: str, *, prune: bool) -> SourceFiles:
@@ -86,7 +86,11 @@ def files_for(settings: Settings, paths: Sequence[Path], corpus: str, *, prune: 
     corpus_folder(settings.marag_data_dir, corpus)
     if corpus == SAMPLE:
         raise InputError(f"{SAMPLE!r} is the packaged corpus; choose another name.")
-    found = find_files(paths, without=settings.marag_data_dir)
+    known: list[str] = []
+    if prune:  # what has vanished as a whole is still to be pruned
+        with suppress(CorpusError):
+            known = [document.source for document in read_documents(settings.marag_data_dir, corpus)]
+    found = find_files(paths, without=settings.marag_data_dir, known=known)
     if not found.files and not prune:
         passed = "".join(f" ({one.source!r}: {one.reason})" for one in found.passed_over[:1])
         raise InputError(f"No files to read in {', '.join(map(repr, map(str, paths)))}{passed}; give other paths.")
@@ -108,33 +112,15 @@ async def take_in(
 ) -> tuple[FileOutcome, ...]:
     """Ingest only these files into a corpus, in a new edit. Raises the errors of the edit."""
     async with edit as editor:
-        ingestion = _Ingestion(settings, editor, chunking_of(settings), _Progress(len(files), None))
-        return await ingestion.run(SourceFiles(files=tuple(files)), prune=False)
-
-
-class _Progress:
-    """Collects and reports the progress."""
-
-    def __init__(self, of_files: int, on_progress: OnProgress | None) -> None:
-        self.now = IngestProgress(files=0, of_files=of_files, passages=0, of_passages=0)
-        self._on_progress = on_progress
-
-    def encoded(self, done: int, wanted: int) -> None:
-        self._tell(replace(self.now, passages=done, of_passages=wanted))
-
-    def file_done(self) -> None:
-        self._tell(replace(self.now, files=self.now.files + 1))
-
-    def _tell(self, progress: IngestProgress) -> None:
-        self.now = progress
-        if self._on_progress is not None:
-            self._on_progress(progress)
+        return await _Ingestion(settings, editor, chunking_of(settings)).run(
+            SourceFiles(files=tuple(files)), prune=False
+        )
 
 
 class _Ingestion:
     """One run over one corpus. Outcomes of files that need no reading come first, then those of the files in order."""
 
-    def __init__(self, settings: Settings, editor: CorpusEditor, chunking: Chunking, progress: _Progress) -> None:
+    def __init__(self, settings: Settings, editor: CorpusEditor, chunking: Chunking) -> None:
         require("ingest", "Reading documents")
         self._settings = settings
         self._editor = editor
@@ -145,7 +131,6 @@ class _Ingestion:
             chunking=chunking,
         )
         self._reader = IsolatedReader(job)
-        self._progress = progress
         self._outcomes: list[FileOutcome] = []
         self._kept = {document.source for document in editor.documents()}
         self._refusals: dict[str, Refused] = {}
@@ -153,88 +138,71 @@ class _Ingestion:
     async def run(self, found: SourceFiles, *, prune: bool) -> tuple[FileOutcome, ...]:
         """The whole run."""
         self._outcomes += found.passed_over
-        examined = await asyncio.to_thread(self._hashes, found)
+        hashes: dict[str, str] = {}
         for file in found.files:
-            if isinstance(refused := examined[file.source], Refused):
-                self._skip(file, refused)
-        hashes = {source: content for source, content in examined.items() if isinstance(content, str)}
+            try:
+                hashes[file.source] = await asyncio.to_thread(file_hash, file.path)
+            except OSError as error:
+                self._skip(file, Refused("unreadable", f"it cannot be opened ({error.strerror})"))
         steps, gone = await asyncio.to_thread(plan_for, found, hashes, self._editor.documents())
         if prune:
             await self._editor.remove([document.id for document in gone])
         for document in gone:
-            self._outcomes.append(
-                FileOutcome(
-                    source=document.source,
-                    status="pruned" if prune else "gone",
-                    reason=None if prune else "its file no longer exists; --prune removes it",
-                    passages=document.passages,
-                )
-            )
-        try:
-            await self._take(steps)
-        finally:
-            await self._reader.close()
+            reason = None if prune else "its file no longer exists; --prune removes it"
+            self._report(document.source, "pruned" if prune else "gone", reason, document.passages)
+        await self._take(steps)
         return tuple(self._outcomes)
-
-    def _hashes(self, found: SourceFiles) -> dict[str, str | Refused]:
-        """The hash of each file that may be read, by source, or the reason why not."""
-        hashes: dict[str, str | Refused] = {}
-        most = self._settings.ingest_file_mb
-        for file in found.files:
-            try:
-                if file.path.stat().st_size > most * _MEGABYTE and not is_rows(file.path):
-                    reason = f"it is larger than {most:g} MB; split it, or raise INGEST_FILE_MB"
-                    hashes[file.source] = Refused("limit", reason)
-                else:
-                    hashes[file.source] = file_hash(file.path)
-            except OSError as error:
-                hashes[file.source] = Refused("unreadable", f"it cannot be opened ({error.strerror})")
-        return hashes
 
     async def _take(self, steps: Sequence[PlannedFile]) -> None:
         """Add the files in order; the next ones are read while one is encoded."""
-        begun: deque[asyncio.Task[ReadFile] | None] = deque()
-        try:
-            for place, step in enumerate(steps):
-                for ahead in steps[place + len(begun) : place + _READ_AHEAD]:
-                    reads = ahead.same_as is None and ahead.status != "unchanged"
-                    begun.append(asyncio.create_task(self._read(ahead)) if reads else None)
-                reading = begun.popleft()
-                try:
-                    if step.same_as in self._refusals:
-                        raise self._refusals[step.same_as]
-                    await (self._keep(step) if reading is None else self._put(step, await reading))
-                    self._progress.file_done()
-                except Refused as refused:
-                    self._refusals[step.file.source] = refused
-                    self._skip(step.file, refused)
-        finally:
-            tasks = [task for task in begun if task is not None]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        read: asyncio.Queue[ReadFile | Exception | None] = asyncio.Queue(_READ_AHEAD)
 
-    async def _read(self, step: PlannedFile) -> ReadFile:
-        """Passages from JSON lines in a thread, everything else in a child process. Raises `Refused`."""
-        path = step.file.path
+        async def read_all() -> None:
+            for step in steps:
+                try:
+                    await read.put(await self._read(step))
+                except Exception as error:  # noqa: BLE001 # it is raised where the file is added
+                    await read.put(error)
+
+        reading = asyncio.create_task(read_all())
         try:
-            by_rows = await asyncio.to_thread(is_rows, path)
-        except OSError as error:
-            raise Refused("unreadable", f"it cannot be opened ({error.strerror})") from error
-        if by_rows:
+            for step in steps:
+                await self._add(step, await read.get())
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+            await self._reader.close()
+
+    async def _read(self, step: PlannedFile) -> ReadFile | None:
+        """Passages from JSON lines in a thread, everything else in a child process. Raises `Refused`.
+
+        `None` if the file needs no reading.
+        """
+        if step.same_as is not None or step.status == "unchanged":
+            return None
+        path = step.file.path
+        if is_rows(path):
             most = _UNPACKED * int(self._settings.ingest_file_mb * _MEGABYTE)
             return await asyncio.to_thread(read_rows, path, most)
         return await self._reader.read(path, step.doc_id)
 
-    async def _keep(self, step: PlannedFile) -> None:
-        """Report a file that needs no reading; what a copy of another file had before is removed."""
-        reason = None
-        if step.same_as is not None:
-            reason = f"it has the same content as {step.same_as!r}"
-            await self._editor.remove([step.doc_id] if step.doc_id else [])
-        self._outcomes.append(
-            FileOutcome(source=step.file.source, status=step.status, reason=reason, passages=step.passages)
-        )
+    async def _add(self, step: PlannedFile, reading: ReadFile | Exception | None) -> None:
+        try:
+            if step.same_as in self._refusals:
+                raise self._refusals[step.same_as]
+            if isinstance(reading, Exception):
+                raise reading
+            if reading is not None:
+                await self._put(step, reading)
+            elif step.same_as is None:
+                self._report(step.file.source, step.status, None, step.passages)
+            else:  # what the copy of another file had before is removed
+                await self._editor.remove([step.doc_id] if step.doc_id else [])
+                reason = f"it has the same content as {step.same_as!r}"
+                self._report(step.file.source, step.status, reason, step.passages)
+        except Refused as refused:
+            self._refusals[step.file.source] = refused
+            self._skip(step.file, refused)
 
     async def _put(self, step: PlannedFile, reading: ReadFile) -> None:
         """Add a file that was read. Raises `Refused` if one of its passages belongs to another document."""
@@ -253,13 +221,11 @@ class _Ingestion:
         )
         await self._editor.put(record, reading.passages)
         screened = await asyncio.to_thread(left_out, reading.passages) if self._settings.screening else None
-        outcome = FileOutcome(
-            source=step.file.source,
-            status=step.status,
-            reason="; ".join(filter(None, (*reading.notes, screened))) or None,
-            passages=len(reading.passages),
-        )
-        self._outcomes.append(outcome)
+        reasons = "; ".join(filter(None, (*reading.notes, screened)))
+        self._report(step.file.source, step.status, reasons or None, len(reading.passages))
+
+    def _report(self, source: str, status: Status, reason: str | None, passages: int) -> None:
+        self._outcomes.append(FileOutcome(source=source, status=status, reason=reason, passages=passages))
 
     def _skip(self, file: FoundFile, refused: Refused) -> None:
         """Report a rejected file. An unsupported format is only a fault if the name claims a supported one."""
@@ -274,4 +240,3 @@ class _Ingestion:
                 broken=claims or refused.kind != "type",
             )
         )
-        self._progress.file_done()

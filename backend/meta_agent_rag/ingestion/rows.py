@@ -7,31 +7,23 @@ import sqlite3
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..retrieval.passage import Passage
 from .document import ReadFile, Refused
+from .parsers import LONGEST_TITLE, ROW_SUFFIXES
 from .sources import file_hash
 from .text import clean, one_line
 
-SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 _GZIP = b"\x1f\x8b"
 _MEGABYTE = 1024 * 1024
 _LONGEST_ID = 512
-_LONGEST_TITLE = 200
 
 
 def is_rows(path: Path) -> bool:
-    """Whether a file has passages by its name, or by its first line. Raises `OSError`."""
-    with path.open("rb") as stream:
-        head = stream.read(_MEGABYTE)
-    if path.name.lower().endswith(SUFFIXES) or head.startswith(_GZIP):
-        return True
-    try:
-        row = json.loads(head.removeprefix(b"\xef\xbb\xbf").lstrip().split(b"\n", 1)[0])
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(row, dict) and isinstance(row.get("text"), str) and ("id" in row or "_id" in row)
+    """Whether a file has passages, by its name."""
+    return path.name.lower().endswith(ROW_SUFFIXES)
 
 
 def read_rows(path: Path, most_bytes: int) -> ReadFile:
@@ -39,39 +31,38 @@ def read_rows(path: Path, most_bytes: int) -> ReadFile:
 
     `most_bytes` limits a line, and all of a packed file once unpacked. Raises `Refused` with the number of a bad line.
     """
-    passages = _Rows(path, most_bytes)
     notes: list[str] = []
-    words = False
+    count, words = 0, False
     with closing(sqlite3.connect("")) as seen:  # temporary, and on disk if it becomes large
         seen.execute("CREATE TABLE ids (id BLOB PRIMARY KEY) WITHOUT ROWID")
-        for number, passage in passages.numbered():
+        for number, passage in _rows(path, most_bytes):
             key = passage.id.encode("utf-8", "surrogatepass")
             if seen.execute("INSERT OR IGNORE INTO ids VALUES (?)", (key,)).rowcount != 1:
                 raise Refused("unreadable", f"line {number} repeats the id {passage.id!r}")
             words = words or any(map(str.isalnum, passage.text))
             if passage.text.strip():
-                passages.count += 1
+                count += 1
             else:
                 notes.append(f"line {number} has no text and was left out")
     if not words:
         raise Refused("no_text", "it contains no text")
-    title = re.sub(r"\.(?:jsonl|ndjson)(?:\.gz)?$|\.gz$", "", path.name, flags=re.I) or path.name
+    title = re.sub(r"\.(?:jsonl|ndjson)(?:\.gz)?$", "", path.name, flags=re.I) or path.name
     return ReadFile(
-        title=one_line(title)[:_LONGEST_TITLE],
+        title=one_line(title)[:LONGEST_TITLE],
         kind="passages",
         notes=tuple(notes),
         content_hash=file_hash(path),
-        passages=passages,
+        passages=_PassagesOfFile(path=path, most_bytes=most_bytes, count=count),
     )
 
 
-class _Rows(Collection[Passage]):
+@dataclass(frozen=True, kw_only=True)
+class _PassagesOfFile(Collection[Passage]):
     """The passages with text of a file; each is a document of its own."""
 
-    def __init__(self, path: Path, most_bytes: int) -> None:
-        self._path = path
-        self._most = most_bytes
-        self.count = 0
+    path: Path
+    most_bytes: int
+    count: int
 
     def __len__(self) -> int:
         return self.count
@@ -80,35 +71,30 @@ class _Rows(Collection[Passage]):
         return any(passage == one for one in self)
 
     def __iter__(self) -> Iterator[Passage]:
-        return (passage for _, passage in self.numbered() if passage.text.strip())
+        return (passage for _, passage in _rows(self.path, self.most_bytes) if passage.text.strip())
 
-    def numbered(self) -> Iterator[tuple[int, Passage]]:
-        """All passages with the numbers of their lines. Raises `Refused`."""
-        for number, line in enumerate(self._lines(), start=1):
-            if line.strip():
-                yield number, _passage(line, number)
 
-    def _lines(self) -> Iterator[str]:
-        """Lines, split only at the newline byte."""
-        try:
-            with self._path.open("rb") as stream:
-                packed = stream.read(2) == _GZIP
-                stream.seek(0)
-                opened = gzip.GzipFile(fileobj=stream) if packed else stream
-                left = self._most
-                while line := opened.readline(left + 1):
-                    left -= len(line)
-                    if left < 0:
-                        what = "it unpacks to" if packed else "it has a line of"
-                        raise Refused(
-                            "limit", f"{what} more than {self._most // _MEGABYTE} MB; split it, or raise INGEST_FILE_MB"
-                        )
-                    left = left if packed else self._most
-                    yield line.decode("utf-8", "replace").removeprefix("\ufeff")
-        except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-            raise Refused("unreadable", f"the gzip archive is damaged ({error})") from error
-        except OSError as error:
-            raise Refused("unreadable", f"it cannot be opened ({error.strerror})") from error
+def _rows(path: Path, most_bytes: int) -> Iterator[tuple[int, Passage]]:
+    """All passages with the numbers of their lines, which end only at the newline byte. Raises `Refused`."""
+    try:
+        with path.open("rb") as stream:
+            packed = stream.read(2) == _GZIP
+            stream.seek(0)
+            opened = gzip.GzipFile(fileobj=stream) if packed else stream
+            number, left = 0, most_bytes
+            while line := opened.readline(left + 1):
+                number, left = number + 1, left - len(line)
+                if left < 0:
+                    what = "it unpacks to" if packed else "it has a line of"
+                    limit = f"{what} more than {most_bytes // _MEGABYTE} MB; split it, or raise INGEST_FILE_MB"
+                    raise Refused("limit", limit)
+                left = left if packed else most_bytes
+                if text := line.decode("utf-8", "replace").removeprefix("\ufeff").strip():
+                    yield number, _passage(text, number)
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise Refused("unreadable", f"the gzip archive is damaged ({error})") from error
+    except OSError as error:
+        raise Refused("unreadable", f"it cannot be opened ({error.strerror})") from error
 
 
 def _passage(line: str, number: int) -> Passage:
@@ -117,15 +103,11 @@ def _passage(line: str, number: int) -> Passage:
     except (ValueError, RecursionError):
         row = None
     if not isinstance(row, dict):
-        foreign = number == 1 and not line.lstrip().startswith(("{", "["))
-        raise Refused(
-            "type" if foreign else "unreadable", f"line {number} is not a JSON object with id, title and text"
-        )
+        raise Refused("unreadable", f"line {number} is not a JSON object with id, title and text")
     identity, title, text = row.get("id", row.get("_id")), row.get("title") or "", row.get("text")
-    identity = str(identity) if isinstance(identity, int) and not isinstance(identity, bool) else identity
-    if not isinstance(identity, str) or not identity.strip() or len(identity) > _LONGEST_ID:
+    id_ = clean(str(identity)).strip() if type(identity) in {str, int} else ""
+    if not 0 < len(id_) <= _LONGEST_ID:
         raise Refused("unreadable", f"the id in line {number} is not a text of 1 to {_LONGEST_ID} characters")
     if not isinstance(title, str) or not isinstance(text, str):
         raise Refused("unreadable", f"title or text in line {number} is not a text")
-    id_ = clean(identity).strip()
     return Passage(id=id_, doc_id=id_, title=one_line(title), text=clean(text))

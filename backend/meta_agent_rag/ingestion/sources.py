@@ -5,17 +5,15 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from ..errors import InputError
+from ..retrieval.corpus.catalogue import DocumentRecord
 from .document import RefusalKind
-
-if TYPE_CHECKING:  # the child process imports this module, and nothing slow
-    from ..retrieval.corpus.catalogue import DocumentRecord
 
 Status: TypeAlias = Literal["added", "replaced", "moved", "unchanged", "skipped", "pruned", "gone"]
 """`moved`: the same content at a new path, the old one gone. `gone`: the file is gone, the document is kept."""
@@ -32,16 +30,6 @@ class FileOutcome:
     refusal: RefusalKind | None = None
     passages: int = 0
     broken: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class IngestProgress:
-    """Progress: files examined, and passages encoded out of those known to need it."""
-
-    files: int
-    of_files: int
-    passages: int
-    of_passages: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,42 +63,38 @@ class FoundFile:
 
 @dataclass(frozen=True, kw_only=True)
 class SourceFiles:
-    """Files in order, without duplicates, and skipped paths; `folders` are the absolute paths of the given folders."""
+    """Files in order, without duplicates, and skipped paths; `paths` are the absolute paths that were given."""
 
     files: tuple[FoundFile, ...]
     passed_over: tuple[FileOutcome, ...] = ()
-    folders: tuple[str, ...] = ()
-
-    def covers(self, source: str) -> bool:
-        """Whether a source is inside one of the given folders."""
-        return any(source.startswith(folder.rstrip(os.sep) + os.sep) for folder in self.folders)
+    paths: tuple[str, ...] = ()
 
 
-def find_files(paths: Sequence[Path], *, without: Path | None = None) -> SourceFiles:
+def find_files(paths: Sequence[Path], *, without: Path, known: Collection[str] = ()) -> SourceFiles:
     """All files in `paths`, folders recursively, in the order of names.
 
     Hidden files and folders are skipped unless they are given by name, and so is the folder `without`. Links that lead
-    outside their folder, and links to folders, are not followed. Raises `InputError` for a path that does not exist.
+    outside their folder, and links to folders, are not followed. Raises `InputError` for a path that does not exist,
+    unless a `known` source was there.
     """
     found: dict[str, FoundFile | FileOutcome] = {}
-    folders: list[str] = []
-    left_out = None if without is None else os.path.realpath(without)
+    given: list[str] = []
     for path in paths:
         real = Path(os.path.realpath(path))
-        if not real.exists():
+        given.append(source_name(real))
+        if not real.exists() and not any(is_within(source, given[-1]) for source in known):
             raise InputError(f"There is no file or folder {source_name(path)!r}; check the path.")
-        if real.is_dir():
-            folders.append(source_name(real))
-        for item in _below(real, left_out) if real.is_dir() else [_examined(real)]:
+        below = _below(real, os.path.realpath(without)) if real.is_dir() else [_examined(real)] if real.exists() else ()
+        for item in below:
             found.setdefault(item.source, item)
     return SourceFiles(
         files=tuple(item for item in found.values() if isinstance(item, FoundFile)),
         passed_over=tuple(item for item in found.values() if isinstance(item, FileOutcome)),
-        folders=tuple(folders),
+        paths=tuple(given),
     )
 
 
-def _below(root: Path, without: str | None) -> Iterator[FoundFile | FileOutcome]:
+def _below(root: Path, without: str) -> Iterator[FoundFile | FileOutcome]:
     faults: list[OSError] = []
     for folder, inner, names in os.walk(root, onerror=faults.append):
         inner[:] = sorted(one for one in inner if not one.startswith(".") and os.path.join(folder, one) != without)
@@ -141,6 +125,11 @@ def _passed_over(path: Path | str, reason: str, *, broken: bool = True) -> FileO
 def source_name(path: Path | str) -> str:
     """A path as text; bytes that are not UTF-8 are shown as `\\xff`."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def is_within(source: str, path: str) -> bool:
+    """Whether a source is a path, or inside it."""
+    return source == path or source.startswith(path.rstrip(os.sep) + os.sep)
 
 
 def file_hash(path: Path) -> str:
@@ -175,8 +164,8 @@ class PlannedFile:
 
 
 def plan_for(
-    found: SourceFiles, hashes: Mapping[str, str], documents: "Sequence[DocumentRecord]"
-) -> "tuple[list[PlannedFile], list[DocumentRecord]]":
+    found: SourceFiles, hashes: Mapping[str, str], documents: Sequence[DocumentRecord]
+) -> tuple[list[PlannedFile], list[DocumentRecord]]:
     """What to do with the files that have a hash, by source, and the documents whose files are gone.
 
     It is decided before anything is read, for all files at once, because two files may have swapped their contents.
@@ -192,26 +181,27 @@ def plan_for(
     ids = {document.id for document in documents}
     steps: list[PlannedFile] = []
     for file in found.files:
-        if file.source not in hashes:
+        if (content := hashes.get(file.source)) is None:
             continue
-        content, own = hashes[file.source], known.get(file.source)
-        owner = owners.setdefault(content, file.source)
+        own, owner = known.get(file.source), owners.setdefault(content, file.source)
         if own is not None and own.content_hash == content:
-            steps.append(PlannedFile(file=file, status="unchanged", doc_id=own.id, passages=own.passages))
+            step = PlannedFile(file=file, status="unchanged", doc_id=own.id, passages=own.passages)
         elif owner != file.source:
-            steps.append(PlannedFile(file=file, status="skipped", same_as=owner, doc_id=own.id if own else ""))
+            step = PlannedFile(file=file, status="skipped", same_as=owner, doc_id=own.id if own else "")
         elif own is not None:
-            steps.append(PlannedFile(file=file, status="replaced", doc_id=own.id))
+            step = PlannedFile(file=file, status="replaced", doc_id=own.id)
         elif content in orphans:
-            steps.append(PlannedFile(file=file, status="moved", doc_id=orphans[content].id))
+            step = PlannedFile(file=file, status="moved", doc_id=orphans[content].id)
         else:
-            steps.append(PlannedFile(file=file, status="added", doc_id=_new_id(file.path, content, ids)))
-            ids.add(steps[-1].doc_id)
+            step = PlannedFile(file=file, status="added", doc_id=_new_id(file.path, content, ids))
+        ids.add(step.doc_id)
+        steps.append(step)
     taken = {step.doc_id for step in steps}
-    return steps, [document for document in lost if found.covers(document.source) and document.id not in taken]
+    gone = (document for document in lost if any(is_within(document.source, path) for path in found.paths))
+    return steps, [document for document in gone if document.id not in taken]
 
 
-def _new_id(path: Path, content_hash: str, used: set[str]) -> str:
+def _new_id(path: Path, content_hash: str, used: Collection[str]) -> str:
     """An id that no other document has: readable, and made from the content, so that it is the same everywhere."""
     slug = "-".join(re.findall(r"[^\W_]+", path.stem.lower()))[:_LONGEST_SLUG] or "document"
     plain = f"{slug}-{content_hash[:12]}"

@@ -16,10 +16,10 @@ _MARKS = (
 )
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _SAMPLE = 65_536
-_OBJECT = re.compile(r"'?<[\w.]+ object at 0x[0-9A-Fa-f]+>'?")
-_MOST_OF_A_FAULT = 120
 _MOST_CONTROLS, _MOST_CONTROLS_IN_UTF8 = 0.01, 0.2
 """The shares of control characters above which content is not text. Valid UTF-8 is rarely anything else."""
+_LEAST_FOREIGN = 8
+"""The number of non-ASCII characters from which their encoding can be told; fewer are read as Windows-1252."""
 
 
 def decoded(content: bytes, declared: str | None = None) -> str | None:
@@ -28,14 +28,14 @@ def decoded(content: bytes, declared: str | None = None) -> str | None:
     A byte order mark decides, then UTF-8 (even if damaged), UTF-16 without a mark, the encoding that the content
     itself declares, and finally the one that charset-normalizer finds the most plausible.
     """
-    encoding = _wide_encoding(content)
-    if encoding is not None:
-        text, most = content.decode(encoding, "replace"), _MOST_CONTROLS
+    most = _MOST_CONTROLS
+    if (wide := _wide_encoding(content)) is not None:
+        text = content.decode(wide, "replace")
     else:
         try:
             text, most = content.decode("utf-8"), _MOST_CONTROLS_IN_UTF8
         except UnicodeDecodeError:
-            text, most = _eight_bit(content, declared), _MOST_CONTROLS
+            text = _eight_bit(content, declared)
     sample = text[:_SAMPLE]
     return None if len(_CONTROLS.findall(sample)) > most * len(sample) else text
 
@@ -56,8 +56,11 @@ def _wide_encoding(content: bytes) -> str | None:
 def _eight_bit(content: bytes, declared: str | None) -> str:
     from charset_normalizer import from_bytes
 
-    if declared is not None and _is_encoding(declared):
-        return content.decode(declared, "replace")
+    try:
+        if declared is not None:
+            return content.decode(declared, "replace")
+    except (LookupError, ValueError):  # unknown, or hex, zip and the like
+        pass
     damaged = content.decode("utf-8", "replace")
     foreign = sum(1 for character in damaged if character > "\x7f")
     if damaged.count("\ufffd") * 2 <= foreign:  # most of the non-ASCII part is valid UTF-8
@@ -66,22 +69,8 @@ def _eight_bit(content: bytes, declared: str | None) -> str:
     return content.decode(found.encoding if found is not None else "cp1252", "replace")
 
 
-_LEAST_FOREIGN = 8
-"""The number of non-ASCII characters from which their encoding can be told; fewer are read as Windows-1252."""
-
-
-def _is_encoding(name: str) -> bool:
-    try:
-        return codecs.lookup(name)._is_text_encoding  # hex, zip etc. are also codecs
-    except (LookupError, ValueError):
-        return False
-
-
-def fault_of(error: BaseException) -> str:
-    """An error of a library as a clause for the user, without the addresses of objects in memory."""
-    return f"{type(error).__name__}: {_OBJECT.sub('the file', one_line(str(error)))[:_MOST_OF_A_FAULT]}"
-
-
+_OBJECT = re.compile(r"'?<[\w.]+ object at 0x[0-9A-Fa-f]+>'?")
+_MOST_OF_A_FAULT = 120
 _LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _SPELLED_WITH_JOINERS = "\u0600-\u08ff\u0900-\u0dff"
 _INVISIBLE = re.compile(
@@ -113,3 +102,8 @@ def flowed(text: str) -> str:
     ('a river in spring', '春の川')
     """
     return " ".join(_BREAK.sub("", text).split())
+
+
+def fault_of(error: BaseException) -> str:
+    """An error of a library as a clause for the user, without the addresses of objects in memory."""
+    return f"{type(error).__name__}: {_OBJECT.sub('the file', one_line(str(error)))[:_MOST_OF_A_FAULT]}"

@@ -88,8 +88,8 @@ class Budget:
             return Decimal(0)
         if highest_usd is None:
             raise UnpricedModelError(
-                f"The model {model!r} has no known price, so a cost limit cannot be enforced; leave the limit out, set "
-                "PRICE_AS (`marag prices`), or give your own server `prices: free` in MODEL_ROLES."
+                f"The model {model!r} has no known price, so a cost limit cannot be enforced; leave the limit out, or "
+                "give your own server `prices: free` in MODEL_ROLES."
             )
         if self.limit_usd is not None and self.paid_usd + self.reserved_usd + highest_usd > self.limit_usd:
             raise CostLimitError(

@@ -8,7 +8,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ..discovery import stage_names
 from ..errors import SettingsError, StorageError
 from ..sqlite import use_write_ahead_log
 from .messages import Reply, Request, Usage
@@ -18,19 +17,16 @@ _OPTIONAL = ("draw", "logprobs", "stop")
 
 @dataclass(frozen=True, kw_only=True)
 class CachedReply:
-    """A stored reply and the time of the call, which determines its price. `at` is `None` in old caches."""
+    """A stored reply and the time of the call, which determines its price."""
 
     reply: Reply
-    at: datetime | None
+    at: datetime
 
 
 def request_key(endpoint: str, request: Request) -> str:
-    """SHA-256 over endpoint, model, parameters and messages: equal keys are equal calls.
-
-    A stage counts under its first name, so that renaming it loses no cached or recorded reply.
-    """
+    """SHA-256 over endpoint, model, parameters and messages: equal keys are equal calls."""
     messages = [[message.role, message.content] for message in request.messages]
-    fields = {**vars(request), "stage": stage_names(request.stage)[0], "messages": messages}
+    fields = {**vars(request), "messages": messages}
     fields = {name: value for name, value in fields.items() if value or name not in _OPTIONAL}
     whole = json.dumps({"endpoint": endpoint, **fields}, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()
@@ -61,8 +57,7 @@ class ResponseCache:
             return None
         try:
             kept = json.loads(row[0])
-            at = kept.pop("at", None)
-            return CachedReply(reply=reply_from(kept), at=datetime.fromisoformat(at) if at else None)
+            return CachedReply(reply=reply_from(kept), at=datetime.fromisoformat(kept["at"]))
         except (AttributeError, KeyError, TypeError, ValueError):
             return None  # damaged, or of another version: the call is repeated and the entry replaced
 

@@ -4,23 +4,22 @@ import asyncio
 import importlib
 import json
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pydantic import SecretStr, ValidationError
 
-from ..errors import SettingsError, TransientError
+from ..errors import SettingsError
 from ..text.normalise import encodable
 from ..wording import first_fault
 from .faults import fault, refused_parameter
-from .messages import CURRENT, OnText, Reply, Request, Usage
-from .providers import INTEGRATIONS, Endpoint
+from .messages import CURRENT, Reply, Request, Usage
+from .providers import Endpoint
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
-    from langchain_core.messages import AIMessage, AIMessageChunk
+    from langchain_core.messages import AIMessage
     from langchain_core.runnables import Runnable, RunnableConfig
 
 _LOG = logging.getLogger(__name__)
@@ -51,7 +50,6 @@ class Connection:
     identity: str
     model: "BaseChatModel | None" = None
     _left_out: set[str] = field(default_factory=set)
-    _streams: bool = True
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def chat(self) -> "BaseChatModel":
@@ -66,113 +64,70 @@ class Connection:
         if self.model is not None:
             await close(self.model)
 
-    async def complete(self, request: Request, config: "RunnableConfig", on_text: OnText | None = None) -> Reply:
-        """Send one call; `on_text` receives the text so far, if the model streams. Raises a `ModelError`."""
+    async def complete(self, request: Request, config: "RunnableConfig") -> Reply:
+        """Send one call. Raises a `ModelError`."""
         model = await self.chat()
         messages = [{"role": message.role, "content": message.content} for message in request.messages]
         token = CURRENT.set(request)
         try:
             while True:
-                asked = self._asked(model, request)
+                in_body = "extra_body" in type(model).model_fields
+                call = self._in_body(model, request) if in_body else self._in_fields(model, request)
                 try:
-                    if on_text is None or not self._streams or asked.structured:
-                        came = await asked.model.ainvoke(messages, config, **asked.options)
-                        return _reply(came["raw"] if asked.structured else came)
-                    # with an address of its own, OpenAI's client asks for no usage otherwise
-                    usage = {"stream_usage": True} if "extra_body" in asked.options else {}
-                    pieces = asked.model.astream(messages, config, **asked.options, **usage)
-                    return _reply(await self._streamed(pieces, lambda text: on_text(request, text)))
-                except _ListenerError as failed:
-                    raise failed.error from None
+                    came = await call.model.ainvoke(messages, config, **call.options)
+                    return _reply(came["raw"] if call.structured else came)
                 except Exception as error:
-                    unstructured = isinstance(error, NotImplementedError) and asked.structured
-                    name = _FORMAT if unstructured else refused_parameter(error, asked.optional)
+                    unstructured = isinstance(error, NotImplementedError) and call.structured
+                    name = _FORMAT if unstructured else refused_parameter(error, call.optional)
                     if name is None:
                         raise fault(error, self.endpoint) from error
-                    if name not in self._left_out:
-                        _LOG.warning("%s does not accept the parameter %r; it is omitted.", self.endpoint.where, name)
+                    _LOG.warning("%s does not accept the parameter %r; it is omitted.", self.endpoint.where, name)
                     self._left_out.add(name)
-                    self._streams = self._streams and name not in ("stream", "stream_options")
         finally:
             CURRENT.reset(token)
 
-    def _asked(self, model: "BaseChatModel", request: Request) -> "_PreparedCall":
-        """The call as the model's class takes it: in the body of OpenAI's protocol, or by the fields of the class."""
+    def _wanted(self, request: Request) -> dict[str, Any]:
         parameters = {
             "temperature": request.temperature,
             "seed": request.draw or None,
             "logprobs": request.logprobs or None,
             "stop": list(request.stop) or None,
         }
-        wanted = {name: one for name, one in parameters.items() if one is not None and name not in self._left_out}
-        schema = request.json_schema if _FORMAT not in self._left_out else None
-        known, provider = type(model).model_fields, self.endpoint.provider
-        if "extra_body" in known:
-            # a call's body replaces the object's; in `response_format` proper, the client would raise for a cut reply
-            body: dict[str, Any] = {**(getattr(model, "extra_body", None) or {}), **wanted, **request.extra_body}
-            body[provider.limit] = request.max_tokens
-            if schema is not None and provider.json_mode == "json_object":
-                body[_FORMAT] = {"type": "json_object"}
-            elif schema is not None:
-                body[_FORMAT] = {
-                    "type": "json_schema",
-                    "json_schema": {"name": "reply", "strict": True, "schema": schema},
-                }
-            if not provider.seeds:
-                body.pop("seed", None)
-            optional = frozenset(body) - {provider.limit} | {"stream", "stream_options"}
-            body = {name: value for name, value in body.items() if name not in self._left_out}
-            return _PreparedCall(model, {"extra_body": body}, optional)
+        return {name: one for name, one in parameters.items() if one is not None and name not in self._left_out}
+
+    def _in_body(self, model: "BaseChatModel", request: Request) -> "_PreparedCall":
+        """The call in the body of OpenAI's protocol."""
+        provider, schema = self.endpoint.provider, request.json_schema
+        # a call's body replaces the object's; in `response_format` proper, the client would raise for a cut reply
+        body = {**(getattr(model, "extra_body", None) or {}), **self._wanted(request), **request.extra_body}
+        body[provider.limit] = request.max_tokens
+        if schema is not None:
+            reply = {"name": "reply", "strict": True, "schema": schema}
+            of_a_schema = {"json_schema": reply} if provider.json_mode == "json_schema" else {}
+            body[_FORMAT] = {"type": provider.json_mode, **of_a_schema}
+        if not provider.seeds:
+            body.pop("seed", None)
+        body = {name: value for name, value in body.items() if name not in self._left_out}
+        return _PreparedCall(model, {"extra_body": body}, frozenset(body) - {provider.limit})
+
+    def _in_fields(self, model: "BaseChatModel", request: Request) -> "_PreparedCall":
+        """The call by the fields of the model's class."""
         from langchain_core.language_models import BaseChatModel
 
+        known, schema = type(model).model_fields, request.json_schema
         limit = next((name for name in _LIMITS if name in known), None)
-        update = {name: value for name, value in wanted.items() if name in known}
+        update = {name: value for name, value in self._wanted(request).items() if name in known}
         if limit is not None:
             update[limit] = request.max_tokens
         runs: Any = model.model_copy(update=update) if update else model
         # a structured output of the class's own, rather than LangChain's general one by tools
         own = type(model).with_structured_output is not BaseChatModel.with_structured_output
-        structured = schema is not None and own
+        structured = schema is not None and own and _FORMAT not in self._left_out
         if structured:
             runs = runs.with_structured_output(schema, method="json_schema", include_raw=True)
         options = {"stop": list(request.stop)} if request.stop and not structured else {}
         optional = frozenset({*update} - {limit}) | ({_FORMAT} if structured else set())
         return _PreparedCall(runs, options, optional, structured)
-
-    async def _streamed(
-        self, arriving: "AsyncIterator[AIMessageChunk]", on_text: Callable[[str], None]
-    ) -> "AIMessageChunk":
-        """The reply's pieces, added up; once complete, it is paid for, and a fault of the stream no longer matters."""
-        whole: AIMessageChunk | None = None
-        async with aclosing(cast("AsyncGenerator[AIMessageChunk]", arriving)) as pieces:
-            while True:
-                try:
-                    piece = await anext(pieces, None)
-                except Exception as error:
-                    self._streams = whole is not None or not isinstance(error, ValueError)  # it sent no stream
-                    if whole is not None and whole.usage_metadata and _finish_reason(whole):
-                        break
-                    raise
-                if piece is None:
-                    break
-                whole = piece if whole is None else whole + piece
-                if piece.text:
-                    try:
-                        on_text(str(whole.text))
-                    except Exception as error:
-                        raise _ListenerError(error) from error
-        if whole is None or (not self.endpoint.integration and not _finish_reason(whole)):
-            raise TransientError(f"The stream of {self.endpoint.where} ended before the reply did; try again.")
-        self._streams = whole.usage_metadata is not None  # costs are computed from it
-        return whole
-
-
-class _ListenerError(Exception):
-    """Carries an `error` of `on_text` past the handlers of the model's faults."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
-        self.error = error
 
 
 class _PreparedCall(NamedTuple):
@@ -189,7 +144,8 @@ def _reply(message: "AIMessage") -> Reply:
     text = str(message.text)
     if not text and message.tool_calls:  # structured output by a tool
         text = json.dumps(message.tool_calls[0]["args"], ensure_ascii=False)
-    finish_reason = _finish_reason(message)
+    reason = about.get("finish_reason") or about.get("stop_reason") or about.get("done_reason")
+    finish_reason = None if reason is None else _FINISHED.get(str(reason).lower(), str(reason).lower())
     kept = message.additional_kwargs
     reasoned = bool(kept.get("reasoning_content") or kept.get("reasoning")) or any(
         isinstance(block, dict) and block.get("type") in ("thinking", "reasoning") for block in message.content
@@ -205,12 +161,6 @@ def _reply(message: "AIMessage") -> Reply:
         model=about.get("model_name") or about.get("model"),
         withheld=cast("Any", withheld if refused or filtered or not text else None),
     )
-
-
-def _finish_reason(message: "AIMessage") -> str | None:
-    about = message.response_metadata
-    reason = about.get("finish_reason") or about.get("stop_reason") or about.get("done_reason")
-    return None if reason is None else _FINISHED.get(str(reason).lower(), str(reason).lower())
 
 
 def _usage(message: "AIMessage") -> Usage | None:
@@ -237,9 +187,9 @@ def _tokens(reported: Any) -> tuple[tuple[str, float], ...] | None:
 
 def opened(endpoint: Endpoint) -> "BaseChatModel":
     """The chat model of an endpoint, without retries of its own. Raises `SettingsError` if it cannot be opened."""
-    if endpoint.integration:
-        module, name, _, _ = INTEGRATIONS[endpoint.integration]
-        kind = getattr(importlib.import_module(module), name)
+    if endpoint.is_langchain:
+        name = endpoint.provider.chat or ""
+        kind = getattr(importlib.import_module(endpoint.provider.module or ""), name)
         key = {} if endpoint.api_key is None else {"api_key": endpoint.api_key}
         try:
             return without_retries(kind(model=endpoint.model, **key))

@@ -6,40 +6,42 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from pydantic import SecretStr
+from pydantic import BaseModel, ValidationError
 
-from ..errors import BusyError, ModelError, UnreachableError
+from ..errors import BusyError, InputError, ModelError, RefusedError, UnreachableError
 from ..settings import Settings
 from .chat import Connection, without_retries
 from .embedded import EmbeddedConnection
 from .faults import fault
-from .providers import Endpoint, providers
+from .providers import Endpoint, choose_provider, providers
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-_SECONDS_OF_A_LISTING = 10.0
+_SECONDS = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Connections:
-    """Connections to endpoints, each opened at its first call; `given` are chat models of the caller's.
+    """Connections to endpoints, each opened at its first call; `stand_in` is a scripted model that plays all of them.
 
     A server at a custom address is asked what it serves, and this is the identity of its replies, so that they are
     found again after it has moved.
     """
 
     settings: Settings
-    given: Mapping[str, "BaseChatModel"] = field(default_factory=dict)
-    _known: dict[tuple[str, str | None, SecretStr | None, str], Connection] = field(default_factory=dict)
+    stand_in: "BaseChatModel | None" = None
+    _known: dict[tuple[object, ...], Connection] = field(default_factory=dict)
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def to(self, endpoint: Endpoint) -> Connection:
         """The connection to an endpoint; raises `SettingsError` if a key or a file is missing."""
-        key = endpoint.connection, endpoint.base_url, endpoint.api_key, endpoint.model
+        address = endpoint.base_url, endpoint.api_key, *endpoint.headers.items()
+        key = endpoint.provider.name, endpoint.model, id(endpoint.given), address
         if (known := self._known.get(key)) is not None and known.identity:
             return known
         async with self._opening:  # only once, even for concurrent first calls
@@ -54,26 +56,32 @@ class Connections:
     async def aclose(self) -> None:
         """Close every connection that was opened, but not a caller's models."""
         for connection in self._known.values():
-            if not self.given:
+            if self.stand_in is None and connection.endpoint.given is None:
                 await connection.aclose()
 
     def _opened(self, endpoint: Endpoint) -> Connection:
-        model = self.given.get(endpoint.connection) or self.given.get("")
+        model = self.stand_in or endpoint.given
         if model is not None:  # its class, its address and its parameters identify it
             about = model._get_ls_params()
             address = getattr(model, "openai_api_base", None) or getattr(model, "base_url", None)
-            whole = json.dumps([about, model._identifying_params, address], sort_keys=True, default=str)
-            name = about.get("ls_provider") or type(model).__name__
-            own = f"{name}:{hashlib.sha256(whole.encode()).hexdigest()[:12]}"
-            own = model._llm_type if name == "scripted" else own
-            return Connection(endpoint=endpoint, identity=own, model=without_retries(model))
+            own = f"{about.get('ls_provider') or type(model).__name__}:"
+            own += _digest([about, model._identifying_params, address])
+            return Connection(
+                endpoint=endpoint,
+                identity="scripted" if model is self.stand_in else own,
+                model=without_retries(model),
+            )
         endpoint.require()
         if endpoint.is_embedded:
             return EmbeddedConnection.of(endpoint, self.settings)
         return Connection(endpoint=endpoint, identity="" if endpoint.has_own_address else identity(endpoint, {}))
 
 
-async def fetched(endpoint: Endpoint, path: str, *, seconds: float = _SECONDS_OF_A_LISTING) -> Any:
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:12]
+
+
+async def fetched(endpoint: Endpoint, path: str) -> Any:
     """The JSON that an endpoint's server sends for a path. Raises a `ModelError`."""
     import httpx2
 
@@ -81,7 +89,7 @@ async def fetched(endpoint: Endpoint, path: str, *, seconds: float = _SECONDS_OF
     if endpoint.api_key is not None:
         headers["authorization"] = f"Bearer {endpoint.api_key.get_secret_value()}"
     try:
-        async with httpx2.AsyncClient(timeout=seconds, headers=headers) as client, asyncio.timeout(seconds):
+        async with httpx2.AsyncClient(timeout=_SECONDS, headers=headers) as client, asyncio.timeout(_SECONDS):
             response = await client.get((endpoint.base_url or "").rstrip("/") + path)
             return response.raise_for_status().json()
     except TimeoutError as error:
@@ -115,12 +123,40 @@ async def _reported(endpoint: Endpoint) -> Mapping[str, Any]:
 
 def identity(endpoint: Endpoint, report: Mapping[str, Any]) -> str:
     """The stable name of an endpoint: the address if it is the provider's own, else provider and report."""
-    if endpoint.integration:
-        return endpoint.integration
+    if endpoint.is_langchain:
+        return endpoint.provider.name
     standard = providers()[endpoint.provider.name]
     name = endpoint.base_url or ""
     if endpoint.has_own_address:
-        digest = hashlib.sha256(json.dumps(report, sort_keys=True).encode()).hexdigest()[:12]
-        name = f"{standard.name}:{digest}" if report else standard.name
+        name = f"{standard.name}:{_digest(report)}" if report else standard.name
     mode = endpoint.provider.json_mode
     return name if mode == standard.json_mode else f"{name}/json_mode={mode}"
+
+
+class BalanceInfo(BaseModel, frozen=True, extra="ignore"):
+    """An amount in one currency."""
+
+    currency: str
+    total_balance: Decimal
+    granted_balance: Decimal
+    topped_up_balance: Decimal
+
+
+class Balance(BaseModel, frozen=True, extra="ignore"):
+    """DeepSeek's account: whether it can serve calls, and its balance."""
+
+    is_available: bool
+    balance_infos: tuple[BalanceInfo, ...]
+
+
+async def account_balance(settings: Settings) -> Balance:
+    """The balance of the configured DeepSeek account (GET /user/balance); raises a `ModelError` with the remedy."""
+    flash = choose_provider(settings).tiers["flash"]
+    if not flash.provider.reports_balance or flash.api_key is None:
+        raise InputError("Only DeepSeek reports its balance; set DEEPSEEK_API_KEY (and LLM_PROVIDER=deepseek).")
+    try:
+        return Balance.model_validate(await fetched(flash, "/user/balance"))
+    except ValidationError:
+        raise RefusedError(
+            f"The reply of {flash.base_url} is not a balance; check that it is DeepSeek's address."
+        ) from None

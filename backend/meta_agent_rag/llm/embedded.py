@@ -13,7 +13,7 @@ import secrets
 import signal
 import sys
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ from ..errors import SettingsError, UnknownModelError, UnreachableError
 from ..settings import Settings, child_environment
 from .chat import Connection, close, opened
 from .local import PROMPT_CACHE_MIB, SLOTS, own_model_file
-from .messages import OnText, Reply, Request
+from .messages import Reply, Request
 from .providers import Endpoint
 
 if TYPE_CHECKING:
@@ -47,8 +47,6 @@ class EmbeddedConnection(Connection):
     settings: Settings
     gguf: Path
     _child: asyncio.subprocess.Process | None = None
-    _started: "asyncio.Task[BaseChatModel] | None" = None
-    _clients: list["BaseChatModel"] = field(default_factory=list)
 
     @classmethod
     def of(cls, endpoint: Endpoint, settings: Settings) -> "EmbeddedConnection":
@@ -65,18 +63,16 @@ class EmbeddedConnection(Connection):
 
     async def chat(self) -> "BaseChatModel":
         """The client of the server, which is started if it does not run; raises `UnknownModelError` if it cannot be."""
-        started, child = self._started, self._child
-        ended = child is None or child.returncode is not None
-        if started is None or (started.done() and (ended or _failed(started))):
-            started = self._started = asyncio.create_task(self._start())
-            started.add_done_callback(_failed)  # a failure that nobody awaited is not reported at exit
-        # shielded: a call that times out leaves the start to later calls
-        return await asyncio.shield(started)
+        async with self._opening:  # only once, even for concurrent first calls
+            if self.model is None or self._child is None or self._child.returncode is not None:
+                await self._stop()
+                self.model = await self._start()
+            return self.model
 
-    async def complete(self, request: Request, config: "RunnableConfig", on_text: OnText | None = None) -> Reply:
+    async def complete(self, request: Request, config: "RunnableConfig") -> Reply:
         """See `Connection`; a call in progress when the server ended by itself fails, and can be repeated."""
         try:
-            return await super().complete(request, config, on_text)
+            return await super().complete(request, config)
         except UnreachableError:
             if self._child is not None:  # the news of its end may arrive a moment after the connection broke
                 with suppress(TimeoutError):
@@ -85,20 +81,21 @@ class EmbeddedConnection(Connection):
 
     async def aclose(self) -> None:
         """Stop the server."""
-        started, self._started = self._started, None
-        child, self._child = self._child, None  # both at once: another call may restart it meanwhile
+        async with self._opening:
+            await self._stop()
+
+    async def _stop(self) -> None:
+        model, self.model = self.model, None
+        child, self._child = self._child, None
         try:
-            if started is not None:
-                started.cancel()
-                await asyncio.wait([started])
-            for client in self._clients:
-                await close(client)
+            if model is not None:
+                await close(model)
         finally:  # even if cancelled
             await _end(child)
 
     async def _start(self) -> "BaseChatModel":
         arguments = (str(self.gguf), str(self.settings.embedded_context_tokens), str(SLOTS))
-        child = self._child = await asyncio.create_subprocess_exec(
+        child = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", __name__, *arguments),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
@@ -108,25 +105,22 @@ class EmbeddedConnection(Connection):
         )
         assert child.stdin is not None
         assert child.stdout is not None
-        key = secrets.token_urlsafe(32)
-        line = b""
-        with suppress(TimeoutError, ConnectionError):
-            child.stdin.write(key.encode() + b"\n")
-            line = await asyncio.wait_for(child.stdout.readline(), _START_SECONDS)
-        if not line:  # too slow, or failed: the next call tries again
-            await _end(child)
+        key, line = secrets.token_urlsafe(32), b""
+        try:
+            with suppress(TimeoutError, ConnectionError):
+                child.stdin.write(key.encode() + b"\n")
+                line = await asyncio.wait_for(child.stdout.readline(), _START_SECONDS)
+        finally:
+            if not line:  # too slow, failed or cancelled: the next call tries again
+                await _end(child)
+        if not line:
             raise UnknownModelError(
                 f"The embedded model {self.gguf.name!r} did not start; check that the file is a GGUF model "
                 "and that there is enough memory."
             )
+        self._child = child
         served = replace(self.endpoint, base_url=json.loads(line)["base_url"], api_key=SecretStr(key))
-        client = await asyncio.to_thread(opened, served)
-        self._clients.append(client)
-        return client
-
-
-def _failed(started: "asyncio.Task[BaseChatModel]") -> bool:
-    return started.cancelled() or started.exception() is not None
+        return await asyncio.to_thread(opened, served)
 
 
 async def _end(child: asyncio.subprocess.Process | None) -> None:

@@ -109,7 +109,7 @@ def _without_status(error: Exception, said: str, endpoint: Endpoint) -> ModelErr
         return UnreachableError(
             f"{where} does not respond; check that it is running and that the address is right (`marag doctor`)."
         )
-    if isinstance(error, _NO_COMPLETION) and not endpoint.integration:
+    if isinstance(error, _NO_COMPLETION) and not endpoint.is_langchain:
         return TransientError(f"{where} sent a reply that is not a chat completion; check the address (LLM_BASE_URL).")
     if "APIError" in names or "DecodingError" in names:  # of a stream, or of its encoding
         return TransientError(f"{where} sent a reply that cannot be read: {said[:200]}; try again.")

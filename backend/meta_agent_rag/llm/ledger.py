@@ -10,7 +10,6 @@ from typing import Any
 
 from ..journal import Journal, records
 from ..settings import Tier
-from .messages import Usage
 from .providers import EMBEDDED
 
 
@@ -159,16 +158,3 @@ def ledger_row(row: dict[str, Any]) -> LedgerRow:
     """A row restored from its JSONL form."""
     money = {name: Decimal(row[name]) if row.get(name) is not None else None for name in ("cost_usd", "paid_usd")}
     return LedgerRow(**{**row, **money, "at": datetime.fromisoformat(row["at"])})
-
-
-def usage_fields(usage: Usage | None) -> dict[str, Any]:
-    """The token columns of a row."""
-    if usage is None:
-        return {"usage_known": False}
-    return {
-        "prompt_tokens": usage.prompt,
-        "cache_hit_tokens": usage.cache_hit,
-        "cache_miss_tokens": usage.cache_miss,
-        "completion_tokens": usage.completion,
-        "reasoning_tokens": usage.reasoning,
-    }

@@ -14,7 +14,6 @@ import yaml
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, Field, PositiveFloat, PositiveInt
 
-from ..discovery import named
 from ..errors import RefusedError, SettingsError, StorageError, TransientError, UnreachableError
 from ..extras import require
 from ..settings import Settings
@@ -62,11 +61,6 @@ def local_models() -> Mapping[str, LocalModel]:
     return {name: LocalModel(name=name, **row) for name, row in rows.items()}
 
 
-def local_model(name: str) -> LocalModel:
-    """The model with that name; raises `UnknownNameError`."""
-    return named("model", name, local_models())
-
-
 AUTO = "auto"
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 """Files in which Linux states a container's limit."""
@@ -89,7 +83,7 @@ def listed_model(settings: Settings) -> LocalModel | None:
             f"EMBEDDED_MODEL names the unknown model {name!r}; choose from: {known}, or set "
             "EMBEDDED_MODEL_PATH to a GGUF file."
         )
-    return local_model(name)
+    return local_models()[name]
 
 
 def fits(model: LocalModel, settings: Settings) -> bool:
@@ -205,10 +199,7 @@ def _hub_errors(model: LocalModel) -> Iterator[None]:
     from huggingface_hub.errors import HfHubHTTPError
 
     elsewhere = f"download {model.file} of {model.repository} elsewhere and set EMBEDDED_MODEL_PATH to it"
-    lost = UnreachableError(
-        f"The Hugging Face hub ({constants.ENDPOINT}) does not respond; run `marag models get {model.name}` again, "
-        f"which continues where it stopped, or {elsewhere}."
-    )
+    again = f"run `marag models get {model.name}` again, which continues where it stopped"
     try:
         yield
     except HfHubHTTPError as error:
@@ -216,12 +207,12 @@ def _hub_errors(model: LocalModel) -> Iterator[None]:
             f"The hub rejected the request for {model.file} of {model.repository} ({error.response.status_code}); "
             f"check HF_TOKEN, or {elsewhere}."
         ) from error
-    except OSError as error:
-        if isinstance(error, ConnectionError | TimeoutError) or error.errno is None:
-            raise lost from error
-        raise StorageError(
-            f"{model.name!r} could not be written ({error.strerror}); free disk space, then run `marag models get "
-            f"{model.name}` again, which continues where it stopped."
+    except Exception as error:  # transport errors come from different libraries in different versions
+        lost = isinstance(error, ConnectionError | TimeoutError)
+        if isinstance(error, OSError) and error.errno is not None and not lost:
+            raise StorageError(
+                f"{model.name!r} could not be written ({error.strerror}); free disk space, then {again}."
+            ) from error
+        raise UnreachableError(
+            f"The Hugging Face hub ({constants.ENDPOINT}) does not respond; {again}, or {elsewhere}."
         ) from error
-    except Exception as error:  # its transport errors come from different libraries in different versions
-        raise lost from error

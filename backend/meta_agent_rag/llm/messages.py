@@ -1,9 +1,9 @@
 """Requests to a model and its replies, independent of the provider."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 Role = Literal["system", "user", "assistant"]
 CUT = "length"
@@ -52,9 +52,6 @@ class Request:
 CURRENT: ContextVar[Request | None] = ContextVar("CURRENT", default=None)
 """The request behind the call of a chat model, for a model that answers by stage."""
 
-OnText: TypeAlias = Callable[[Request, str], None]
-"""Receives a call and the text of its reply so far, whenever more of it has arrived."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
@@ -69,6 +66,10 @@ class Usage:
     def cache_miss(self) -> int:
         """Prompt tokens that the provider's prefix cache did not serve."""
         return max(self.prompt - self.cache_hit, 0)
+
+    def columns(self) -> dict[str, Any]:
+        """The token columns of a ledger row."""
+        return {f"{name}_tokens": number for name, number in (*vars(self).items(), ("cache_miss", self.cache_miss))}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,9 +92,3 @@ class Reply:
     def is_cut(self) -> bool:
         """Whether it reached its token limit."""
         return self.finish_reason == CUT
-
-    @property
-    def reasoned(self) -> bool:
-        """Whether a cut reply spent its tokens on reasoning, by the server's count, its text, or the lack of any."""
-        counted = self.usage is not None and self.usage.reasoning > 0
-        return counted or "<think>" in self.text or not self.text

@@ -16,14 +16,13 @@ from .connections import Connections
 from .embedded import embedded_model_file
 from .ledger import Ledger
 from .local import decided, own_model_file
-from .providers import INTEGRATIONS, LANGCHAIN, Endpoint, choose_provider
+from .providers import Endpoint, choose_provider
 from .stages import CHAT, Use, endpoints_in_use
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 _LOG = logging.getLogger(__name__)
-_GIVEN = "given_"
 Given: TypeAlias = "BaseChatModel | LanguageModel | None"
 """What a caller may pass as `model`: any chat model of LangChain's, or an open language model."""
 
@@ -56,7 +55,7 @@ async def open_language_model(
     opened = LanguageModel(
         settings=settings,
         choice=choose_provider(settings),
-        connections=Connections(settings=settings, given=_given(model, pro)),
+        connections=Connections(settings=settings, stand_in=_stand_in(model)),
         ledger=Ledger(path=ledger_path or settings.marag_data_dir / "ledger.jsonl"),
         budget=Budget.under(settings.cost_limit_usd, paid_usd=paid_usd, journal=reservations),
         cache=cache,
@@ -82,36 +81,34 @@ def with_model(settings: Settings, model: Given, pro: "BaseChatModel | None" = N
                 f"The model must be a chat model of LangChain's (BaseChatModel), not {type(one).__name__}; pass, for "
                 'instance, ChatOpenAI(model="gpt-4.1-mini").'
             )
-    given = {name: one for name, one in _given(model, pro).items() if name}
-    if not given:
+    flash = None if isinstance(model, LanguageModel) or _stand_in(model) else model
+    given = {"flash": flash, "pro": pro or flash}
+    rows = {f"given_{tier}": _row(one) for tier, one in given.items() if one is not None}
+    if not rows:
         return settings
     roles = settings.model_roles
-    endpoints = {**roles.endpoints, **{name: _row(one) for name, one in given.items()}}
-    tiers = {name.removeprefix(_GIVEN): name for name in given}
-    return settings.model_copy(
-        update={"model_roles": ModelRoles(endpoints=endpoints, roles={**roles.roles, **tiers}), "llm_base_url": None}
-    )
+    tiers = {name.removeprefix("given_"): name for name in rows}
+    changed = ModelRoles(endpoints={**roles.endpoints, **rows}, roles={**roles.roles, **tiers})
+    return settings.model_copy(update={"model_roles": changed, "llm_base_url": None})
 
 
-def _given(model: Given, pro: "BaseChatModel | None") -> dict[str, "BaseChatModel"]:
-    """The caller's models by the connections that they serve; a scripted one serves all of them."""
-    flash = None if isinstance(model, LanguageModel) else model
-    if flash is not None and flash._llm_type == "scripted":
-        return {"": flash}
-    tiers = {"flash": flash, "pro": pro or flash}
-    return {f"{_GIVEN}{tier}": one for tier, one in tiers.items() if one is not None}
+def _stand_in(model: Given) -> "BaseChatModel | None":
+    """The model if it is scripted."""
+    if model is None or isinstance(model, LanguageModel):
+        return None
+    return model if model._llm_type == "scripted" else None
 
 
 def _row(model: "BaseChatModel") -> EndpointRow:
     """The endpoint of a caller's model, as far as the model describes itself."""
     about = model._get_ls_params()
-    vendor = about.get("ls_provider", "")
-    return EndpointRow(
-        provider=vendor if vendor in INTEGRATIONS else LANGCHAIN,
+    row = EndpointRow(
+        provider=about.get("ls_provider") or "langchain",
         model=about.get("ls_model_name") or type(model).__name__,
-        prices=None if vendor in INTEGRATIONS else vendor or None,
         context=(model.profile or {}).get("max_input_tokens"),
     )
+    row._given = model
+    return row
 
 
 def described(settings: Settings, uses: Collection[Use] = CHAT) -> str:

@@ -16,11 +16,10 @@ from pydantic import BaseModel, Field
 
 from ..settings import Settings
 from .messages import Request, Usage
-from .providers import Endpoint, providers
+from .providers import Endpoint
 from .stages import CHAT, Use, endpoints_in_use
 
-ANY_PROVIDER = "*"  # instead of a provider's name in genai-prices: the maker of the model
-NO_CHARGE = "free"  # likewise: a server that charges nothing
+NO_CHARGE = "free"  # instead of a provider's name in genai-prices: a server that charges nothing
 _MILLION = Decimal(1_000_000)
 _MINUTES = range(-10, 71, 10)
 """The period around sending in which a call may be billed: clocks differ, and it may be queued."""
@@ -124,7 +123,7 @@ def price(
         listed = genai_prices.calc_price(
             listed_usage,
             model,
-            provider_id=None if prices == ANY_PROVIDER else prices,
+            provider_id=prices,
             genai_request_timestamp=at,
         )
     except LookupError:
@@ -158,28 +157,14 @@ def million_token_prices(model: str, prices: str | None, at: datetime) -> dict[s
 _FRAME_TOKENS = 64
 
 
-def priced_model(settings: Settings, endpoint: Endpoint, *, at: datetime) -> tuple[str, str | None]:
-    """The model whose prices apply, and its provider's name in genai-prices; PRICE_AS replaces both unless free."""
-    wanted = settings.price_as
-    if not wanted or endpoint.provider.prices == NO_CHARGE:
-        return endpoint.model, endpoint.provider.prices
-    other = providers().get(wanted)
-    if other is not None and (model := other.pro if endpoint.name == "pro" else other.flash):
-        return model, other.prices
-    lists = (endpoint.provider.prices, *(known.prices for known in providers().values()), ANY_PROVIDER)
-    return wanted, next(
-        (name for name in lists if name not in {None, NO_CHARGE} and million_token_prices(wanted, name, at)), None
-    )
-
-
 def unpriced_models(settings: Settings, uses: Collection[Use] = CHAT, *, at: datetime) -> tuple[str, ...]:
     """The models of these uses without a known price; the embedded one is free and needs none."""
-    return unpriced(endpoints_in_use(settings, uses).values(), settings, at=at)
+    return unpriced(endpoints_in_use(settings, uses).values(), at=at)
 
 
-def unpriced(endpoints: Iterable[Endpoint], settings: Settings, *, at: datetime) -> tuple[str, ...]:
+def unpriced(endpoints: Iterable[Endpoint], *, at: datetime) -> tuple[str, ...]:
     """The models of these endpoints without a known price."""
-    priced = [priced_model(settings, endpoint, at=at) for endpoint in endpoints if not endpoint.is_embedded]
+    priced = [(one.model, one.provider.prices) for one in endpoints if not one.is_embedded]
     return tuple(name for name, prices in dict.fromkeys(priced) if million_token_prices(name, prices, at) is None)
 
 

@@ -18,9 +18,7 @@ from .local import own_model_file
 
 COMPATIBLE = "compatible"
 EMBEDDED = "embedded"
-LANGCHAIN = "langchain"
-"""The provider of a caller's own chat model in MODEL_ROLES' table."""
-INTEGRATIONS: Mapping[str, tuple[str, str, str | None, str | None]] = {
+_INTEGRATIONS: Mapping[str, tuple[str, str, str | None, str | None]] = {
     "anthropic": ("langchain_anthropic", "ChatAnthropic", "ANTHROPIC_API_KEY", "anthropic"),
     "azure_openai": ("langchain_openai", "AzureChatOpenAI", None, "azure"),
     "bedrock": ("langchain_aws", "ChatBedrockConverse", None, "aws"),
@@ -37,13 +35,12 @@ INTEGRATIONS: Mapping[str, tuple[str, str, str | None, str | None]] = {
 }
 """LangChain's integrations as `init_chat_model` spells them: module, class, key, and the provider in genai-prices."""
 
-_QUEUED = 1000
-"""Calls in progress to a LangChain model: it or its server queues them."""
-_USUAL_WINDOW = 32_000
-
 
 class Provider(BaseModel, frozen=True, extra="forbid", populate_by_name=True):
-    """One row of `providers.yaml`; the fields are explained there."""
+    """One row of `providers.yaml`, where the fields are explained, or a provider of LangChain's.
+
+    The latter's models are of the class `chat` in `module`, or are given by the caller.
+    """
 
     name: str
     label: str
@@ -63,6 +60,25 @@ class Provider(BaseModel, frozen=True, extra="forbid", populate_by_name=True):
     reports_balance: bool = False
     prices: str | None = None
     source: str | None = None
+    module: str | None = None
+    chat: str | None = None
+
+    @classmethod
+    def of_langchain(cls, vendor: str) -> "Provider":
+        """The provider of an integration, or of a model that the caller gives; it or its server queues calls."""
+        module, chat, key, prices = _INTEGRATIONS.get(vendor, ("", None, None, vendor))
+        return cls(
+            name=vendor,
+            label=f"the LangChain model by {vendor}",
+            key=key,
+            json_mode="json_object",
+            limit="max_completion_tokens" if vendor == "openai" else "max_tokens",
+            concurrency={"flash": 1000, "pro": 1000},
+            context=32_000,
+            prices=prices,
+            module=module,
+            chat=chat,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,25 +86,23 @@ class Endpoint:
     """A model at an address, with its request parameters.
 
     `name` is its name in roles: a tier, PROVIDER:MODEL, or a name in MODEL_ROLES' file. `provider` is the row of
-    `providers.yaml` with the endpoint's own values applied. Endpoints of one `connection` share a client.
-    `missing_key` is the variable of its key if that is not set: a replay needs none. `seconds` is its own time
-    limit; `body` and `headers` are added to every request. `integration` is LangChain's name of the provider if the
-    protocol is not OpenAI's.
+    `providers.yaml` with the endpoint's own values applied. `missing_key` is the variable of its key if that is not
+    set: a replay needs none. `seconds` is its own time limit; `body` and `headers` are added to every request. `given`
+    is the caller's own chat model.
     """
 
     name: str
-    connection: str
     provider: Provider
     base_url: str | None
     api_key: SecretStr | None
     model: str
     concurrency: int
     missing_key: str | None = None
-    integration: str = ""
     thinking: bool = False
     seconds: int | None = None
     body: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, SecretStr] = field(default_factory=dict)
+    given: Any = field(default=None, compare=False, repr=False)
 
     @property
     def is_embedded(self) -> bool:
@@ -96,37 +110,35 @@ class Endpoint:
         return self.provider.name == EMBEDDED
 
     @property
-    def has_own_address(self) -> bool:
-        """Whether its address differs from its provider's, so that only the server knows which model it serves."""
-        own = self.is_embedded or self.integration
-        return not own and self.base_url != providers()[self.provider.name].base_url
+    def is_langchain(self) -> bool:
+        """Whether LangChain knows its address and protocol, and not we."""
+        return self.provider.module is not None
 
     @property
-    def vendor(self) -> str:
-        """The provider's name in the ledger."""
-        return self.integration or self.provider.name
+    def has_own_address(self) -> bool:
+        """Whether its address differs from its provider's, so that only the server knows which model it serves."""
+        known = self.is_embedded or self.is_langchain
+        return not known and self.base_url != providers()[self.provider.name].base_url
 
     @property
     def where(self) -> str:
         """The provider and its address, for messages."""
-        if self.integration:
-            return (
-                f"{self.model} by {self.integration}" if self.integration in INTEGRATIONS else f"the model {self.model}"
-            )
+        if self.is_langchain:
+            return f"{self.model} by {self.provider.name}"
         return f"{self.provider.label} at {self.base_url}"
 
     @property
     def place(self) -> str:
         """Its provider, or the host of its own address."""
         host = urlsplit(self.base_url or "").netloc if self.has_own_address else ""
-        return host or self.integration or self.provider.label
+        return host or (self.provider.name if self.is_langchain else self.provider.label)
 
     def require(self) -> None:
         """Raise `SettingsError` if its key is not set, or LangChain's integration is not installed."""
-        module = INTEGRATIONS[self.integration][0] if self.integration in INTEGRATIONS else None
-        if module is not None and find_spec(module) is None:
+        module = self.provider.module
+        if module and find_spec(module) is None:
             raise SettingsError(
-                f"The model {self.integration}:{self.model} needs a package that is not installed; run: pip install "
+                f"The model {self.provider.name}:{self.model} needs a package that is not installed; run: pip install "
                 f"{module.replace('_', '-')}."
             )
         if self.missing_key is not None:
@@ -162,11 +174,6 @@ class Choice:
         return self.tiers["flash"].base_url
 
     @property
-    def api_key(self) -> SecretStr | None:
-        """Its key."""
-        return self.tiers["flash"].api_key
-
-    @property
     def models(self) -> Mapping[Tier, str]:
         """The models of both tiers."""
         return {tier: endpoint.model for tier, endpoint in self.tiers.items()}
@@ -185,25 +192,24 @@ def choose_provider(settings: Settings) -> Choice:
     Raises `UnknownNameError`, or `SettingsError` with the missing setting.
     """
     # at LLM_BASE_URL, a colon is part of the name
-    known = () if settings.llm_base_url else (*INTEGRATIONS, *providers())
-    given = {"flash": settings.flash_model, "pro": settings.pro_model}
-    spelled = {tier: name for tier, name in given.items() if name and ":" in name and name.partition(":")[0] in known}
-    named = settings.model_roles.roles
-    mapped = {tier: name for tier, name in {**spelled, **named}.items() if tier in given}
-    if not mapped:
+    known = () if settings.llm_base_url else (*_INTEGRATIONS, *providers())
+    own: dict[Tier, Endpoint] = {}
+    reasons = []
+    models: Mapping[Tier, str | None] = {"flash": settings.flash_model, "pro": settings.pro_model}
+    for tier, model in models.items():
+        if (role := settings.model_roles.roles.get(tier)) is not None:
+            own[tier] = _named(role, settings)
+            reasons.append(f"MODEL_ROLES has {tier}={role}")
+        elif model and ":" in model and model.partition(":")[0] in known:
+            own[tier] = _named(model, settings)
+            reasons.append(f"{tier.upper()}_MODEL is {model!r}")
+    if not own:
         return _chosen(settings)
-    own = {tier: _named(name, settings) for tier, name in mapped.items()}
-    if "flash" not in own:
-        own["flash"] = _chosen(settings).tiers["flash"]
+    flash = own["flash"] if "flash" in own else _chosen(settings).tiers["flash"]
     tiers: Mapping[Tier, Endpoint] = {
-        "flash": replace(own["flash"], name="flash"),
-        "pro": replace(own.get("pro", own["flash"]), name="pro"),
+        "flash": replace(flash, name="flash"),
+        "pro": replace(own.get("pro", flash), name="pro"),
     }
-    reasons = [
-        f"MODEL_ROLES has {tier}={mapped[tier]}" if tier in named else f"{tier.upper()}_MODEL is {mapped[tier]!r}"
-        for tier in given
-        if tier in mapped
-    ]
     return Choice(tiers=tiers, reason=", ".join(reasons))
 
 
@@ -239,116 +245,78 @@ def _chosen(settings: Settings) -> Choice:
         name, reason = EMBEDDED, "no provider key is set"
     provider = known[name]
     key: SecretStr | None = getattr(settings, provider.key) if provider.key else None
-    base_url = settings.llm_base_url or provider.base_url
     if key is None and settings.llm_base_url:
         key = settings.llm_api_key
     elif key is None and provider.key and name != COMPATIBLE:
         raise SettingsError(
             f"LLM_PROVIDER is {name!r} but {provider.key.upper()} is not set; set it in the environment or .env."
         )
+    base_url = settings.llm_base_url or provider.base_url
     if name == COMPATIBLE and not base_url:
         raise SettingsError(
             f"LLM_PROVIDER is {name!r} but LLM_BASE_URL is not set; set it, for instance to http://127.0.0.1:8000/v1."
         )
-    thinking = {"flash": settings.flash_thinking, "pro": settings.pro_thinking}
-    tiers: Mapping[Tier, Endpoint] = {
-        tier: Endpoint(
-            name=tier,
-            connection=name,
-            provider=provider,
-            base_url=base_url,
-            api_key=key,
-            model=model,
-            concurrency=provider.concurrency[tier],
-            thinking=thinking[tier],
-        )
-        for tier, model in _models(settings, provider).items()
-    }
-    return Choice(tiers=tiers, reason=reason)
+    flash = provider.flash if name == EMBEDDED else settings.flash_model or provider.flash
+    pro = flash if name == EMBEDDED else settings.pro_model or provider.pro or flash
+    if name == EMBEDDED and (file := own_model_file(settings)) is not None:
+        flash = pro = file.stem  # one file serves both tiers
+    if flash is None or pro is None:
+        raise SettingsError("FLASH_MODEL is not set; name the model that LLM_BASE_URL serves (PRO_MODEL follows it).")
+    endpoint = Endpoint(
+        name="flash",
+        provider=provider,
+        base_url=base_url,
+        api_key=key,
+        model=flash,
+        concurrency=provider.concurrency["flash"],
+        thinking=settings.flash_thinking,
+    )
+    slots = provider.concurrency["pro"]
+    second = replace(endpoint, name="pro", model=pro, concurrency=slots, thinking=settings.pro_thinking)
+    return Choice(tiers={"flash": endpoint, "pro": second}, reason=reason)
 
 
 def _named(name: str, settings: Settings) -> Endpoint:
-    """An endpoint in the file, or PROVIDER:MODEL with the provider's row in `providers.yaml`."""
+    """An endpoint in MODEL_ROLES' table, or PROVIDER:MODEL."""
     known = settings.model_roles.endpoints
     provider, colon, model = name.partition(":")
-    if name in known:
-        return _of_row(name, known[name], settings)
-    if colon and model and provider in INTEGRATIONS:
-        return _integration(name, EndpointRow(provider=provider, model=model), settings)
-    if colon and model and provider in providers():
-        return replace(_of_row(name, EndpointRow(provider=provider, model=model), settings), connection=provider)
-    choices = ", ".join([*known, *get_args(Tier)])
-    raise SettingsError(
-        f"MODEL_ROLES names the unknown endpoint {name!r}; choose from: {choices}, or write PROVIDER:MODEL."
-    )
-
-
-_OVERRIDDEN = ("json_mode", "context", "logprobs", "prices")
-
-
-def _integration(name: str, row: EndpointRow, settings: Settings) -> Endpoint:
-    """A model of LangChain's, by an integration or a caller's own; the latter's provider is that of its prices."""
-    _, _, variable, prices = INTEGRATIONS.get(row.provider, ("", "", None, row.prices))
-    variable = row.key or variable
-    key = settings.secret(variable, foreign=row.key is not None) if variable else None
-    return Endpoint(
-        name=name,
-        connection=name,
-        provider=Provider(
-            name=LANGCHAIN,
-            label="LangChain chat model",
-            json_mode="json_object",
-            limit="max_completion_tokens" if row.prices == "openai" else "max_tokens",
-            concurrency={"flash": _QUEUED, "pro": _QUEUED},
-            context=row.context or _USUAL_WINDOW,
-            prices=row.prices or prices,
-        ),
-        integration=row.provider if row.provider in INTEGRATIONS else row.prices or LANGCHAIN,
-        base_url=None,
-        api_key=key,
-        missing_key=variable if key is None else None,
-        model=row.model or "",
-        concurrency=row.concurrency or _QUEUED,
-        seconds=row.seconds,
-    )
-
-
-def _of_row(name: str, row: EndpointRow, settings: Settings) -> Endpoint:
-    if row.provider in INTEGRATIONS or row.provider == LANGCHAIN:
-        return _integration(name, row, settings)
-    standard = named("provider", row.provider, providers())
+    row = known.get(name)
+    if row is None and colon and model and provider in (*_INTEGRATIONS, *providers()):
+        row = EndpointRow(provider=provider, model=model)
+    if row is None:
+        raise SettingsError(
+            f"MODEL_ROLES names the unknown endpoint {name!r}; choose from: {', '.join([*known, *get_args(Tier)])}, or "
+            "write PROVIDER:MODEL."
+        )
+    if row.given is not None or row.provider in _INTEGRATIONS:
+        standard = Provider.of_langchain(row.provider)
+    else:
+        standard = named("provider", row.provider, providers())
     own = {field: value for field in _OVERRIDDEN if (value := getattr(row, field)) is not None}
-    base_url, model = row.base_url or standard.base_url, row.model or standard.flash
+    base_url, model = row.base_url or standard.base_url, row.model or standard.flash or ""
     if standard.name == EMBEDDED:
-        model = _models(settings, standard)["flash"]
-    elif base_url is None or model is None:
-        lacking = "base_url" if base_url is None else "model"
+        file = own_model_file(settings)
+        model = model if file is None else file.stem
+    elif standard.module is None and not (base_url and model):
+        lacking = "model" if base_url else "base_url"
         raise SettingsError(f"The endpoint {name!r} of MODEL_ROLES has no {lacking}; add it to its row.")
     # the provider's key is only sent to the provider's address
-    variable = row.key or ((standard.key or "").upper() if base_url == standard.base_url else "")
+    variable = row.key or ((standard.key or "").upper() if base_url == standard.base_url and not row.given else "")
     key = settings.secret(variable, foreign=row.key is not None) if variable else None
     return Endpoint(
         name=name,
-        connection=f"{standard.name} {name}",
         provider=standard.model_copy(update=own),
         base_url=base_url,
         api_key=key,
         missing_key=variable if variable and key is None else None,
-        model=model or "",
+        model=model,
         concurrency=row.concurrency or standard.concurrency["flash"],
         thinking=row.thinking,
         seconds=row.seconds,
         body=row.body,
         headers=row.headers,
+        given=row.given,
     )
 
 
-def _models(settings: Settings, provider: Provider) -> Mapping[Tier, str]:
-    if provider.name == EMBEDDED and (file := own_model_file(settings)) is not None:
-        return dict.fromkeys(("flash", "pro"), file.stem)
-    own = provider.name == EMBEDDED  # one file serves both tiers, regardless of the named models
-    flash = (None if own else settings.flash_model) or provider.flash
-    pro = (None if own else settings.pro_model) or provider.pro or flash
-    if flash is None or pro is None:
-        raise SettingsError("FLASH_MODEL is not set; name the model that LLM_BASE_URL serves (PRO_MODEL follows it).")
-    return {"flash": flash, "pro": pro}
+_OVERRIDDEN = ("json_mode", "context", "logprobs", "prices")

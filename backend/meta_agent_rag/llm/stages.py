@@ -1,7 +1,7 @@
 """The stages in `stages.yaml`: the role of each, and the endpoint that serves it with given settings."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -49,15 +49,9 @@ def stages() -> Mapping[str, Stage]:
 
 def stage(name: str, settings: Settings) -> Stage:
     """The stage as configured by the settings; raises `UnknownNameError`."""
-    built_in = named("stage", name, stages())
-    tier = built_in.tier if settings.tiers == "by_stage" or built_in.use == "judge" else settings.tiers
-    return Stage(
-        name=name,
-        role=built_in.role,
-        tier=tier,
-        max_tokens=settings.stage_tokens.get(name, built_in.max_tokens),
-        use=built_in.use,
-    )
+    found = named("stage", name, stages())
+    tier = found.tier if settings.tiers == "by_stage" or found.use == "judge" else settings.tiers
+    return replace(found, tier=tier, max_tokens=settings.stage_tokens.get(name, found.max_tokens))
 
 
 def serving(served: Stage, settings: Settings, choice: Choice) -> Endpoint:

@@ -13,7 +13,7 @@ from .messages import Message, Reply
 
 Parsed = TypeVar("Parsed", bound=BaseModel)
 
-LONGEST_QUOTED_REPLY = 2000
+_LONGEST_QUOTED_REPLY = 2000
 """Characters of a malformed reply that are sent back to the model."""
 _THINKING = re.compile(r"<think>.*?(</think>|\Z)", re.DOTALL)
 
@@ -91,6 +91,6 @@ def _read(text: str, *, cut: bool) -> Any:
 def asked_again(reply: Reply, fault: MalformedReplyError, folder: Path | None) -> tuple[Message, Message]:
     """The messages to a model after a malformed reply: the reply, and its fault."""
     return (
-        Message(role="assistant", content=reply.text[:LONGEST_QUOTED_REPLY]),
+        Message(role="assistant", content=reply.text[:_LONGEST_QUOTED_REPLY]),
         Message(role="user", content=prompt("reask", folder).text(fault=str(fault))),
     )

@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from ..discovery import named
-from ..errors import DuplicateNameError, PromptError, UnknownNameError
+from ..errors import PromptError, UnknownNameError
 from ..shipped import extensions
 
 SECTIONS = (
@@ -87,13 +87,7 @@ class Prompt:
 @cache
 def prompt_files() -> Mapping[str, Path]:
     """The files of the built-in prompts by name: those of this folder, and those beside the benchmark's methods."""
-    found: dict[str, Path] = {}
-    for folder in _folders():
-        for file in sorted(folder.glob("*.yaml")):
-            if file.stem in found:
-                raise DuplicateNameError(f"Two prompts are named {file.stem!r}; rename {str(file)!r}.")
-            if file.stem not in _TABLES:
-                found[file.stem] = file
+    found = {file.stem: file for folder in _folders() for file in folder.glob("*.yaml") if file.stem not in _TABLES}
     return MappingProxyType(dict(sorted(found.items())))
 
 
@@ -110,11 +104,12 @@ def require_folder(setting: str, folder: Path, of_what: str) -> None:
 
 
 def own_yaml(file: Path) -> Any:
-    """The contents of a user's YAML file. Raises `PromptError` if it cannot be read."""
+    """The contents of a YAML file. Raises `PromptError` if it cannot be read."""
     try:
         return yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise PromptError(f"The file {str(file)!r} cannot be read ({error}); write YAML in UTF-8.") from None
+        why = " ".join(str(error).split())
+        raise PromptError(f"The file {str(file)!r} cannot be read ({why}); write YAML in UTF-8.") from None
 
 
 def phrase(key: str) -> str:
@@ -125,9 +120,7 @@ def phrase(key: str) -> str:
 @cache
 def _phrases() -> Mapping[str, str]:
     tables = [path for folder in _folders() if (path := folder / "phrases.yaml").is_file()]
-    rows = [row for path in tables for row in yaml.safe_load(path.read_text(encoding="utf-8")).items()]
-    if len(dict(rows)) < len(rows):
-        raise DuplicateNameError(f"An entry occurs twice in {', '.join(map(str, tables))}; rename one.")
+    rows = (row for path in tables for row in own_yaml(path).items())
     return {key: text.strip() for key, text in rows}
 
 
@@ -139,18 +132,12 @@ def prompt(name: str, folder: Path | None = None, *, methods: Path | None = None
     """
     if folder is not None:
         require_folder("PROMPTS_DIR", folder, "prompt files")
-    built_in = name in prompt_files()
-    for place in filter(None, (folder, None if built_in else methods)):
-        if (own := place / f"{name}.yaml").is_file():
-            try:
-                return _read(name, own.read_text(encoding="utf-8"))
-            except (OSError, UnicodeDecodeError) as error:
-                raise PromptError(
-                    f"The prompt file {str(own)!r} cannot be read ({error}); write it in UTF-8."
-                ) from None
-    if not built_in:
+    built_in = prompt_files().get(name)
+    own = [place / f"{name}.yaml" for place in (folder, None if built_in else methods) if place is not None]
+    file = next((file for file in own if file.is_file()), built_in)
+    if file is None:
         raise UnknownNameError("prompt", name, prompt_names(methods))
-    return _read(name, prompt_files()[name].read_text(encoding="utf-8"))
+    return _read(name, own_yaml(file))
 
 
 def check_prompts(folder: Path | None, *, methods: Path | None = None) -> None:
@@ -175,11 +162,7 @@ def check_prompts(folder: Path | None, *, methods: Path | None = None) -> None:
             raise PromptError(f"The prompt {name!r} uses the unknown placeholder ${strange[0]}; known ones: {known}.")
 
 
-def _read(name: str, source: str) -> Prompt:
-    try:
-        content = yaml.safe_load(source)
-    except yaml.YAMLError as error:
-        raise PromptError(f"The prompt {name!r} is not valid YAML: {' '.join(str(error).split())}.") from None
+def _read(name: str, content: Any) -> Prompt:
     if not isinstance(content, dict) or "instruction" not in content:
         raise PromptError(f"The prompt {name!r} lacks the required section 'instruction'.")
     for section in content:

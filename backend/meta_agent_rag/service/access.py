@@ -1,40 +1,29 @@
-"""Who may do what, and how often: keys, and questions per minute.
-
-Keys are shown once, stored as a keyed digest, and compared in constant time.
-"""
+"""Who may do what, and how often: keys, and questions per minute. Keys are shown once, and stored as a digest."""
 
 import hashlib
-import hmac
 import math
-import os
 import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import insert, select, update
-from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from ..errors import InputError, RequestError, SettingsError, StorageError, UnknownNameError
+from ..errors import InputError, RequestError, SettingsError, UnknownNameError
 from ..settings import Settings
-from .database import KEYS, in_utc, within
+from .database import KEYS, looked_up
 
 if TYPE_CHECKING:
     from limits import RateLimitItem
     from limits.aio.strategies import MovingWindowRateLimiter
 
 SCOPES = ("ask", "ingest", "admin")
-LOOK_UP_SECONDS = 2.0
-QUESTIONS, READS = "ask", "read"
-"""What is counted per minute, each on its own."""
-_TOKEN = re.compile(r"marag_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
-_NAME = re.compile(r"[\w .@-]{1,100}")
+_NAME = re.compile(r"[\w.@-][\w .@-]{0,99}")
 _KNOWN_SECONDS = 2.0
 _KNOWN_SECONDS_WITHOUT_DATABASE = 300.0
 
@@ -49,10 +38,10 @@ class Client:
     id: str
     name: str
     digest: str
-    scopes: tuple[str, ...]
+    scopes: Sequence[str]
     created: datetime
     daily_usd: float | None = None
-    corpora: tuple[str, ...] | None = None
+    corpora: Sequence[str] | None = None
     expires: datetime | None = None
     revoked: datetime | None = None
 
@@ -92,8 +81,7 @@ class Keys:
     """
 
     engine: AsyncEngine
-    pepper: bytes
-    look_up_seconds: float = LOOK_UP_SECONDS
+    look_up_seconds: float = 2.0
     _known: dict[str, tuple[float, Client]] = field(default_factory=dict, repr=False)
 
     async def create(
@@ -106,42 +94,43 @@ class Keys:
         corpora: Sequence[str] | None = None,
     ) -> tuple[str, Client]:
         """A new key: its token, which is shown only once, and its record. Raises `InputError`."""
-        if not _NAME.fullmatch(name) or not name.strip():
+        if not _NAME.fullmatch(name):
             raise InputError(f"A key cannot be named {name!r}; use 1 to 100 letters, digits, blanks and '.@_-'.")
         for scope in scopes:
             if scope not in SCOPES:
                 raise UnknownNameError("scope", scope, list(SCOPES))
         if days is not None and not 1 <= days <= 36_500:
             raise InputError(f"A key cannot be valid for {days!r} days; give 1 to 36500, or nothing for no expiry.")
-        if daily_usd is not None and not 0 < daily_usd < float("inf"):
+        if daily_usd is not None and not 0 < daily_usd < math.inf:
             raise InputError(f"A key's daily cap cannot be {daily_usd!r} dollars; give a number above 0.")
-        id_, secret, now = secrets.token_hex(6), secrets.token_urlsafe(32), datetime.now(UTC)
+        id_, now = secrets.token_hex(6), datetime.now(UTC)
+        token = f"marag_{id_}_{secrets.token_urlsafe(32)}"
         client = Client(
             id=id_,
-            name=name.strip(),
-            digest=self._digest(id_, secret),
-            scopes=tuple(scope for scope in SCOPES if scope in scopes),
+            name=name,
+            digest=_digest(token),
+            scopes=[scope for scope in SCOPES if scope in scopes],
             created=now,
             daily_usd=daily_usd,
-            corpora=None if corpora is None else tuple(dict.fromkeys(corpora)),
+            corpora=None if corpora is None else list(dict.fromkeys(corpora)),
             expires=None if days is None else now + timedelta(days=days),
         )
         async with self.engine.begin() as connection:
             await connection.execute(insert(KEYS).values(**vars(client)))
-        return f"marag_{id_}_{secret}", client
+        return token, client
 
     async def all(self) -> list[Client]:
         """All keys ever created, oldest first."""
         async with self.engine.connect() as connection:
             rows = await connection.execute(select(KEYS).order_by(KEYS.c.created, KEYS.c.id))
-            return [_client(row._mapping) for row in rows]
+            return [Client(**row._mapping) for row in rows]
 
     async def revoke(self, id_: str) -> Client:
         """Revoke a key. Raises `UnknownNameError`."""
         revoking = update(KEYS).where(KEYS.c.id == id_, KEYS.c.revoked.is_(None)).values(revoked=datetime.now(UTC))
         async with self.engine.begin() as connection:
             await connection.execute(revoking)
-        self._known.pop(id_, None)
+        self._known.clear()
         known = {client.id: client for client in await self.all()}
         if id_ not in known:
             raise UnknownNameError("key", id_, list(known))
@@ -149,69 +138,31 @@ class Keys:
 
     async def client(self, token: str) -> Client:
         """The client that holds this token. Raises `RequestError` with 401, or 503 if the keys cannot be read."""
-        match = _TOKEN.fullmatch(token)
-        id_, secret = (match[1], match[2]) if match else ("", token)
-        client = await self._looked_up(id_) if match else None
-        # takes as long as for an existing key
-        expected = client.digest if client is not None else self._digest("", "")
-        if not hmac.compare_digest(self._digest(id_, secret), expected) or client is None:
+        digest, now = _digest(token), time.monotonic()
+        at, client = self._known.get(digest, (-math.inf, None))
+        if now - at >= _KNOWN_SECONDS:
+            try:
+                client = await looked_up(self._selected(digest), self.look_up_seconds)
+                if client is not None:  # guessed keys must not fill the memory
+                    self._known[digest] = (now, client)
+            except RequestError:
+                if now - at >= _KNOWN_SECONDS_WITHOUT_DATABASE:
+                    raise
+        if client is None:
             raise RequestError(401, "invalid_key", "The key is unknown; ask the operator of the service for one.")
         if client.state != "valid":
             raise RequestError(401, "invalid_key", f"The key is {client.state}; ask the operator for another one.")
         return client
 
-    async def _looked_up(self, id_: str) -> Client | None:
-        now = time.monotonic()
-        at, known = self._known.get(id_, (-math.inf, None))
-        if now - at < _KNOWN_SECONDS:
-            return known
-        try:
-            found = await within(self._selected(id_), self.look_up_seconds)
-        except (SQLAlchemyError, OSError):
-            if now - at < _KNOWN_SECONDS_WITHOUT_DATABASE:
-                return known
-            raise RequestError(503, "unavailable", "Keys cannot be read at the moment; try again later.") from None
-        if found is not None:  # guessed ids must not fill the memory
-            self._known[id_] = (now, found)
-        return found
-
-    async def _selected(self, id_: str) -> Client | None:
+    async def _selected(self, digest: str) -> Client | None:
         async with self.engine.connect() as connection:
-            row = (await connection.execute(select(KEYS).where(KEYS.c.id == id_))).first()
-        return None if row is None else _client(row._mapping)
-
-    def _digest(self, id_: str, secret: str) -> str:
-        return hmac.new(self.pepper, f"{id_}:{secret}".encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+            row = (await connection.execute(select(KEYS).where(KEYS.c.digest == digest))).first()
+        return None if row is None else Client(**row._mapping)
 
 
-def _client(row: Any) -> Client:
-    times = {name: row[name] and in_utc(row[name]) for name in ("created", "expires", "revoked")}
-    corpora = None if row["corpora"] is None else tuple(row["corpora"])
-    return Client(**{**row, **times, "scopes": tuple(row["scopes"]), "corpora": corpora})
-
-
-def open_keys(engine: AsyncEngine, settings: Settings, *, look_up_seconds: float = LOOK_UP_SECONDS) -> Keys:
-    """The keys of a database. Raises `StorageError` if the pepper cannot be stored."""
-    return Keys(engine=engine, pepper=_pepper(settings), look_up_seconds=look_up_seconds)
-
-
-def _pepper(settings: Settings) -> bytes:
-    """SERVICE_KEY_PEPPER, or a secret that is generated once and readable only by this user."""
-    if settings.service_key_pepper is not None:
-        return settings.service_key_pepper.get_secret_value().encode()
-    path: Path = settings.marag_data_dir / "service.pepper"
-    own = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists():
-            with os.fdopen(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                file.write(secrets.token_hex(32))
-            with suppress(FileExistsError):
-                os.link(own, path)  # atomic; the first one is kept
-            own.unlink()
-        return path.read_bytes()
-    except OSError as error:
-        raise StorageError(f"The pepper {str(path)!r} cannot be stored ({error}); set SERVICE_KEY_PEPPER.") from None
+def _digest(token: str) -> str:
+    """A plain digest suffices, since 32 random bytes cannot be guessed."""
+    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,7 +175,7 @@ class RateLimits:
     async def admit(self, client_id: str, kind: str) -> tuple[dict[str, str], RequestError | None]:
         """Count one request if the sliding minute has room: its state as response headers, and the refusal if not.
 
-        Raises `RequestError` (503) if Redis is unavailable.
+        Each `kind` is counted on its own. Raises `RequestError` (503) if Redis is unavailable.
         """
         from limits.errors import StorageError as WindowsError
 

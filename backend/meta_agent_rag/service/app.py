@@ -8,7 +8,7 @@ import sys
 import time
 import traceback
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,16 +18,17 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..errors import MetaRagError, RequestError, StorageError
-from .access import QUESTIONS as QUESTION_WINDOW
-from .access import READS
 from .failures import as_response, timed_out
+from .metrics import IN_FLIGHT, count
 from .request import CLIENT_WENT, CURRENT, RequestContext, new_id
 from .resources import Service
-from .routes import QUESTIONS, UPLOAD, router
+from .routes import QUESTIONS, keyed, operation
 
 _LOG = logging.getLogger(__name__)
-_BODY_KILOBYTES = 512
-"""The most of a JSON request."""
+_BODY_MEGABYTES = 0.5
+"""The most of a question's body."""
+UPLOAD_SECONDS = 300.0
+"""The most time for receiving any other body."""
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 Opening = Callable[[], AbstractAsyncContextManager[Service]]
 SECURITY_HEADERS: Mapping[str, str] = {
@@ -52,7 +53,7 @@ def create_app(opening: Opening) -> FastAPI:
         async with opening() as service:
             app.state.service = service
             corpora = ", ".join(map(repr, service.retrievers)) or "no corpus"
-            _LOG.info("Serving %s; the time limit for a request is %g s.", corpora, service.budgets.total)
+            _LOG.info("Serving %s; the time limit for a request is %g s.", corpora, service.seconds)
             yield
 
     app = FastAPI(
@@ -66,7 +67,8 @@ def create_app(opening: Opening) -> FastAPI:
         # creates spans for requests, but records no logs, which would contain the bodies
         telemetry={"metrics": False, "logs": False, "operation_spans": False, "auto_configure": False},
     )
-    app.include_router(router)
+    for router in (keyed, operation):
+        app.include_router(router)
     app.add_middleware(Gate)
     for kind in (MetaRagError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _refused)
@@ -88,68 +90,55 @@ class Gate:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        service, path = scope["app"].state.service, scope["path"]
-        given = _header(scope, b"x-request-id")
-        context = RequestContext(
-            service=service,
-            request_id=given if _REQUEST_ID.fullmatch(given) else new_id(),
-            endpoint=path[:64],
-            asks=path in QUESTIONS and scope["method"] == "POST",
-        )
+        service, path, method = scope["app"].state.service, scope["path"], scope["method"]
+        given, asks = _header(scope, b"x-request-id"), path in QUESTIONS and method == "POST"
+        request_id = given if _REQUEST_ID.fullmatch(given) else new_id()
+        context = RequestContext(service=service, request_id=request_id, endpoint=path[:64], asks=asks)
         scope.setdefault("state", {})["context"] = context
         CURRENT.set(context)
-        service.metrics.in_flight.inc()
+        IN_FLIGHT.inc()
         try:
             await self._served(scope, receive, _responder(context, send), context)
-        except Exception as raised:  # noqa: BLE001  # the last handler: logs it and informs the client
-            # the framework replaces an error raised as a response begins with its own
-            error = context.unrecorded or raised
-            if not isinstance(error, RequestError | StorageError):
+        except Exception as error:  # noqa: BLE001  # the last handler: logs it and informs the client
+            if not isinstance(error.__cause__ or error, RequestError | StorageError):
                 _LOG.error("failed", exc_info=error, extra={"fields": {"request_id": context.request_id}})
             if not context.status:
                 await as_response(context, error)(scope, receive, _responder(context, send))
         finally:
             with suppress(StorageError):
                 await service.record(context, context.status or CLIENT_WENT)
-            _log_request(context, scope["method"], path)
-            service.metrics.in_flight.dec()
+            _log_request(context, method, path)
+            IN_FLIGHT.dec()
             # paths made up by a client must not become labels
-            service.metrics.served(context, path if context.asks else getattr(scope.get("route"), "path", "other"))
+            count(context, path if asks else getattr(scope.get("route"), "path", "other"))
 
     async def _served(self, scope: Scope, receive: Receive, send: Send, context: RequestContext) -> None:
-        if any(character < " " for character in scope["path"]):
+        """Serve a request whose key is valid and within its limits, or one that needs none."""
+        service, path = context.service, scope["path"]
+        if any(character < " " for character in path):
             # a route's pattern accepts a trailing line feed, which the comparisons here do not
             words = "Addresses cannot contain control characters; see GET /openapi.json."
             raise RequestError(404, "not_found", words)
-        if not context.asks:
-            await self._admitted(scope, receive, send, context)
-            return
-        if context.service.places.locked():
-            raise RequestError(503, "overloaded", "The service is at its limit; try again in a second.", retry_after=1)
-        async with context.service.places:
-            await self._admitted(scope, receive, send, context)
-
-    async def _admitted(self, scope: Scope, receive: Receive, send: Send, context: RequestContext) -> None:
-        service, path = context.service, scope["path"]
         if not path.startswith("/v1/") and path != "/metrics":
             await self.app(scope, receive, send)
             return
-        kind, _, token = _header(scope, b"authorization").partition(" ")
-        if kind.lower() != "bearer" or not token.strip():
-            raise RequestError(401, "missing_key", "A key is required; send it as `Authorization: Bearer KEY`.")
-        context.known_client = client = await service.keys.client(token.strip())
-        headers, refusal = await service.limits.admit(client.id, QUESTION_WINDOW if context.asks else READS)
-        context.headers |= headers
-        if refusal is not None:
-            raise refusal
-        if path == UPLOAD and scope["method"] == "POST":
-            await self.app(scope, receive, send)
-            return
-        whole = await _whole_body(receive, context)
-        if context.asks:
-            await _unless_left(asyncio.ensure_future(self.app(scope, whole, send)), receive, context)
-        else:
-            await self.app(scope, whole, send)
+        if context.asks and service.places.locked():
+            raise RequestError(503, "overloaded", "The service is at its limit; try again in a second.", retry_after=1)
+        async with service.places if context.asks else nullcontext():
+            kind, _, token = _header(scope, b"authorization").partition(" ")
+            if kind.lower() != "bearer" or not token.strip():
+                raise RequestError(401, "missing_key", "A key is required; send it as `Authorization: Bearer KEY`.")
+            context.known_client = client = await service.keys.client(token.strip())
+            headers, refusal = await service.limits.admit(client.id, "ask" if context.asks else "read")
+            context.headers |= headers
+            if refusal is not None:
+                raise refusal
+            if context.asks:
+                whole = await _whole_body(_limited(receive, context, _BODY_MEGABYTES, context.deadline), receive)
+                await _unless_left(asyncio.ensure_future(self.app(scope, whole, send)), receive, context)
+            else:
+                most, ends = service.settings.ingest_file_mb, context.arrived + UPLOAD_SECONDS
+                await self.app(scope, _limited(receive, context, most, ends), send)
 
 
 def _responder(context: RequestContext, send: Send) -> Send:
@@ -191,23 +180,38 @@ async def _unless_left(work: "asyncio.Future[None]", receive: Receive, context: 
         work.cancel()
 
 
-async def _whole_body(receive: Receive, context: RequestContext) -> Receive:
-    """Read the body within its time and size limits, and replay it. Raises `RequestError` (413, 504)."""
-    body, more = bytearray(), True
-    try:
-        async with asyncio.timeout(context.deadline - time.monotonic()):
-            while more:
+def _limited(receive: Receive, context: RequestContext, megabytes: float, ends: float) -> Receive:
+    """Receives a body within limits of size and time. Raises `RequestError`."""
+    size = 0
+
+    async def limited() -> Message:
+        nonlocal size
+        try:
+            async with asyncio.timeout(ends - time.monotonic()):
                 message = await receive()
-                if message["type"] == "http.disconnect":
-                    context.went()
-                    raise RequestError(CLIENT_WENT, "client_went", context.message or "")
-                body += message.get("body", b"")
-                more = message.get("more_body", False)
-                if len(body) > _BODY_KILOBYTES * 1024:
-                    words = f"The body is larger than {_BODY_KILOBYTES} KB; send less."
-                    raise RequestError(413, "too_large", words)
-    except TimeoutError:
-        raise timed_out() from None
+        except TimeoutError:
+            if context.asks:
+                raise timed_out() from None
+            words = "The upload takes too long; send less at once, or use a faster connection."
+            raise RequestError(408, "upload_too_slow", words) from None
+        if message["type"] == "http.disconnect" and context.asks:
+            context.went()
+            raise RequestError(CLIENT_WENT, "client_went", context.message or "")
+        size += len(message.get("body", b""))
+        if size > megabytes * 1024 * 1024:
+            raise RequestError(413, "too_large", f"The body is larger than {megabytes:g} MB; send less.")
+        return message
+
+    return limited
+
+
+async def _whole_body(limited: Receive, receive: Receive) -> Receive:
+    """Read a body, and replay it."""
+    body, more = bytearray(), True
+    while more:
+        message = await limited()
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
     left: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
     async def again() -> Message:
@@ -229,9 +233,8 @@ class JsonLogLines(logging.Formatter):
 
         Of an error it has the type and the place: neither its message nor a traceback, which may contain values.
         """
-        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         line: dict[str, Any] = {
-            "at": at.replace("+00:00", "Z"),
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "message": record.getMessage(),
             **getattr(record, "fields", {}),
@@ -246,6 +249,7 @@ def _log_request(context: RequestContext, method: str, path: str) -> None:
     """Log the line of a served request: neither secrets nor its question."""
     fields: dict[str, Any] = {
         "request_id": context.request_id,
+        "query_id": context.query_id if context.asks else None,
         "method": method,
         "path": path,
         "status": context.status,
@@ -253,14 +257,6 @@ def _log_request(context: RequestContext, method: str, path: str) -> None:
         "client": None if context.known_client is None else context.known_client.id,
         "error": context.error,
     }
-    if context.source_mode:
-        fields |= {
-            "query_id": context.query_id,
-            "corpus": context.corpus,
-            "degraded": sorted(context.degraded),
-            "calls": len(context.calls),
-            "seconds": context.seconds,
-        }
     _LOG.info("request", extra={"fields": fields})
 
 

@@ -2,38 +2,38 @@
 
 Responses wait in one queue for their rows to be inserted together. While the database is unavailable, rows go to
 `<data_dir>/audit/waiting.jsonl` and are inserted later; a row that is inserted twice is kept once, by its query id.
+Rows that the database rejects go to `rejected.jsonl` beside it.
 """
 
 import asyncio
 import json
 import logging
 import shutil
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from filelock import FileLock
-from sqlalchemy import ColumnElement, CursorResult, delete, func, null, select, update
+from sqlalchemy import ColumnElement, delete, exc, func, null, select, update
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from ..chat.coach.coach import CoachReply
 from ..chat.session import DocumentsReply, Turn
 from ..chat.store import open_sessions
-from ..errors import InputError, SettingsError, StorageError, UnknownNameError
+from ..errors import InputError, StorageError, UnknownNameError
 from ..journal import Journal, read_journal
-from ..llm.ledger import total
 from ..llm.messages import Reply
 from ..retrieval.passage import Found
 from ..settings import Settings
 from ..text.normalise import encodable
-from .access import open_keys
-from .database import AUDIT, SESSIONS, UPLOADS, in_utc, require_writable, within
+from .access import Keys
+from .database import AUDIT, SESSIONS, UPLOADS, within
 from .request import ModelCall, RequestContext, new_id
 from .schemas import reply_fields
 
@@ -47,11 +47,10 @@ Row = Mapping[str, Any]
 
 @dataclass(kw_only=True)
 class AuditLog:
-    """`waiting` counts the rows of this machine that are not in the database; `fault` is why it refuses them."""
+    """`fault` is why the database takes no rows, while they wait on this machine."""
 
     engine: AsyncEngine
     folder: Path
-    waiting: int = 0
     fault: str | None = None
     _queue: "asyncio.Queue[tuple[Row, asyncio.Future[None]]]" = field(default_factory=asyncio.Queue, repr=False)
 
@@ -96,19 +95,16 @@ class AuditLog:
 
     async def drain(self) -> None:
         """Insert the rows that wait on this machine, if the database is available."""
-        before = self.waiting
         try:
             for file in await asyncio.to_thread(self._taken):
-                rows = (await asyncio.to_thread(read_journal, file)).rows
-                for start in range(0, len(rows), _BATCH):
-                    await within(self._inserted(rows[start : start + _BATCH]), _INSERT_SECONDS)
+                await self._insert((await asyncio.to_thread(read_journal, file)).rows)
                 file.unlink(missing_ok=True)
-            if self.fault is not None:
-                await within(require_writable(self.engine), _INSERT_SECONDS)
-                _LOG.info("The audit database is available again; all records were written.")
-            self.fault, self.waiting = None, self.waiting - before  # others may have come since
-        except (SQLAlchemyError, OSError, KeyError, ValueError) as error:  # a file of rows may have been edited
+        except (exc.SQLAlchemyError, OSError) as error:
             self._failed(error)
+            return
+        if self.fault is not None:
+            _LOG.info("The audit database is available again; the records that waited were written.")
+        self.fault = None
 
     def _taken(self) -> list[Path]:
         """The files of waiting rows, to which nothing is added any more."""
@@ -121,23 +117,42 @@ class AuditLog:
     async def _write(self, rows: Sequence[Row]) -> None:
         if self.fault is None:
             try:
-                await within(self._inserted(rows), _INSERT_SECONDS)
+                await self._insert(rows)
                 return
-            except (SQLAlchemyError, OSError) as error:
+            except (exc.SQLAlchemyError, OSError) as error:
                 self._failed(error)
-        await asyncio.to_thread(self._append, rows)
-        self.waiting += len(rows)
+        await asyncio.to_thread(self._append, "waiting.jsonl", rows)
+
+    async def _insert(self, rows: Sequence[Row]) -> None:
+        """Insert rows; each that the database rejects is set aside, so that the others go on.
+
+        Raises `SQLAlchemyError` or `OSError` if the database is unavailable.
+        """
+        for start in range(0, len(rows), _BATCH):
+            batch = rows[start : start + _BATCH]
+            try:
+                await within(self._inserted(batch), _INSERT_SECONDS)
+            except _UNAVAILABLE:
+                raise
+            except Exception as error:  # noqa: BLE001  # many kinds, by driver and value
+                await within(self.read("", ""), _INSERT_SECONDS)  # raises if it is not for a row, but for the table
+                if len(batch) > 1:
+                    for row in batch:
+                        await self._insert([row])
+                    continue
+                _LOG.error("The audit database rejects a record, which was set aside (%s).", type(error).__name__)
+                await asyncio.to_thread(self._append, "rejected.jsonl", batch)
 
     async def _inserted(self, rows: Sequence[Row]) -> None:
         statement = (postgresql.insert if self.engine.dialect.name == "postgresql" else sqlite.insert)(AUDIT)
         async with self.engine.execution_options(immediate=True).begin() as connection:
-            values = [{**row, "at": datetime.fromisoformat(row["at"]).astimezone(UTC)} for row in rows]
-            await connection.execute(statement.on_conflict_do_nothing(index_elements=[AUDIT.c.query_id]), values)
+            unknown = statement.on_conflict_do_nothing(index_elements=[AUDIT.c.query_id])
+            await connection.execute(unknown, [dict(row) for row in rows])
 
-    def _append(self, rows: Sequence[Row]) -> None:
+    def _append(self, name: str, rows: Sequence[Row]) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         with FileLock(self.folder / "lock"):  # several processes add to the file, and take it away
-            journal = Journal(self.folder / "waiting.jsonl")
+            journal = Journal(self.folder / name)
             try:
                 for row in rows:
                     journal.append(row)
@@ -150,11 +165,14 @@ class AuditLog:
         self.fault = type(error).__name__
 
 
+_UNAVAILABLE = (exc.OperationalError, exc.InternalError, exc.TimeoutError, OSError)
+"""Errors that concern no single row."""
+
+
 @asynccontextmanager
 async def open_audit(engine: AsyncEngine, data_dir: Path) -> AsyncIterator[AuditLog]:
     """The audit log, writing while it is open; rows that earlier processes left are inserted first."""
     log = AuditLog(engine=engine, folder=data_dir / "audit")
-    log.waiting = sum(len(read_journal(file).rows) for file in log.folder.glob("waiting*.jsonl"))
     await log.drain()
     tasks = [asyncio.create_task(log.keep_writing()), asyncio.create_task(log.keep_draining())]
     try:
@@ -173,7 +191,7 @@ async def selected(
     """Records, the oldest first; with `latest`, at most so many of the newest."""
     query = select(AUDIT).where(*conditions).order_by(AUDIT.c.at.desc(), AUDIT.c.query_id.desc()).limit(latest)
     async with engine.connect() as connection:
-        return [as_json(row._asdict()) for row in reversed((await connection.execute(query)).all())]
+        return [as_json(row._mapping) for row in reversed((await connection.execute(query)).all())]
 
 
 async def export(engine: AsyncEngine, path: Path, *conditions: ColumnElement[bool]) -> int:
@@ -186,18 +204,15 @@ async def export(engine: AsyncEngine, path: Path, *conditions: ColumnElement[boo
     with file:
         async with engine.connect() as connection, connection.stream(query) as rows:
             async for row in rows:
-                file.write(json.dumps(as_json(row._asdict()), ensure_ascii=False) + "\n")
+                file.write(json.dumps(as_json(row._mapping), ensure_ascii=False) + "\n")
                 count += 1
     return count
 
 
 async def prune(engine: AsyncEngine, settings: Settings, now: datetime, *, dry_run: bool = False) -> dict[str, int]:
-    """Remove prompts and replies after AUDIT_HOT_DAYS, with sessions unused for as long, and records after
-    AUDIT_WARM_DAYS; returns how many of each. Raises `SettingsError`.
+    """Remove records after AUDIT_WARM_DAYS, and prompts and replies, with sessions unused for as long, after
+    AUDIT_HOT_DAYS; returns how many of each.
     """
-    if settings.audit_warm_days < settings.audit_hot_days:
-        words = f"AUDIT_WARM_DAYS ({settings.audit_warm_days!r}) cannot be less than AUDIT_HOT_DAYS "
-        raise SettingsError(f"{words}({settings.audit_hot_days!r}); raise it.")
     hot, warm = (now - timedelta(days=days) for days in (settings.audit_hot_days, settings.audit_warm_days))
     async with open_sessions(settings.marag_data_dir / SESSIONS) as sessions:
         unused = await sessions.names(before=hot)
@@ -207,7 +222,7 @@ async def prune(engine: AsyncEngine, settings: Settings, now: datetime, *, dry_r
         expired = await connection.execute(delete(AUDIT).where(AUDIT.c.at < warm))
         whole = (AUDIT.c.at < hot) & AUDIT.c.prompts.is_not(null())
         slimmed = await connection.execute(update(AUDIT).where(whole).values(prompts=null()))
-    return {"slimmed": _count(slimmed), "expired": _count(expired), "sessions": len(unused)}
+    return {"slimmed": slimmed.rowcount, "expired": expired.rowcount, "sessions": len(unused)}
 
 
 async def forget(engine: AsyncEngine, settings: Settings, client_id: str, *, dry_run: bool) -> dict[str, int]:
@@ -217,7 +232,7 @@ async def forget(engine: AsyncEngine, settings: Settings, client_id: str, *, dry
     such key, `InputError` if it is still valid, `StorageError` while records wait for the database.
     """
     data_dir = settings.marag_data_dir
-    keys = {key.id: key for key in await open_keys(engine, settings).all()}
+    keys = {key.id: key for key in await Keys(engine=engine).all()}
     if client_id not in keys:  # the id is also the name of a folder to delete
         raise UnknownNameError("key", client_id, list(keys))
     if keys[client_id].state == "valid":
@@ -235,7 +250,7 @@ async def forget(engine: AsyncEngine, settings: Settings, client_id: str, *, dry
             for name in await sessions.names():
                 if name.startswith(f"{client_id}."):
                     await sessions.drop(name)
-    return {"records": _count(records), "uploads": _count(uploads)}
+    return {"records": records.rowcount, "uploads": uploads.rowcount}
 
 
 @asynccontextmanager
@@ -247,71 +262,71 @@ async def _trial(engine: AsyncEngine, dry_run: bool) -> AsyncIterator[AsyncConne
             await connection.rollback()
 
 
-def _count(result: CursorResult[Any]) -> int:
-    return result.rowcount
-
-
 def row_of(context: RequestContext, status: int) -> dict[str, Any]:
     """The row of a response about to be sent with `status`; pure JSON, without values that a database rejects."""
-    client, totals = context.known_client, total(call.row for call in context.calls)
+    client, asked = context.client, context.asked
+    of_a_call = ("stage", "model", "round", "cached", "latency_s", "cost_usd", "error")
+    tokens = ("prompt_tokens", "completion_tokens")
+    record = {
+        "message": context.message,
+        "source_mode": asked and asked.source_mode,
+        "mode": asked and asked.mode,
+        "corpus": context.corpus,
+        "session": asked and asked.session,
+        "degraded": context.degraded,
+        "seconds": round(time.monotonic() - context.arrived, 3),
+        "model_calls": [{name: getattr(call.row, name) for name in (*of_a_call, *tokens)} for call in context.calls],
+        **({} if context.turn is None else _answer(context.turn)),
+    }
     row = {
         "query_id": context.query_id,
         "at": context.at.isoformat(),
-        "answer_id": context.answer_id,
         "request_id": context.request_id,
-        "client_id": "" if client is None else client.id,
-        "client_name": "" if client is None else client.name,
+        "client_id": client.id,
+        "client_name": client.name,
         "endpoint": context.endpoint,
         "status": status,
         "success": status == 200 and context.error is None,
         "error": context.error,
-        "question": context.question,
+        "question": "" if asked is None else asked.question,
         "cost_usd": _cost(context.calls),
-        "record": {
-            "message": context.message,
-            "source_mode": context.source_mode,
-            "mode": context.mode,
-            "corpus": context.corpus,
-            "session": context.session,
-            "queries": context.queries,
-            "degraded": context.degraded,
-            "dropped": [asdict(gone) for gone in context.dropped],
-            "seconds": context.seconds,
-            "model_calls": [_call(call) for call in context.calls],
-            "prompt_tokens": totals.prompt_tokens,
-            "cache_hit_tokens": totals.cache_hit_tokens,
-            "completion_tokens": totals.completion_tokens,
-            **({} if context.turn is None else _answer(context.turn)),
-        },
-        "prompts": [_prompt(call) for call in context.calls],
+        "record": record,
+        "prompts": [
+            {
+                "messages": [{"role": one.role, "content": one.content} for one in call.request.messages],
+                "reply": call.outcome.text if isinstance(call.outcome, Reply) else None,
+            }
+            for call in context.calls
+        ],
     }
-    return cast("dict[str, Any]", _storable(row))
-
-
-def as_json(row: Row) -> dict[str, Any]:
-    """A row of the table as one flat record, its time as text in UTC."""
-    head = {name: value for name, value in row.items() if name != "record"}
-    return {**head, **row["record"], "at": in_utc(row["at"]).isoformat()}
+    return _storable(row)
 
 
 def _answer(turn: Turn) -> dict[str, Any]:
-    """The fields of the answer."""
-    fields, reply = reply_fields(turn), turn.reply
+    """The fields of the answer, and what it rests on."""
+    fields, reply, evidence = reply_fields(turn), turn.reply, tuple[Found, ...]()
     if isinstance(reply, CoachReply):
         fields["coach_success"] = fields.pop("success")
-        fields["passages"] = [_passage(found) for found in reply.trace.evidence]
-        fields["checks"] = {"violations": list(reply.trace.violations)}
+        fields["checks"] = {"violations": reply.trace.violations}
+        evidence = reply.trace.evidence
     if isinstance(reply, DocumentsReply):
-        result = reply.grounded
-        fields["citations"] = [asdict(citation) for citation in result.citations]
-        fields["passages"] = [_passage(found) for found in result.answer.evidence]
+        result, evidence = reply.grounded, reply.grounded.answer.evidence
+        plans = [one.plan for one in result.answer.rounds if one.plan is not None]
+        fields["queries"] = [turn.reading.standalone, *(query for plan in plans for query in plan.queries)]
         fields["checks"] = {
-            "quotes": list(result.quotes),
-            "leaks": list(result.leaks),
-            "removed_citations": result.removed,
+            "quotes": result.quotes,
             "claims": [{"text": claim.text, **asdict(support)} for claim, support in result.claims],
         }
+    fields["passages"] = [
+        {"id": one.passage.id, "doc_id": one.passage.doc_id, "score": one.score, "via": one.via} for one in evidence
+    ]
     return fields
+
+
+def as_json(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """A row of the table as one flat record, its time as text in UTC."""
+    head = {name: value for name, value in row.items() if name != "record"}
+    return {**head, **row["record"], "at": row["at"].isoformat()}
 
 
 def _cost(calls: Sequence[ModelCall]) -> float | None:
@@ -325,31 +340,12 @@ def _cost(calls: Sequence[ModelCall]) -> float | None:
     return float(spent)
 
 
-def _passage(found: Found) -> dict[str, Any]:
-    passage = found.passage
-    scores = {"score": found.score, "dense": found.dense, "lexical": found.lexical, "via": found.via}
-    return {"id": passage.id, "doc_id": passage.doc_id, "title": passage.title, **scores}
+def _storable(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row as pure JSON, without null bytes and lone surrogates; numbers that are not finite become `None`."""
 
+    def plain(value: Any) -> Any:
+        return float(value) if isinstance(value, Decimal) else asdict(value)
 
-def _call(call: ModelCall) -> dict[str, Any]:
-    names = ("stage", "model", "round", "cached", "latency_s", "prompt_tokens", "completion_tokens", "error")
-    cost = call.row.cost_usd
-    return {name: getattr(call.row, name) for name in names} | {"cost_usd": None if cost is None else float(cost)}
-
-
-def _prompt(call: ModelCall) -> dict[str, Any]:
-    messages = [{"role": one.role, "content": one.content} for one in call.request.messages]
-    return {"messages": messages, "reply": call.outcome.text if isinstance(call.outcome, Reply) else None}
-
-
-def _storable(value: Any) -> Any:
-    """The value without null bytes and lone surrogates at any depth; numbers that are not finite become `None`."""
-    if isinstance(value, str):
-        return encodable(value).replace("\x00", "\ufffd")
-    if isinstance(value, float):
-        return value if value - value == 0 else None
-    if isinstance(value, Mapping):
-        return {str(key): _storable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_storable(item) for item in value]
-    return value if value is None or isinstance(value, bool | int) else str(value)
+    text = encodable(json.dumps(row, default=plain, ensure_ascii=False)).replace("\\u0000", "\ufffd")
+    found: dict[str, Any] = json.loads(text, parse_constant=lambda _: None)
+    return found

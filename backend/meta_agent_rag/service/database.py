@@ -14,6 +14,7 @@ from sqlalchemy import (
     Column,
     Connection,
     DateTime,
+    Dialect,
     Double,
     Index,
     Integer,
@@ -21,6 +22,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    TypeDecorator,
     UniqueConstraint,
     event,
     make_url,
@@ -31,7 +33,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from ..errors import SettingsError, StorageError
+from ..errors import RequestError, SettingsError, StorageError
 from ..settings import Settings
 from ..sqlite import use_write_ahead_log
 
@@ -42,6 +44,23 @@ _CREATION_LOCK = 5_871_204_417  # any number that is the same in every process
 _POSTGRESQL = {"connect_timeout": 3, "keepalives_idle": 10, "tcp_user_timeout": 10_000}
 """A server that disappears silently is noticed, so that callers do not hang."""
 
+
+class Moment(TypeDecorator[datetime]):
+    """A time in UTC, which SQLite stores without its zone; it may be given as ISO text."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | str | None, dialect: Dialect) -> datetime | None:
+        """The stored form of a time."""
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+        return moment and moment.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """The time that was stored."""
+        return value and (value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC))
+
+
 METADATA = MetaData()
 Document = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
 
@@ -50,22 +69,21 @@ KEYS = Table(
     METADATA,
     Column("id", String(16), primary_key=True),
     Column("name", String(100), nullable=False),
-    Column("digest", String(64), nullable=False),
+    Column("digest", String(64), nullable=False, unique=True),
     Column("scopes", Document, nullable=False),
     Column("daily_usd", Double),
     # null: every corpus that the service was started with
     Column("corpora", Document),
-    Column("created", DateTime(timezone=True), nullable=False),
-    Column("expires", DateTime(timezone=True)),
-    Column("revoked", DateTime(timezone=True)),
+    Column("created", Moment, nullable=False),
+    Column("expires", Moment),
+    Column("revoked", Moment),
 )
 
 AUDIT = Table(
     "audit",
     METADATA,
     Column("query_id", String(32), primary_key=True),
-    Column("at", DateTime(timezone=True), nullable=False),
-    Column("answer_id", String(32), nullable=False),
+    Column("at", Moment, nullable=False),
     Column("request_id", String(64), nullable=False),
     Column("client_id", String(16), nullable=False),
     Column("client_name", String(100), nullable=False),
@@ -91,7 +109,7 @@ UPLOADS = Table(
     Column("corpus", String(64), nullable=False),
     Column("name", Text, nullable=False),
     Column("digest", String(64), nullable=False),
-    Column("at", DateTime(timezone=True), nullable=False),
+    Column("at", Moment, nullable=False),
     Column("state", String(16), nullable=False),
     Column("message", Text),
     Column("passages", Integer, nullable=False),
@@ -139,16 +157,20 @@ async def within(work: Coroutine[Any, Any, Result], seconds: float) -> Result:
         task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
 
 
+async def looked_up(work: Coroutine[Any, Any, Result], seconds: float) -> Result:
+    """The result of a look-up. Raises `RequestError` (503) if the database is down or slow."""
+    try:
+        return await within(work, seconds)
+    except (SQLAlchemyError, OSError):
+        words = "The service's database cannot be read at the moment; try again later."
+        raise RequestError(503, "unavailable", words) from None
+
+
 async def require_writable(engine: AsyncEngine) -> None:
     """Raise `SQLAlchemyError` or `OSError` if the database cannot be written; changes nothing."""
     async with engine.execution_options(immediate=True).connect() as connection:
         await connection.execute(update(KEYS).where(KEYS.c.id == "").values(name=KEYS.c.name))
         await connection.rollback()
-
-
-def in_utc(moment: datetime) -> datetime:
-    """A time from the database in UTC: SQLite stores no time zone."""
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def _engine(settings: Settings) -> AsyncEngine:

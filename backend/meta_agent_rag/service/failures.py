@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
@@ -32,6 +33,7 @@ _PROVIDER_REFUSED = "The language model's provider refused the request; tell the
 _UNUSABLE = (
     "The language model's reply could not be used; ask differently, or tell the service's operator the request id."
 )
+_UNSTORED = "The service cannot store anything at the moment; try again later."
 _FAILED = "The service failed; tell its operator the request id."
 _MOST_WORDS = 300
 _STATUS: Mapping[int, tuple[str, str]] = {
@@ -51,6 +53,8 @@ _KINDS: tuple[tuple[type[BaseException], int, str, str], ...] = (
     (ModelError, 503, "model_unavailable", "The language model is not responding at the moment; try again later."),
     (ExtensionError, 500, "internal_error", _FAILED),
     (MetaRagError, 503, "unavailable", "The service cannot answer at the moment; try again later."),
+    (OSError, 503, "unavailable", _UNSTORED),
+    (SQLAlchemyError, 503, "unavailable", _UNSTORED),
 )
 _FINAL = frozenset({"timeout", "daily_cost_cap", "unpriced_model"})
 """Refusals that another attempt would not change, which OpenAI's clients must be told."""
@@ -95,6 +99,9 @@ def noted(context: RequestContext, error: BaseException) -> RequestError:
 
 def refusal(error: BaseException) -> RequestError:
     """The refusal sent to the client for any failure."""
+    cause = error.__cause__
+    if isinstance(cause, MetaRagError | OSError) and not isinstance(error, MetaRagError):
+        error = cause  # the framework raises an error of its own instead
     if isinstance(error, RequestError):
         return error
     if isinstance(error, RequestValidationError):
@@ -117,29 +124,12 @@ def envelope(error: RequestError, request_id: str) -> dict[str, Any]:
 
 
 def _invalid(error: RequestValidationError) -> RequestError:
-    faults = error.errors()
+    fault = error.errors()[0]
     if isinstance(error.body, bytes):
         words = "The body must be JSON; send it with the header Content-Type: application/json."
         return RequestError(422, "invalid_request", words)
-    if faults[0]["type"] == "json_invalid":
+    if fault["type"] == "json_invalid":
         return RequestError(422, "invalid_request", "The body is not JSON; send one JSON object.")
-    # a field of several kinds has a fault for each: the deepest belongs to the kind that was meant
-    same = [one for one in faults if one["loc"][:2] == faults[0]["loc"][:2]]
-    path, fault = max(((_path(one, error.body), one) for one in same), key=lambda found: len(found[0]))
-    place = ".".join(str(part)[:40] for part in path)
+    place = ".".join(str(part)[:40] for part in fault["loc"][1:])
     named = f"The field {place!r} is invalid" if place else "The request is invalid"
     return RequestError(422, "invalid_request", encodable(f"{named}: {fault_words(fault)}.")[:_MOST_WORDS])
-
-
-def _path(fault: Mapping[str, Any], body: object) -> list[str | int]:
-    """The path of a fault, without the names that pydantic inserts for the kinds of a field."""
-    inside, *parts = fault["loc"]
-    path: list[str | int] = []
-    for place, part in enumerate(parts):
-        held = isinstance(body, Mapping) and part in body
-        if held or (isinstance(body, list) and isinstance(part, int) and part < len(body)):
-            body = body[part]  # type: ignore[index]  # one of the two
-        elif inside == "body" and not (fault["type"] == "missing" and place == len(parts) - 1):
-            continue
-        path.append(part)
-    return path

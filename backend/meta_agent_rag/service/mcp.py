@@ -1,14 +1,13 @@
 """The tools `ask` and `search` for a client that speaks the Model Context Protocol over standard input and output."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field
 
 from ..agent.grounded import GroundedAnswer
 from ..asking import grounded_answer
 from ..errors import InputError, MetaRagError, UnknownNameError
-from ..grounding.citations import Citation, Scores
 from ..llm.opening import Given
 from ..retrieval.open_retriever import open_retriever
 from ..settings import Settings
@@ -20,11 +19,11 @@ if TYPE_CHECKING:
 Corpus = Annotated[str | None, Field(description="The corpus to look in; default: the first one served.")]
 
 
-class ToolPassages(BaseModel):
-    """The passages that were found, best first; `snippet` is the whole text of one."""
+class FoundPassages(BaseModel):
+    """The passages that were found, best first."""
 
     corpus: str
-    passages: list[Citation]
+    passages: list[dict[str, Any]]
 
 
 def create_server(settings: Settings, corpora: Sequence[str], *, model: Given = None) -> "MCPServer":
@@ -56,7 +55,7 @@ def create_server(settings: Settings, corpora: Sequence[str], *, model: Given = 
         return CheckedReply(**as_checked(result), cost_usd=None if cost is None else float(cost), corpus=name)
 
     @server.tool()
-    async def search(query: str, corpus: Corpus = None, k: Annotated[int, Field(ge=1, le=50)] = 5) -> ToolPassages:
+    async def search(query: str, corpus: Corpus = None, k: Annotated[int, Field(ge=1, le=50)] = 5) -> FoundPassages:
         """Find the k passages of a corpus most relevant to a query, with the location of each in its document."""
         try:
             wanted, name = checked(query, corpus)
@@ -65,19 +64,15 @@ def create_server(settings: Settings, corpora: Sequence[str], *, model: Given = 
         except MetaRagError as error:
             raise ToolError(str(error)) from None
         passages = [
-            Citation(
-                doc_id=one.passage.doc_id,
-                passage_id=one.passage.id,
-                title=one.passage.title,
-                section=one.passage.section,
-                page=one.passage.start_page,
-                last_page=one.passage.end_page,
-                span=one.passage.span,
-                snippet=one.passage.text,
-                scores=Scores(score=one.score, dense=one.dense, lexical=one.lexical),
-            )
+            {
+                "title": one.passage.title,
+                "section": one.passage.section,
+                "page": one.passage.start_page,
+                "text": one.passage.text,
+                "score": one.score,
+            }
             for one in found
         ]
-        return ToolPassages(corpus=name, passages=passages)
+        return FoundPassages(corpus=name, passages=passages)
 
     return server

@@ -1,21 +1,19 @@
 """OpenAI's API: its chat completions as questions of /v1/ask."""
 
+import asyncio
 import json
-import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, Field, StrictBool
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StrictBool
 
 from ..chat.history import History
 from ..llm.ledger import total
 from ..retrieval.corpus.catalogue import DocumentRecord
 from ..retrieval.corpus.naming import without_mentions
-from .answers import ask, documents_of, sentences
+from .answers import ask
 from .request import RequestContext
 from .schemas import QUESTION_CHARACTERS, AskRequest, written
-
-_STARTED = int(time.time())
 
 
 class TextPart(BaseModel):
@@ -25,22 +23,22 @@ class TextPart(BaseModel):
     text: str
 
 
+def _as_parts(content: object) -> object:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
 class ChatMessage(BaseModel):
     """One message. System messages are accepted but have no effect: the service uses its own instructions."""
 
     role: Literal["system", "developer", "user", "assistant"]
-    content: str | Annotated[list[TextPart], Field(min_length=1, max_length=100)]
+    content: Annotated[
+        Annotated[list[TextPart], Field(min_length=1, max_length=100)],
+        BeforeValidator(_as_parts, json_schema_input_type=str | list[TextPart]),
+    ]
 
     def text(self) -> str:
         """The whole text."""
-        whole = self.content if isinstance(self.content, str) else "".join(part.text for part in self.content)
-        return whole.strip()
-
-
-class StreamOptions(BaseModel):
-    """Optional additions to a stream."""
-
-    include_usage: StrictBool = False
+        return "".join(part.text for part in self.content).strip()
 
 
 def _from_a_user(messages: list[ChatMessage]) -> list[ChatMessage]:
@@ -63,21 +61,15 @@ class ChatRequest(BaseModel):
         description="The last message must be the user's, of 1 to 1,000 characters."
     )
     stream: StrictBool | None = None
-    stream_options: StreamOptions | None = None
     n: Literal[1] | None = Field(None, description="Must be 1: there is one answer.")
     tools: Annotated[list[Any], Field(max_length=0)] | None = Field(None, description="There are none.")
-
-
-def model(name: str) -> dict[str, Any]:
-    """A corpus, as a model."""
-    return {"id": name, "object": "model", "created": _STARTED, "owned_by": "meta-agent-rag"}
 
 
 async def complete(chat: ChatRequest, context: RequestContext) -> dict[str, Any]:
     """Answer the last message: a completion, with the fields of /v1/ask as `grounding`. Raises the errors of `ask`."""
     corpus, earlier = context.client.corpus(chat.model, context.service.retrievers), chat.messages[:-1]
-    mentioned = any("@" in message.text() for message in earlier)
-    history = history_of(earlier, await documents_of(context.service, corpus) if mentioned else ())
+    catalogue = context.service.catalogue(corpus)
+    history = history_of(earlier, () if catalogue is None else await asyncio.to_thread(catalogue.documents))
     asked = AskRequest(question=chat.messages[-1].text(), corpus=corpus)
     response = await ask(asked, context, history=history)
     spent = total(call.row for call in context.calls)
@@ -111,14 +103,11 @@ def history_of(messages: Sequence[ChatMessage], documents: Sequence[DocumentReco
     return history
 
 
-async def chunks(done: dict[str, Any], *, with_usage: bool) -> AsyncIterator[str]:
+async def chunks(done: dict[str, Any]) -> AsyncIterator[str]:
     """A completion as a stream, started after the text is verified, so that failures have their own status."""
     base = {"id": done["id"], "object": "chat.completion.chunk", "created": done["created"], "model": done["model"]}
-    deltas = [{"content": sentence} for sentence in sentences(done["choices"][0]["message"]["content"])]
-    for delta in [{"role": "assistant", "content": ""}, *deltas, {}]:
-        last = {} if delta else {"grounding": done["grounding"]}
+    for delta in ({"role": "assistant", "content": done["choices"][0]["message"]["content"]}, {}):
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None if delta else "stop"}
+        last = {} if delta else {"grounding": done["grounding"], "usage": done["usage"]}
         yield f"data: {json.dumps({**base, 'choices': [choice], **last})}\n\n"
-    if with_usage:
-        yield f"data: {json.dumps({**base, 'choices': [], 'usage': done['usage']})}\n\n"
     yield "data: [DONE]\n\n"

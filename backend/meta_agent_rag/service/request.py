@@ -2,21 +2,18 @@
 
 import secrets
 import time
-from collections.abc import Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from ..errors import StorageError
-
 if TYPE_CHECKING:
     from ..chat.session import Turn
     from ..llm.ledger import LedgerRow
     from ..llm.messages import Reply, Request
-    from ..retrieval.screening import Dropped
     from .access import Client
     from .resources import Service
+    from .schemas import AskRequest
 
 CLIENT_WENT = 499
 """The status in logs and records of a request whose client disconnected."""
@@ -36,14 +33,23 @@ class ModelCall:
     outcome: "Reply | BaseException"
 
 
+class CallLog:
+    """Adds every model call to the request that it was made for; a `Tape`."""
+
+    def keep(self, row: "LedgerRow", request: "Request", outcome: "Reply | BaseException") -> None:
+        """See `Tape`."""
+        context = CURRENT.get()
+        if context is not None:
+            context.calls.append(ModelCall(row=row, request=request, outcome=outcome))
+
+
 @dataclass(kw_only=True)
 class RequestContext:
     """One request, filled in by the one task that serves it, with the resources of the service.
 
-    `arrived` is a `time.monotonic` timestamp, `seconds` are durations by stage, `degraded` names tolerated failures,
-    `dropped` are the passages that were found but not shown to a model. `asks` says that the response gets an audit
-    row, `recorded` that this is done or under way, `unrecorded` why it failed. `status` is 0 until the response begins,
-    `headers` are added to it.
+    `arrived` is a `time.monotonic` timestamp, `degraded` names tolerated failures. `asks` says that the response gets
+    an audit row, `recorded` that this is done or under way. `status` is 0 until the response begins, `headers` are
+    added to it.
     """
 
     service: "Service"
@@ -51,20 +57,13 @@ class RequestContext:
     endpoint: str
     asks: bool = False
     query_id: str = field(default_factory=new_id)
-    answer_id: str = field(default_factory=new_id)
     arrived: float = field(default_factory=time.monotonic)
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
     known_client: "Client | None" = None
-    question: str = ""
-    source_mode: str = ""
-    mode: str = ""
+    asked: "AskRequest | None" = None
     corpus: str | None = None
-    session: str | None = None
-    queries: list[str] = field(default_factory=list)
-    seconds: dict[str, float] = field(default_factory=dict)
     degraded: dict[str, str] = field(default_factory=dict)
     calls: list[ModelCall] = field(default_factory=list)
-    dropped: list["Dropped"] = field(default_factory=list)
     turn: "Turn | None" = None
     error: str | None = None
     message: str | None = None
@@ -72,7 +71,6 @@ class RequestContext:
     status: int = 0
     streams: bool = False
     recorded: bool = False
-    unrecorded: StorageError | None = None
 
     @property
     def client(self) -> "Client":
@@ -83,19 +81,11 @@ class RequestContext:
     @property
     def deadline(self) -> float:
         """The `time.monotonic` timestamp by which the response is due."""
-        return self.arrived + self.service.budgets.total
+        return self.arrived + self.service.seconds
 
     def went(self) -> None:
         """Note that the client disconnected before the end."""
-        self.error, self.message = ("client_went", "The client disconnected before the end.")
-
-    def note_dropped(self, dropped: Iterable["Dropped"]) -> None:
-        """Add passages that were not shown to a model, each once."""
-        self.dropped = list(dict.fromkeys((*self.dropped, *dropped)))
-
-    def took(self, stage: str, seconds: float) -> None:
-        """Add to the time of a stage."""
-        self.seconds[stage] = round(self.seconds.get(stage, 0.0) + seconds, 4)
+        self.error, self.message = "client_went", "The client disconnected before the end."
 
 
 CURRENT: ContextVar[RequestContext | None] = ContextVar("request", default=None)

@@ -2,12 +2,10 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from tempfile import TemporaryFile
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -21,8 +19,6 @@ from ..chat.coach.scope import TopicScope, subject_of
 from ..chat.phrases import check_files
 from ..chat.store import Sessions, open_sessions
 from ..errors import RequestError, StorageError
-from ..llm.ledger import LedgerRow
-from ..llm.messages import Reply, Request
 from ..llm.opening import Given, open_language_model
 from ..llm.pricing import unpriced_models
 from ..llm.stages import endpoints_in_use
@@ -32,90 +28,56 @@ from ..retrieval.corpus.catalogue import Catalogue
 from ..retrieval.hybrid import HybridRetriever, Retriever
 from ..retrieval.open_retriever import open_encoder, open_retriever
 from ..settings import Settings
-from .access import Client, Keys, RateLimits, open_keys, open_limits
+from .access import Client, Keys, RateLimits, open_limits
 from .audit import AuditLog, open_audit, row_of
-from .database import SESSIONS, open_database, require_writable, within
-from .metrics import Metrics
-from .request import CURRENT, ModelCall, RequestContext
+from .database import SESSIONS, looked_up, open_database, require_writable, within
+from .request import CallLog, RequestContext
 from .uploads import Uploads, open_uploads
 
 _LOG = logging.getLogger(__name__)
 DEFAULT_SECONDS = 5.0
 EMBEDDED_SECONDS = 120.0
-_MEMORY_OF_FAULTS_SECONDS = 60.0
-_MEMORY_OF_WRITES_SECONDS = 1.0
 _PROBE_BYTES = 65_536
-CONTEXT = "(context)"
-"""Stands for the corpus of answers from a supplied text, which have none; no corpus can have this name."""
-
-
-class CallLog:
-    """Adds every model call to the request that it was made for."""
-
-    def keep(self, row: LedgerRow, request: Request, outcome: Reply | BaseException) -> None:
-        """See `Tape`."""
-        context = CURRENT.get()
-        if context is not None:
-            context.calls.append(ModelCall(row=row, request=request, outcome=outcome))
-            context.took(row.stage, row.latency_s)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Budgets:
-    """Seconds: of the whole request, of a search in one index, and reserved for the checks and the record.
-
-    Of 5.0 s, a search has 2.0 and the end 0.5; generation has the remaining 2.5, plus what retrieval left.
-    """
-
-    total: float
-
-    @property
-    def retrieval(self) -> float:
-        """Seconds for a search in one index."""
-        return 0.4 * self.total
-
-    @property
-    def finish(self) -> float:
-        """Seconds for the checks and the record."""
-        return 0.1 * self.total
-
-    @property
-    def database(self) -> float:
-        """Seconds for one database look-up: two of them, for a key and its daily cost, fit into a request."""
-        return min(2.0, self.retrieval)
-
-    @classmethod
-    def of(cls, settings: Settings) -> "Budgets":
-        """The budgets in the settings, or defaults that fit the model."""
-        embedded = any(endpoint.is_embedded for endpoint in endpoints_in_use(settings).values())
-        return cls(total=settings.service_deadline_seconds or (EMBEDDED_SECONDS if embedded else DEFAULT_SECONDS))
 
 
 @dataclass(kw_only=True)
 class Service:
-    """The resources that serve requests. `faults` are the times (`time.monotonic`) at which an index last failed."""
+    """The resources that serve requests. `seconds` is the deadline of a request, and its parts are shares of that:
+    `search_seconds` for a search in one index, `finish_seconds` reserved for the checks and the record.
+    """
 
     settings: Settings
     engine: Engine
     retrievers: Mapping[str, Retriever]
-    checks: Mapping[str, Checks]
-    budgets: Budgets
+    checks: Checks
+    seconds: float
     keys: Keys
     limits: RateLimits
     places: asyncio.Semaphore
     audit: AuditLog
     sessions: Sessions
     uploads: Uploads
-    metrics: Metrics
     unpriced: tuple[str, ...] = ()
-    faults: dict[str, float] = field(default_factory=dict)
     _coaches: dict[str, tuple[int, Coach]] = field(default_factory=dict, repr=False)
-    _unwritable: tuple[str, ...] = ()
-    _probed: float = float("-inf")
 
-    def catalogue(self, corpus: str) -> Catalogue | None:
+    @property
+    def search_seconds(self) -> float:
+        """Seconds for a search in one index."""
+        return 0.4 * self.seconds
+
+    @property
+    def finish_seconds(self) -> float:
+        """Seconds for the checks and the record."""
+        return 0.1 * self.seconds
+
+    @property
+    def database_seconds(self) -> float:
+        """Seconds for one database look-up: two of them, for a key and its daily cost, fit into a request."""
+        return min(2.0, self.search_seconds)
+
+    def catalogue(self, corpus: str | None) -> Catalogue | None:
         """The documents of a served corpus; `None` if it has no list of them."""
-        retriever = self.retrievers.get(corpus)
+        retriever = self.retrievers.get(corpus or "")
         return retriever.corpus.catalogue if isinstance(retriever, HybridRetriever) else None
 
     async def coach(self, corpus: str) -> Coach:
@@ -131,26 +93,23 @@ class Service:
             self._coaches[corpus] = held = (version, coach)
         return held[1]
 
-    async def unwritable(self) -> tuple[str, ...]:
+    async def unwritable(self) -> list[str]:
         """What cannot be written, so that questions fail or are not recorded: `disk`, `database`."""
-        if time.monotonic() - self._probed > _MEMORY_OF_WRITES_SECONDS:
-            found = []
-            try:
-                await asyncio.to_thread(_require_space, self.settings.marag_data_dir)
-            except OSError:
-                found.append("disk")
-            try:
-                await within(require_writable(self.audit.engine), self.budgets.database)
-            except (SQLAlchemyError, OSError):
-                found.append("database")
-            self._unwritable, self._probed = tuple(found), time.monotonic()
-        return self._unwritable
 
-    def degraded(self) -> list[str]:
-        """The degraded parts: indexes that failed in the last minute, and the audit database."""
-        now = time.monotonic()
-        sides = [side for side, at in self.faults.items() if now - at < _MEMORY_OF_FAULTS_SECONDS]
-        return sides + (["audit"] if self.audit.fault is not None else [])
+        def require_space() -> None:
+            with TemporaryFile(dir=self.settings.marag_data_dir, buffering=0) as file:
+                file.write(bytes(_PROBE_BYTES))
+
+        found = []
+        try:
+            await asyncio.to_thread(require_space)
+        except OSError:
+            found.append("disk")
+        try:
+            await within(require_writable(self.audit.engine), self.database_seconds)
+        except (SQLAlchemyError, OSError):
+            found.append("database")
+        return found
 
     async def record(self, context: RequestContext, status: int) -> None:
         """Store the audit row of a request once, before its response is sent, so that every answer has one.
@@ -163,7 +122,6 @@ class Service:
         try:
             await self.audit.store(row_of(context, status))
         except StorageError as error:
-            context.unrecorded = error
             fields = {"request_id": context.request_id, "why": str(error)}
             _LOG.error("An audit record cannot be stored.", extra={"fields": fields})
             raise
@@ -180,10 +138,7 @@ class Service:
             raise RequestError(503, "unpriced_model", words)
         now = datetime.now(UTC)
         midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-        try:
-            spent = await within(self.audit.spent(client.id, midnight), self.budgets.database)
-        except (SQLAlchemyError, OSError):
-            raise RequestError(503, "unavailable", "The key's daily cap cannot be checked; try again later.") from None
+        spent = await looked_up(self.audit.spent(client.id, midnight), self.database_seconds)
         if spent >= client.daily_usd:
             left = int((midnight + timedelta(days=1) - now).total_seconds()) + 1
             words = f"The key has spent its {client.daily_usd:g} USD for this UTC day; try again tomorrow."
@@ -205,9 +160,7 @@ async def open_service(
     """
     check_prompts(settings.prompts_dir, methods=settings.methods_dir)
     check_files(settings.coach_dir)
-    names = tuple(dict.fromkeys(corpora if retrievers is None else retrievers))
-    checks = dict.fromkeys((*names, CONTEXT), Checks.of(settings))
-    metrics, budgets = Metrics(), Budgets.of(settings)
+    embedded = any(endpoint.is_embedded for endpoint in endpoints_in_use(settings).values())
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(open_database(settings))
         audit = await stack.enter_async_context(open_audit(database, settings.marag_data_dir))
@@ -220,26 +173,27 @@ async def open_service(
         if retrievers is None:
             encoder = await asyncio.to_thread(open_encoder, settings)
             retrievers = {
-                name: await stack.enter_async_context(open_retriever(settings, name, encoder=encoder)) for name in names
+                name: await stack.enter_async_context(open_retriever(settings, name, encoder=encoder))
+                for name in dict.fromkeys(corpora)
             }
         sessions = await stack.enter_async_context(open_sessions(settings.marag_data_dir / SESSIONS))
         await _warmed(engine)
-        uploads = await stack.enter_async_context(open_uploads(settings, database, retrievers))
-        yield Service(
+        service = Service(
             settings=settings,
             engine=engine,
             retrievers=retrievers,
-            checks=checks,
-            budgets=budgets,
-            keys=open_keys(database, settings, look_up_seconds=budgets.database),
+            checks=Checks.of(settings),
+            seconds=settings.service_deadline_seconds or (EMBEDDED_SECONDS if embedded else DEFAULT_SECONDS),
+            keys=Keys(engine=database),
             limits=limits,
             places=asyncio.Semaphore(settings.service_concurrency),
             audit=audit,
             sessions=sessions,
-            uploads=uploads,
-            metrics=metrics,
+            uploads=await stack.enter_async_context(open_uploads(settings, database, retrievers)),
             unpriced=unpriced_models(opened.settings, at=opened.clock()),
         )
+        service.keys.look_up_seconds = service.database_seconds
+        yield service
 
 
 async def _warmed(engine: Engine) -> None:
@@ -250,9 +204,3 @@ async def _warmed(engine: Engine) -> None:
     await engine.run(Task(question=question, evidence=(), grounded=True, method="service"))
     await asyncio.to_thread(same_value, "French", "Spain")
     await asyncio.to_thread(as_quantity, "3 metres")
-
-
-def _require_space(folder: Path) -> None:
-    """Raise `OSError` if a record cannot be stored in a folder."""
-    with TemporaryFile(dir=folder, buffering=0) as file:
-        file.write(bytes(_PROBE_BYTES))

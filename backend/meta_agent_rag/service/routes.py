@@ -1,44 +1,37 @@
 """The addresses of the service: all of `/v1/` requires a key, the rest reveals nothing about clients."""
 
-import asyncio
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Form, Path, Query, Request, Response
 from fastapi.security import HTTPBearer
-from prometheus_client import CONTENT_TYPE_LATEST
-from sqlalchemy.exc import SQLAlchemyError
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.responses import StreamingResponse
 
 from ..errors import RequestError
 from ..retrieval.corpus.sample import SAMPLE
 from .answers import ask, events
-from .database import UPLOADS, within
-from .openai import ChatRequest, chunks, complete, model
+from .database import UPLOADS, looked_up
+from .metrics import REGISTRY
+from .openai import ChatRequest, chunks, complete
 from .request import RequestContext
 from .schemas import (
     AskRequest,
     AskResponse,
     Corpora,
-    CorpusDocumentOut,
     CorpusDocumentsOut,
     CorpusOut,
     DocumentOut,
     DocumentsOut,
     ErrorEnvelope,
-    QueryRecord,
     Readiness,
+    UploadForm,
 )
-from .uploads import FIELD, MOST_FILES, Upload
+from .uploads import Upload
 
 QUESTIONS = frozenset({"/v1/ask", "/v1/ask/stream", "/v1/chat/completions"})
 """Each response to a known client at these addresses gets an audit row."""
-UPLOAD = "/v1/documents"
-"""The body of a POST to this address is written to disk as it arrives."""
 _EVENT_STREAM = "text/event-stream"
 _UNBUFFERED = {"x-accel-buffering": "no"}
-_FILES = {"type": "array", "minItems": 1, "maxItems": MOST_FILES, "items": {"type": "string", "format": "binary"}}
-_BODY = {"type": "object", "required": [FIELD], "additionalProperties": False, "properties": {FIELD: _FILES}}
-_UPLOADED = {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": _BODY}}}}
 
 
 def current(request: Request) -> RequestContext:
@@ -69,6 +62,7 @@ Ingesting = Annotated[RequestContext, Depends(ingesting)]
 Limit = Annotated[int, Query(ge=1, le=1000, description="Number of documents.")]
 Offset = Annotated[int, Query(ge=0, le=1_000_000, description="Number of documents to skip.")]
 CorpusPath = Annotated[str, Path(max_length=64, description="A corpus, as GET /v1/corpora names it.")]
+CorpusQuery = Annotated[str | None, Query(min_length=1, max_length=64, description="Default: the first one served.")]
 keyed = APIRouter(
     dependencies=[Depends(HTTPBearer(auto_error=False, description="A key from `marag keys create`."))],
     responses={"default": {"model": ErrorEnvelope, "description": "Refused; the message says why and what to do."}},
@@ -82,12 +76,7 @@ async def post_ask(asked: AskRequest, context: Asking) -> AskResponse:
     return await ask(asked, context)
 
 
-@keyed.post(
-    "/v1/ask/stream",
-    tags=["ask"],
-    response_class=StreamingResponse,
-    responses={200: {"content": {_EVENT_STREAM: {}}, "description": "Server-sent events."}},
-)
+@keyed.post("/v1/ask/stream", tags=["ask"], response_class=StreamingResponse)
 async def post_ask_stream(asked: AskRequest, context: Asking) -> Response:
     """The same as a stream: `stage` events, then `text` (verified), `answer` or `error`, and `done`."""
     context.streams = True
@@ -97,43 +86,29 @@ async def post_ask_stream(asked: AskRequest, context: Asking) -> Response:
 @keyed.get("/v1/models", tags=["openai"])
 async def get_models(context: Context) -> dict[str, Any]:
     """All served corpora as models."""
-    return {"object": "list", "data": [model(name) for name in context.client.allowed(context.service.retrievers)]}
+    names = context.client.allowed(context.service.retrievers)
+    return {"object": "list", "data": [{"id": name, "object": "model", "owned_by": "meta-agent-rag"} for name in names]}
 
 
-@keyed.post(
-    "/v1/chat/completions",
-    tags=["openai"],
-    response_model=dict[str, Any],
-    responses={
-        200: {
-            "content": {_EVENT_STREAM: {}},
-            "description": "A completion in OpenAI's form, with the fields of /v1/ask as `grounding`; with `stream` "
-            "its chunks and `data: [DONE]`.",
-        }
-    },
-)
+@keyed.post("/v1/chat/completions", tags=["openai"], response_model=dict[str, Any])
 async def post_completion(chat: ChatRequest, context: Asking) -> Any:
-    """Answer the last message from the documents of the corpus that `model` names, as `/v1/ask` does."""
+    """Answer the last message from the documents of the corpus that `model` names, as `/v1/ask` does.
+
+    A completion in OpenAI's form, with the fields of /v1/ask as `grounding`; with `stream`, its chunks.
+    """
     done = await complete(chat, context)
     if not chat.stream:
         return done
-    with_usage = chat.stream_options is not None and chat.stream_options.include_usage
-    parts = chunks(done, with_usage=with_usage)
-    return StreamingResponse(parts, media_type=_EVENT_STREAM, headers=_UNBUFFERED)
+    return StreamingResponse(chunks(done), media_type=_EVENT_STREAM, headers=_UNBUFFERED)
 
 
 @keyed.get("/v1/corpora", tags=["corpora"])
 async def get_corpora(context: Context) -> Corpora:
     """The corpora that this key can ask."""
-    found = []
-    for name in context.client.allowed(context.service.retrievers):
-        catalogue = context.service.catalogue(name)
-        if catalogue is None:
-            found.append(CorpusOut(name=name))
-            continue
-        documents, passages = await asyncio.to_thread(catalogue.counts)
-        found.append(CorpusOut(name=name, documents=documents, passages=passages, takes_documents=name != SAMPLE))
-    return Corpora(corpora=found)
+    service = context.service
+    takers = [name for name in service.retrievers if name != SAMPLE and service.catalogue(name) is not None]
+    names = context.client.allowed(service.retrievers)
+    return Corpora(corpora=[CorpusOut(name=name, takes_documents=name in takers) for name in names])
 
 
 @keyed.get("/v1/corpora/{name}/documents", tags=["corpora"])
@@ -143,16 +118,12 @@ async def get_corpus_documents(
     """The documents of a corpus, ordered by file, for a key of any scope."""
     found = await context.service.uploads.documents(context.client.corpus(name, context.service.retrievers))
     shown = list(found.values())[offset : offset + limit]
-    return CorpusDocumentsOut(documents=[CorpusDocumentOut.of(one) for one in shown])
+    return CorpusDocumentsOut.model_validate({"documents": shown}, from_attributes=True)
 
 
-@keyed.post(UPLOAD, tags=["documents"], status_code=202, openapi_extra=_UPLOADED)
+@keyed.post("/v1/documents", tags=["documents"], status_code=202)
 async def post_documents(
-    request: Request,
-    context: Ingesting,
-    corpus: Annotated[
-        str | None, Query(min_length=1, max_length=64, description="Default: the first one served.")
-    ] = None,
+    sent: Annotated[UploadForm, Form(media_type="multipart/form-data")], context: Ingesting, corpus: CorpusQuery = None
 ) -> DocumentsOut:
     """Add files to a corpus: they are read in the background; poll each for its state.
 
@@ -160,43 +131,38 @@ async def post_documents(
     or of the operator are never replaced.
     """
     context.client.require("ingest")
-    accepted = await context.service.uploads.accept(request, context.client, corpus)
-    return DocumentsOut(documents=[DocumentOut.of(upload) for upload in accepted])
+    return _shown(await context.service.uploads.accept(sent.files, context.client, corpus))
 
 
-@keyed.get(UPLOAD, tags=["documents"])
+@keyed.get("/v1/documents", tags=["documents"])
 async def get_documents(context: Ingesting, limit: Limit = 100, offset: Offset = 0) -> DocumentsOut:
     """The documents that this key sent, the latest first; with the scope `admin`, those of all keys."""
-    sent = (await _visible(context))[::-1][offset : offset + limit]
-    return DocumentsOut(documents=[DocumentOut.of(upload) for upload in sent])
+    return _shown((await _visible(context))[::-1][offset : offset + limit])
 
 
 @keyed.get("/v1/documents/{document_id}", tags=["documents"])
 async def get_document(document_id: str, context: Ingesting) -> DocumentOut:
     """The state of a document that this key sent; with the scope `admin`, of any."""
-    return DocumentOut.of(await _upload(context, document_id))
+    return _shown([await _upload(context, document_id)]).documents[0]
 
 
 @keyed.delete("/v1/documents/{document_id}", tags=["documents"], status_code=204)
 async def delete_document(document_id: str, context: Ingesting) -> None:
     """Remove a document that this key sent from its corpus; with the scope `admin`, any."""
     upload = await _upload(context, document_id)
-    await context.service.uploads.delete(upload, context.service.budgets.retrieval)
+    await context.service.uploads.delete(upload, context.service.search_seconds)
 
 
 @keyed.get("/v1/queries/{query_id}", tags=["audit"])
-async def get_query(query_id: str, context: Context) -> QueryRecord:
+async def get_query(query_id: str, context: Context) -> dict[str, Any]:
     """The record of one of this key's own questions."""
     service = context.service
-    try:
-        fields = await within(service.audit.read(query_id, context.client.id), service.budgets.database)
-    except (SQLAlchemyError, OSError):
-        raise RequestError(503, "unavailable", "Records cannot be read at the moment; try again later.") from None
+    fields = await looked_up(service.audit.read(query_id, context.client.id), service.database_seconds)
     if fields is None:
         raise RequestError(404, "not_found", f"This key has no record {query_id[:80]!r}; check the id.")
     fields.pop("message")  # error texts may contain paths and addresses; they stay in the record and the log
     fields["degraded"] = sorted(fields["degraded"])  # nor does it tell what the indexes said
-    return QueryRecord(query_id=query_id, record=fields)
+    return {"query_id": query_id, "record": fields}
 
 
 @operation.get("/healthz")
@@ -208,35 +174,25 @@ async def healthz() -> dict[str, str]:
 @operation.get("/readyz", responses={503: {"model": Readiness}})
 async def readyz(context: Context, response: Response) -> Readiness:
     """Whether questions can be answered, and what is degraded."""
-    service = context.service
-    unwritable, faults = await service.unwritable(), service.degraded()
-    down = bool(unwritable) or {"dense", "lexical"} <= set(faults)
-    degraded = sorted([*faults, *unwritable])
-    response.status_code = 503 if down else 200
+    unwritable = await context.service.unwritable()
+    degraded = [*(["audit"] if context.service.audit.fault else []), *unwritable]
+    response.status_code = 503 if unwritable else 200
     return Readiness(
-        status="unready" if down else "degraded" if degraded else "ready",
-        corpora=list(service.retrievers),
+        status="unready" if unwritable else "degraded" if degraded else "ready",
+        corpora=list(context.service.retrievers),
         degraded=degraded,
-        audit_waiting=service.audit.waiting,
     )
 
 
-@keyed.get(
-    "/metrics",
-    tags=["operation"],
-    response_class=Response,
-    responses={200: {"content": {"text/plain": {}}, "description": "Prometheus's text format."}},
-)
+@keyed.get("/metrics", tags=["operation"], response_class=Response)
 async def get_metrics(context: Context) -> Response:
-    """Metrics of this process, for a key with the scope `admin`."""
-    service = context.service
+    """Prometheus metrics of this process, for a key with the scope `admin`."""
     context.client.require("admin")
-    return Response(service.metrics.text(audit_waiting=service.audit.waiting), media_type=CONTENT_TYPE_LATEST)
+    return Response(generate_latest(REGISTRY), media_type=CONTENT_TYPE_LATEST)
 
 
-router = APIRouter()
-for _part in (keyed, operation):
-    router.include_router(_part)
+def _shown(uploads: list[Upload]) -> DocumentsOut:
+    return DocumentsOut.model_validate({"documents": uploads}, from_attributes=True)
 
 
 async def _visible(context: RequestContext) -> list[Upload]:

@@ -3,19 +3,18 @@
 from pathlib import PurePath
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from fastapi import UploadFile
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from ..agent.grounded import GroundedAnswer
 from ..agent.state import StopReason
 from ..chat.coach.coach import CoachReply, Outcome
-from ..chat.history import HINT
 from ..chat.intent import Intent
 from ..chat.session import DocumentsReply, Turn
 from ..grounding.citations import Citation
-from ..retrieval.corpus.catalogue import DocumentRecord
 from ..retrieval.screening import Dropped
 from ..wording import SESSION_PATTERN
-from .uploads import State, Upload
+from .uploads import State
 
 FULL_CORPUS = "full-corpus"
 CONTEXT_RESTRICTED = "context-restricted"
@@ -72,9 +71,13 @@ class AskRequest(_Wire):
     source_mode: SourceMode = Field(
         "full-corpus", description="Answer from the corpus, or only from the text passed in `context`."
     )
-    context: _Text | Annotated[tuple[ContextPassage, ...], Field(min_length=1, max_length=200)] | None = Field(
-        None, description="The text to answer from; only with context-restricted."
-    )
+    context: Annotated[
+        Annotated[list[ContextPassage], Field(min_length=1, max_length=200)] | None,
+        BeforeValidator(
+            lambda value: [{"text": value}] if isinstance(value, str) else value,
+            json_schema_input_type=str | list[ContextPassage] | None,
+        ),
+    ] = Field(None, description="The text to answer from, or its passages; only with context-restricted.")
     mode: AskMode = Field(
         "grounded", description="The checked answer, explained to a learner (teacher), or a coach's question instead."
     )
@@ -95,13 +98,11 @@ class AskRequest(_Wire):
         return self
 
 
-class ConfidenceParts(BaseModel):
-    """The two parts of a confidence, both in 0..1; CONFIDENCE_FLOOR applies to 0.6 x retrieval + 0.4 x generation."""
+class UploadForm(BaseModel):
+    """Files to add to a corpus, as multipart/form-data."""
 
-    retrieval: float = Field(description="How well the cited passages fit the question.")
-    generation: float = Field(
-        description="The calibrated probability that the answer is correct, if known; else the model's own estimate."
-    )
+    model_config = ConfigDict(extra="forbid")
+    files: Annotated[list[UploadFile], Field(min_length=1, max_length=20)]
 
 
 class CheckedReply(BaseModel):
@@ -115,15 +116,15 @@ class CheckedReply(BaseModel):
         None, description="0..1: the calibrated probability that the answer is correct; if unknown, its parts' mean."
     )
     confidence_level: Literal["high", "medium", "low"] | None = None
-    confidence_parts: ConfidenceParts | None = Field(
-        None, description="What was found, and how the answer was generated."
-    )
     rounds: int = Field(0, description="Number of drafts; 1 means that nothing was repaired.")
     stop_reason: Literal[StopReason, Outcome, Intent] = Field(
         description="Why the loop stopped; for the coach, what happened to the draft; for small talk, its intent."
     )
     corpus: str | None
     cost_usd: float | None = Field(description="`null` if the model has no known price.")
+    screened: list[Dropped] = Field(
+        [], description="Passages that were left out because they address the model, or are too short."
+    )
 
 
 def as_checked(result: GroundedAnswer) -> dict[str, Any]:
@@ -136,9 +137,9 @@ def as_checked(result: GroundedAnswer) -> dict[str, Any]:
         "citations": result.citations,
         "confidence_score": None if sure is None else sure.score,
         "confidence_level": None if sure is None else sure.level,
-        "confidence_parts": sure and {"retrieval": sure.retrieval, "generation": sure.generation},
         "rounds": len(result.answer.rounds),
         "stop_reason": result.answer.stop_reason,
+        "screened": [gone for gone in dict.fromkeys(result.answer.dropped) if gone.kinds],
     }
 
 
@@ -155,8 +156,6 @@ def reply_fields(turn: Turn) -> dict[str, Any]:
         "rounds": len(reply.trace.attempts),
         "stop_reason": reply.trace.outcome,
         "success": reply.acknowledged,
-        "hint": reply.kind == HINT,
-        "topic": reply.topic or None,
     }
 
 
@@ -164,16 +163,8 @@ class AskResponse(CheckedReply):
     """A checked answer, or a text that suggests what to try, with the reason in `refused`."""
 
     query_id: str = Field(description="Id of the record of this answer: GET /v1/queries/{query_id}.")
-    answer_id: str
-    source_mode: SourceMode
-    mode: AskMode = "grounded"
     success: bool | None = Field(None, description="Whether the coach says that the learner's answer was right.")
-    hint: bool | None = Field(None, description="Whether the coach gave a hint because the learner was stuck.")
-    topic: str | None = Field(None, description="The topic of the coach's question: the chosen or the nearest one.")
     degraded: list[str] = Field([], description="What failed along the way: `dense` or `lexical`, if an index is down.")
-    screened: list[Dropped] = Field(
-        [], description="Passages that were left out because they address the model, or are too short."
-    )
 
 
 class ErrorOut(BaseModel):
@@ -191,20 +182,11 @@ class ErrorEnvelope(BaseModel):
     error: ErrorOut
 
 
-class QueryRecord(BaseModel):
-    """The record of one response: all its stored fields."""
-
-    query_id: str
-    record: dict[str, Any]
-
-
 class CorpusOut(BaseModel):
-    """A served corpus; the counts are `null` if unknown."""
+    """A served corpus; `takes_documents` if files can be added to it."""
 
     name: str
-    documents: int | None = None
-    passages: int | None = None
-    takes_documents: bool = False
+    takes_documents: bool
 
 
 class Corpora(BaseModel):
@@ -216,24 +198,14 @@ class Corpora(BaseModel):
 class CorpusDocumentOut(BaseModel):
     """A document of a corpus: citations name it by `doc_id`, a question with `@` by title or file."""
 
-    doc_id: str
+    doc_id: str = Field(validation_alias="id")
     title: str
-    file: str = Field(description="The name of its file, without the folder.")
+    file: Annotated[str, BeforeValidator(lambda source: PurePath(source).name)] = Field(
+        validation_alias="source", description="The name of its file, without the folder."
+    )
     kind: str = Field(description="The format it was read as.")
     pages: int | None = Field(description="`null` if the format has no pages.")
     passages: int
-
-    @classmethod
-    def of(cls, document: DocumentRecord) -> "CorpusDocumentOut":
-        """The entry of a document; its folder is not disclosed."""
-        return cls(
-            doc_id=document.id,
-            title=document.title,
-            file=PurePath(document.source).name,
-            kind=document.kind,
-            pages=document.pages,
-            passages=document.passages,
-        )
 
 
 class CorpusDocumentsOut(BaseModel):
@@ -252,11 +224,6 @@ class DocumentOut(BaseModel):
     message: str | None = Field(description="Why it failed, or a note, in one sentence.")
     passages: int = Field(description="Number of passages added.")
 
-    @classmethod
-    def of(cls, upload: Upload) -> "DocumentOut":
-        """The document of an upload."""
-        return cls(**{name: getattr(upload, name) for name in cls.model_fields})
-
 
 class DocumentsOut(BaseModel):
     """The accepted documents, in the order of the files."""
@@ -270,7 +237,5 @@ class Readiness(BaseModel):
     status: Literal["ready", "degraded", "unready"]
     corpora: list[str]
     degraded: list[str] = Field(
-        description="`audit`: records are waiting on this machine; `dense`, `lexical`: an index is down; `disk`, "
-        "`database`: it cannot be written."
+        description="`audit`: records are waiting on this machine; `disk`, `database`: it cannot be written."
     )
-    audit_waiting: int = Field(description="Records not yet written to the database.")

@@ -1,4 +1,4 @@
-"""Documents sent by clients: stored within limits, then added to their corpora in the background.
+"""Documents sent by clients: stored, then added to their corpora in the background.
 
 An upload is a row of the table `uploads` and the file `<data_dir>/uploads/<key>/<corpus>/<name>`, which a later upload
 of the same name replaces, as does its document. Whoever holds the lock of that folder edits corpora.
@@ -17,16 +17,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from filelock import AsyncFileLock, Timeout
-from sqlalchemy import ColumnElement, delete, insert, select, update
+from sqlalchemy import ColumnElement, delete, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from starlette.datastructures import UploadFile
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.types import Message
 
 from ..errors import CorpusError, RequestError
 from ..ingestion.parsers import known_suffixes
@@ -38,24 +36,20 @@ from ..retrieval.corpus.sample import SAMPLE
 from ..retrieval.hybrid import HybridRetriever, Retriever
 from ..settings import Settings
 from .access import Client
-from .database import UPLOADS, in_utc
+from .database import UPLOADS
 from .failures import refusal
 from .request import new_id
 
 _LOG = logging.getLogger(__name__)
-FIELD = "files"
-MOST_FILES = 20
-UPLOAD_SECONDS = 300.0
-"""The most time for receiving one body."""
-_AT_ONCE = 8
 _REST_SECONDS = 15.0
-"""How long a corpus rests after its index has failed."""
+"""How long a corpus rests after it has failed."""
+_TRIES = 5
+"""How often a corpus may fail before its waiting uploads fail."""
 _LOOK_SECONDS = 1.0
 _TURN_SECONDS = 0.1
 """Between two groups: a deletion that waits for the lock looks at it more often."""
 _TOGETHER = 16
 """The number of documents of one corpus that are read and published together."""
-_MEGABYTE = 1024 * 1024
 _LONGEST = 200
 """Bytes of a file name."""
 State: TypeAlias = Literal["queued", "indexed", "failed"]
@@ -78,15 +72,16 @@ class Upload:
 
 @dataclass(kw_only=True)
 class Uploads:
-    """The uploads of all clients, and the work on them; `receiving` limits concurrent requests."""
+    """The uploads of all clients, and the work on them.
+
+    Of a corpus that has failed, `_failed` has the number of failures and the `time.monotonic` of the next attempt.
+    """
 
     settings: Settings
     engine: AsyncEngine
     retrievers: Mapping[str, Retriever]
-    receiving: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
     _new: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
-    _resting: dict[str, float] = field(default_factory=dict, repr=False)
-    """The `time.monotonic` timestamp of the next attempt, by corpus."""
+    _failed: dict[str, tuple[int, float]] = field(default_factory=dict, repr=False)
 
     @property
     def folder(self) -> Path:
@@ -97,28 +92,17 @@ class Uploads:
         """The file of an upload, whose name is also the source of its document."""
         return self.folder / upload.client_id / upload.corpus / upload.name
 
-    async def accept(self, request: Request, client: Client, corpus: str | None) -> list[Upload]:
-        """Store the files of a request.
-
-        Raises `RequestError`: 404 or 409 for the corpus, 408 for a body that takes too long, 413 for one that is too
-        large, 415 if it is not an upload or has an unsupported format, 422 if it is malformed, 503 if there are too
-        many.
-        """
+    async def accept(self, files: Sequence[UploadFile], client: Client, corpus: str | None) -> list[Upload]:
+        """Store files. Raises `RequestError`: 404 or 409 for the corpus, 415 for an unsupported format."""
         wanted = client.corpus(corpus, self.retrievers)
         if wanted == SAMPLE or not isinstance(self.retrievers[wanted], HybridRetriever):
             raise RequestError(409, "read_only", f"The corpus {wanted!r} cannot be changed; name another one.")
-        if self.receiving.locked():
-            raise RequestError(503, "overloaded", "Too many uploads at once; send more later.", retry_after=30)
-        async with self.receiving, _received(request, self.settings) as files:
-            names, suffixes = [safe_name(file.filename or "") for file in files], known_suffixes()
-            for name in names:
-                if "." in name and not name.lower().endswith(suffixes):
-                    words = f"{name!r} has an unsupported format; send {', '.join(suffixes)}."
-                    raise RequestError(415, "unsupported_type", words)
-            try:
-                accepted = [await self._stored(client, wanted, *item) for item in zip(names, files, strict=True)]
-            except (OSError, SQLAlchemyError) as error:
-                raise _unavailable(error) from None
+        names, suffixes = [safe_name(file.filename or "") for file in files], known_suffixes()
+        for name in names:
+            if "." in name and not name.lower().endswith(suffixes):
+                words = f"{name!r} has an unsupported format; send {', '.join(suffixes)}."
+                raise RequestError(415, "unsupported_type", words)
+        accepted = [await self._stored(client, wanted, *item) for item in zip(names, files, strict=True)]
         self._new.set()
         return accepted
 
@@ -126,8 +110,7 @@ class Uploads:
         """Uploads, the oldest first."""
         query = select(UPLOADS).where(*conditions).order_by(UPLOADS.c.at, UPLOADS.c.id)
         async with self.engine.connect() as connection:
-            rows = (await connection.execute(query)).all()
-        return [Upload(**{**row._mapping, "at": in_utc(row.at)}) for row in rows]
+            return [Upload(**row._mapping) for row in await connection.execute(query)]
 
     async def documents(self, corpus: str) -> dict[str, DocumentRecord]:
         """The documents of a served corpus by source. Raises `RequestError` if it has no list of them."""
@@ -144,11 +127,11 @@ class Uploads:
         """
         try:
             async with self._editing(patience):
-                if upload.corpus in self.retrievers:
-                    await self._remove(upload)
-                async with self.engine.begin() as connection:
-                    await connection.execute(delete(UPLOADS).where(UPLOADS.c.id == upload.id))
-                self.file(upload).unlink(missing_ok=True)
+                await self._remove(upload)
+                async with self._writing() as connection:
+                    gone = await connection.execute(delete(UPLOADS).where(_same(upload)))
+                    if gone.rowcount:  # else the file is that of a newer upload
+                        self.file(upload).unlink(missing_ok=True)
         except Timeout:
             words = "The corpus is being changed at the moment; delete the document later."
             raise RequestError(503, "overloaded", words, retry_after=30) from None
@@ -166,7 +149,7 @@ class Uploads:
                     continue
             except Timeout:
                 pass
-            except (SQLAlchemyError, OSError, CorpusError) as error:
+            except (SQLAlchemyError, OSError) as error:
                 _LOG.error("Uploads cannot be read at the moment (%s).", type(error).__name__)
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_SECONDS):
@@ -176,32 +159,38 @@ class Uploads:
         self.folder.mkdir(parents=True, exist_ok=True)
         return AsyncFileLock(self.folder / "lock", timeout=patience)
 
+    def _writing(self) -> AbstractAsyncContextManager[AsyncConnection]:
+        return self.engine.execution_options(immediate=True).begin()
+
     async def _next(self) -> list[Upload]:
         """The oldest waiting uploads of a corpus that is not resting; their files may be on another machine."""
         now = time.monotonic()
-        ready = [corpus for corpus in self.retrievers if self._resting.get(corpus, now) <= now]
+        ready = [corpus for corpus in self.retrievers if self._failed.get(corpus, (0, now))[1] <= now]
         queued = await self.select(UPLOADS.c.state == "queued", UPLOADS.c.corpus.in_(ready))
         waiting = [upload for upload in queued if self.file(upload).exists()]
         return [upload for upload in waiting if upload.corpus == waiting[0].corpus][:_TOGETHER]
 
     async def _read(self, group: Sequence[Upload]) -> None:
-        """Add uploads to their corpus, and note how that ended; if its index fails, they stay queued."""
+        """Add uploads to their corpus, and note how that ended; while the corpus fails, they stay queued."""
         corpus = group[0].corpus
         files = {source_name(self.file(upload)): self.file(upload) for upload in group}
-        before = await self.documents(corpus)
         found = [FoundFile(path=path, source=source, named=True) for source, path in files.items()]
         try:
+            before = await self.documents(corpus)
             outcomes = {one.source: one for one in await take_in(self.settings, found, self._edit(corpus))}
-        except CorpusError as error:
-            _LOG.warning("Uploads to %r failed and are tried again: %s", corpus, error)
-            self._resting[corpus] = time.monotonic() + _REST_SECONDS
-            return
+            after = await self.documents(corpus)
         except Exception as error:  # noqa: BLE001  # in any case, the next ones are read
+            failures = self._failed.pop(corpus, (0, 0.0))[0] + 1
             _LOG.error("Uploads to %r failed: %s: %s", corpus, type(error).__name__, error)
+            if isinstance(error, CorpusError) and failures < _TRIES:
+                self._failed[corpus] = (failures, time.monotonic() + _REST_SECONDS)
+                return
+            words = "The corpus could not be changed; ask the service's operator, and send the file again."
+            message = words if isinstance(error, CorpusError) else str(refusal(error))
             for upload in group:
-                await self._ended(replace(upload, state="failed", message=str(refusal(error))))
+                await self._ended(replace(upload, state="failed", message=message))
             return
-        after = await self.documents(corpus)
+        self._failed.pop(corpus, None)
         for source, upload in zip(files, group, strict=True):
             await self._ended(_result(upload, outcomes[source], after.get(source)))
         gone = {before[source].content_hash for source in files if source in before}
@@ -209,15 +198,14 @@ class Uploads:
 
     async def _ended(self, upload: Upload) -> None:
         """Note the result for an upload, unless it was replaced meanwhile."""
-        same = (UPLOADS.c.id == upload.id) & (UPLOADS.c.digest == upload.digest) & (UPLOADS.c.at == upload.at)
         values = {"state": upload.state, "message": upload.message, "passages": upload.passages}
-        async with self.engine.begin() as connection:
-            await connection.execute(update(UPLOADS).where(same).values(**values))
+        async with self._writing() as connection:
+            await connection.execute(update(UPLOADS).where(_same(upload)).values(**values))
 
     async def _read_again(self, corpus: str, digests: set[str]) -> None:
         """Queue the uploads with a content that has left its corpus with another document."""
         copies = (UPLOADS.c.corpus == corpus) & UPLOADS.c.digest.in_(digests) & (UPLOADS.c.state == "indexed")
-        async with self.engine.begin() as connection:
+        async with self._writing() as connection:
             await connection.execute(update(UPLOADS).where(copies).values(state="queued", message=None))
         self._new.set()
 
@@ -241,17 +229,22 @@ class Uploads:
         return edit_corpus(self.settings, corpus, retriever.encoder, chunker=chunker, shared=True)
 
     async def _stored(self, client: Client, corpus: str, name: str, file: UploadFile) -> Upload:
-        """Store a file, and then its row: a kill in between leaves a file that nobody was told of."""
+        """Store a file and its row, as one step for whoever deletes it; both replace an earlier upload's."""
         upload = Upload(id=new_id(), client_id=client.id, corpus=corpus, name=name, digest="", at=datetime.now(UTC))
-        upload = replace(upload, digest=await asyncio.to_thread(_written, file, self.file(upload)))
-        own = (UPLOADS.c.client_id == client.id) & (UPLOADS.c.corpus == corpus) & (UPLOADS.c.name == name)
-        async with self.engine.execution_options(immediate=True).begin() as connection:
-            known = (await connection.execute(select(UPLOADS.c.id).where(own))).scalar()
-            upload = replace(upload, id=known or upload.id)
-            values: dict[str, Any] = vars(upload)
-            statement = insert(UPLOADS) if known is None else update(UPLOADS).where(UPLOADS.c.id == known)
-            await connection.execute(statement.values(**values))
-        return upload
+        path = self.file(upload)
+        part = path.with_name(f".{upload.id}")
+        try:
+            upload = replace(upload, digest=await asyncio.to_thread(_written, file, part))
+            insert = (postgresql.insert if self.engine.dialect.name == "postgresql" else sqlite.insert)(UPLOADS)
+            newer = {name: value for name, value in vars(upload).items() if name != "id"}
+            own = ["client_id", "corpus", "name"]
+            statement = insert.values(**vars(upload)).on_conflict_do_update(index_elements=own, set_=newer)
+            async with self._writing() as connection:
+                id_ = (await connection.execute(statement.returning(UPLOADS.c.id))).scalar_one()
+                os.replace(part, path)
+        finally:
+            part.unlink(missing_ok=True)
+        return replace(upload, id=id_)
 
 
 @asynccontextmanager
@@ -268,6 +261,11 @@ async def open_uploads(
         await asyncio.wait({reading})
 
 
+def _same(upload: Upload) -> ColumnElement[bool]:
+    """The row of an upload, unless a newer one has replaced it."""
+    return (UPLOADS.c.id == upload.id) & (UPLOADS.c.digest == upload.digest) & (UPLOADS.c.at == upload.at)
+
+
 def _result(upload: Upload, outcome: FileOutcome, document: DocumentRecord | None) -> Upload:
     """How reading an upload ended; without a document of its own, another one has the same content."""
     if outcome.status == "skipped" and (outcome.broken or outcome.refusal is not None):
@@ -280,57 +278,11 @@ def _result(upload: Upload, outcome: FileOutcome, document: DocumentRecord | Non
 
 
 def _written(file: UploadFile, path: Path) -> str:
-    """Write a file, replacing it at once; returns its hash. Raises `OSError`."""
+    """Write a received file; returns its hash."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{new_id()}")
-    try:
-        with part.open("wb") as target:
-            shutil.copyfileobj(file.file, target, _MEGABYTE)
-        digest = file_hash(part)
-        os.replace(part, path)
-        return digest
-    finally:
-        part.unlink(missing_ok=True)
-
-
-@asynccontextmanager
-async def _received(request: Request, settings: Settings) -> AsyncIterator[list[UploadFile]]:
-    """The files of a multipart body, within the limits of size and time. Raises `RequestError`."""
-    if not request.headers.get("content-type", "").startswith("multipart/form-data"):
-        raise RequestError(415, "unsupported_type", "Uploads must be multipart/form-data.")
-    most, size = int(settings.ingest_file_mb * _MEGABYTE), 0
-
-    async def limited() -> Message:
-        nonlocal size
-        message = await request.receive()
-        size += len(message.get("body", b""))
-        if size > most:
-            raise RequestError(413, "too_large", f"The upload is larger than {most / _MEGABYTE:g} MB; send less.")
-        return message
-
-    wrong = f"Send 1 to {MOST_FILES} files, each as {FIELD!r}, and nothing else."
-    try:
-        async with asyncio.timeout(UPLOAD_SECONDS):
-            form = await Request(request.scope, limited).form(max_files=MOST_FILES, max_fields=0)
-    except TimeoutError:
-        words = "The upload takes too long; send less at once, or use a faster connection."
-        raise RequestError(408, "upload_too_slow", words) from None
-    except HTTPException:
-        raise RequestError(422, "invalid_request", wrong) from None
-    except OSError as error:
-        raise _unavailable(error) from None
-    try:
-        files = [file for file in form.getlist(FIELD) if isinstance(file, UploadFile)]
-        if not files or any(name != FIELD for name in form):
-            raise RequestError(422, "invalid_request", wrong)
-        yield files
-    finally:
-        await form.close()
-
-
-def _unavailable(error: Exception) -> RequestError:
-    _LOG.error("An upload cannot be stored (%s).", type(error).__name__)
-    return RequestError(503, "unavailable", "Uploads cannot be stored at the moment; try again later.")
+    with path.open("wb") as target:
+        shutil.copyfileobj(file.file, target)
+    return file_hash(path)
 
 
 def safe_name(given: str) -> str:

@@ -54,10 +54,9 @@ def serve_opened(opening: Opened, *, host: str, port: int, workers: int = 1) -> 
         listener = stack.enter_context(bound(host, port))
         address = f"[{host}]" if ":" in host else host
         listening = f"Listening on http://{address}:{listener.getsockname()[1]}"
-        if workers == 1:
-            asyncio.run(_served(opening, listener, listening))
-        else:
-            asyncio.run(_served(opening, None, listening))  # reports once what prevents it; builds what is missing
+        # with several workers, this reports once what prevents them, and builds what is missing
+        asyncio.run(_served(opening, listener if workers == 1 else None, listening))
+        if workers > 1:
             config = server_config(partial(_worker, opening))
             config.factory, config.workers = True, workers
             Multiprocess(config, sockets=[listener]).run()
@@ -131,8 +130,7 @@ class LimitedProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         """A client has connected and not sent anything yet."""
         super().connection_made(transport)
-        most = _descriptors() // 4
-        address = _address(self)
+        most, address = _descriptors() // 4, _address(self)
         own = sum(_address(other) == address for other in self.connections)
         if len(self.connections) > most or own > most // 2:
             if time.monotonic() - self._logged > 60:
@@ -148,8 +146,7 @@ class LimitedProtocol(H11Protocol):
 
 
 def _address(connection: object) -> str:
-    client: tuple[str, int] | None = getattr(connection, "client", None)
-    return client[0] if client else ""
+    return (getattr(connection, "client", None) or ("",))[0]
 
 
 def _descriptors() -> int:

@@ -57,7 +57,7 @@ def score_answer(prediction: str, golds: Sequence[str]) -> AnswerScore:
 
 
 def contains_answer(prediction: str, golds: Sequence[str]) -> bool:
-    """Does the prediction contain a gold answer, or begin with it if that is yes or no, however much it says besides?
+    """Whether the prediction contains a gold answer, or begins with it if that is yes or no, whatever else it says.
 
     Words are normalised as for `score_answer`. It counts right answers that are not as short as the gold answer.
 

@@ -101,7 +101,6 @@ class LoopbackServer:
     """The server as seen by a test: its address, the bodies of received calls, the account, and the reported models.
 
     `left` are calls whose client disconnected before the answer: the last message, and when (`time.monotonic`).
-    `at_once` is the number of calls in progress, `most_at_once` its maximum since the last `GET /seen`.
     """
 
     behaviour: Behaviour
@@ -111,8 +110,6 @@ class LoopbackServer:
     account: ServerReply = field(default_factory=lambda: ServerReply(body=_ACCOUNT))
     listing: ServerReply = field(default_factory=lambda: ServerReply(body={"object": "list", "data": []}))
     left: list[tuple[str, float]] = field(default_factory=list)
-    at_once: int = 0
-    most_at_once: int = 0
 
     async def chat(self, request: Request) -> Response:
         """Answer `POST /v1/chat/completions`."""
@@ -141,21 +138,11 @@ class LoopbackServer:
 
     async def _wait(self, seconds: float, request: Request, body: dict[str, Any]) -> None:
         """Wait, or until the client disconnects."""
-        self.at_once += 1
-        self.most_at_once = max(self.most_at_once, self.at_once)
-        try:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    while (await request.receive())["type"] != "http.disconnect":
-                        pass
-                    self.left.append((body["messages"][-1]["content"], time.monotonic()))
-        finally:
-            self.at_once -= 1
-
-    async def seen(self, request: Request) -> Response:
-        """Answer `GET /seen`, for a measurement in another process."""
-        most, self.most_at_once = self.most_at_once, self.at_once
-        return JSONResponse({"calls": len(self.bodies), "left": self.left, "most_at_once": most})
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while (await request.receive())["type"] != "http.disconnect":
+                    pass
+                self.left.append((body["messages"][-1]["content"], time.monotonic()))
 
     async def balance(self, request: Request) -> Response:
         """Answer DeepSeek's `GET /user/balance`."""
@@ -168,7 +155,7 @@ class LoopbackServer:
     def app(self) -> Starlette:
         """The application."""
         routes = [Route(f"{prefix}/chat/completions", self.chat, methods=["POST"]) for prefix in ("/v1", "")]
-        routes += [Route("/seen", self.seen), Route("/v1/models", self.models)]
+        routes += [Route("/v1/models", self.models)]
         return Starlette(routes=[*routes, *(Route(f"{prefix}/user/balance", self.balance) for prefix in ("/v1", ""))])
 
 

@@ -81,7 +81,7 @@ def dates_in(text: str) -> frozenset[Date]:
 
 
 def later(one: Date, other: Date) -> bool | None:
-    """Is `one` later than `other`? `None` if the shared precision does not decide."""
+    """Whether `one` is later than `other`; `None` if the shared precision does not decide."""
     pairs = ((one.year, other.year), (one.month, other.month), (one.day, other.day))
     for left, right in pairs:
         if left == 0 or right == 0:

@@ -4,10 +4,11 @@ import html
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.resources import files
 from typing import NamedTuple
 
-from .stop_words import stop_words
+import yaml
 
 LONGEST_NAME = 8
 """The most words; a longer title is found by its words, not by its name."""
@@ -32,6 +33,13 @@ class NameKey(NamedTuple):
 
     key: str
     whole: bool
+
+
+@cache
+def stop_words() -> tuple[str, ...]:
+    """English function words, in lower case, from `stopwords.yaml`."""
+    rows = yaml.safe_load(files(__package__).joinpath("stopwords.yaml").read_text("utf-8"))
+    return tuple(word for row in rows for word in row)
 
 
 def words(text: str) -> list[str]:

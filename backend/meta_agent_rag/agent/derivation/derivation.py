@@ -147,5 +147,5 @@ class Derivation:
 
     @property
     def stands(self) -> bool:
-        """Is there an answer whose facts all have a reliable value, none of them from memory?"""
+        """Whether there is an answer whose facts all have a reliable value, none of them from memory."""
         return bool(self.answer) and not self.open_facts and not any(fact.from_memory for fact in self.facts)

@@ -164,13 +164,13 @@ def _no_answer(fact: str, value: str) -> str | None:
 
 
 def mentions(text: str, entity: str) -> bool:
-    """Does a text contain the content words of an entity? Brackets in it are optional; an empty entity matches."""
+    """Whether a text contains the content words of an entity. Brackets in it are optional; an empty entity matches."""
     held = spaced(text)
     return not entity or all(f" {word} " in held for word in content_words(unqualified(entity)))
 
 
 def names(title: str, entity: str) -> bool:
-    """Is a title the name of the entity, or a shorter or longer form of it?"""
+    """Whether a title is the name of the entity, or a shorter or longer form of it."""
     one, other = set(content_words(unqualified(title))), set(content_words(unqualified(entity)))
     return bool(one and other) and (one <= other or other <= one)
 

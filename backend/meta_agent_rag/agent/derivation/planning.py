@@ -218,7 +218,7 @@ def _unused(chain: Chain) -> str | None:
 
 
 def is_whole(plan: Plan, question: str) -> bool:
-    """Is the plan's only fact the question itself? Then the planner sees no way to decompose it."""
+    """Whether the plan's only fact is the question itself. Then the planner sees no way to decompose it."""
     every = [fact for chain in plan.chains for fact in chain.facts]
     return len(every) == 1 and _restates(every[0], question)
 

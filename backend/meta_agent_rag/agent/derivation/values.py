@@ -85,7 +85,7 @@ def _country_codes() -> dict[str, str]:
 
 
 def same_value(one: str, other: str) -> bool | None:
-    """Are two values the same? Compared as countries, dates, quantities with units, and finally as names.
+    """Whether two values are the same. Compared as countries, dates, quantities with units, and finally as names.
 
     `None` if one date is less precise than the other, so that they cannot be compared.
     """
@@ -104,7 +104,7 @@ def same_value(one: str, other: str) -> bool | None:
 
 
 def _same_quantity(one: str, other: str) -> bool | None:
-    """Are two values the same amount? `None` unless both are nothing but a quantity with a unit, of one kind.
+    """Whether two values are the same amount; `None` unless both are nothing but a quantity with a unit, of one kind.
 
     Numbers without a unit may be titles, versions or ordinals.
     """
@@ -131,7 +131,7 @@ _CLOSED = re.compile(r"\s*(?:is|are|was|were|do|does|did|has|have|had|can)\b(?!.
 
 
 def is_closed(fact: str) -> bool:
-    """Is a fact a yes-or-no question? Facts are short English questions, so their first word decides.
+    """Whether a fact is a yes-or-no question. Facts are short English questions, so their first word decides.
 
     >>> is_closed("Is Salt Road a film?"), is_closed("Who directed Salt Road?")
     (True, False)

@@ -108,12 +108,12 @@ def _eligible(ballots: Sequence[Ballot]) -> list[Ballot]:
 
 
 def same(one: str, other: str) -> bool:
-    """Do two short answers mean the same?"""
+    """Whether two short answers mean the same."""
     return alike(one, other) >= _SAME
 
 
 def upholds(vote: Vote, short_answer: str) -> bool:
-    """Did the vote elect this answer, or an equivalent one?"""
+    """Whether the vote elected this answer, or an equivalent one."""
     return same(vote.elected, short_answer)
 
 
@@ -130,7 +130,7 @@ def support_for(vote: Vote, short_answer: str) -> float:
 
 
 def decided(vote: Vote, share: float) -> bool:
-    """Is another route pointless? True if two voted and the elected answer has the share, or if it outranks all."""
+    """Whether another route is pointless: if two voted and the elected answer has the share, or if it outranks all."""
     voting = [ballot for ballot in vote.ballots if ballot.short_answer.strip() and ballot.of_kind is not False]
     if any(ballot.outranks and ballot.short_answer == vote.elected for ballot in voting):
         return True

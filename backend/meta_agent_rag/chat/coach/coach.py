@@ -11,13 +11,12 @@ from pydantic import Field, StringConstraints
 from ...agent.prompting import ReplyModel, pack
 from ...errors import BudgetError, ModelError, StructuredOutputError
 from ...llm.client import LanguageModel, ModelSession
-from ...llm.ledger import LedgerRow
 from ...llm.messages import Message
 from ...prompts import fenced, phrase, prompt
 from ...retrieval.hybrid import Retriever
 from ...retrieval.passage import Found
 from ...retrieval.retriever import limited
-from ..history import COACH, HINT, Exchange, History, TurnReply, clipped_at_sentence
+from ..history import COACH, HINT, Exchange, History, TurnReply, clipped
 from ..intent import Interpretation
 from ..phrases import files_of
 from .hook import CoachDraft, Hooks, IncomingMessage, RuleFinding, Ruling, Scope
@@ -73,7 +72,6 @@ class CoachTrace:
     rulings: tuple[tuple[str, Ruling], ...] = ()
     attempts: tuple[Attempt, ...] = ()
     evidence: tuple[Found, ...] = ()
-    fault: str = ""
 
     @property
     def draft(self) -> str:
@@ -97,7 +95,6 @@ class CoachReply(TurnReply):
 
     acknowledged: bool = False
     trace: CoachTrace
-    calls: tuple[LedgerRow, ...] = ()
 
     @property
     def refused(self) -> str | None:
@@ -149,23 +146,19 @@ class Coach:
                 if incoming.rulings[-1].refusal:
                     break
             rulings = tuple(zip((hook.name for hook in self.hooks.before), incoming.rulings, strict=False))
-            topic = incoming.topic or next((one.topic for one in incoming.rulings if one.topic), history.topic)
             if incoming.rulings and (refusal := incoming.rulings[-1].refusal):
                 trace = CoachTrace(outcome="out_of_scope", rulings=rulings)
-                return CoachReply(text=refusal, remembered=False, kind=COACH, topic=topic, trace=trace)
+                return CoachReply(text=refusal, remembered=False, kind=COACH, trace=trace)
             found = await self._found(incoming)
             packed = pack(found, self.model.evidence_tokens(), marked=True)
             layers = system_layers(incoming, packed.text, self.model.settings.prompts_dir)
-            attempts, fault = await self._attempts(incoming, coach_messages(layers, incoming), session)
+            attempts = await self._attempts(incoming, coach_messages(layers, incoming), session)
             text, outcome = self._shown(incoming, attempts)
-        trace = CoachTrace(
-            outcome=outcome, layers=layers, rulings=rulings, attempts=attempts, evidence=found, fault=fault
-        )
+        trace = CoachTrace(outcome=outcome, layers=layers, rulings=rulings, attempts=attempts, evidence=found)
         return CoachReply(
             text=text,
             kind=HINT if incoming.emergency and outcome != "template" else COACH,
             acknowledged=attempts[-1].finding.acknowledged and outcome != "template",
-            topic=topic,
             trace=trace,
             calls=tuple(session.rows),
         )
@@ -180,15 +173,15 @@ class Coach:
 
     async def _attempts(
         self, incoming: IncomingMessage, messages: tuple[Message, ...], session: ModelSession
-    ) -> tuple[tuple[Attempt, ...], str]:
-        """The draft, one regeneration if it breaks a rule, and why that failed, if it did."""
+    ) -> tuple[Attempt, ...]:
+        """The draft, and one regeneration if it breaks a rule, as far as the model replies."""
         try:
             first = await self._attempt(incoming, messages, session)
-        except StructuredOutputError as error:
+        except StructuredOutputError:
             # the client has already asked again, and that was the one regeneration
-            return (Attempt(text="", finding=RuleFinding(violation=reason("malformed"))),), str(error)
+            return (Attempt(text="", finding=RuleFinding(violation=reason("malformed"))),)
         if not first.finding.violation:
-            return (first,), ""
+            return (first,)
         level, why, folder = incoming.level, first.finding.violation, self.model.settings.prompts_dir
         if incoming.emergency:
             text = prompt("coach_retry_hint", folder).text(limit=level.hint_limit, reason=why)
@@ -196,11 +189,11 @@ class Coach:
             text = prompt("coach_retry", folder).text(constraint=level.constraint, reason=why)
         again = (Message(role="assistant", content=first.text), Message(role="user", content=text))
         try:
-            return (first, await self._attempt(incoming, (*messages, *again), session, first)), ""
+            return (first, await self._attempt(incoming, (*messages, *again), session, first))
         except (ModelError, BudgetError) as error:
             if isinstance(error, ModelError) and error.stops_run:
                 raise
-            return (first,), str(error)
+            return (first,)
 
     async def _attempt(
         self, incoming: IncomingMessage, messages: tuple[Message, ...], session: ModelSession, *failed: Attempt
@@ -295,6 +288,6 @@ def _replayed(history: History) -> tuple[Exchange, ...]:
 
 
 def _line(exchange: Exchange) -> str:
-    asked = clipped_at_sentence(" ".join(exchange.standalone.split()), _LONGEST_LINE)
+    asked = clipped(" ".join(exchange.standalone.split()), _LONGEST_LINE)
     answered = exchange.short_answer or exchange.answer
-    return f"- {asked} - {clipped_at_sentence(' '.join(answered.split()), _LONGEST_LINE)}"
+    return f"- {asked} - {clipped(' '.join(answered.split()), _LONGEST_LINE)}"

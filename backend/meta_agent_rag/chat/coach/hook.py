@@ -24,8 +24,8 @@ class ScopeScore:
 class Scope(Protocol):
     """Represents the subject."""
 
-    async def score(self, message: str, topic: str = "", *, asked: str = "") -> ScopeScore | None:
-        """The nearest topic, or the chosen one, with its score; `None` if there is nothing to compare with.
+    async def score(self, message: str, *, asked: str = "") -> ScopeScore | None:
+        """The nearest topic with its score; `None` if there is nothing to compare with.
 
         A reply to the question `asked` is also compared with that question, and has its own threshold.
         """
@@ -64,14 +64,13 @@ class Ruling:
     """A pre-hook's decision.
 
     `refusal` is shown instead of a reply, and no model is called; `emergency` says why the coach may give the
-    core hint. `detail` is for the trace, `score` the measured value, if any, `topic` the nearest one.
+    core hint. `detail` is for the trace, `score` the measured value, if any.
     """
 
     refusal: str = ""
     emergency: str = ""
     detail: str = ""
     score: float | None = None
-    topic: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

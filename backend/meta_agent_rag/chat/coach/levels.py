@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, get_args
+
+from pydantic import TypeAdapter
 
 from ...errors import InputError, UnknownNameError
 from ..phrases import folder_in_use, rows_of
@@ -44,21 +45,9 @@ def levels() -> Mapping[int, Level]:
 @cache
 def _levels(folder: Path | None) -> Mapping[int, Level]:
     rows: Mapping[int, Any] = rows_of("levels", folder)
-    longest = rows[min(rows)]["limit"]
-    return MappingProxyType(
-        {
-            number: Level(
-                number=number,
-                name=rows[number]["name"],
-                limit=rows[number]["limit"],
-                hint_limit=longest,
-                style=rows[number]["style"].strip(),
-                constraint=rows[number]["constraint"].strip(),
-                templates={language: tuple(texts) for language, texts in rows[number]["templates"].items()},
-            )
-            for number in sorted(rows)
-        }
-    )
+    known = {"hint_limit": rows[min(rows)]["limit"]}
+    read = TypeAdapter(Level).validate_python
+    return {number: read({**rows[number], **known, "number": number}) for number in sorted(rows)}
 
 
 @dataclass(frozen=True, kw_only=True)

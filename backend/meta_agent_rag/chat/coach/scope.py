@@ -5,10 +5,9 @@ the corpus and with general questions (`generic.yaml`), and its score is the mar
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import yaml
@@ -16,8 +15,7 @@ from numpy.typing import NDArray
 
 from ...discovery import named
 from ...retrieval.batching import AsyncEncoder
-from ...retrieval.corpus.catalogue import DocumentRecord
-from ...retrieval.stores.store import Added
+from ...retrieval.corpus.catalogue import Catalogue, DocumentRecord
 from ...retrieval.vectors import FloatMatrix
 from ..phrases import folder_in_use, rows_of
 from .hook import ScopeScore
@@ -46,16 +44,6 @@ class Topic:
     documents: frozenset[str] = frozenset()
 
 
-class Catalogued(Protocol):
-    """A listing of documents and their passages."""
-
-    def documents(self) -> tuple[DocumentRecord, ...]:
-        """All documents."""
-
-    def parts(self) -> Iterator[Added]:
-        """All passages with their vectors, some at a time."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Subject:
     """Topics, and the vectors of their passages: `owners` has the topic number of each row."""
@@ -70,7 +58,7 @@ def topic_named(topics: Iterable[Topic], name: str) -> Topic:
     return named("topic", name, {topic.name: topic for topic in topics})
 
 
-def subject_of(catalogue: Catalogued | None) -> Subject:
+def subject_of(catalogue: Catalogue | None) -> Subject:
     """The subject of a corpus, made from its titles, headings and passages; an empty one without a corpus.
 
     Documents whose front matter names a topic are grouped under it; every other document is a topic of its own. The
@@ -146,24 +134,18 @@ class TopicScope:
     )
     _encoding: asyncio.Lock = field(default_factory=asyncio.Lock, compare=False, repr=False)
 
-    async def score(self, message: str, topic: str = "", *, asked: str = "") -> ScopeScore | None:
-        """See `Scope`. Raises `UnknownNameError` for an unknown topic."""
-        topics = self.subject.topics
-        owner = topics.index(topic_named(topics, topic)) if topic else None
-        if not topics:
+    async def score(self, message: str, *, asked: str = "") -> ScopeScore | None:
+        """See `Scope`."""
+        if not self.subject.topics:
             return None
         rows, owners, rivals = await self._compared()
         vectors = await self.encoder.queries([message, asked] if asked else [message])
         cosines = rows @ vectors[0]
-        if owner is not None:
-            cosines = np.where(owners == owner, cosines, -np.inf)
         place = int(cosines.argmax())
         nearest = max(float(cosines[place]), float(vectors[0] @ vectors[1]) if asked else -np.inf)
-        if not np.isfinite(nearest):
-            return None
         margin = nearest - float((rivals @ vectors[0]).max())
         threshold = self.threshold - (_ALLOWANCE_FOR_REPLIES if asked else 0.0)
-        return ScopeScore(topic=topics[owners[place]].name, score=margin, threshold=threshold)
+        return ScopeScore(topic=self.subject.topics[owners[place]].name, score=margin, threshold=threshold)
 
     async def _compared(self) -> tuple[FloatMatrix, NDArray[np.int64], FloatMatrix]:
         """The rows that messages are compared with, the topic number of each, and those of general questions."""

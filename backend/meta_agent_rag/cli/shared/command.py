@@ -1,6 +1,7 @@
 """Shared by all commands: options, one-sentence error reports, and two output formats, Rich and JSON."""
 
 import functools
+import inspect
 import json
 import os
 import sys
@@ -33,14 +34,50 @@ _INSTALLED = "meta_agent_rag.benchmarks"
 _CLONED = "benchmarks"
 
 
+app = typer.Typer(
+    name="marag",
+    help="Multi-hop question answering that knows when its own answer is inadequate, and why.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # help without Rich: it takes half as long to appear
+    pretty_exceptions_enable=False,
+)
+
+
+def group(name: str, about: str, *, invoke_without_command: bool = False) -> typer.Typer:
+    """A group of commands, added to `marag`."""
+    made = typer.Typer(
+        help=about, no_args_is_help=not invoke_without_command, invoke_without_command=invoke_without_command
+    )
+    app.add_typer(made, name=name)
+    return made
+
+
+def command(of: typer.Typer = app, name: str = "") -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Add a function to `marag` or a group of it, under its own name unless given, with the option `--debug`."""
+
+    def added(function: Callable[P, T]) -> Callable[P, T]:
+        reported, own = reporting(function), inspect.signature(function)
+        if "debug" not in own.parameters:
+            option = inspect.Parameter("debug", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Debug)
+            vars(reported)["__signature__"] = own.replace(parameters=[*own.parameters.values(), option])
+            reported.__annotations__ = {**function.__annotations__, "debug": Debug}
+        of.command(name or function.__name__.rstrip("_"))(reported)
+        return reported
+
+    return added
+
+
 def reporting(function: Callable[P, T]) -> Callable[P, T]:
     """Report an error of this package as one sentence on stderr, with its exit code; `debug` shows the traceback.
 
     Characters that stdout cannot encode are escaped.
     """
+    takes_debug = "debug" in inspect.signature(function).parameters
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
+        debug = kwargs.get("debug") if takes_debug else kwargs.pop("debug", False)
         if isinstance(sys.stdout, TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")
         try:
@@ -51,7 +88,7 @@ def reporting(function: Callable[P, T]) -> Callable[P, T]:
             raise typer.Exit(0) from None
         except (MetaRagError, ModuleNotFoundError, OSError) as error:
             known = missing_module(error, "This command") if isinstance(error, ModuleNotFoundError) else error
-            if kwargs.get("debug") or known is None:
+            if debug or known is None:
                 raise
             code = known.exit_code if isinstance(known, MetaRagError) else 2
             sentence = _denied(known) if isinstance(known, OSError) else str(known)
@@ -104,14 +141,20 @@ def say(text: str = "") -> None:
 
 
 def print_json(value: object) -> None:
-    """Print one JSON object on stdout; unsupported types (money, paths, times) become text."""
-    say(as_json(value, indent=2))
+    """Print one JSON object on stdout; unsupported types (money, paths, times) become text.
 
-
-def as_json(value: object, *, indent: int | None = None) -> str:
-    """JSON for stdout: characters that it cannot encode are escaped."""
+    Characters that stdout cannot encode are escaped.
+    """
     escaped = not (sys.stdout.encoding or "utf-8").lower().startswith("utf")
-    return json.dumps(value, ensure_ascii=escaped, indent=indent, default=str)
+    say(json.dumps(value, ensure_ascii=escaped, indent=2, default=str))
+
+
+def show(value: object, *lines: str, json_: bool) -> None:
+    """Print one JSON object if asked to, else these lines of Rich's markup."""
+    if json_:
+        print_json(value)
+    for line in () if json_ else lines:
+        console().print(line)
 
 
 def console(**options: Any) -> Any:
@@ -137,14 +180,6 @@ def plain(text: object) -> str:
     from rich.markup import escape
 
     return escape(printable(text))
-
-
-def add_group(app: typer.Typer, name: str, about: str, *commands: Callable[..., None]) -> None:
-    """Add a group of commands, each named like its function."""
-    group = typer.Typer(help=about, no_args_is_help=True)
-    for command in commands:
-        group.command(command.__name__.rstrip("_"))(command)
-    app.add_typer(group, name=name)
 
 
 def confirm(step: str, question: str, *, declined: str, json_: bool = False) -> None:

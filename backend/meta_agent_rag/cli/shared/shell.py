@@ -6,13 +6,13 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager, suppress
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from ...agent.grounded import GroundedAnswer
 from ...chat.coach.coach import CoachReply
@@ -58,7 +58,8 @@ async def converse(
         opened = open_chat(settings, corpus=corpus, session=session, on_step=screen.stage)
         chat = await stack.enter_async_context(opened)
         stack.enter_context(files_of(settings.coach_dir))
-        shell = Shell(chat=chat, settings=settings, screen=screen, lines=_lines(settings, screen), debug=debug)
+        lines = _edited_line(settings, screen) if sys.stdin.isatty() and screen.animated else _plain_line
+        shell = Shell(chat=chat, settings=settings, screen=screen, next_line=lines, debug=debug)
         chat.model.ledger.listeners.append(shell.rows.append)
         asked = f"{counted(chat.history.turns, 'question')} so far" if chat.history.turns else "no questions yet"
         screen.line(f"Corpus {chat.corpus}, session {chat.name}, {asked}. {shell.models()}")
@@ -69,133 +70,84 @@ async def converse(
             screen.line(await chat.hold(mode="coach" if chosen is None else chosen, level=level))
         elif chat.socratic.mode:
             screen.line(notice(chat.socratic))
-        with shell.interrupts.listening():
-            await shell.run()
+        await shell.run()
         # a conversation that was never stored does not know its corpus
         about = "" if chat.history.turns or chat.corpus == SAMPLE else f" --corpus {chat.corpus}"
         spent = spending(total(shell.rows))
         screen.note(f"This session: {spent}. Continue with: marag chat{about} --session {chat.name}")
 
 
-class LineCleared(Exception):  # noqa: N818  # nothing went wrong
-    """The user pressed Ctrl+C while typing."""
+NextLine: TypeAlias = Callable[[], Awaitable[str]]
+"""Returns the user's next line. Raises `EOFError` at the end, `KeyboardInterrupt` if the typed text is discarded."""
 
 
 class Stopped(Exception):  # noqa: N818  # nothing went wrong
     """The user stopped the current work."""
 
 
-@dataclass(kw_only=True)
-class Interrupts:
-    """Runs one piece of work at a time, which Ctrl+C cancels; otherwise, Ctrl+C does nothing."""
+async def stoppable(work: Coroutine[Any, Any, T]) -> T:
+    """The result of the work, which Ctrl+C cancels; raises `Stopped` then, and the errors of the work."""
+    task, loop, stopped = asyncio.ensure_future(work), asyncio.get_running_loop(), False
 
-    _task: "asyncio.Task[Any] | None" = field(default=None, repr=False)
-    _stopping: bool = False
+    def stop() -> None:
+        nonlocal stopped
+        if not stopped:
+            stopped = task.cancel()
 
-    async def finished(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of the work; raises `Stopped` if the user stopped it, and the errors of the work."""
-        task = asyncio.ensure_future(work)
-        self._task, self._stopping = task, False
-        try:
-            return await task
-        except asyncio.CancelledError:
-            around = asyncio.current_task()
-            if self._stopping and not (around is not None and around.cancelling()):
-                raise Stopped from None
-            raise
-        finally:
-            self._task = None
-
-    def stop(self) -> None:
-        """Cancel the current work; calling it again has no effect."""
-        if self._task is not None and not self._stopping:
-            self._stopping = True
-            self._task.cancel()
-
-    @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Make Ctrl+C call `stop`, on platforms whose event loop supports it."""
-        loop = asyncio.get_running_loop()
+    with suppress(NotImplementedError):  # on Windows
+        loop.add_signal_handler(signal.SIGINT, stop)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        around = asyncio.current_task()
+        if stopped and not (around is not None and around.cancelling()):
+            raise Stopped from None
+        raise
+    finally:
         with suppress(NotImplementedError):
-            loop.add_signal_handler(signal.SIGINT, self.stop)
-        try:
-            yield
-        finally:
-            with suppress(NotImplementedError):
-                loop.remove_signal_handler(signal.SIGINT)
+            loop.remove_signal_handler(signal.SIGINT)
 
 
-class Lines(Protocol):
-    """Provides the user's lines."""
-
-    async def next(self) -> str:
-        """The next line. Raises `EOFError` at the end, `LineCleared` if the typed text is discarded."""
-
-
-class PlainLines:
-    """Lines of standard input, unedited; a prompt is shown only at a terminal."""
-
-    async def next(self) -> str:
-        """The next line, without its line break. Blocks the event loop, which has no other work at this time."""
-        typed = sys.stdin.isatty()
-        before = signal.signal(signal.SIGINT, signal.default_int_handler)
-        try:
-            if typed and sys.stdout.isatty():
-                sys.stdout.write(PROMPT)
-                sys.stdout.flush()
-            line = sys.stdin.readline()
-        except KeyboardInterrupt:
-            if not typed:
-                raise
-            sys.stdout.write("\n")
-            await asyncio.sleep(0.01)  # lets the event loop handle the signal before work begins
-            raise LineCleared from None
-        finally:
-            signal.signal(signal.SIGINT, before)
-        if not line:
-            raise EOFError
-        return line.rstrip("\r\n")
+async def _plain_line() -> str:
+    """A line of standard input, unedited. Blocks the event loop, which has no other work at this time."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        if sys.stdin.isatty() and sys.stdout.isatty():
+            sys.stdout.write(PROMPT)
+            sys.stdout.flush()
+        line = sys.stdin.readline()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if not line:
+        raise EOFError
+    return line.rstrip("\r\n")
 
 
-class PromptedLines:
+def _edited_line(settings: Settings, screen: Screen) -> NextLine:
     """Lines edited with prompt_toolkit, with a history on disk and completion of slash commands."""
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.completion import WordCompleter
+    from prompt_toolkit.history import FileHistory
+    from prompt_toolkit.key_binding import KeyBindings
+    from prompt_toolkit.keys import Keys
+    from prompt_toolkit.output import ColorDepth
 
-    def __init__(self, folder: Path, *, coloured: bool) -> None:
-        from prompt_toolkit import PromptSession
-        from prompt_toolkit.completion import WordCompleter
-        from prompt_toolkit.history import FileHistory
-        from prompt_toolkit.key_binding import KeyBindings
-        from prompt_toolkit.keys import Keys
-        from prompt_toolkit.output import ColorDepth
+    class Kept(FileHistory):
+        def store_string(self, string: str) -> None:
+            with suppress(OSError):  # a line that cannot be stored is still valid
+                super().store_string(string.encode("utf-8", "replace").decode("utf-8"))
 
-        class Kept(FileHistory):
-            def store_string(self, string: str) -> None:
-                with suppress(OSError):  # a line that cannot be stored is still valid
-                    super().store_string(string.encode("utf-8", "replace").decode("utf-8"))
-
-        keys = KeyBindings()
-        # a pasted colour code looks like a mouse event, which the library's own binding fails to parse
-        keys.add(Keys.Vt100MouseEvent)(lambda event: None)
-        names = {f"/{name}": command.meaning for name, command in COMMANDS.items()}
-        self._session: PromptSession[str] = PromptSession(
-            history=Kept(folder / "chat_history"),
-            key_bindings=keys,
-            completer=WordCompleter(list(names), meta_dict=names, pattern=re.compile(r"^/\w*")),
-            color_depth=None if coloured else ColorDepth.DEPTH_1_BIT,
-        )
-
-    async def next(self) -> str:
-        """The next line; Ctrl+C discards it, Ctrl+D ends the input."""
-        try:
-            return await self._session.prompt_async(PROMPT, handle_sigint=False)
-        except KeyboardInterrupt:
-            raise LineCleared from None
-
-
-def _lines(settings: Settings, screen: Screen) -> Lines:
-    if sys.stdin.isatty() and screen.animated:
-        return PromptedLines(settings.marag_data_dir, coloured=screen.coloured)
-    return PlainLines()
+    keys = KeyBindings()
+    # a pasted colour code looks like a mouse event, which the library's own binding fails to parse
+    keys.add(Keys.Vt100MouseEvent)(lambda event: None)
+    names = {f"/{name}": command.meaning for name, command in COMMANDS.items()}
+    session: PromptSession[str] = PromptSession(
+        history=Kept(settings.marag_data_dir / "chat_history"),
+        key_bindings=keys,
+        completer=WordCompleter(list(names), meta_dict=names, pattern=re.compile(r"^/\w*")),
+        color_depth=None if screen.coloured else ColorDepth.DEPTH_1_BIT,
+    )
+    return lambda: session.prompt_async(PROMPT, handle_sigint=False)
 
 
 @dataclass(kw_only=True)
@@ -209,8 +161,7 @@ class Shell:
     chat: ChatSession
     settings: Settings
     screen: Screen
-    lines: Lines = field(default_factory=PlainLines)
-    interrupts: Interrupts = field(default_factory=Interrupts)
+    next_line: NextLine = _plain_line
     debug: bool = False
     last: GroundedAnswer | None = None
     coached: CoachReply | None = None
@@ -220,11 +171,13 @@ class Shell:
         """Process lines until one of them, or the end of the input, ends the session."""
         while True:
             try:
-                line = (await self.lines.next()).strip()
+                line = (await self.next_line()).strip()
                 if line:
                     await (self._harmless(run_command(self, line)) if line.startswith("/") else self._turn(line))
-            except LineCleared:
-                continue
+            except KeyboardInterrupt:
+                if not sys.stdin.isatty():
+                    raise
+                self.screen.line()
             except EOFError:
                 return
             except Stopped:
@@ -240,8 +193,8 @@ class Shell:
             return True
         self.screen.line(f"{question} [y/N]")
         try:
-            return (await self.lines.next()).strip().casefold() in {"y", "yes"}
-        except (LineCleared, EOFError):
+            return (await self.next_line()).strip().casefold() in {"y", "yes"}
+        except (KeyboardInterrupt, EOFError):
             return False
 
     def models(self) -> str:
@@ -253,7 +206,7 @@ class Shell:
     async def _turn(self, message: str) -> None:
         started = time.perf_counter()
         with self.screen.working():
-            turn = await self.interrupts.finished(self.chat.reply(message))
+            turn = await stoppable(self.chat.reply(message))
         seconds = time.perf_counter() - started
         self.coached = turn.reply if isinstance(turn.reply, CoachReply) else None
         self.screen.line(turn.reply.text.strip() or turn.reply.short_answer)
@@ -273,7 +226,7 @@ class Shell:
     async def _harmless(self, work: Coroutine[Any, Any, T]) -> T | None:
         """The result of work that may be stopped silently; `None` if it was."""
         try:
-            return await self.interrupts.finished(work)
+            return await stoppable(work)
         except Stopped:
             return None
 
@@ -348,8 +301,6 @@ async def _history(shell: Shell, argument: str) -> None:
     for exchange in history.exchanges:
         shell.screen.markup(f"[bold]{exchange.turn}. {plain(exchange.question)}[/]")
         shell.screen.line(exchange.answer)
-    if history.dropped:
-        shell.screen.note(f"{counted(history.dropped, 'older question')} no longer remembered.")
 
 
 @_command("sources", "the sources of the last answer")

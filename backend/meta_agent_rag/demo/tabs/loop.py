@@ -4,7 +4,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -16,7 +16,7 @@ from ...errors import InputError, MetaRagError
 from ...llm.stages import CHAT, runs_here
 from ...retrieval.passage import passages_of
 from ...wording import counted
-from ..cards import doubtful, graph, outcome, problem, quiet, stages, timeline
+from ..cards import doubtful, html, outcome, problem, quiet, stages, timeline
 from ..stepping import LoopStepper, LoopView
 from ..vocabulary import at_work, spoken, unexpected
 from ..workbench import QuestionSet, Workbench
@@ -38,11 +38,13 @@ _ASKED = ("chosen", "text", "evidence", "policy", "repairs")
 class Setup:
     """The question, its evidence, and the settings that the visitor has chosen.
 
-    `chosen` is the question selected from a list; its paragraphs are the evidence unless `from_corpus`.
+    `chosen` is the question selected from a list; its paragraphs are the evidence unless `from_corpus`. `deficits_dir`
+    holds the deficit that its set was made for.
     """
 
     text: str
     chosen: Question | None
+    deficits_dir: Path | None = None
     from_corpus: bool
     policy: str
     repairs: int
@@ -50,14 +52,14 @@ class Setup:
     @property
     def golds(self) -> tuple[str, ...]:
         """The gold answers, if the text is still that of the chosen question."""
-        known = self.chosen is not None and self.chosen.text.strip() == self.text.strip()
-        return self.chosen.golds if self.chosen is not None and known else ()
+        return self.chosen.golds if self.chosen is not None and self.chosen.text.strip() == self.text.strip() else ()
 
     async def begun(self, workbench: Workbench, visitor: str) -> LoopStepper:
         """A run of this setup that has not started. Raises a `MetaRagError`."""
         engine = await workbench.engine(visitor)
         changed = {"monitor_policy": self.policy, "max_metacognitive_rounds": self.repairs}
-        engine = replace(engine, settings=engine.settings.model_copy(update=changed))
+        deficits = discover_deficits(self.deficits_dir) if self.deficits_dir is not None else engine.deficits
+        engine = replace(engine, settings=engine.settings.model_copy(update=changed), deficits=deficits)
         task = Task(question=self.text, id=self.chosen.id if self.chosen is not None else "")
         if self.from_corpus:
             return LoopStepper.begin(engine, replace(task, retriever=await workbench.retriever()))
@@ -73,6 +75,11 @@ class Visit:
     setup: Setup | None = None
     run: LoopStepper | None = None
     fault: str = ""
+
+    @property
+    def golds(self) -> tuple[str, ...]:
+        """The gold answers of the question, if known."""
+        return self.setup.golds if self.setup is not None else ()
 
     async def go(
         self, workbench: Workbench, visitor: str, setup: Setup, *, steps: bool, show: Callable[[], None]
@@ -92,6 +99,18 @@ class Visit:
             if not isinstance(fault, MetaRagError):
                 _LOG.exception("The demo could not start with %r.", setup.text)
             self.fault = unexpected(fault)
+
+    def status(self, *, busy: bool = False) -> tuple[str, str]:
+        """The kind and the words of the line above the graph."""
+        if self.fault:
+            return "failed", self.fault
+        if self.run is None:
+            if busy:
+                return "working", "Opening the model and the evidence; the first time takes longest."
+            return ("stopped", "Stopped before it started.") if self.setup is not None else ("ready", "Ready.")
+        view = self.run.view
+        is_wrong = view.answer is not None and doubtful(view.answer, self.golds)
+        return "doubtful" if is_wrong else view.status, line(view)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -118,7 +137,7 @@ class Loop(Tab):
     def _lay_out_controls(self) -> None:
         import gradio as gr
 
-        bench, parts = self.workbench, self.parts
+        bench, parts, settings = self.workbench, self.parts, self.workbench.settings
         names, (start, first) = [one.name for one in bench.question_sets], bench.first_question()
         parts["set"] = gr.Dropdown(names, value=start.name, label="Questions of", elem_id="loop-set")
         parts["chosen"] = gr.Dropdown(_listed(start), value=first.id, label="Question", elem_id="loop-chosen")
@@ -131,7 +150,6 @@ class Loop(Tab):
         parts["evidence"] = gr.Dropdown(places, value=_PARAGRAPHS, label="Evidence", elem_id="loop-evidence")
         gr.HTML(quiet(wait_and_cap(bench)), elem_id="loop-wait")
         with gr.Accordion("What if …", open=False, elem_id="loop-what-if"):
-            settings = bench.settings
             label = "The monitor decides by"
             parts["policy"] = gr.Dropdown(list(POLICIES), value=settings.monitor_policy, label=label)
             parts["repairs"] = gr.Slider(
@@ -147,9 +165,10 @@ class Loop(Tab):
             parts["step"] = gr.Button("Next step", elem_id="loop-step", elem_classes="m-next", min_width=70)
             parts["stop"] = gr.Button("Stop", variant="stop", elem_id="loop-stop", min_width=70, interactive=False)
             parts["reset"] = gr.Button("Reset", elem_id="loop-reset", min_width=70)
-        parts["status"] = gr.HTML(status(Visit()), elem_id="loop-status")
+        drawn = self._drawn(Visit())
+        parts["status"] = gr.HTML(drawn.pop("status"), elem_id="loop-status")
         with gr.Column(min_width=320, elem_id="loop-shown"):
-            for name, value in self._drawn(None).items():
+            for name, value in drawn.items():
                 parts[name] = gr.HTML(value, elem_id=f"loop-{name}")
 
     def connect(self, page: "gr.Blocks") -> None:
@@ -168,7 +187,6 @@ class Loop(Tab):
         """See `Tab`."""
         super().left(visitor)
         self.visits.pop(visitor, None)
-        self.workbench.forget(visitor)
 
     async def go(self, steps: bool, request: "gr.Request", *asked: Any) -> AsyncIterator[Updates]:
         """Run to the end, or through one node."""
@@ -176,10 +194,11 @@ class Loop(Tab):
         if self.activities.busy(visitor):
             return
         id_, text, evidence, policy, repairs = asked
-        chosen, visit = self.workbench.found(id_), self.visits.setdefault(visitor, Visit())
+        found, visit = self.workbench.found(id_), self.visits.setdefault(visitor, Visit())
         setup = Setup(
             text=text,
-            chosen=chosen and chosen[1],
+            chosen=found and found[1],
+            deficits_dir=found and found[0].deficits_dir,
             from_corpus=evidence != _PARAGRAPHS,
             policy=policy,
             repairs=int(repairs),
@@ -236,18 +255,16 @@ class Loop(Tab):
         import gradio as gr
 
         buttons = {name: gr.update(interactive=busy == (name == "stop")) for name in ("run", "step", "stop")}
-        golds = visit.setup.golds if visit.setup is not None else ()
-        return {"status": status(visit, busy=busy), **buttons, **self._drawn(visit.run, golds)}
+        return {**buttons, **self._drawn(visit, busy=busy)}
 
-    def _drawn(self, run: LoopStepper | None, golds: tuple[str, ...] = ()) -> dict[str, str]:
-        """The graph, the answer, the stages and the costs of a run, in this order."""
-        if run is None:
-            return {"graph": graph(self.repairs), "answer": "", "stages": INTRODUCTION, "spent": ""}
-        view = run.view
+    def _drawn(self, visit: Visit, *, busy: bool = False) -> dict[str, str]:
+        """The status, then graph, answer, stages and costs of a run, in this order."""
+        run, view = visit.run, visit.run.view if visit.run is not None else LoopView()
         return {
-            "graph": graph(self.repairs, view),
-            "answer": "" if view.answer is None else outcome(view.answer, golds),
-            "stages": stages(view, run.engine.settings),
+            "status": html("status", *visit.status(busy=busy)),
+            "graph": html("graph", self.repairs if run is None else run.engine.deficits.names, view),
+            "answer": "" if view.answer is None else outcome(view.answer, visit.golds),
+            "stages": html("introduction") if run is None else stages(view, run.engine.settings),
             "spent": timeline(view),
         }
 
@@ -260,51 +277,12 @@ def _listed(one: QuestionSet, *, also: Question | None = None) -> list[tuple[str
 
 def _source(one: QuestionSet, question: Question) -> str:
     """The licence of a question, and the page's address for it."""
-    place = escape(urlencode({"tab": "loop", "question": question.id}))
-    licence = quiet(one.licence) if one.licence else ""
-    return f'<div data-place="?{place}">{licence}</div>'
-
-
-_STEPS = {
-    "Cognition": "A draft is written, quoting the evidence first.",
-    "Monitoring": "Single facts are looked up and combined in code; draft, derivation and other routes vote.",
-    "Evaluating": (
-        "The deficit is named: the draft lacks a fact, background knowledge, fidelity to the passages, or sound logic."
-    ),
-    "Planning": "Each deficit has its own repair: searches, and a directive for the next draft.",
-    "Remediation": "New evidence is added, the draft is rewritten, and the monitor checks it again.",
-}
-INTRODUCTION = (
-    '<div class="m-intro"><h3>An ordinary system stops at its first draft. This one asks whether it is right.</h3><ol>'
-    + "".join(f"<li><strong>{name}</strong><span>{words}</span></li>" for name, words in _STEPS.items())
-    + "</ol><p>Choose a question and press <strong>Run</strong>, or take one node at a time with "
-    "<strong>Next step</strong> or the right arrow key.</p></div>"
-)
-
-
-def status(visit: Visit, *, busy: bool = False) -> str:
-    """The line above the graph; screen readers announce changes."""
-    if visit.fault:
-        return _status_line("failed", visit.fault)
-    if visit.run is None:
-        if busy:
-            return _status_line("working", "Opening the model and the evidence; the first time takes longest.")
-        stopped = visit.setup is not None
-        return _status_line("stopped" if stopped else "ready", "Stopped before it started." if stopped else "Ready.")
-    view, kind = visit.run.view, str(visit.run.view.status)
-    if view.answer is not None and doubtful(view.answer, visit.setup.golds if visit.setup is not None else ()):
-        kind = "doubtful"
-    return _status_line(kind, line(view))
-
-
-def _status_line(kind: str, words: str) -> str:
-    return f'<p class="m-status m-is-{kind}" role="status" aria-live="polite">{escape(words)}</p>'
+    return html("source", f"?{urlencode({'tab': 'loop', 'question': question.id})}", one.licence)
 
 
 def line(view: LoopView) -> str:
     """The current activity of a run, in a sentence."""
-    node = spoken(view.node or "")
-    repairs = len(view.rounds) - 1
+    node, repairs = spoken(view.node or ""), len(view.rounds) - 1
     made = f"{counted(repairs, 'repair')} made" if repairs > 0 else "the first draft was kept"
     words = {
         "ready": "Ready.",

@@ -1,35 +1,49 @@
 """The tabs Tour and Runs: recorded answers, replayed step by step without a model."""
 
+import json
 from abc import abstractmethod
+from base64 import b64encode
 from collections.abc import Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
+from markupsafe import Markup
+
+from ...agent.engine import Answer
+from ...agent.state import NO_DEFICIT, MethodStop, State
 from ...errors import MetaRagError
+from ...llm.providers import EMBEDDED
 from ...retrieval.passage import Found, passages_of
-from ...wording import counted
-from ..cards import problem, quiet
-from ..run_cards import about, opening, plots, replayed, settings_of, shown
+from ...settings import Settings
+from ...shipped import shipped
+from ...wording import FREE, counted
+from ..cards import cards, html, outcome, problem, quiet
 from ..run_files import (
     ONE_PASS,
     OUTCOMES,
     RECORDED,
-    SHOWN,
+    RIGHT,
     Row,
     Run,
     Stop,
     listed,
     methods,
     open_run,
+    rounds_of,
     run_names,
     tour,
 )
+from ..stepping import LoopView
+from ..vocabulary import deficit, spoken
 from .tab import Tab, Updates
 
 if TYPE_CHECKING:
     import gradio as gr
 
 _EVERY_STEP = 10_000
+_LISTED = 200
+"""The number of answers listed at once."""
 _FOREIGN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, OSError)
 """Errors caused by values of unexpected types."""
 
@@ -81,24 +95,26 @@ class Replay(Tab):
         try:
             one_pass = run.answer(row["id"], ONE_PASS)
             steps = replayed(row, one_pass, {**self.texts, **run.passages}, settings_of(run, self.workbench.settings))
-        except MetaRagError as fault:
-            return self._showing(0, 0, problem(str(fault)))
-        except _FOREIGN:
-            words = "This answer is damaged: its row is not what the loop writes; run it again."
-            return self._showing(0, 0, problem(words))
+        except (MetaRagError, *_FOREIGN) as fault:
+            return self._showing(0, 0, problem(_told(fault)))
         step = min(max(step, 1), len(steps))
-        return self._showing(step, len(steps), shown(row, steps[:step], len(steps), place))
+        taken = [Markup(one) for one in steps[:step]]
+        return self._showing(step, len(steps), html("replay", row, taken, len(steps), f"?{urlencode(place)}"))
 
-    def _showing(self, step: int, of: int, html: str) -> Updates:
+    def _showing(self, step: int, of: int, shown: str) -> Updates:
         import gradio as gr
 
         leads = {"first": step > 1, "back": step > 1, "next": step < of, "every": step < of}
-        return {"at": step, "cards": html, **{name: gr.update(interactive=leads[name]) for name in leads}}
+        return {"at": step, "cards": shown, **{name: gr.update(interactive=leads[name]) for name in leads}}
+
+
+def _told(fault: Exception) -> str:
+    known = isinstance(fault, MetaRagError)
+    return str(fault) if known else "This run was written by another version or is damaged; run it again."
 
 
 _WHAT = (
-    "Recorded answers of a 1.5B model. <em>Next step</em>, or the right arrow key, shows how a draft is questioned and "
-    "repaired."
+    "Recorded answers of a 1.5B model. Next step, or the right arrow key, shows how a draft is questioned and repaired."
 )
 
 
@@ -117,7 +133,7 @@ class Tour(Replay):
         """See `Tab`."""
         import gradio as gr
 
-        gr.HTML(f'{opening(self.stops[0])}<p class="m-note">{_WHAT}</p>', elem_id="tour-opening")
+        gr.HTML(opening(self.stops[0]) + quiet(_WHAT), elem_id="tour-opening")
         with gr.Row(elem_classes="m-loop"):
             with gr.Column(scale=2, min_width=300, elem_classes="m-controls"):
                 labels = [(f"{one.shows}. {one.row['question']}", str(place)) for place, one in enumerate(self.stops)]
@@ -134,8 +150,7 @@ class Tour(Replay):
     def arrived(self, request: "gr.Request") -> Updates:
         """Open the question of a link, or the first one: its evidence, and its first draft."""
         wanted = request.query_params.get("question")
-        found = (str(place) for place, stop in enumerate(self.stops) if stop.row["id"] == wanted)
-        place = next(found, "0")
+        place = next((str(place) for place, stop in enumerate(self.stops) if stop.row["id"] == wanted), "0")
         return {"stop": place, **self.replay(2, place)}
 
     def replay(self, step: int, *chosen: Any) -> Updates:
@@ -185,9 +200,8 @@ class Runs(Replay):
         """Open the run and the answer of a link, or the recorded run."""
         import gradio as gr
 
-        asked = request.query_params
-        names = run_names(self.workbench.runs_dir)
-        name = asked.get("run") or next(iter(RECORDED))
+        asked, names = request.query_params, run_names(self.workbench.runs_dir)
+        name = asked.get("run") or names[0]
         chosen = gr.update(choices=list(names), value=name if name in names else None)
         return {"name": chosen, **self.opened(name, asked.get("question") or "", asked.get("method") or "")}
 
@@ -208,8 +222,7 @@ class Runs(Replay):
                 "plots": plots(run),
             }
         except (MetaRagError, *_FOREIGN) as fault:
-            words = str(fault) if isinstance(fault, MetaRagError) else _OTHER
-            return {"run": None, "about": problem(words), "plots": "", **self._listing(None, [])}
+            return {"run": None, "about": problem(_told(fault)), "plots": "", **self._listing(None, [])}
 
     def filtered(self, _request: "gr.Request", run: Run | None, method: str, ended: str) -> Updates:
         """The answers that match the filter, the first of them replayed."""
@@ -220,10 +233,10 @@ class Runs(Replay):
 
         many = len(answers)
         place = str(run.rows.index(row)) if run and row is not None else answers[0][1] if answers else None
-        count = f"{counted(many, 'answer')}{f', the first {SHOWN} shown' if many > SHOWN else ''}."
+        count = f"{counted(many, 'answer')}{f', the first {_LISTED} shown' if many > _LISTED else ''}."
         return {
             "count": quiet(count if many else "No answer matches."),
-            "answers": gr.update(choices=answers[:SHOWN], value=place),
+            "answers": gr.update(choices=answers[:_LISTED], value=place),
             **self.replay(_EVERY_STEP, run, place),
         }
 
@@ -235,4 +248,82 @@ class Runs(Replay):
         return self.at(run, row, step, names)
 
 
-_OTHER = "This run was written by another version or is damaged; run it again."
+def replayed(row: Row, one_pass: Row | None, texts: Mapping[str, Found], settings: Settings) -> list[str]:
+    """All steps of an answer; the last one is its outcome, next to that of a single pass if available.
+
+    A run references passages by id: `texts` are the known ones. `settings` are those of the run.
+    Raises `InputError` for a damaged row.
+    """
+    rounds = rounds_of(row)
+    ids = dict.fromkeys(id_ for one in rounds for id_ in one.evidence_ids)
+    found = tuple(texts[id_] for id_ in ids if id_ in texts)
+    steps = cards(LoopView(state=State(evidence=found, rounds=rounds), status="done"), settings)
+    if row.get("error"):
+        return [*steps, html("failed", str(row["error"]))]
+    answer = Answer(
+        question=str(row.get("question")),
+        text=str(row.get("answer") or ""),
+        short_answer=str(row.get("prediction") or ""),
+        stop_reason=MethodStop(str(row.get("stop_reason"))),
+        chosen=row.get("chosen") or 0,
+        rounds=rounds,
+        evidence=found,
+        dropped=(),
+        calls=(),
+    )
+    others = {}
+    if one_pass is not None and one_pass is not row:
+        others[f"One pass ({ONE_PASS})"] = str(one_pass.get("prediction") or "")
+    golds = [str(gold) for gold in (row.get("gold"), *(row.get("aliases") or ())) if gold]
+    return [*steps, outcome(answer, golds, others=others, spent=_spent(row, free=settings.llm_provider == EMBEDDED))]
+
+
+def _spent(row: Row, *, free: bool) -> str:
+    tokens, cost = row.get("tokens") or {}, row.get("cost_usd")
+    parts = [
+        counted(row["llm_calls"], "call") if "llm_calls" in row else "",
+        f"{tokens['prompt']:,} tokens read, {tokens['completion']:,} written" if "prompt" in tokens else "",
+        f"{row['latency_s']:.1f} s" if "latency_s" in row and row.get("timed", True) else "",
+        f"${float(cost):.5f}" if cost is not None else FREE if free else "price unknown",
+    ]
+    return " · ".join(filter(None, parts))
+
+
+def settings_of(run: Run, settings: Settings) -> Settings:
+    """These settings with the run's own monitor and provider, if recorded."""
+    recorded = {"monitor_policy": str, "monitor_similarity_threshold": float}
+    known = run.about("settings")
+    own = {name: value for name, kind in recorded.items() if isinstance(value := known.get(name), kind)}
+    return settings.model_copy(update={**own, "llm_provider": str(run.about("provider").get("name") or "")})
+
+
+def about(run: Run) -> str:
+    """A description of the run in a sentence, with its address within the app."""
+    experiment, provider = run.about("experiment"), run.about("provider")
+    facts = {name: run.summary.get(name, experiment.get(name)) for name in ("dataset", "mode", "n", "seed")}
+    models = provider.get("embedded_model") or ", ".join(dict.fromkeys((provider.get("models") or {}).values()))
+    questions = counted(facts["n"] or len({row["id"] for row in run.rows}), "question")
+    named = {"data set": facts["dataset"], "mode": facts["mode"], "seed": facts["seed"], "model": models or None}
+    parts = [questions, *(f"{name} {value}" for name, value in named.items() if value is not None)]
+    return html("about", f"?{urlencode({'run': run.name})}", ", ".join(parts))
+
+
+def plots(run: Run) -> str:
+    """The plots of the report as embedded images; each takes the full width once opened."""
+    return html("plots", [(spoken(name).replace("-", " "), b64encode(raw).decode()) for name, raw in run.plots.items()])
+
+
+def opening(stop: Stop) -> str:
+    """What the loop gains: one question before and after, and the held-out result of each data set as a chart."""
+    first, row = stop.row["rounds"][0], stop.row
+    diagnosis = first.get("diagnosis") or {}
+    before, after = (
+        ("right", "m-right") if float(one["f1"]) >= RIGHT else ("wrong", "m-wrong") for one in (first, row)
+    )
+    found = (deficit(diagnosis.get("deficit") or NO_DEFICIT), diagnosis.get("rationale") or "", "")
+    steps = (
+        ("First draft", first["draft"]["short_answer"], *before),
+        ("What the monitor found", *found),
+        ("Returned answer", row["prediction"], *after),
+    )
+    return html("opening", row["question"], steps, json.loads(shipped("held_out.json").read_bytes()))

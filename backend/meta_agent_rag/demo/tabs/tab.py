@@ -21,22 +21,12 @@ _BURST_SECONDS = 0.02
 """Updates within this time are shown together: a node's end and the next one's start."""
 
 
-@dataclass(kw_only=True, eq=False)
-class _Activity:
-    """A visitor's activity; `dropped` if its output is no longer wanted."""
-
-    work: "asyncio.Task[None]"
-    stopped: bool = False
-    dropped: bool = False
-    over: asyncio.Event = field(default_factory=asyncio.Event)
-
-
 class Activities:
     """What the visitors of a tab are doing; a new activity of a visitor replaces the previous one."""
 
     def __init__(self) -> None:
-        self._running: dict[str, _Activity] = {}
-        self._next: dict[str, object] = {}
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._turns: dict[str, asyncio.Lock] = {}
 
     async def run(
         self, visitor: str, work: Callable[[Tell], Coroutine[Any, Any, None]]
@@ -45,64 +35,53 @@ class Activities:
 
         Work that is stopped may still tell of its end; the updates of dropped work are lost.
         """
-        mine = self._next[visitor] = object()
-        await self._ended(visitor)
-        if self._next.get(visitor) is not mine:  # replaced meanwhile, or the page was closed
-            return
-        del self._next[visitor]
         news: asyncio.Queue[Updates | None] = asyncio.Queue()
-        running = _Activity(work=asyncio.create_task(work(news.put_nowait)))
-        running.work.add_done_callback(lambda _: news.put_nowait(None))
-        self._running[visitor] = running
+        async with self._turns.setdefault(visitor, asyncio.Lock()):
+            await self.drop(visitor)
+            task = self._running[visitor] = asyncio.create_task(work(news.put_nowait))
+        task.add_done_callback(lambda _: news.put_nowait(None))
         try:
-            over = False
-            while not over:
+            waiting: list[Updates | None] = []
+            while None not in waiting:
                 waiting = [await news.get()]
                 await asyncio.sleep(_BURST_SECONDS)
                 waiting += [news.get_nowait() for _ in range(news.qsize())]
-                over = None in waiting or running.dropped
-                merged = {name: value for updates in waiting if updates for name, value in updates.items()}
-                if merged and not running.dropped:
+                if self._running.get(visitor) is not task:
+                    return
+                if merged := {name: value for updates in waiting if updates for name, value in updates.items()}:
                     yield merged
-            if not (running.stopped or running.dropped):
-                running.work.result()
+            if not task.cancelled():
+                task.result()
         finally:
-            running.work.cancel()
-            await asyncio.gather(running.work, return_exceptions=True)
-            running.over.set()
-            if self._running.get(visitor) is running:
+            await _ended(task)
+            if self._running.get(visitor) is task:
                 del self._running[visitor]
 
     def busy(self, visitor: str) -> bool:
         """Whether anything runs that was not stopped."""
-        running = self._running.get(visitor)
-        return running is not None and not (running.stopped or running.dropped or running.work.done())
+        task = self._running.get(visitor)
+        return task is not None and not (task.done() or task.cancelling())
 
     def stop(self, visitor: str) -> None:
         """Cancel the work, including a model's call; its last updates are still shown."""
-        running = self._running.get(visitor)
-        if running is not None and not running.work.done():
-            running.stopped = True
-            running.work.cancel()
+        if visitor in self._running:
+            self._running[visitor].cancel()
 
     async def drop(self, visitor: str) -> None:
         """Cancel the work and wait for its end; nothing that it tells of is shown any more."""
-        self._next.pop(visitor, None)
-        await self._ended(visitor)
-
-    async def _ended(self, visitor: str) -> None:
-        while (running := self._running.get(visitor)) is not None:
-            running.dropped = True
-            running.work.cancel()
-            await running.over.wait()
+        while (task := self._running.pop(visitor, None)) is not None:
+            await _ended(task)
 
     def leave(self, visitor: str) -> None:
         """The page was closed: cancel the work without waiting."""
-        self._next.pop(visitor, None)
-        running = self._running.pop(visitor, None)
-        if running is not None:
-            running.dropped = True
-            running.work.cancel()
+        self._turns.pop(visitor, None)
+        if (task := self._running.pop(visitor, None)) is not None:
+            task.cancel()
+
+
+async def _ended(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 def visitor_of(request: "gr.Request") -> str:

@@ -7,11 +7,12 @@ from pathlib import PurePath
 
 from ...discovery import exported
 from ..document import Block, Document, Refused
-from ..rows import SUFFIXES
 from ..text import clean, decoded, fault_of, one_line
 
 __all__ = ["File", "Parser", "discover_parsers", "known_suffixes", "read_document"]
 
+ROW_SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+"""The endings of the names of files of ready-made passages (see `rows`)."""
 LONGEST_TITLE = 200
 """The most characters of a title."""
 
@@ -65,7 +66,7 @@ def discover_parsers() -> tuple[Parser, ...]:
 
 def known_suffixes() -> tuple[str, ...]:
     """The file name extensions that can be read, sorted, each with its dot."""
-    return tuple(sorted({*SUFFIXES, *(suffix for parser in discover_parsers() for suffix in parser.suffixes)}))
+    return tuple(sorted({*ROW_SUFFIXES, *(suffix for parser in discover_parsers() for suffix in parser.suffixes)}))
 
 
 def read_document(file: File) -> Document:

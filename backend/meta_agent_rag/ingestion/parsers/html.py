@@ -3,8 +3,8 @@
 import re
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from itertools import groupby, takewhile
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..document import Block, Document, Refused
 from ..tables import Cell, grid_rows, spread, table_blocks
@@ -13,7 +13,6 @@ from . import File, Parser
 
 if TYPE_CHECKING:
     from bs4 import Tag
-    from bs4.element import PageElement
 
 _SUFFIXES = (".html", ".htm", ".xhtml")
 _BEGINNING = re.compile(
@@ -28,7 +27,7 @@ _DROPPED = {
     "select", "button",
 }  # fmt: skip
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
-_SPAN = re.compile(r"[0-9]{1,5}")
+_DIGITS = re.compile(r"[0-9]{1,5}")
 _HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 _BLOCKS = {
     "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog", "div", "dl",
@@ -38,9 +37,7 @@ _BLOCKS = {
 
 
 def _recognises(file: File) -> bool:
-    if file.text is None:
-        return False
-    return file.ends_with(_SUFFIXES) or _BEGINNING.match(file.text) is not None
+    return file.text is not None and (file.ends_with(_SUFFIXES) or _BEGINNING.match(file.text) is not None)
 
 
 def _parse(file: File) -> Document:
@@ -64,115 +61,76 @@ def soup_of(markup: str) -> "Tag":
 
 
 def blocks_of(root: "Tag") -> Iterator[Block]:
-    """Blocks in the order of the document. The tree may be 100,000 deep, so no recursion."""
-    from bs4 import Tag
-    from bs4.element import CData, NavigableString
+    """Blocks in the order of the document: of each table its rows, else the text between the edges of two elements.
 
-    reading = _HtmlReading()
-    waiting: list[tuple[PageElement, bool]] = [(root, False)]
-    while waiting:
-        element, left = waiting.pop()
-        if isinstance(element, Tag):
-            if left:
-                yield from reading.leave(element)
-            elif not _is_dropped(element):
-                yield from reading.enter(element)
-                waiting.append((element, True))
-                waiting.extend((child, False) for child in reversed(element.contents))
-        elif type(element) in {NavigableString, CData}:  # comments and doctypes are strings too
-            reading.pieces.append(str(element))
-    yield from reading.flush()
-
-
-@dataclass(kw_only=True)
-class _HtmlReading:
-    """The text since the end of the last block, and the rows of the current table."""
-
-    pieces: list[str] = field(default_factory=list)
+    The tree is changed. It may be 100,000 deep, so nothing here is recursive.
+    """
+    for element in root.find_all(_is_dropped):
+        element.extract()
+    for line_break in root.find_all("br"):
+        line_break.replace_with("\n")
+    for numbered in root.find_all("ol"):
+        first = _number(numbered, "start")
+        for number, item in enumerate(numbered.find_all("li", recursive=False), start=first):
+            if text := next((string for string in item.strings if string.strip()), None):
+                text.replace_with(f"{number}. {text.lstrip()}")
     section: str | None = None
-    tables: int = 0
-    preformatted: int = 0
-    rows: list[list[Cell]] = field(default_factory=list)
-    cells: list[Cell] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)
-    """The next number of each list that is open; 0 for those without numbers."""
-    number: str = ""
-    """The number of the list item that has begun, until its text is taken."""
-
-    def enter(self, element: "Tag") -> Iterator[Block]:
-        """Handle the start of an element."""
-        if element.name == "br":
-            self.pieces.append("\n" if self.preformatted else " ")
-        if element.name in _BLOCKS:
-            yield from self._break()
-        if element.name == "ol":
-            stated = str(element.attrs.get("start", "1"))
-            self.numbers.append(int(stated) if _SPAN.fullmatch(stated) else 1)
-        elif element.name == "ul":
-            self.numbers.append(0)
-        elif element.name == "li":
-            self.number = f"{self.numbers[-1]}. " if self.numbers and self.numbers[-1] else ""
-            if self.number:
-                self.numbers[-1] += 1
-        self.tables += element.name == "table"
-        self.preformatted += element.name == "pre"
-
-    def leave(self, element: "Tag") -> Iterator[Block]:
-        """Handle the end of an element."""
-        outermost = self.tables == 1
-        if outermost and element.name in {"td", "th"}:
-            self.cells.append(Cell(self._taken(), _span(element, "colspan"), _span(element, "rowspan")))
-        elif outermost and element.name == "tr":
-            self._end_row()
-        elif outermost and element.name == "caption":
-            if text := self._taken():
-                yield Block(text=text, section=self.section)
-        elif outermost and element.name == "table":
-            self._end_row()
-            yield from (Block(text=text, section=self.section) for text in table_blocks(grid_rows(spread(self.rows))))
-            self.rows = []
-        elif element.name in _HEADINGS and not self.tables:
-            heading = self._taken()
-            self.section = heading or self.section
-            if heading:
-                yield Block(text=heading, section=self.section)
-        elif element.name in _BLOCKS:
-            yield from self._break()
-        if element.name in {"ol", "ul"} and self.numbers:
-            self.numbers.pop()
-        self.tables -= element.name == "table"
-        self.preformatted -= element.name == "pre"
-
-    def flush(self) -> Iterator[Block]:
-        """The text since the last block, as one block."""
-        text = self._taken()
+    for _, group in groupby(_texts(root), key=lambda text: text.outer):
+        texts = list(group)
+        place = texts[0]
+        if place.table is not None:
+            captions = map(_flat, place.table.find_all("caption", limit=1))
+            rows = table_blocks(grid_rows(spread(_cells(place.table))))
+            yield from (Block(text=text, section=section) for text in (*filter(None, captions), *rows))
+            continue
+        text = "".join(text.string for text in texts)
+        text = text.strip("\n") if place.preformatted else flowed(text)
+        section = (place.heading and text) or section
         if text:
-            yield Block(text=text, section=self.section)
-
-    def _break(self) -> Iterator[Block]:
-        """Handle a block boundary; within a table it only separates words."""
-        if self.tables:
-            self.pieces.append(" ")
-        else:
-            yield from self.flush()
-
-    def _end_row(self) -> None:
-        loose = [Cell(self._taken())] if "".join(self.pieces).strip() else []
-        self.rows.append([*self.cells, *loose])
-        self.cells = []
-
-    def _taken(self) -> str:
-        text, self.pieces = "".join(self.pieces), []
-        text = text.strip("\n") if self.preformatted else flowed(text)
-        if text:
-            text, self.number = self.number + text, ""
-        return text
+            yield Block(text=text, section=section)
 
 
-def _span(cell: "Tag", name: str) -> int:
-    """The number of rows or columns that a cell spans, as stated by an attribute."""
-    stated = str(cell.attrs.get(name, "")).strip()
-    return int(stated) if _SPAN.fullmatch(stated) else 1
+class _Text(NamedTuple):
+    """A text, the ids of the innermost block and of the outermost block or table that it is in, and what these are."""
+
+    string: str
+    block: int
+    outer: int
+    table: "Tag | None"
+    heading: bool
+    preformatted: bool
+
+
+def _texts(root: "Tag") -> Iterator[_Text]:
+    for string in root.strings:  # without comments and doctypes
+        block, table, names = id(root), None, set[str]()
+        for parent in takewhile(lambda one: one is not root.parent, string.parents):
+            if parent.name in _BLOCKS and names.isdisjoint(_BLOCKS):
+                block = id(parent)
+            names.add(parent.name)
+            table = parent if parent.name == "table" else table
+        heading = not names.isdisjoint(_HEADINGS)
+        yield _Text(string, block, block if table is None else id(table), table, heading, "pre" in names)
+
+
+def _cells(table: "Tag") -> Iterator[list[Cell]]:
+    """The cells that begin in each row, without those of tables within."""
+    for row in table.find_all("tr"):
+        if row.find_parent("table") is table:
+            cells = row.find_all(["td", "th"], recursive=False)
+            yield [Cell(_flat(cell), _number(cell, "colspan"), _number(cell, "rowspan")) for cell in cells]
+
+
+def _flat(element: "Tag") -> str:
+    """The text of an element in one line, with blanks between its blocks."""
+    groups = groupby(_texts(element), key=lambda text: text.block)
+    return flowed(" ".join("".join(text.string for text in group) for _, group in groups))
+
+
+def _number(element: "Tag", name: str) -> int:
+    """The number that an attribute states, else 1."""
+    stated = str(element.attrs.get(name, "")).strip()
+    return int(stated) if _DIGITS.fullmatch(stated) else 1
 
 
 def _is_dropped(element: "Tag") -> bool:

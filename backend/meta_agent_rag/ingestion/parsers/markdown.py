@@ -15,10 +15,6 @@ _NOTE_MARK = re.compile(r"\[\^([^\]\s]{1,40})\]")
 """Footnotes are no part of CommonMark: their marks and texts would be lost, or read as links."""
 
 
-def _recognises(file: File) -> bool:
-    return file.ends_with(_SUFFIXES) and file.text is not None
-
-
 def _parse(file: File) -> Document:
     from markdown_it import MarkdownIt
 
@@ -61,4 +57,10 @@ def _names(value: object) -> list[str]:
     return [name for name in map(_name, value if isinstance(value, list) else [value]) if name]
 
 
-PARSER = Parser(kind="markdown", suffixes=_SUFFIXES, priority=3, recognises=_recognises, parse=_parse)
+PARSER = Parser(
+    kind="markdown",
+    suffixes=_SUFFIXES,
+    priority=3,
+    recognises=lambda file: file.ends_with(_SUFFIXES) and file.text is not None,
+    parse=_parse,
+)

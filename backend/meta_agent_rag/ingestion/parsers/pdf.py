@@ -6,8 +6,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,7 +17,6 @@ from . import LONGEST_TITLE, File, Parser
 
 if TYPE_CHECKING:
     from pdfplumber.page import Page
-    from pdfplumber.pdf import PDF
     from pypdf import PageObject, PdfReader
 
 _LOG = logging.getLogger(__name__)
@@ -43,7 +41,7 @@ _EDGE = 2
 _CODE = re.compile(r"courier|mono|consol|menlo|typewriter|cmtt|inconsolata", re.I)
 _LETTER = 0.6
 """The width of a letter of a typewriter face, in heights of the type."""
-_LEADER = re.compile(r"(?:\.\s?){3,}\s*[\divxlc]+\s*$", re.I)
+_LEADER = re.compile(r"(?:(?:\.\s?){3,}\s*[\divxlc]+|(?:[.\u2026\u00b7]\s*){5,})\s*$", re.I)
 _HYPHENATED = re.compile(r"(?<=[^\W\d_])-\n(?=[a-z])")
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
 _GLYPH = re.compile(r"\(cid:\d+\)")
@@ -51,17 +49,7 @@ _DOUBLED = re.compile(r"(?:(\S)\1)+")
 _SHORT_LINE, _LEAST_DOUBLED = 0.75, 6
 
 
-class Letters(NamedTuple):
-    """A piece of text in one font, its height, and its left edge in points."""
-
-    text: str
-    font: str
-    size: float
-    left: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Line:
+class Line(NamedTuple):
     """A line of text; `left` is the indent of a line of code, in letters."""
 
     text: str
@@ -69,12 +57,11 @@ class Line:
     left: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Part:
+class Part(NamedTuple):
     """A stretch of a page: lines of text, or the rows of a table."""
 
-    lines: tuple[Line, ...] = ()
-    rows: tuple[str, ...] = ()
+    lines: Sequence[Line] = ()
+    rows: Sequence[str] = ()
 
 
 def _recognises(file: File) -> bool:
@@ -107,21 +94,6 @@ def _parse(file: File) -> Document:
     return Document(title=_title(reader, lines[:2], file), kind="pdf", blocks=blocks, pages=len(pages), notes=notes)
 
 
-def _read_pages(file: File, pages: list["PageObject"]) -> tuple[dict[int, Sequence[Part]], dict[int, Refused]]:
-    """The parts of each page by its number, and what was wrong with the others."""
-    parts: dict[int, Sequence[Part]] = {}
-    faults: dict[int, Refused] = {}
-    reading = _PdfReading(file.content)
-    for number, page in enumerate(pages, start=1):
-        try:
-            parts[number] = reading.parts(number, page)
-        except MemoryError:
-            raise
-        except Exception as error:  # noqa: BLE001 # pypdf may raise any exception; the page is named in the notes
-            faults[number] = _refused(error)
-    return parts, faults
-
-
 def _refused(error: Exception) -> Refused:
     from pypdf.errors import FileNotDecryptedError, LimitReachedError
 
@@ -134,56 +106,70 @@ def _refused(error: Exception) -> Refused:
     return Refused("unreadable", f"it is not a valid PDF ({fault_of(error)})")
 
 
-class _PdfReading:
-    """Reads one page after another; opens the file with pdfplumber for the first page with ruled tables."""
+def _read_pages(
+    file: File, pages: Sequence["PageObject"]
+) -> tuple[Mapping[int, Sequence[Part]], Mapping[int, Refused]]:
+    """The parts of each page by its number, in order, and what was wrong with the others."""
+    import pdfplumber
 
-    def __init__(self, content: bytes) -> None:
-        self._content = content
-        self._left = _MOST_TABLE_PAGES
-
-    @cached_property
-    def _pdf(self) -> "PDF":
-        import pdfplumber
-
-        return pdfplumber.open(io.BytesIO(self._content))
-
-    def parts(self, number: int, page: "PageObject") -> Sequence[Part]:
-        """Text and tables of a page (from 1) in order."""
-        content = page.get_contents()
-        drawn = b"" if content is None else content.get_data()
-        if len(drawn) > _MOST_CONTENT:
-            raise Refused("limit", "it is a drawing of more than 2 MB")
-        if self._left and len(_RULES.findall(drawn)) >= _LEAST_RULES:
-            self._left -= 1
-            try:
-                with closing(self._pdf.pages[number - 1]) as plumbed:  # frees the parsed page
-                    if found := list(_table_parts(plumbed)):
-                        return found
-            except MemoryError:
-                raise
-            except Exception:  # noqa: BLE001 # a table that is not recognised is read as text
-                _LOG.debug("The tables of page %d are read as text.", number, exc_info=True)
-        return [Part(lines=tuple(_lines(page)))]
+    plumbed = cache(lambda: pdfplumber.open(io.BytesIO(file.content)))  # for the first page with rules
+    parts: dict[int, Sequence[Part]] = {}
+    faults: dict[int, Refused] = {}
+    left = _MOST_TABLE_PAGES
+    for number, page in enumerate(pages, start=1):
+        try:
+            content = page.get_contents()
+            drawn = b"" if content is None else content.get_data()
+            if len(drawn) > _MOST_CONTENT:
+                raise Refused("limit", "it is a drawing of more than 2 MB")
+            found: Sequence[Part] = ()
+            if left and len(_RULES.findall(drawn)) >= _LEAST_RULES:
+                left -= 1
+                try:
+                    with closing(plumbed().pages[number - 1]) as one:  # frees the parsed page
+                        found = list(_table_parts(one))
+                except MemoryError:
+                    raise
+                except Exception:  # noqa: BLE001 # a table that is not recognised is read as text
+                    _LOG.debug("The tables of page %d are read as text.", number, exc_info=True)
+            parts[number] = found or [Part(lines=list(_lines(page)))]
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 # pypdf may raise any exception; the page is named in the notes
+            faults[number] = _refused(error)
+    return parts, faults
 
 
 def _lines(page: "PageObject") -> Iterator[Line]:
-    """The lines of a page as pypdf reads them."""
-    lines: list[list[Letters]] = [[]]
+    """The lines of a page as pypdf reads them; one in a typewriter face is code."""
+    pieces: list[list[tuple[str, str, float]]] = [[]]
 
     def visit(
         text: str, outer: Sequence[float], inner: Sequence[float], font: Mapping[str, Any] | None, size: float
     ) -> None:
-        left = inner[4] * outer[0] + inner[5] * outer[2] + outer[4]
-        height = abs(size * inner[3] * outer[3])
+        width = _LETTER * abs(size * inner[3] * outer[3])
+        left = (inner[4] * outer[0] + inner[5] * outer[2] + outer[4]) / width if width else 0.0
         for place, part in enumerate(text.split("\n")):
             if place:
-                lines.append([])
-            lines[-1].append(Letters(part, str((font or {}).get("/BaseFont", "")), height, left))
+                pieces.append([])
+            pieces[-1].append((part, str((font or {}).get("/BaseFont", "")), left))
 
     text = page.extract_text(visitor_text=visit)
-    if "\n".join("".join(piece.text for piece in line) for line in lines) == text:
-        return (line_of("".join(piece.text for piece in line), line) for line in lines)
-    return (line_of(line) for line in text.split("\n"))
+    if "\n".join("".join(piece[0] for piece in line) for line in pieces) != text:
+        pieces = [[(line, "", 0.0)] for line in text.split("\n")]
+    for line in pieces:
+        shown = [piece for piece in line if piece[0].strip()]
+        code = bool(shown) and all(_CODE.search(font) for _, font, _ in shown)
+        yield Line(_mended("".join(piece[0] for piece in line)), code, round(shown[0][2]) if code else 0)
+
+
+def _mended(text: str) -> str:
+    """A line without glyphs that stand for no character and without letters printed twice."""
+    words = _GLYPH.sub("", text.translate(_LIGATURES)).split(" ")
+    doubled = [word for word in words if _DOUBLED.fullmatch(word)]
+    if any(len(word) >= _LEAST_DOUBLED and len(set(word)) > 1 for word in doubled):
+        words = [word[::2] if word in doubled else word for word in words]
+    return " ".join(words)
 
 
 def _table_parts(page: "Page") -> Iterator[Part]:
@@ -197,9 +183,9 @@ def _table_parts(page: "Page") -> Iterator[Part]:
     for box, rows in [*found, ((0, bottom, 0, bottom), [])]:
         edge = min(max(box[1], position), bottom)
         between = outside.crop((left, position, right, edge)) if edge - position > 1 else None
-        lines = between.extract_text_lines(return_chars=True) if between is not None else ()
-        yield Part(lines=tuple(map(_plumbed, lines)))
-        yield Part(rows=tuple(rows))
+        lines = between.extract_text_lines(return_chars=False) if between is not None else ()
+        yield Part(lines=[Line(_mended(" ".join(line["text"].split()))) for line in lines])
+        yield Part(rows=rows)
         position = edge
 
 
@@ -225,24 +211,6 @@ def _within(thing: dict[str, float], box: tuple[float, float, float, float]) -> 
     return box[0] <= across <= box[2] and box[1] <= down <= box[3]
 
 
-def _plumbed(found: dict[str, Any]) -> Line:
-    """A line as pdfplumber reads it."""
-    letters = [Letters(one["text"], one["fontname"], one["size"], one["x0"]) for one in found["chars"]]
-    return line_of(" ".join(found["text"].split()), letters)
-
-
-def line_of(text: str, pieces: Sequence[Letters] = ()) -> Line:
-    """A line without glyphs that stand for no character and without letters printed twice."""
-    shown = [piece for piece in pieces if piece.text.strip()]
-    words = _GLYPH.sub("", text.translate(_LIGATURES)).split(" ")
-    doubled = [word for word in words if _DOUBLED.fullmatch(word)]
-    if any(len(word) >= _LEAST_DOUBLED and len(set(word)) > 1 for word in doubled):
-        words = [word[::2] if word in doubled else word for word in words]
-    code = bool(shown) and all(_CODE.search(piece.font) for piece in shown)
-    left = round(shown[0].left / (_LETTER * shown[0].size)) if code and shown[0].size else 0
-    return Line(text=" ".join(words), code=code, left=left)
-
-
 def _blocks(pages: Mapping[int, Sequence[Part]], outline: Mapping[int, Sequence[str]]) -> Iterator[Block]:
     """Paragraphs and tables, without running heads and page numbers. Their section is the outline's entry above them.
 
@@ -262,8 +230,8 @@ def _blocks(pages: Mapping[int, Sequence[Part]], outline: Mapping[int, Sequence[
                     section, run = waiting.popleft(), []
                 if id(line) not in heads:
                     run.append(line)
-            yield from (Block(text=text, section=section, page=number) for text in texts_of(run))
-            yield from (Block(text=text, section=section, page=number) for text in table_blocks(part.rows))
+            texts = (*texts_of(run), *table_blocks(part.rows))
+            yield from (Block(text=text, section=section, page=number) for text in texts)
         section = waiting[-1] if waiting else section
 
 
@@ -295,35 +263,38 @@ def _name(text: str) -> str:
 
 
 def texts_of(lines: Iterable[Line]) -> Iterator[str]:
-    """Paragraphs and code, in order. Lines of a table of contents are left out."""
+    """Paragraphs and code, in order. Lines of a table of contents are left out.
+
+    A paragraph ends at a blank line, and after a sentence that leaves its last line short.
+    """
     kept = (line for line in lines if not _LEADER.search(line.text))
     for is_code, group in groupby(kept, key=lambda line: line.code):
         run = list(group)
         if is_code:
             left = min(line.left for line in run)
             yield "\n".join(" " * (line.left - left) + line.text.strip() for line in run)
-        else:
-            yield from _paragraphs([line.text.strip() for line in run])
-
-
-def _paragraphs(lines: Sequence[str]) -> Iterator[str]:
-    """Splits at blank lines, and after a sentence that leaves its last line short."""
-    width = max(map(len, lines))
-    paragraph: list[str] = []
-    for line in [*lines, ""]:
-        if line:
-            paragraph.append(line)
-        ends = not line or (line.endswith((".", "!", "?", ":")) and len(line) < _SHORT_LINE * width)
-        if ends and paragraph:
-            yield flowed(_HYPHENATED.sub("", "\n".join(paragraph)))
-            paragraph = []
+            continue
+        texts = [line.text.strip() for line in run]
+        width = max(map(len, texts))
+        paragraph: list[str] = []
+        for text in [*texts, ""]:
+            paragraph += [text] if text else []
+            ends = not text or (text.endswith((".", "!", "?", ":")) and len(text) < _SHORT_LINE * width)
+            if ends and paragraph:
+                yield flowed(_HYPHENATED.sub("", "\n".join(paragraph)))
+                paragraph = []
 
 
 def _outline(reader: "PdfReader") -> Mapping[int, Sequence[str]]:
     """The outline's entries by page, in order; empty for a file without a valid outline."""
     entries: dict[int, list[str]] = {}
     try:
-        for entry in _outline_entries(reader.outline):
+        waiting: list[Any] = list(reversed(reader.outline))
+        while waiting:
+            entry = waiting.pop()
+            if isinstance(entry, list):
+                waiting.extend(reversed(entry))
+                continue
             number = reader.get_destination_page_number(entry)
             title = one_line(str(entry.title or ""))
             if number is not None and title:
@@ -331,11 +302,6 @@ def _outline(reader: "PdfReader") -> Mapping[int, Sequence[str]]:
     except Exception:  # noqa: BLE001 # a damaged outline only costs the headings
         return {}
     return entries
-
-
-def _outline_entries(outline: list[Any]) -> Iterator[Any]:
-    for entry in outline:
-        yield from _outline_entries(entry) if isinstance(entry, list) else (entry,)
 
 
 def _title(reader: "PdfReader", lines: Sequence[str], file: File) -> str:

@@ -11,10 +11,6 @@ _LONGEST_HEADLINE = 100
 _SHORTEST_WRAPPED, _LONGEST_WRAPPED = 45, 120
 
 
-def _recognises(file: File) -> bool:
-    return file.text is not None
-
-
 def _parse(file: File) -> Document:
     paragraphs = [unwrapped(part) for part in _BLANK_LINES.split(clean(file.text or "").strip())]
     headline = paragraphs[0]
@@ -35,6 +31,6 @@ PARSER = Parser(
     kind="text",
     suffixes=(".txt", ".text", ".csv", ".tsv", ".log", ".rst", ".json", ".xml", ".yaml", ".yml"),
     priority=9,
-    recognises=_recognises,
+    recognises=lambda file: file.text is not None,
     parse=_parse,
 )

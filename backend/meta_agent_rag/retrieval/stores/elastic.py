@@ -14,8 +14,8 @@ from typing import Any
 
 from ...errors import CorpusError, SettingsError
 from ...extras import require
+from ...text.names import stop_words
 from ...text.normalise import encodable
-from ...text.stop_words import stop_words
 from ..vectors import Rows
 from .store import BATCH_SECONDS, SEARCH_SECONDS, Changes, Hit, Store, StorePlace, best, server_url, shown_url
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import DamagedIndexError, StorageError
+from ...text.names import stop_words
 from ...text.normalise import encodable
-from ...text.stop_words import stop_words
 from ..vectors import Rows
 from .store import Changes, Hit, Store, best
 

@@ -55,19 +55,19 @@ def least(question: str, operands: Sequence[Operand]) -> Outcome | None:
 
 
 def greater(one: Quantity, other: Quantity) -> bool | None:
-    """Is one quantity greater? `None` if they measure different things or are equal."""
+    """Whether one quantity is greater; `None` if they measure different things or are equal."""
     number = in_unit(other.number, other.unit, one.unit)
     return None if number is None or one.number == number else one.number > number
 
 
 def smaller(one: Quantity, other: Quantity) -> bool | None:
-    """Is one quantity smaller? `None` if they measure different things or are equal."""
+    """Whether one quantity is smaller; `None` if they measure different things or are equal."""
     verdict = greater(one, other)
     return None if verdict is None else not verdict
 
 
 def lower_is_better(question: str) -> bool:
-    """Does the question ask for a rank, where a lower number is a higher rank?
+    """Whether the question asks for a rank, where a lower number is a higher rank.
 
     >>> lower_is_better("Which song had the higher chart position, A or B?"), lower_is_better("Which tower is higher?")
     (True, False)

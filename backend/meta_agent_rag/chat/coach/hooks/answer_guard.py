@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from text_to_num import alpha2digit
 
-from ....text.names import content_words, words
+from ....text.names import content_words, stop_words, words
 from ....text.normalise import typed
-from ....text.stop_words import stop_words
 from ..hook import CoachDraft, RuleFinding
 from ..words import ends_with_question, holds, language_of, pieces, reason
 

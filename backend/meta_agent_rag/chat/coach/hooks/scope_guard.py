@@ -2,11 +2,10 @@
 
 import re
 from dataclasses import dataclass
-from functools import partial
 
 from ....text.normalise import typed
 from ...phrases import reply_phrase
-from ..hook import IncomingMessage, Ruling, ScopeScore
+from ..hook import IncomingMessage, Ruling
 from ..words import beginning_of, ends_with, holds, last_question, length
 from .deadlock_breaker import gives_up
 
@@ -28,27 +27,16 @@ class ScopeGuard:
         if incoming.scope is None or incoming.emergency or _belongs_to_the_dialogue(incoming):
             return Ruling()
         asked = last_question(incoming.pending.answer) if incoming.pending is not None else ""
-        score = partial(incoming.scope.score, incoming.message, asked=asked)
-        nearest = await score(incoming.topic)
+        nearest = await incoming.scope.score(incoming.message, asked=asked)
         if nearest is None:
             return Ruling()
-        if nearest.score >= nearest.threshold:
-            return Ruling(detail=_detail(nearest), score=nearest.score, topic=nearest.topic)
-        anywhere = await score() if incoming.topic else None
-        covered = anywhere is not None and anywhere.score >= anywhere.threshold
-        found = nearest if anywhere is None else anywhere
-        refusal = reply_phrase(
-            "out_of_topic" if covered else "out_of_scope",
-            score=f"{found.score:.2f}",
-            threshold=f"{found.threshold:.2f}",
-            topic=found.topic,
-            chosen=incoming.topic,
+        values = {"score": f"{nearest.score:.2f}", "topic": nearest.topic}
+        outside = nearest.score < nearest.threshold
+        return Ruling(
+            refusal=reply_phrase("out_of_scope", threshold=f"{nearest.threshold:.2f}", **values) if outside else "",
+            detail="{topic}: {score}".format(**values),
+            score=nearest.score,
         )
-        return Ruling(refusal=refusal, detail=_detail(found), score=found.score, topic=found.topic)
-
-
-def _detail(score: ScopeScore) -> str:
-    return f"{score.topic}: {score.score:.2f}"
 
 
 def _belongs_to_the_dialogue(incoming: IncomingMessage) -> bool:

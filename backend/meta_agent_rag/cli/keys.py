@@ -5,33 +5,17 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from ..shared.command import (
-    Assignments,
-    Debug,
-    Json,
-    add_group,
-    console,
-    plain,
-    print_json,
-    reporting,
-    run,
-    say,
-    settings_of,
-)
+from .shared.command import Assignments, Json, command, group, plain, run, settings_of, show
 
 if TYPE_CHECKING:
-    from ...service.access import Client, Keys
-    from ...settings import Settings
+    from ..service.access import Client, Keys
+    from ..settings import Settings
 
 T = TypeVar("T")
+_KEYS = group("keys", "Manage the keys of the service.")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    add_group(app, "keys", "Manage the keys of the service.", create, list_, revoke)
-
-
-@reporting
+@command(_KEYS)
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The owner of the key, as shown in lists and records.")],
     scope: Annotated[
@@ -45,55 +29,42 @@ def create(
     daily_usd: Annotated[float | None, typer.Option(help="Maximum cost of its questions per UTC day.")] = None,
     set_: Assignments = None,
     json_: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Create a key and show it once."""
 
     options: dict[str, Any] = {"days": days, "daily_usd": daily_usd, "corpora": corpus}
     token, record = run(_with_keys(settings_of(set_), lambda keys: keys.create(name, scope or ("ask",), **options)))
-    if json_:
-        print_json({"key": token, **_shown(record)})
-        return
-    say(token)
-    console().print(f"[dim]{plain(_line(record))}; it is not shown again.[/]")
+    about = f"[dim]{plain(_line(record))}; it is not shown again.[/]"
+    show({"key": token, **_shown(record)}, plain(token), about, json_=json_)
 
 
-@reporting
-def list_(set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+@command(_KEYS)
+def list_(set_: Assignments = None, json_: Json = False) -> None:
     """List all keys, without their secrets."""
 
     records = run(_with_keys(settings_of(set_), lambda keys: keys.all()))
-    if json_:
-        print_json([_shown(record) for record in records])
-        return
-    if not records:
-        say("No keys yet; create one with `marag keys create NAME`.")
-    for record in records:
-        console().print(plain(_line(record)))
+    lines = [plain(_line(record)) for record in records] or ["No keys yet; create one with `marag keys create NAME`."]
+    show([_shown(record) for record in records], *lines, json_=json_)
 
 
-@reporting
+@command(_KEYS)
 def revoke(
     id_: Annotated[str, typer.Argument(metavar="ID", help="The key's id, as `marag keys list` shows it.")],
     set_: Assignments = None,
     json_: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Revoke a key; a running service rejects it within two seconds."""
 
     record = run(_with_keys(settings_of(set_), lambda keys: keys.revoke(id_)))
-    if json_:
-        print_json(_shown(record))
-    else:
-        console().print(plain(_line(record)))
+    show(_shown(record), plain(_line(record)), json_=json_)
 
 
 async def _with_keys(settings: "Settings", work: "Callable[[Keys], Coroutine[Any, Any, T]]") -> T:
-    from ...service.access import open_keys
-    from ...service.database import open_database
+    from ..service.access import Keys
+    from ..service.database import open_database
 
     async with open_database(settings) as database:
-        return await work(open_keys(database, settings))
+        return await work(Keys(engine=database))
 
 
 def _shown(record: "Client") -> dict[str, Any]:

@@ -7,126 +7,88 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from ...wording import counted, printable
-from ..shared.command import (
-    Assignments,
-    Debug,
-    Json,
-    add_group,
-    console,
-    keep_private,
-    plain,
-    print_json,
-    reporting,
-    run,
-    say,
-    settings_of,
-)
+from ..wording import counted, printable
+from .shared.command import Assignments, Json, command, group, keep_private, plain, run, settings_of, show
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
-    from ...settings import Settings
+    from ..settings import Settings
 
 T = TypeVar("T")
 Yes = Annotated[bool, typer.Option("--yes", help="Make the changes; without this option, only report them.")]
+_UNCHANGED = "Nothing was changed; add --yes to do it."
+_AUDIT = group("audit", "The audit records of the service.")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    add_group(app, "audit", "The audit records of the service.", tail, export, prune, forget)
-
-
-@reporting
+@command(_AUDIT)
 def tail(
     n: Annotated[int, typer.Option("--n", min=1, help="Number of records.")] = 20,
     set_: Assignments = None,
     json_: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Show the latest records, newest last."""
-    from ...service.audit import selected
+    from ..service.audit import selected
 
     rows = run(_in_database(settings_of(set_), lambda database: selected(database, latest=n)))
-    if json_:
-        print_json(rows)
-        return
-    if not rows:
-        say("No records yet.")
-    for row in rows:
-        console().print(plain(_line(row)))
+    show(rows, *([plain(_line(row)) for row in rows] or ["No records yet."]), json_=json_)
 
 
-@reporting
+@command(_AUDIT)
 def export(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="A JSONL file that does not exist yet.")],
     since: Annotated[datetime | None, typer.Option(help="Only records since this time in UTC.")] = None,
     client: Annotated[str | None, typer.Option(help="Only records of this key, by its id.")] = None,
     set_: Assignments = None,
     json_: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Write records to a file, one JSON object per line, oldest first."""
-    from ...service.audit import export as exported
-    from ...service.database import AUDIT
+    from ..service.audit import export as exported
+    from ..service.database import AUDIT
 
     keep_private()
     conditions = [] if since is None else [AUDIT.c.at >= since.replace(tzinfo=UTC)]
     conditions += [] if client is None else [AUDIT.c.client_id == client]
     count = run(_in_database(settings_of(set_), lambda database: exported(database, path, *conditions)))
-    if json_:
-        print_json({"file": path, "records": count})
-    else:
-        say(f"Wrote {counted(count, 'record')} into {str(path)!r}.")
+    said = f"Wrote {counted(count, 'record')} into {str(path)!r}."
+    show({"file": path, "records": count}, plain(said), json_=json_)
 
 
-@reporting
-def prune(yes: Yes = False, set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
+@command(_AUDIT)
+def prune(yes: Yes = False, set_: Assignments = None, json_: Json = False) -> None:
     """Remove prompts and raw replies after AUDIT_HOT_DAYS, with sessions unused for as long.
 
     After AUDIT_WARM_DAYS, remove the records, too; `marag audit export` keeps them.
     """
-    from ...service.audit import prune as pruned
+    from ..service.audit import prune as pruned
 
     settings, now = settings_of(set_), datetime.now(UTC)
     result = run(_in_database(settings, lambda database: pruned(database, settings, now, dry_run=not yes)))
-    if json_:
-        print_json({**result, "done": yes})
-        return
     verb = "Removed" if yes else "Would be removed"
     slimmed, expired = (counted(result[name], "record") for name in ("slimmed", "expired"))
-    say(f"{verb}: prompts and replies of {slimmed}, {expired}, {counted(result['sessions'], 'session')}.")
-    _say_how(yes)
+    said = f"{verb}: prompts and replies of {slimmed}, {expired}, {counted(result['sessions'], 'session')}."
+    show({**result, "done": yes}, said, *([] if yes else [_UNCHANGED]), json_=json_)
 
 
-@reporting
+@command(_AUDIT)
 def forget(
     client: Annotated[str, typer.Argument(metavar="CLIENT", help="The id of a revoked or expired key.")],
     yes: Yes = False,
     set_: Assignments = None,
     json_: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Delete everything recorded about a client: its records, its sessions, and states and files of its uploads."""
-    from ...service.audit import forget as forgotten
+    from ..service.audit import forget as forgotten
 
     settings = settings_of(set_)
     found = run(_in_database(settings, lambda database: forgotten(database, settings, client, dry_run=not yes)))
-    if json_:
-        print_json({"client": client, **found, "done": yes})
-        return
     verb = "Deleted" if yes else "Would be deleted"
-    say(f"{verb}: {counted(found['records'], 'record')} and {counted(found['uploads'], 'upload')} of {client!r}.")
-    _say_how(yes)
-
-
-def _say_how(yes: bool) -> None:
-    if not yes:
-        say("Nothing was changed; add --yes to do it.")
+    said = f"{verb}: {counted(found['records'], 'record')} and {counted(found['uploads'], 'upload')} of {client!r}."
+    show({"client": client, **found, "done": yes}, plain(said), *([] if yes else [_UNCHANGED]), json_=json_)
 
 
 async def _in_database(settings: "Settings", work: "Callable[[AsyncEngine], Awaitable[T]]") -> T:
-    from ...service.database import open_database
+    from ..service.database import open_database
 
     async with open_database(settings) as database:
         return await work(database)

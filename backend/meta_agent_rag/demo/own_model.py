@@ -1,0 +1,85 @@
+"""A visitor's own model: an OpenAI-compatible endpoint, called with a key that is held in memory until they leave."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
+
+from ..errors import InputError
+from ..settings import ModelRoles, Settings
+
+if TYPE_CHECKING:
+    from langchain_openai import ChatOpenAI
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnModel:
+    """An address, a model there, and the visitor's key."""
+
+    base_url: str
+    model: str
+    key: SecretStr
+
+    async def check(self, allowed: str) -> None:
+        """Raise `InputError` unless the address may be called, by DEMO_OWN_MODELS."""
+        try:
+            parts = urlsplit(self.base_url)
+            host, port = parts.hostname or "", parts.port
+        except ValueError:
+            host, port, parts = "", None, urlsplit("")
+        schemes = ("https", "http") if allowed == "any" else ("https",)
+        if parts.scheme not in schemes or not host or not self.model.strip():
+            raise InputError("Give an address that begins with https:// and the name of a model there.")
+        if allowed != "any":
+            await public_address(host, port or 443)
+
+    def settings(self, settings: Settings) -> Settings:
+        """The demo's settings without what belongs to its operator's models, and without a cache on disk."""
+        return settings.model_copy(
+            update={"model_roles": ModelRoles(), "response_cache": False, "cost_limit_usd": None}
+        )
+
+    @asynccontextmanager
+    async def opened(self, allowed: str) -> "AsyncIterator[ChatOpenAI]":
+        """The chat model, closed at the end."""
+        import httpx2
+        from langchain_openai import ChatOpenAI
+
+        class Public(httpx2.AsyncHTTPTransport):
+            """Connects to the address that was checked, so that neither a redirect nor a new name record leads on."""
+
+            async def handle_async_request(self, request: Any) -> Any:
+                host = request.url.host
+                address = await public_address(host, request.url.port or 443)
+                request.extensions = {**request.extensions, "sni_hostname": host}
+                request.url = request.url.copy_with(host=address)
+                return await super().handle_async_request(request)
+
+        transport = httpx2.AsyncHTTPTransport() if allowed == "any" else Public()
+        async with httpx2.AsyncClient(transport=transport, trust_env=False, timeout=180) as client:
+            yield ChatOpenAI(
+                model=self.model.strip(),
+                base_url=self.base_url.strip(),
+                api_key=SecretStr(self.key.get_secret_value().strip() or "none"),
+                http_async_client=client,
+                max_retries=0,
+            )
+
+
+async def public_address(host: str, port: int) -> str:
+    """The address of a host; raises `InputError` unless all its addresses belong to the public internet."""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError:
+        raise InputError("The name of that server is not known; check the address.") from None
+    addresses = [ip_address(str(one[4][0]).partition("%")[0]) for one in found]
+    plain = [(isinstance(one, IPv6Address) and one.ipv4_mapped) or one for one in addresses]
+    if not all(one.is_global and not one.is_multicast for one in plain):
+        raise InputError("That address is in a private network; this demo calls servers of the public internet alone.")
+    return str(addresses[0])
