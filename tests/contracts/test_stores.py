@@ -171,7 +171,8 @@ async def test_both_lexical_stores_agree_on_scores(tmp_path: Path, elasticsearch
     titled = {1: ADA, 2: BABBAGE, 5: Passage(id="hopper", doc_id="d", title="Grace Hopper", text=HOPPER.text)}
     found = []
     for name, url in (("tantivy", None), ("elasticsearch", elasticsearch_url)):
-        stores = Stores(name=name, folder=tmp_path, url=url, prefix="marag-test-scores")
+        (tmp_path / name).mkdir()
+        stores = Stores(name=name, folder=tmp_path / name, url=url, prefix="marag-test-scores")
         await stores.publish(titled)
         async with stores.opened() as search:
             found.append(await search("Ada Lovelace wrote", 3))

@@ -36,14 +36,17 @@ def documents_named(documents: Sequence[DocumentRecord], names: Iterable[str]) -
 def document_named(documents: Sequence[DocumentRecord], name: str, *, begun: bool = False) -> DocumentRecord | None:
     """The document with this title or file name, ignoring case, or, with `begun`, the only one that begins so.
 
-    Raises `InputError` if it could be several.
+    Raises `InputError` if it could be several; it names their paths to those who ask for whole names, who own them.
     """
     wanted = _plain(name)
     found = [document for document in documents if wanted and wanted in _names(document)]
     if not found and begun and wanted:
         found = [document for document in documents if any(own.startswith(wanted) for own in _names(document))]
-    if len(found) > 1:
+    if len(found) > 1 and begun:
         raise InputError(f"Several documents are named {name!r}: {_listed(found)}; give more of the name.")
+    if len(found) > 1:
+        shown = ", ".join(f"{document.source} ({document.id})" for document in found[:_MOST_LISTED])
+        raise InputError(f"Several documents are named {name!r}: {shown}; give the id or the path of one of them.")
     return found[0] if found else None
 
 
