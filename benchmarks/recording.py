@@ -31,7 +31,6 @@ from meta_agent_rag.journal import Journal
 from meta_agent_rag.llm.ledger import LedgerRow
 from meta_agent_rag.llm.messages import Reply, Request
 from meta_agent_rag.llm.pricing import Tariff
-from meta_agent_rag.llm.providers import providers
 
 from .analyses.economy import newest_tariffs
 from .methods import Method, MethodTask
@@ -144,10 +143,8 @@ class Recording:
             raise DataFileError(
                 f"{path.name} has the format {run.get('format')!r} instead of {FORMAT}; record the run again."
             )
-        lacking = [name for name in _NEEDED if name not in run]
-        if lacking or run["provider"].get("name") not in providers():
-            why = f"lacks {' and '.join(lacking)}" if lacking else "names an unknown provider"
-            raise DataFileError(f"{path.name} {why}; record the run again.")
+        if lacking := [name for name in _NEEDED if name not in run]:
+            raise DataFileError(f"{path.name} lacks {' and '.join(lacking)}; record the run again.")
         try:
             return cls(
                 path=path,

@@ -9,26 +9,12 @@ import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.statistics.paired import DRAWS_IN_MEMORY, bootstrap_ci, finite, require_pairs
 
 _RESAMPLES = 1000
-
-
-@dataclass(frozen=True, kw_only=True)
-class Bin:
-    """The `n` answers whose probability is above `low` and at most `high`; all figures in 0..1.
-
-    `confidence` is their mean probability, `accuracy` the share that is right.
-    """
-
-    low: float
-    high: float
-    n: int
-    confidence: float
-    accuracy: float
+_BINS = 10
 
 
 def binomial_interval(successes: int, n: int) -> tuple[float, float]:
@@ -110,27 +96,28 @@ def auroc_interval(scores: Sequence[float], labels: Sequence[float], *, seed: in
     return float(low), float(high)
 
 
-def calibration_bins(probabilities: Sequence[float], labels: Sequence[float], *, bins: int = 10) -> list[Bin]:
-    """Sort answers into bins of equal width by the probability that they are right; empty bins are left out.
+def calibration_bins(probabilities: Sequence[float], labels: Sequence[float]) -> list[dict[str, float]]:
+    """Sort answers into ten bins of equal width by the probability that they are right; empty bins are left out.
 
-    A probability on an edge belongs to the lower bin (Guo et al. 2017). Raises `InputError` for a
-    probability outside 0..1 and for labels other than 0 and 1.
+    A bin holds `n` answers above `low` and at most `high` (Guo et al. 2017); `confidence` is their mean probability,
+    `accuracy` the share that is right. Raises `InputError` for a probability outside 0..1 and for labels other than
+    0 and 1.
     """
     known, right = _labelled(probabilities, labels)
     if outside := [value for value in known if not 0.0 <= value <= 1.0]:
         raise InputError(f"Probabilities lie in 0..1, but one is {outside[0]!r}; convert scores to probabilities.")
-    edges = [(index + 1) / bins for index in range(bins)]
+    edges = [(index + 1) / _BINS for index in range(_BINS)]
     members: list[list[tuple[float, bool]]] = [[] for _ in edges]
     for probability, label in zip(known, right, strict=True):
         members[bisect_left(edges, probability)].append((probability, label))
     return [
-        Bin(
-            low=index / bins,
-            high=edges[index],
-            n=len(found),
-            confidence=math.fsum(probability for probability, _ in found) / len(found),
-            accuracy=sum(label for _, label in found) / len(found),
-        )
+        {
+            "low": index / _BINS,
+            "high": edges[index],
+            "n": len(found),
+            "confidence": math.fsum(probability for probability, _ in found) / len(found),
+            "accuracy": sum(label for _, label in found) / len(found),
+        }
         for index, found in enumerate(members)
         if found
     ]
@@ -141,8 +128,8 @@ def expected_calibration_error(probabilities: Sequence[float], labels: Sequence[
 
     Raises `InputError` as `calibration_bins` does.
     """
-    found = calibration_bins(probabilities, labels)
-    return math.fsum(one.n * abs(one.accuracy - one.confidence) for one in found) / sum(one.n for one in found)
+    distances = (one["n"] * abs(one["accuracy"] - one["confidence"]) for one in calibration_bins(probabilities, labels))
+    return math.fsum(distances) / len(probabilities)
 
 
 def risk_coverage(scores: Sequence[float], labels: Sequence[float]) -> list[tuple[float, float]]:

@@ -89,13 +89,14 @@ def judged(values: Sequence[float | None], right: Sequence[float], name: str, *,
     curve = risk_coverage(scores, right)
     step = math.ceil(len(curve) / _CURVE_POINTS)
     thinned = [*curve[step - 1 :: step], *(curve[-1:] if len(curve) % step else ())]
-    bins = [vars(one) for one in calibration_bins(probabilities, right)]
     return {
         "missing": sum(value is None for value in values),
         **separation(scores, right, seed=seed),
         "ece": round(expected_calibration_error(probabilities, right), 4),
         "aurc": round(area_under_risk_coverage(curve), 4),
-        "bins": [{field: round(value, 4) for field, value in one.items()} for one in bins],
+        "bins": [
+            {field: round(value, 4) for field, value in one.items()} for one in calibration_bins(probabilities, right)
+        ],
         "risk_coverage": [[round(coverage, 4), round(risk, 4)] for coverage, risk in thinned],
     }
 

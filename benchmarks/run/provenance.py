@@ -100,9 +100,10 @@ def recorded_settings(run: Mapping[str, Any]) -> Settings:
     A record may come from anyone, so it names no folder to write to, no address to contact and no device.
     """
     given = {name: value for name, value in run["settings"].items() if name in _recordable()}
-    provider = run["provider"]["name"]
-    key = providers()[provider].key
-    values = {**given, **({} if key is None else {key: "replay"}), "llm_provider": provider, "cost_limit_usd": None}
+    values = {**given, "cost_limit_usd": None}
+    provider = providers().get(run["provider"].get("name", ""))  # FLASH_MODEL names one of LangChain's
+    if provider is not None:
+        values |= {"llm_provider": provider.name, **({provider.key: "replay"} if provider.key else {})}
     try:
         Settings(**values)
     except ValidationError as error:  # values that a setting had when the record was made, and no longer has

@@ -103,11 +103,11 @@ def required_tables(analysis: Analysis, figures: Figures) -> list[Table]:
     """The tables of figures, if there are any: every line has a cell for each column of the head."""
     found = list(analysis.tables(figures)) if figures else []
     for table in found:
-        assert table.name
-        assert table.title
-        assert table.rows
-        assert all(len(line) == len(table.head) for line in table.rows)
-        assert all(isinstance(cell, str) for line in (table.head, *table.rows) for cell in line)
+        assert table.name and table.title, "give every table a name and a title"  # noqa: PT018  # one remedy
+        assert table.rows, "yield no table without rows"
+        assert all(len(line) == len(table.head) for line in table.rows), "every line has a cell for each column"
+        cells = [cell for line in (table.head, *table.rows) for cell in line]
+        assert all(isinstance(cell, str) for cell in cells), "format the figures of a table as text"
         assert as_markdown(table)
     return found
 
@@ -117,10 +117,9 @@ every_analysis = pytest.mark.parametrize("analysis", ANALYSES, ids=lambda analys
 
 @every_analysis
 def test_it_has_a_title_and_explains_its_figures(analysis: Analysis) -> None:
-    assert analysis.name.isidentifier()
-    assert analysis.title.strip()
-    assert analysis.about
-    assert " ".join(analysis.about).endswith(".")
+    assert analysis.name.isidentifier(), "name the analysis as its file"
+    assert analysis.title.strip(), "give the section a title"
+    assert " ".join(analysis.about).endswith("."), "explain the figures in `about`, in whole sentences"
 
 
 @every_analysis
@@ -128,15 +127,16 @@ def test_figures_are_plain_json(analysis: Analysis) -> None:
     figures = analysis.measure(run())
     assert json.loads(json.dumps(figures, allow_nan=False)) == figures, "a report is rebuilt from `summary.json`"
     if not analysis.across:
-        assert set(figures) <= {one.name for one in ARMS}
+        assert set(figures) <= {one.name for one in ARMS}, "key the figures by arm, or set `across`"
 
 
 @every_analysis
 def test_tables_and_plots_need_only_the_stored_figures(analysis: Analysis) -> None:
     figures = json.loads(json.dumps(analysis.measure(run())))
-    assert bool(required_tables(analysis, figures)) is bool(figures)
+    assert bool(required_tables(analysis, figures)) is bool(figures), "yield a table whenever there are figures"
     plots = list(analysis.plots(figures)) if figures else []
-    assert all(isinstance(plot, Plot) and plot.name and plot.title for plot in plots)
+    named = all(isinstance(plot, Plot) and plot.name and plot.title for plot in plots)
+    assert named, "yield a Plot with a name and a title"
 
 
 @every_analysis
@@ -152,5 +152,5 @@ def test_rows_that_lack_what_it_needs_are_left_out(analysis: Analysis) -> None:
     required_tables(analysis, figures)
     if analysis.missing:
         assert not figures, "the report replaces the section by `missing`"
-        assert analysis.missing.startswith("Omitted: ")
-        assert analysis.missing.endswith(".")
+        said = analysis.missing.startswith("Omitted: ") and analysis.missing.endswith(".")
+        assert said, "begin `missing` with 'Omitted: ' and end it with a full stop"

@@ -48,7 +48,7 @@ def test_a_pre_hook_returns_a_ruling_for_any_text(hook: PreHook, message: str, b
     for known in (History(), history):
         incoming = IncomingMessage(message=message, history=known, level=levels()[1])
         ruling = asyncio.run(hook.before(incoming))
-        assert isinstance(ruling, Ruling)
+        assert isinstance(ruling, Ruling), "return a Ruling from `before`"
         assert not (ruling.refusal and ruling.emergency)
 
 
@@ -61,8 +61,8 @@ def test_a_post_hook_is_deterministic_for_any_text(
         text=text, message="", level=levels()[level], acknowledges=field, is_hint=is_hint, answers=[answer]
     )
     finding = hook.after(draft_of)
-    assert isinstance(finding, RuleFinding)
-    assert hook.after(draft_of) == finding
+    assert isinstance(finding, RuleFinding), "return a RuleFinding from `after`"
+    assert hook.after(draft_of) == finding, "let `after` depend on the draft alone"
 
 
 @pytest.mark.parametrize("level", levels().values(), ids=lambda level: level.name)
@@ -70,8 +70,8 @@ def test_every_template_obeys_the_rules_of_its_level(level: Level) -> None:
     templates = level.templates
     assert {"en", "ja"} <= set(templates)
     for language, questions in templates.items():
-        assert len(questions) >= 3
+        assert len(questions) >= 3, "give at least three questions in each language"
         for turn, question in enumerate(questions):
-            assert obeys(question, level.number)
+            assert obeys(question, level.number), "shorten the question, and end it with a question mark"
             assert level.questions(language, turn + len(questions))[0] == question
     assert level.questions("fr", 0) == level.questions("en", 0)

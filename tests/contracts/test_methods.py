@@ -81,36 +81,41 @@ class TestEveryMethod:
 
     def test_it_has_a_name_and_a_citation(self, method: Method) -> None:
         module = import_module(f"benchmarks.methods.{method.name}")
-        assert module.METHOD is method
-        assert (module.__doc__ or "").strip()
+        assert module.METHOD is method, "name the file after the method"
+        assert (module.__doc__ or "").strip(), "say in the docstring what the method does"
         for text in (method.about, method.departures):
-            assert text.strip()
+            assert text.strip(), "fill in `about` and `departures`"
             assert "|" not in text, "a bar would break the Markdown table"
-        assert re.search(r"arXiv:\d{4}\.\d{4,5}\b|\bdoi:", method.citation)
+        assert re.search(r"arXiv:\d{4}\.\d{4,5}\b|\bdoi:", method.citation), "cite arXiv:NNNN.NNNNN or doi:..."
         assert re.search(rf"\b(?:{VENUES}) ?\d{{4}}", method.citation.replace("\n", " ")), "name the venue and the year"
 
     async def test_it_answers_from_supplied_evidence(self, method: Method, tmp_path: Path) -> None:
         run = await answered(tmp_path, method.name, {})
         answer = run.answer
         assert (answer.question, answer.short_answer) == (QUESTION, "scripted")
-        assert answer.text.strip()
-        assert answer.stop_reason
-        assert answer.rounds[answer.chosen].draft.short_answer == answer.short_answer
-        assert {found.passage.id for found in answer.evidence} <= {one.id for one in EVIDENCE}
-        assert len(run.model.requests) == len(answer.calls) >= 1
-        assert all((row.method, row.question_id) == (CALLED, "q1") for row in answer.calls)
-        assert all(run.prompt(request.stage).count(QUESTION) >= 1 for request in run.model.requests)
-        assert any(phrase("short_answer_rule") in request.messages[-1].content for request in run.model.requests)
+        assert answer.text.strip(), "return the sentence of the answer as `text`"
+        assert answer.stop_reason, "say why the method ended"
+        chosen = answer.rounds[answer.chosen].draft.short_answer
+        assert chosen == answer.short_answer, "`chosen` must be the round of the returned answer"
+        known = {one.id for one in EVIDENCE}
+        assert {found.passage.id for found in answer.evidence} <= known, "use the supplied evidence alone"
+        assert len(run.model.requests) == len(answer.calls) >= 1, "call the model through the session"
+        ours = all((row.method, row.question_id) == (CALLED, "q1") for row in answer.calls)
+        assert ours, "open the session for the task that was given"
+        named = all(run.prompt(request.stage).count(QUESTION) >= 1 for request in run.model.requests)
+        assert named, "every prompt contains the question"
+        ruled = any(phrase("short_answer_rule") in request.messages[-1].content for request in run.model.requests)
+        assert ruled, "ask for the short answer by $short_answer_rule, as all methods do"
 
     async def test_it_answers_with_a_retriever(self, method: Method, tmp_path: Path) -> None:
         retriever = ListRetriever(numbered_passages(40))
         run = await answered(tmp_path, method.name, at_every_stage(endless), "RETRIEVAL_TOP_K=4", retriever=retriever)
         known = [found.passage.id for found in run.answer.evidence]
-        assert run.answer.short_answer.strip()
-        assert len(set(known)) == len(known)
+        assert run.answer.short_answer.strip(), "return a short answer"
+        assert len(set(known)) == len(known), "do not repeat a passage in the evidence"
         for asked, (query, top_k, exclude) in enumerate(retriever.asked):
-            assert query.strip()
-            assert 1 <= top_k <= 4
+            assert query.strip(), "search for something"
+            assert 1 <= top_k <= 4, "ask for at most RETRIEVAL_TOP_K passages"
             assert exclude == frozenset(known[: 4 * asked]), "a search excludes passages already found"
 
     async def test_a_failed_first_call_raises(self, method: Method, tmp_path: Path) -> None:

@@ -91,9 +91,9 @@ def test_its_first_example_has_a_conclusion(name: str) -> None:
         Operand(of=chain.of, value=value, values=(value,)) for chain, value in zip(plan.chains, values, strict=True)
     ]
     outcome = OPERATORS[name].combine(question, ends)
-    assert outcome is not None
+    assert outcome is not None, "let `combine` conclude from the values of its first example"
     assert outcome.answer == answer
-    assert outcome.because
+    assert outcome.because, "say in `because` why the answer follows"
 
 
 @EVERY
@@ -127,4 +127,5 @@ def test_the_order_of_the_operands_does_not_matter(name: str, values: list[str])
     operator = OPERATORS[name]
     orders = [list(order) for order in permutations(operands(values))]
     found = [operator.combine(question_of(operator), order) for order in orders]
-    assert len({None if outcome is None else outcome.answer for outcome in found}) == 1
+    answers = {None if outcome is None else outcome.answer for outcome in found}
+    assert len(answers) == 1, "let `combine` give the same answer in any order of the operands"

@@ -17,14 +17,16 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from typer.testing import CliRunner
 
+from benchmarks.runner import app
 from meta_agent_rag import Passage, answer
 from meta_agent_rag.errors import InputError, SettingsError
 from meta_agent_rag.llm.ledger import LedgerRow
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import universal_reply
-from meta_agent_rag.testing.server import LoopbackServer, ServerReply, always, loopback_server
+from meta_agent_rag.testing.server import LoopbackServer, ServerReply, always, helpful, loopback_server
 from tests.loopback import ASK, GOOD, Answer, in_turn
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -189,3 +191,20 @@ async def test_a_missing_integration_is_named_with_its_package(tmp_path: Path) -
     with pytest.raises(SettingsError, match=r"not installed; run: pip install langchain-mistralai\.$"):
         async with open_language_model(settings_in(tmp_path, flash_model="mistralai:mistral-small")):
             pass
+
+
+def test_a_run_with_an_integration_is_replayed_without_its_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record, scores = tmp_path / "record.jsonl", []
+    with loopback_server(helpful(), kind=Providers) as server, monkeypatch.context() as env:
+        env.setenv("ANTHROPIC_API_KEY", KEY.get_secret_value())
+        env.setenv("ANTHROPIC_BASE_URL", server.base_url.removesuffix("/v1"))
+        env.setenv("FLASH_MODEL", "anthropic:claude-haiku-4-5")
+        words = ["--dataset", "sample", "--mode", "gold", "--limit", "1-2", "--method", "standard_rag"]
+        done = CliRunner().invoke(app, [*words, "--record", str(record), "--output-dir", "RUN", "--no-plots"])
+        assert done.exit_code == 0, done.output
+    done = CliRunner().invoke(app, ["--replay", str(record), "--output-dir", "REPLAY", "--no-plots"])
+    assert done.exit_code == 0, done.output
+    for folder in ("RUN", "REPLAY"):
+        scores += [path.read_bytes() for path in Path(folder).rglob("summary.json")]
+    assert len(scores) == 2
+    assert scores[0] == scores[1]

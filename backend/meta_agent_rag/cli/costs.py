@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from ..wording import FREE
-from .shared.command import Assignments, Json, command, console, print_json, run, settings_of
+from .shared.command import Assignments, Json, command, console, print_json, run, settings_of, show
 
 
 @command()
@@ -52,11 +52,9 @@ def balance(set_: Assignments = None, json_: Json = False) -> None:
     from ..llm.connections import account_balance
 
     account = run(account_balance(settings_of(set_)))
-    if json_:
-        print_json(account.model_dump(mode="json"))
-        return
-    for info in account.balance_infos:
-        shares = f"{info.granted_balance} granted, {info.topped_up_balance} topped up"
-        console().print(f"{info.total_balance} {info.currency} left ({shares})")
-    if not account.is_available:
-        console().print("The account cannot serve calls; top it up.")
+    lines = [
+        f"{one.total_balance} {one.currency} left ({one.granted_balance} granted, {one.topped_up_balance} topped up)"
+        for one in account.balance_infos
+    ]
+    lines += [] if account.is_available else ["The account cannot serve calls; top it up."]
+    show(account.model_dump(mode="json"), *lines, json_=json_)

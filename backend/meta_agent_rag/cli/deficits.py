@@ -7,7 +7,7 @@ import typer
 
 from ..errors import InputError
 from ..wording import counted
-from .shared.command import Assignments, Json, command, console, group, plain, print_json, say, settings_of
+from .shared.command import Assignments, Json, command, group, plain, say, settings_of, show
 
 _DEFICITS = group("deficits", "The knowledge deficits that can be diagnosed.")
 
@@ -21,14 +21,13 @@ def list_(
     from ..agent.deficits import discover_deficits
 
     deficits = discover_deficits(settings_of(set_).deficits_dir)
-    if json_:
-        shown = ("name", "when", "directive", "answer_mode", "retrieves", "examples", "priority")
-        print_json([{field: getattr(deficit, field) for field in shown} for deficit in deficits])
-    else:
-        for deficit in deficits:
-            follow_up = ", retrieves" if deficit.retrieves else ""
-            console().print(f"[bold]{deficit.name}[/] ({deficit.answer_mode}{follow_up})")
-            console().print(f"    when {plain(deficit.when)}\n    then {plain(deficit.directive)}")
+    fields = ("name", "when", "directive", "answer_mode", "retrieves", "examples", "priority")
+    lines = (
+        f"[bold]{one.name}[/] ({one.answer_mode}{', retrieves' if one.retrieves else ''})\n"
+        f"    when {plain(one.when)}\n    then {plain(one.directive)}"
+        for one in deficits
+    )
+    show([{field: getattr(one, field) for field in fields} for one in deficits], *lines, json_=json_)
 
 
 @command(_DEFICITS)

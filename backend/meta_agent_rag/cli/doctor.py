@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from .shared.command import Assignments, Json, command, console, plain, print_json, run, settings_of
+from .shared.command import Assignments, Json, command, plain, run, settings_of, show
 
 if TYPE_CHECKING:
     from ..checkup import CheckResult
@@ -18,17 +18,11 @@ def doctor(set_: Assignments = None, json_: Json = False) -> None:
     from ..checkup import check_up
 
     results = run(check_up(settings_of(set_)))
-    if json_:
-        print_json([vars(result) for result in results])
-    else:
-        for result in results:
-            _show(result)
+    show([vars(result) for result in results], *map(_line, results), json_=json_)
     if any(result.status == "fail" for result in results):
         raise typer.Exit(1)
 
 
-def _show(result: "CheckResult") -> None:
-    screen = console()
-    screen.print(f"{_MARKS[result.status]}  [bold]{result.subject}[/]: {plain(result.words)}")
-    if result.remedy:
-        screen.print(f"        -> {plain(result.remedy)}")
+def _line(result: "CheckResult") -> str:
+    remedy = f"\n        -> {plain(result.remedy)}" if result.remedy else ""
+    return f"{_MARKS[result.status]}  [bold]{result.subject}[/]: {plain(result.words)}{remedy}"

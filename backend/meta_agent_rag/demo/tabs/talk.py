@@ -397,11 +397,8 @@ class Teaching(Conversation):
 
 _COURSE = "Sundials and seasons (sample course)"
 _SAID = ("Why does the shadow move over a sundial?", "The Earth turns, and the stick stands still.", "I don't know.")
-_ASKED = (
-    "Which engineer designed the Candlewright Bridge?",
-    "How tall is Stag Skerry Light?",
-    "Who wrote The Ninth Buoy?",
-)
+_ASKED = ("Who discovered the Harvest Comet?", "What is the Renn lamp?", "What is the Cravenhythe Ironworks?")
+"""Tried: the packaged model answers them too."""
 
 
 def sources(turn: Turn | None, notes: Sequence[str] = ()) -> str:
