@@ -15,7 +15,7 @@ from meta_agent_rag.errors import (
 from meta_agent_rag.llm.chat import Connection
 from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.llm.providers import EMBEDDED, choose_provider, providers
-from meta_agent_rag.settings import Settings
+from meta_agent_rag.settings import EndpointRow, ModelRoles, Settings
 from meta_agent_rag.testing.server import ServerReply, always
 from tests.loopback import ASK, GOOD, OFF_PEAK, SECRET, Answer, Serve, in_turn, opened
 
@@ -194,3 +194,14 @@ async def test_two_malformed_replies_are_an_error(serve: Serve) -> None:
     sentence = str(caught.value)
     assert "'deepseek-v4-flash' did not send the requested JSON in stage 'write'" in sentence
     assert "answer: Field required" in sentence
+
+
+async def test_endpoints_of_one_model_keep_their_own_json_mode(serve: Serve) -> None:
+    server = serve(always(GOOD))
+    row = EndpointRow(provider="compatible", base_url=server.base_url, model="m", json_mode="json_object")
+    endpoints = {"plain": row, "strict": row.model_copy(update={"json_mode": "json_schema"})}
+    roles = ModelRoles(endpoints=endpoints, roles={"flash": "plain", "critic": "strict"})
+    async with opened(server, model_roles=roles, llm_base_url=None) as model:
+        for stage in ("write", "evaluate"):
+            await model.session().ainvoke(stage, ASK, Answer)
+    assert [body["response_format"]["type"] for body in server.bodies] == ["json_object", "json_schema"]

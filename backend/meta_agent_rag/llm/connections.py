@@ -41,7 +41,7 @@ class Connections:
     async def to(self, endpoint: Endpoint) -> Connection:
         """The connection to an endpoint; raises `SettingsError` if a key or a file is missing."""
         address = endpoint.base_url, endpoint.api_key, *endpoint.headers.items()
-        key = endpoint.provider.name, endpoint.model, id(endpoint.given), address
+        key = endpoint.provider.name, endpoint.provider.json_mode, endpoint.model, id(endpoint.given), address
         if (known := self._known.get(key)) is not None and known.identity:
             return known
         async with self._opening:  # only once, even for concurrent first calls
