@@ -51,7 +51,6 @@ async def open_domain(
             name,
             passages_of(paragraph for question in loaded.questions for paragraph in question.paragraphs),
             encoder,
-            replace=True,
             on_progress=on_progress,
         )
     async with open_retriever(config.settings, name, encoder=encoder) as retriever:

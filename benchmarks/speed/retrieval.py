@@ -116,7 +116,7 @@ async def _measure(settings: Settings, judged: JudgedQuery, repeats: int) -> dic
     speeds = await _indexing(settings, judged, encoder, repeats)
     content = hashlib.sha256("".join(passage.id + passage.text for passage in judged.passages).encode()).hexdigest()
     name = f"speed-{content[:12]}-{hashlib.sha256(encoder.name.encode()).hexdigest()[:8]}"
-    await ensure_corpus(settings, name, judged.passages, encoder, replace=True)
+    await ensure_corpus(settings, name, judged.passages, encoder)
     async with open_retriever(settings, name, encoder=encoder) as retriever:
         vectors = await encoder.queries(judged.queries)
         ablation = {label: await _ablated(judged, vectors, one) for label, one in _switches(retriever).items()}

@@ -105,7 +105,7 @@ def test_a_model_failure_is_reported_in_one_sentence(reply: ServerReply, said: s
         (
             ["serve", "--corpus", "sample", "--corpus", "nope"],
             {},
-            "'nope' (known: none yet); see `marag corpora list`.",
+            "'nope' (known: none yet); build it with `marag ingest PATH... --corpus nope`.",
         ),
         (["ingest", "/nowhere", "--corpus", "mine"], {}, "There is no file or folder '/nowhere'"),
         (["ingest", ".", "--corpus", "A B"], {}, "'A B' is not a valid corpus name"),

@@ -56,7 +56,7 @@ def vectors(data: Path) -> Any:
     catalogue = Catalogue(file, 64)
     try:
         assert catalogue.counts()[1] == PASSAGES
-        return np.concatenate([matrix for _, matrix in catalogue.everything(1000)])
+        return np.concatenate([part.vectors for part in catalogue.parts()])
     finally:
         catalogue.close()
 

@@ -18,7 +18,7 @@ from meta_agent_rag.retrieval.corpus.catalogue import Catalogue, DocumentRecord
 from meta_agent_rag.retrieval.corpus.editing import edit_corpus
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.open_retriever import open_retriever
-from meta_agent_rag.retrieval.stores import words
+from meta_agent_rag.retrieval.stores.words import WordStore
 from meta_agent_rag.service import uploads
 from meta_agent_rag.service.uploads import safe_name
 from tests.loop import BIRTH, BIRTH_SENTENCE, FILM, FILM_SENTENCE, QUESTION, settings_in
@@ -165,7 +165,7 @@ async def test_a_corpus_that_fails_for_a_while_loses_no_upload(
 ) -> None:
     monkeypatch.setattr(uploads, "_REST_SECONDS", 0.1)
     async with serving(tmp_path) as (service, key):
-        owner, name = (words, "_write") if place == "index" else (Catalogue, "documents")
+        owner, name = (WordStore, "_write") if place == "index" else (Catalogue, "documents")
         work, failures = getattr(owner, name), [CorpusError("The corpus does not answer.")] * 2
 
         def failing(*given: Any) -> Any:

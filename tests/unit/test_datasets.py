@@ -14,13 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.run.sampling import by_position, draw
-from meta_agent_rag.datasets import Dataset, Question, discover, load_questions
+from meta_agent_rag.datasets import Question, discover, load_questions
 from meta_agent_rag.errors import DataFileError, InputError
 
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
-needs_shared_data = pytest.mark.skipif(
-    not SHARED.exists(), reason="the shared measuring data are not beside the repository"
-)
 NAME = "hotpotqa"
 ROW: dict[str, Any] = dict(discover()[NAME].example)
 LINE = json.dumps(ROW)
@@ -174,44 +170,11 @@ def test_aliases_are_rejected_for_a_data_set_without_support(tmp_path: Path) -> 
         load_questions("musique", aliases_file=write_aliases(tmp_path, {}))
 
 
-def test_a_file_in_the_folder_adds_a_data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "own_datasets"
-    folder.mkdir()
-    (folder / "__init__.py").write_text("")
-    (folder / "helper.py").write_text("VALUE = 1\n")
-    (folder / "mine.py").write_text(
-        "from meta_agent_rag.datasets import Dataset\n"
-        "DATASET = Dataset(name='mine', hub=None, parse=lambda row, aliases: None, example={})\n"
-    )
-    monkeypatch.syspath_prepend(str(tmp_path))
-    found = discover(package="own_datasets")
-    assert list(found) == ["mine"]
-    assert isinstance(found["mine"], Dataset)
-    with pytest.raises(InputError, match="--data-file"):
-        load_questions("mine", registry=found)
-
-
 def test_the_same_data_gzipped_have_the_same_checksum(tmp_path: Path) -> None:
     plain, packed = tmp_path / "a.json", tmp_path / "a.json.gz"
     plain.write_bytes(f"[{LINE}]".encode())
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     assert load_questions(NAME, data_file=plain).sha256 == load_questions(NAME, data_file=packed).sha256
-
-
-@pytest.mark.parametrize(
-    ("name", "file", "count", "hops"),
-    [
-        ("hotpotqa", "hotpot_dev_distractor_300.json", 300, {2}),
-        ("2wikimultihopqa", "2wikimultihopqa_dev_200.json", 200, {2, 4}),
-        ("musique", "musique_ans_dev_80.jsonl", 80, {2, 3, 4}),
-    ],
-)
-@needs_shared_data
-def test_the_official_files_load(name: str, file: str, count: int, hops: set[int]) -> None:
-    questions = load_questions(name, data_file=SHARED / file).questions
-    assert len(questions) == count
-    assert {question.hops for question in questions} == hops
-    assert all(sum(paragraph.is_supporting for paragraph in question.paragraphs) >= 2 for question in questions)
 
 
 # -- the hub, in a separate process: its address is read at import, and an unreachable hub is slow to detect

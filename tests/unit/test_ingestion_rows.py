@@ -44,7 +44,7 @@ async def stored() -> list[str]:
     """The ids that are published, which must agree with the document."""
     settings = Settings.load(encoder="hash-64")
     async with open_corpus(settings, "notes", "hash-64", 64) as corpus:
-        found = [passage.id for passages, _ in corpus.catalogue.everything(1000) for passage in passages]
+        found = [passage.id for part in corpus.catalogue.parts() for passage in part.passages]
         assert corpus.manifest.passages == len(found)
     (document,) = read_documents(settings.marag_data_dir, "notes")
     assert document.passages == len(found)

@@ -100,17 +100,6 @@ async def test_a_cancelled_request_is_not_encoded() -> None:
     assert gated.batches == [("first",), ("wanted",)]
 
 
-async def test_the_size_of_a_merged_batch_is_limited() -> None:
-    gated = GatedEncoder()
-    encoder = AsyncEncoder(gated)
-    first = await first_batch_running(gated, encoder)
-    rest = [asyncio.create_task(encoder.queries(["x"] * 600)) for _ in range(3)]
-    await asyncio.sleep(0.01)
-    open_gate(gated)
-    await asyncio.gather(first, *rest)
-    assert [len(batch) for batch in gated.batches] == [1, 600, 600, 600]
-
-
 def test_one_encoder_serves_successive_event_loops() -> None:
     encoder = AsyncEncoder(HashEncoder())
 
@@ -122,15 +111,3 @@ def test_one_encoder_serves_successive_event_loops() -> None:
     asyncio.run(use())
     asyncio.run(use())
     assert encoder.name == "hash-64"
-
-
-def test_an_event_loop_that_ends_while_waiting_does_no_harm() -> None:
-    gated = GatedEncoder()
-    encoder = AsyncEncoder(gated)
-
-    async def abandon() -> None:
-        await first_batch_running(gated, encoder)
-
-    asyncio.run(abandon())
-    open_gate(gated)
-    assert asyncio.run(encoder.queries(["next"])).shape == (1, 16)

@@ -53,8 +53,6 @@ async def test_a_corpus_is_built_and_opened(tmp_path: Path) -> None:
     assert progress == [(512, 1000), (1000, 1000)]
     assert visible(tmp_path) == ["facts"]
     stored = json.loads((tmp_path / "corpora" / "facts" / "manifest.json").read_text())
-    assert stored["created_by"] == "meta-agent-rag"
-    assert stored["created"].endswith("Z")
     assert (stored["encoder"], stored["dimension"], stored["passages"]) == ("hash-64", 64, 1000)
     assert (stored["chunker"], stored["documents"]) == ("none", 1)
     assert list_corpora(tmp_path) == (manifest,)
@@ -73,7 +71,7 @@ def crash(done: int, total: int) -> None:
 async def test_an_error_while_replacing_keeps_the_earlier_passages(tmp_path: Path) -> None:
     manifest = await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
     with pytest.raises(KeyError):
-        await ensure_corpus(at(tmp_path), "facts", passages(word="tale"), ENCODER, replace=True, on_progress=crash)
+        await ensure_corpus(at(tmp_path), "facts", passages(word="tale"), ENCODER, on_progress=crash)
     assert list_corpora(tmp_path) == (manifest,)
     async with open_corpus(at(tmp_path), "facts", "hash-64", 64) as corpus:
         assert corpus.manifest == manifest
@@ -81,14 +79,9 @@ async def test_an_error_while_replacing_keeps_the_earlier_passages(tmp_path: Pat
         assert await (await corpus.view()).matching("tale", 9) == []
 
 
-async def test_ensure_replaces_only_on_request(tmp_path: Path) -> None:
-    await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
-    with pytest.raises(CorpusError, match="replace it explicitly"):
-        await ensure_corpus(at(tmp_path), "facts", passages(word="tale"), ENCODER)
-    other = AsyncEncoder(HashEncoder(32))
-    with pytest.raises(CorpusError, match="'hash-64'"):
-        await ensure_corpus(at(tmp_path), "facts", passages(), other)
-    manifest = await ensure_corpus(at(tmp_path), "facts", passages(5, "tale"), ENCODER, replace=True)
+async def test_a_corpus_of_other_passages_or_another_encoder_is_replaced(tmp_path: Path) -> None:
+    await ensure_corpus(at(tmp_path), "facts", passages(), AsyncEncoder(HashEncoder(32)))
+    manifest = await ensure_corpus(at(tmp_path), "facts", passages(5, "tale"), ENCODER)
     assert manifest.passages == 5
     assert await first_title(tmp_path, "facts", "tale 4") == "Title 4"
     assert visible(tmp_path) == ["facts"]
@@ -110,7 +103,7 @@ async def test_a_foreign_folder_is_never_modified(content: str | None, tmp_path:
         (folder / "manifest.json").write_bytes(content.encode("utf-8", "surrogatepass"))
     before = sorted(path.name for path in folder.iterdir())
     for attempt in (
-        ensure_corpus(at(tmp_path), "facts", passages(), ENCODER, replace=True),
+        ensure_corpus(at(tmp_path), "facts", passages(), ENCODER),
         drop_corpus(at(tmp_path), "facts"),
         first_title(tmp_path, "facts", "fact"),
     ):
@@ -166,7 +159,7 @@ async def test_a_lost_catalogue_is_an_error_and_a_rebuild_starts_empty(tmp_path:
     catalogue.unlink()
     for attempt in (
         first_title(tmp_path, "facts", "fact"),
-        ensure_corpus(at(tmp_path), "facts", passages(2, "tale"), ENCODER, replace=True),
+        ensure_corpus(at(tmp_path), "facts", passages(2, "tale"), ENCODER),
     ):
         with pytest.raises(CorpusError, match=r"catalogue.*is missing.*--rebuild"):
             await attempt

@@ -1,6 +1,5 @@
 """Which encoder a run uses, and the properties of its vectors."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from meta_agent_rag.errors import SettingsError
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.encoders.loading import (
     PACKAGED,
     FastEmbedEncoder,
@@ -110,7 +110,7 @@ def test_importing_the_layer_loads_no_heavy_library() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_the_shipped_tokenizer_pads_nothing_and_reads_256_tokens() -> None:
-    stated = json.loads((PackagedEncoder.folder / "tokenizer.json").read_text("utf-8"))
-    assert stated["padding"] is None
-    assert stated["truncation"]["max_length"] == 256
+def test_hashed_vectors_are_the_same_everywhere() -> None:
+    """A corpus is searched with them later."""
+    root = 3**-0.5
+    assert HashEncoder(4).encode_queries(["one two three"])[0] == pytest.approx([root, root, 0.0, -root])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.retrieval.fusion import BM25_HALF, best_of, blended_score, reciprocal_rank_fusion, saturated
+from meta_agent_rag.retrieval.fusion import BM25_HALF, best_of, blended_score, reciprocal_rank_fusion
 from meta_agent_rag.retrieval.passage import Found, Passage
 
 
@@ -56,7 +56,7 @@ def test_the_blend_by_hand() -> None:
     assert blended_score(None, None) == 0.0
     assert blended_score(-0.4, None) == 0.0
     assert blended_score(1.2, None) == pytest.approx(0.85)
-    assert saturated(-1.0) == 0.0
+    assert blended_score(None, -1.0) == 0.0
 
 
 def test_the_best_for_one_query_ranks_above_the_mediocre_for_all() -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from meta_agent_rag.retrieval import hybrid
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
 from meta_agent_rag.retrieval.corpus.corpus import Corpus, open_corpus
@@ -86,9 +85,7 @@ NOTE = [
 ]
 
 
-@pytest.mark.parametrize("most", [hybrid.MOST_LISTED, 1], ids=["by ids", "by a wider search"])
-async def test_a_small_document_is_found_among_many(tmp_path: Path, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hybrid, "MOST_LISTED", most)
+async def test_a_small_document_is_found_among_many(tmp_path: Path) -> None:
     encoder = AsyncEncoder(HashEncoder(64))
     settings = Settings.load(marag_data_dir=tmp_path)
     async with edit_corpus(settings, "crowd", encoder, chunker="none") as editor:

@@ -50,10 +50,10 @@ async def test_a_reader_follows_a_rebuild_and_survives_a_drop(tmp_path: Path) ->
             assert len(await (await corpus.view()).matching("fact", 9)) == 3
         assert [one.id for one in corpus.catalogue.documents()] == ["new"]
         assert [one.passage.id for one in await (await corpus.view()).matching("fact", 9)] == ["new"]
-        await ensure_corpus(at(tmp_path), "facts", passages(), AsyncEncoder(HashEncoder(32)), replace=True)
+        await ensure_corpus(at(tmp_path), "facts", passages(), AsyncEncoder(HashEncoder(32)))
         with pytest.raises(CorpusError, match="built with the encoder 'hash-32'"):
             await corpus.view()
-    await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER, replace=True)
+    await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
     async with open_corpus(at(tmp_path), "facts", "hash-64", 64) as corpus:
         await drop_corpus(at(tmp_path), "facts")
         assert len(await (await corpus.view()).matching("fact", 9)) == 3

@@ -67,7 +67,7 @@ def drop_corpus(
     from ..retrieval.corpus.corpus import read_documents, require_corpus
 
     settings = settings_of(set_)
-    require_corpus(settings.marag_data_dir, name, to_build=False)
+    require_corpus(settings.marag_data_dir, name)
     if not yes:
         documents = counted(len(read_documents(settings.marag_data_dir, name)), "document")
         question = f"Remove the corpus {name!r} with {documents}?"
@@ -105,10 +105,10 @@ def list_documents(corpus: Corpus, set_: Assignments = None, json_: Json = False
 def show_document(document: Document, corpus: Corpus, set_: Assignments = None, json_: Json = False) -> None:
     """Show a document: title, type, pages, passages, source and the hash of its content."""
     from ..retrieval.corpus.corpus import read_documents
-    from ..retrieval.corpus.naming import begun_with, suggestion
+    from ..retrieval.corpus.naming import document_named, suggestion
 
     known = read_documents(settings_of(set_).marag_data_dir, corpus)
-    found = _named(known, document) or begun_with(known, document)
+    found = _named(known, document) or document_named(known, document, begun=True)
     if found is None:
         advice = suggestion(known, document) or f"see `marag documents list --corpus {corpus}`."
         raise InputError(f"The corpus {corpus!r} has no document {document!r}; {advice}")

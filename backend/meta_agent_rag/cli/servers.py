@@ -31,7 +31,7 @@ def serve(
 
     settings, corpora = settings_of(set_), corpus or ["sample"]
     for name in corpora:
-        require_corpus(settings.marag_data_dir, name, to_build=False)
+        require_corpus(settings.marag_data_dir, name)
     from ..service.uvicorn_server import serve as serve_until_stopped
 
     serve_until_stopped(settings, corpora, host=host, port=port, workers=workers)
@@ -51,7 +51,7 @@ def mcp(
 
     settings, corpora = settings_of(set_), corpus or ["sample"]
     for name in corpora:
-        require_corpus(settings.marag_data_dir, name, to_build=False)
+        require_corpus(settings.marag_data_dir, name)
     run(create_server(settings, corpora).run_stdio_async())
 
 

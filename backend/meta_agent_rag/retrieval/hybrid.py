@@ -11,22 +11,19 @@ import numpy as np
 from ..errors import CorpusError, MetaRagError
 from .batching import AsyncEncoder
 from .corpus.catalogue import Catalogue
-from .corpus.corpus import Corpus, View
+from .corpus.corpus import Corpus
 from .fusion import best_of, blend, blended_score, reciprocal_rank_fusion
 from .links import expand_links
 from .passage import Found
 from .retriever import Retrieval, Retriever
 from .screening import Dropped, screen
-from .vectors import FloatVector, Rows
+from .vectors import FloatVector
 
 if TYPE_CHECKING:
     from langchain_core.retrievers import BaseRetriever
 
 __all__ = ["HybridRetriever", "Retrieval", "Retriever", "confidence"]
 
-MOST_LISTED = 10_000
-"""Passages that a search is kept to by their rows; of more, a wider search is filtered."""
-_WIDER = 10
 _MOST_PLACED = 50
 """The most passages that a place named in a question puts first."""
 _PAGE = re.compile(r"\b(?:pages?|pp?\.)\s*(\d{1,5})\b", re.IGNORECASE)
@@ -82,11 +79,7 @@ class HybridRetriever:
         if not asked or k < 1:
             return Retrieval()
         vectors = await self.encoder.queries(asked)
-        view = await self.corpus.view()
-        among = view.catalogue.rows_of(self.documents) if self.documents else None
-        rankings = await asyncio.gather(
-            *(self._candidates(view, query, vector, among) for query, vector in zip(asked, vectors, strict=True))
-        )
+        rankings = await asyncio.gather(*map(self.candidates, asked, vectors))
         ranked = rankings[0] if len(rankings) == 1 else best_of(rankings, self.rrf_k)
         fresh = [found for found in ranked if found.passage.id not in exclude]
         floor = self.blend_floor if self.fusion == "blend" else None
@@ -95,17 +88,11 @@ class HybridRetriever:
 
     async def candidates(self, query: str, vector: FloatVector) -> list[Found]:
         """All candidates for one query, best first, before exclusion and screening."""
-        return await self._candidates(await self.corpus.view(), query, vector, None)
-
-    async def _candidates(self, view: View, query: str, vector: FloatVector, among: Rows | None) -> list[Found]:
-        listed = among if among is None or len(among) <= MOST_LISTED else None
-        pool = self.pool if listed is among else _WIDER * self.pool
-        sides = await self._sides(
-            {
-                "dense": view.nearest(vector, pool, among=listed),
-                "lexical": view.matching(query, pool, among=listed),
-            }
-        )
+        view = await self.corpus.view()
+        among = view.catalogue.rows_of(self.documents) if self.documents else None
+        dense = view.nearest(vector, self.pool, among=among)
+        lexical = view.matching(query, self.pool, among=among)
+        sides = await self._sides({"dense": dense, "lexical": lexical})
         ranked = reciprocal_rank_fusion(sides, self.rrf_k) if self.fusion == "rrf" else blend(sides)
         if self.links:
             ranked = expand_links(query, vector, ranked, view.catalogue)
@@ -117,23 +104,19 @@ class HybridRetriever:
 
     async def _sides(self, searches: Mapping[str, Awaitable[list[Found]]]) -> list[list[Found]]:
         """The results of each index. Raises an index's error, or, with `on_fault`, `CorpusError` if both fail."""
-        if self.on_fault is None:
-            return await asyncio.gather(*searches.values())
-        outcomes = await asyncio.gather(*(self._in_time(search) for search in searches.values()))
+        timed = [asyncio.wait_for(search, self.side_seconds) for search in searches.values()]
+        outcomes = await asyncio.gather(*timed, return_exceptions=True)
+        found = []
         for side, outcome in zip(searches, outcomes, strict=True):
-            if isinstance(outcome, Exception):
+            if not isinstance(outcome, BaseException):
+                found.append(outcome)
+            elif self.on_fault is not None and isinstance(outcome, MetaRagError | TimeoutError):
                 self.on_fault(side, outcome)
-        found = [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
+            else:
+                raise outcome
         if not found:
             raise CorpusError(f"Neither index of {self.corpus.manifest.name!r} responds; check their servers.")
         return found
-
-    async def _in_time(self, search: Awaitable[list[Found]]) -> list[Found] | Exception:
-        try:
-            async with asyncio.timeout(self.side_seconds):
-                return await search
-        except (MetaRagError, TimeoutError) as fault:
-            return fault
 
 
 def confidence(found: Found) -> float:

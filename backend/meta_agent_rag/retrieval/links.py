@@ -15,12 +15,13 @@ link` is that share for the best passage that this one mentions. A name shared b
 and is skipped.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 from ..text.names import content_words, plain, proper_names, spaced, unqualified
-from .corpus.catalogue import Catalogue, NamedPassage
+from .corpus.catalogue import Catalogue
 from .passage import Found, Passage
 from .vectors import FloatVector
 
@@ -57,33 +58,44 @@ class Neighbourhood:
 def expand_links(query: str, vector: FloatVector, found: Sequence[Found], catalogue: Catalogue) -> list[Found]:
     """The candidates for `query`, best first: those `found` and those reached by links.
 
-    `vector` is the query's. `score` is the sum above, in 0..6, and every candidate has its cosine. `via` is
-    the passage whose mention led to a result, if the question itself does not name it.
+    `vector` is the query's. `score` is the sum above, in 0..6, and every candidate has its cosine, which comes from the
+    catalogue, faster than a second search. A passage that the lexical side did not return is beyond its pool and has no
+    lexical score. `via` is the passage whose mention led to a result, if the question itself does not name it.
     """
-    around = neighbourhood(query, found, catalogue)
-    return ranked(query, _completed(vector, found, around, catalogue), around)
+    around = _neighbourhood(query, found, catalogue)
+    known = {one.passage.id for one in found}
+    targets = dict.fromkeys([*sorted(around.anchors), *(link.target for link in around.links)])
+    new = catalogue.passages([id_ for id_ in targets if id_ not in known])
+    candidates = [*found, *(Found(passage=one, score=0.0) for one in new.values())]
+    lacking = catalogue.vectors([one.passage.id for one in candidates if one.dense is None])
+    cosines = {id_: round(float(row @ vector), 5) for id_, row in lacking.items()}
+    complete = [
+        Found(passage=one.passage, score=0.0, dense=cosines.get(one.passage.id, one.dense), lexical=one.lexical)
+        for one in candidates
+    ]
+    return ranked(query, complete, around)
 
 
-def neighbourhood(query: str, found: Sequence[Found], catalogue: Catalogue) -> Neighbourhood:
+def _neighbourhood(query: str, found: Sequence[Found], catalogue: Catalogue) -> Neighbourhood:
     """Follow the names in the question, then those in its anchors and in the best passages found."""
     (asked,) = catalogue.mentioned([query])
-    named = _few(catalogue.named(asked))
+    named = catalogue.named(asked, most=MOST_BEARERS)
     anchors = dict.fromkeys(one.passage_id for ones in named.values() for one in ones)
     known = {one.passage.id: one.passage for one in found}
     known.update(catalogue.passages([id_ for id_ in anchors if id_ not in known]))
     seeds = list(dict.fromkeys([*(id_ for id_ in anchors if id_ in known), *(one.passage.id for one in found[:SEEDS])]))
     mentions = dict(zip(seeds, catalogue.mentioned([known[id_].text for id_ in seeds]), strict=True))
-    named = _few(catalogue.named(list(dict.fromkeys(name for found_ in mentions.values() for name in found_))))
+    every = list(dict.fromkeys(name for names in mentions.values() for name in names))
+    named = catalogue.named(every, most=MOST_BEARERS)
     links: dict[Link, None] = {}
     targets: set[str] = set()
-    for id_, mentioned in mentions.items():
-        for name in (name for name in mentioned if name in named):
-            bearers = len({one.doc_id for one in named[name]})
-            for one in named[name]:
-                elsewhere = one.doc_id != known[id_].doc_id  # a document's mention of itself is not a link
-                if elsewhere and (len(targets) < MOST_LINKED or one.passage_id in targets):
-                    targets.add(one.passage_id)
-                    links[Link(id_, one.passage_id, bearers)] = None
+    for id_, name in ((id_, name) for id_, names in mentions.items() for name in names if name in named):
+        bearers = len({one.doc_id for one in named[name]})
+        for one in named[name]:
+            elsewhere = one.doc_id != known[id_].doc_id  # a document's mention of itself is not a link
+            if elsewhere and (len(targets) < MOST_LINKED or one.passage_id in targets):
+                targets.add(one.passage_id)
+                links[Link(id_, one.passage_id, bearers)] = None
     links |= dict.fromkeys(_shared(query, [one.passage for one in found[:SHARING]], catalogue))
     return Neighbourhood(anchors=frozenset(anchors), links=tuple(links), passages={id_: known[id_] for id_ in seeds})
 
@@ -91,15 +103,11 @@ def neighbourhood(query: str, found: Sequence[Found], catalogue: Catalogue) -> N
 def _shared(query: str, seeds: Sequence[Passage], catalogue: Catalogue) -> list[Link]:
     """Links from the seeds to passages that share with them a rare name that is not in the question."""
     asked = plain(query)
-    names = {
-        seed.id: [name for name in proper_names(f"{seed.title}. {seed.text}") if f" {name} " not in asked]
-        for seed in seeds
-    }
-    every = list(dict.fromkeys(name for own in names.values() for name in own))
-    sharing = catalogue.mentioning(every, most=MOST_BEARERS + 1)
+    names = [[name for name in proper_names(f"{one.title}. {one.text}") if f" {name} " not in asked] for one in seeds]
+    sharing = catalogue.mentioning(list(dict.fromkeys(name for own in names for name in own)), most=MOST_BEARERS + 1)
     links: list[Link] = []
-    for seed in seeds:
-        for name in names[seed.id]:
+    for seed, own in zip(seeds, names, strict=True):
+        for name in own:
             others = [one for one in sharing.get(name, ()) if one.doc_id != seed.doc_id]
             bearers = len({seed.doc_id, *(one.doc_id for one in others)})
             links += [Link(seed.id, one.passage_id, bearers) for one in others]
@@ -109,7 +117,7 @@ def _shared(query: str, seeds: Sequence[Passage], catalogue: Catalogue) -> list[
 def ranked(query: str, candidates: Sequence[Found], around: Neighbourhood) -> list[Found]:
     """The candidates by their sums; ties are broken by passage id."""
     best = max((one.lexical or 0.0 for one in candidates), default=0.0) or 1.0
-    coverage = _Coverage(query, {**around.passages, **{one.passage.id: one.passage for one in candidates}})
+    coverage = _coverage(query, {**around.passages, **{one.passage.id: one.passage for one in candidates}})
     sources: dict[str, list[Link]] = {}
     for link in around.links:
         sources.setdefault(link.target, []).append(link)
@@ -119,7 +127,7 @@ def ranked(query: str, candidates: Sequence[Found], around: Neighbourhood) -> li
         id_, text = one.passage.id, one.passage.text
         link_score, via = 0.0, None
         for link in sources.get(id_, ()):
-            rise = ((link.source in around.anchors) + coverage.of(link.source, id_)) / link.bearers
+            rise = ((link.source in around.anchors) + coverage(link.source, id_)) / link.bearers
             if via is None or rise > link_score:
                 link_score, via = rise, link.source
         named = [
@@ -127,7 +135,7 @@ def ranked(query: str, candidates: Sequence[Found], around: Neighbourhood) -> li
             for other, title in titles
             if title in text and other.doc_id != one.passage.doc_id and plain(title) in plain(text)
         ]
-        back = max((coverage.of(other, id_) for other in named), default=0.0)
+        back = max((coverage(other, id_) for other in named), default=0.0)
         if id_ in around.anchors:
             via = None
         direct = max(0.0, one.dense or 0.0) + (one.lexical or 0.0) / best + (id_ in around.anchors)
@@ -136,44 +144,16 @@ def ranked(query: str, candidates: Sequence[Found], around: Neighbourhood) -> li
     return sorted(scored, key=lambda one: (-one.score, one.passage.id))
 
 
-class _Coverage:
-    """The content words of the question that a passage contains; function words count if there are no others."""
+def _coverage(query: str, passages: Mapping[str, Passage]) -> Callable[[str, str], float]:
+    """The share of the question's content words that two passages, given by their ids, cover together.
 
-    def __init__(self, query: str, passages: Mapping[str, Passage]) -> None:
-        self._bits = [(f" {word} ", 1 << place) for place, word in enumerate(content_words(query))]
-        self._passages = passages
-        self._covered: dict[str, int] = {}
-
-    def of(self, left: str, right: str) -> float:
-        """The share of the question's words that the two passages cover together."""
-        return (self._within(left) | self._within(right)).bit_count() / max(1, len(self._bits))
-
-    def _within(self, id_: str) -> int:
-        if id_ not in self._covered:
-            passage = self._passages[id_]
-            text = spaced(passage.searchable())
-            self._covered[id_] = sum(bit for word, bit in self._bits if word in text)
-        return self._covered[id_]
-
-
-def _completed(vector: FloatVector, found: Sequence[Found], around: Neighbourhood, catalogue: Catalogue) -> list[Found]:
-    """Everything found and everything reached by links, with the cosine of each.
-
-    Cosines come from the catalogue, which is faster than a second search. A passage that the lexical side did not
-    return is beyond its pool and has no lexical score.
+    Function words count if there are no others.
     """
-    known = {one.passage.id: one for one in found}
-    targets = dict.fromkeys([*sorted(around.anchors), *(link.target for link in around.links)])
-    new = [id_ for id_ in targets if id_ not in known]
-    candidates = [*found, *(Found(passage=one, score=0.0) for one in catalogue.passages(new).values())]
-    lacking = [one.passage.id for one in candidates if one.dense is None]
-    cosines = {id_: round(float(row @ vector), 5) for id_, row in catalogue.vectors(lacking).items()}
-    return [
-        Found(passage=one.passage, score=0.0, dense=cosines.get(one.passage.id, one.dense), lexical=one.lexical)
-        for one in candidates
-    ]
+    bits = [(f" {word} ", 1 << place) for place, word in enumerate(content_words(query))]
 
+    @cache
+    def covered(id_: str) -> int:
+        text = spaced(passages[id_].searchable())
+        return sum(bit for word, bit in bits if word in text)
 
-def _few(named: Mapping[str, list[NamedPassage]]) -> dict[str, list[NamedPassage]]:
-    """Names that only few documents have."""
-    return {name: ones for name, ones in named.items() if len({one.doc_id for one in ones}) <= MOST_BEARERS}
+    return lambda left, right: (covered(left) | covered(right)).bit_count() / max(1, len(bits))

@@ -64,9 +64,7 @@ async def open_retriever(
         encoder = AsyncEncoder(as_encoder(encoder))
     if corpus == SAMPLE:
         checksum = sha256(shipped("questions.json").read_bytes()).hexdigest()
-        await ensure_corpus(
-            settings, corpus, sample_passages, encoder, checksum=checksum, replace=True, on_progress=on_progress
-        )
+        await ensure_corpus(settings, corpus, sample_passages, encoder, checksum=checksum, on_progress=on_progress)
     async with open_corpus(settings, corpus, encoder.name, await encoder.dimension()) as opened:
         yield HybridRetriever(
             corpus=opened,

@@ -4,10 +4,10 @@ import hashlib
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..datasets import Paragraph
@@ -60,30 +60,18 @@ class Passage:
         return numbers[bisect_right(places, start)], numbers[bisect_right(places, max(start, end - 1))]
 
 
-def to_fields(passage: Passage) -> dict[str, Any]:
-    """The passage as plain values; one without page breaks is written as before there were any."""
-    fields = asdict(passage)
-    if not passage.page_breaks:
-        del fields["page_breaks"]
-    return fields
-
-
-def from_fields(fields: Mapping[str, Any]) -> Passage:
-    """The passage of `to_fields`, also if it was JSON in between. Raises `TypeError` for other fields."""
-    span, breaks = fields["span"], fields.get("page_breaks", ())
-    pairs = tuple((int(place), int(page)) for place, page in breaks)
-    return Passage(**{**fields, "span": None if span is None else (int(span[0]), int(span[1])), "page_breaks": pairs})
-
-
 def to_record(passage: Passage) -> str:
     """The passage as one line of ASCII JSON, in which even a NUL or a lone surrogate is harmless."""
-    return json.dumps(to_fields(passage), separators=(",", ":"))
+    return json.dumps(asdict(passage), separators=(",", ":"))
 
 
 @lru_cache(maxsize=4096)
 def from_record(record: str) -> Passage:
     """The passage that `to_record` wrote; cached, because many searches return the same ones."""
-    return from_fields(json.loads(record))
+    fields = json.loads(record)
+    if fields["span"] is not None:
+        fields["span"] = tuple(fields["span"])
+    return Passage(**{**fields, "page_breaks": tuple(map(tuple, fields["page_breaks"]))})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -83,7 +83,7 @@ class Service:
     async def coach(self, corpus: str) -> Coach:
         """The coach of a corpus, whose topics are read again after the corpus has changed."""
         retriever, catalogue = self.retrievers[corpus], self.catalogue(corpus)
-        version = 0 if catalogue is None else await asyncio.to_thread(catalogue.version)
+        version = 0 if catalogue is None else await asyncio.to_thread(catalogue.edits)
         held = self._coaches.get(corpus)
         if held is None or held[0] != version:
             subject = await asyncio.to_thread(subject_of, catalogue)

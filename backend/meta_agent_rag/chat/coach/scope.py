@@ -27,7 +27,6 @@ MOST_PASSAGES = 5000
 """The most passages that are compared; in a larger corpus, every second, third etc. passage."""
 
 _FRONT_MATTER_CHARACTERS = 8192
-_READ_AT_ONCE = 500
 _ALLOWANCE_FOR_REPLIES = 0.15
 """By how much the threshold is lower for a reply to the coach's question, which is also compared with that question."""
 
@@ -72,8 +71,8 @@ def subject_of(catalogue: Catalogue | None) -> Subject:
     headings: dict[str, dict[str, None]] = {}
     kept: list[tuple[str, FloatMatrix]] = []
     number = 0
-    for passages, vectors in catalogue.everything(_READ_AT_ONCE):
-        for passage, vector in zip(passages, vectors, strict=True):
+    for part in catalogue.parts():
+        for passage, vector in zip(part.passages, part.vectors, strict=True):
             if passage.section:
                 headings.setdefault(passage.doc_id, {})[passage.section] = None
             if number % step == 0:

@@ -22,7 +22,7 @@ from ...chat.session import ChatSession, DocumentsReply, notice, open_chat, topi
 from ...chat.transcript import as_markdown, coaching_lines, in_short, source_lines
 from ...errors import InputError, MetaRagError
 from ...llm.ledger import LedgerRow, total
-from ...retrieval.corpus.corpus import read_titles
+from ...retrieval.corpus.corpus import open_catalogue
 from ...retrieval.corpus.sample import SAMPLE
 from ...settings import Settings
 from ...wording import counted
@@ -315,7 +315,8 @@ async def _sources(shell: Shell, argument: str) -> None:
 
 @_command("topics", "the topics of the documents, by title")
 async def _topics(shell: Shell, argument: str) -> None:
-    titles = await asyncio.to_thread(read_titles, shell.settings.marag_data_dir, shell.chat.corpus)
+    with open_catalogue(shell.settings.marag_data_dir, shell.chat.corpus) as catalogue:
+        titles = catalogue.titles()
     _show_some(shell, [" ".join(title.split()) for title in titles])
 
 

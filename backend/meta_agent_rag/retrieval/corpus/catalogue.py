@@ -134,24 +134,19 @@ class Catalogue:
         ((edits,),) = self._rows("PRAGMA user_version")
         return int(edits)
 
-    def version(self) -> int:
-        """A number that changes whenever another connection has changed the file."""
-        ((version,),) = self._rows("PRAGMA data_version")
-        return int(version)
-
     def owners(self, ids: Sequence[str]) -> dict[str, str]:
         """The document of each of these passages."""
         return dict(self._among("SELECT id, document FROM passages WHERE id IN ({})", ids))
 
     def passages(self, ids: Sequence[str]) -> dict[str, Passage]:
         """The passages with these ids, by id; unknown ids are left out."""
-        rows = self._among("SELECT id, record FROM passages WHERE id IN ({})", ids)
-        return {row[0]: from_record(row[1]) for row in rows}
+        found = self._among("SELECT id, record FROM passages WHERE id IN ({})", ids)
+        return {id_: from_record(record) for id_, record in found}
 
     def passages_in(self, rows: Sequence[int]) -> dict[int, Passage]:
         """The passages in these rows, by row; rows that are gone are left out."""
         found = self._among("SELECT row, record FROM passages WHERE row IN ({})", rows)
-        return {row[0]: from_record(row[1]) for row in found}
+        return {row: from_record(record) for row, record in found}
 
     def passages_of(self, document: str) -> tuple[Passage, ...]:
         """The passages of a document in order; empty for an unknown document."""
@@ -188,17 +183,13 @@ class Catalogue:
         statement = "SELECT p.id, v.vector FROM passages p JOIN vectors v ON v.digest = p.digest WHERE p.id IN ({})"
         return {row[0]: np.frombuffer(row[1], dtype=np.float32) for row in self._among(statement, ids)}
 
-    def everything(self, size: int) -> Iterator[tuple[list[Passage], FloatMatrix]]:
-        """All passages with their vectors, `size` at a time, in order."""
-        return ((list(part.passages), part.vectors) for part in self.parts(self.rows(), size))
-
-    def parts(self, rows: Rows, size: int = AT_ONCE) -> Iterator[Added]:
-        """The passages in these rows with their vectors, some at a time, in order."""
+    def parts(self, rows: Rows | None = None) -> Iterator[Added]:
+        """The passages in these rows, or all, with their vectors, some at a time, in order."""
         statement = (
             "SELECT p.row, p.record, v.vector FROM passages p JOIN vectors v ON v.digest = p.digest WHERE p.row IN ({})"
         )
-        for start in range(0, len(rows), size):
-            found = sorted(self._among(statement, rows[start : start + size].tolist()))
+        for part in in_parts((self.rows() if rows is None else rows).tolist(), AT_ONCE):
+            found = sorted(self._among(statement, part))
             yield Added(
                 np.array([row for row, _, _ in found], dtype=np.int64),
                 [from_record(record) for _, record, _ in found],
@@ -207,10 +198,11 @@ class Catalogue:
 
     # -- names, which links follow
 
-    def named(self, keys: Sequence[str]) -> dict[str, list[NamedPassage]]:
-        """The passages with each of these names, in the order of their documents; unknown names are left out.
+    def named(self, keys: Sequence[str], *, most: int) -> dict[str, list[NamedPassage]]:
+        """The passages with each of these names, in the order of their documents.
 
-        If a title equals the name, titles that equal it only without their qualifier do not count.
+        Names of no document, or of more than `most`, are left out. If a title equals the name, titles that equal it
+        only without their qualifier do not count.
         """
         statement = (
             "SELECT n.key, n.passage, n.doc, n.whole FROM names n JOIN passages p ON p.id = n.passage "
@@ -224,7 +216,7 @@ class Catalogue:
                 found[key] = []
             if is_whole or key not in whole:
                 found.setdefault(key, []).append(NamedPassage(passage, doc))
-        return found
+        return {key: ones for key, ones in found.items() if len({one.doc_id for one in ones}) <= most}
 
     def mentioning(self, keys: Sequence[str], *, most: int) -> dict[str, list[NamedPassage]]:
         """The passages that contain each of these names (`proper_names`) in text or title.
@@ -241,11 +233,10 @@ class Catalogue:
             self._mentioned = edits, {}
         known = self._mentioned[1]
         unseen = [text for text in dict.fromkeys(texts) if text not in known]
-        known.update(zip(unseen, mentioned(unseen, self._known), strict=True))
+        statement = "SELECT DISTINCT key FROM names WHERE key IN ({})"
+        found = mentioned(unseen, lambda keys: {key for (key,) in self._among(statement, keys)})
+        known.update(zip(unseen, found, strict=True))
         return [known[text] for text in texts]
-
-    def _known(self, keys: Sequence[str]) -> frozenset[str]:
-        return frozenset(row[0] for row in self._among("SELECT DISTINCT key FROM names WHERE key IN ({})", keys))
 
     # -- edits
 
@@ -261,79 +252,67 @@ class Catalogue:
     def add_vectors(self, digests: Sequence[bytes], vectors: FloatMatrix) -> None:
         """Store the vectors of texts."""
         rows = [(digest, row.tobytes()) for digest, row in zip(digests, vectors, strict=True)]
-        with self._transaction():
-            self._many("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
+        with self._transaction() as connection:
+            connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
 
     def replace(self, documents: Sequence[tuple[DocumentRecord, Iterable[Passage]]], removed: Sequence[str]) -> None:
         """Remove documents, then put others in the place of what they had; all at once.
 
         Every passage must have its vector. Raises `InputError` if two have the same id.
         """
-        with self._transaction():
+        with self._transaction() as connection:
             for id_ in (*removed, *(document.id for document, _ in documents)):
-                self._remove(id_)
+                own = "(SELECT id FROM passages WHERE document = ?)"
+                for table in (f"names WHERE passage IN {own}", f"mentions WHERE passage IN {own}"):
+                    connection.execute(f"DELETE FROM {table}", (id_,))
+                connection.execute("DELETE FROM passages WHERE document = ?", (id_,))
+                connection.execute("DELETE FROM documents WHERE id = ?", (id_,))
             for document, passages in documents:
                 plain = (document.id, document.source, document.title, document.kind, document.content_hash)
                 values = (*plain, document.pages, json.dumps(document.aliases))
-                self._rows("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+                connection.execute("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)", values)
                 named: dict[str, int] = {}
                 for part in in_parts(passages, AT_ONCE):
                     self._insert(document, part, named)
-            self._rows(f"PRAGMA user_version = {self.edits() + 1}")
+            connection.execute(f"PRAGMA user_version = {self.edits() + 1}")
 
     def forget_unused(self) -> None:
         """Delete the vectors of texts that no passage has."""
-        with self._transaction():
-            self._rows("DELETE FROM vectors WHERE digest NOT IN (SELECT digest FROM passages)")
-
-    def _remove(self, document: str) -> None:
-        for table in ("names", "mentions"):
-            self._rows(
-                f"DELETE FROM {table} WHERE passage IN (SELECT id FROM passages WHERE document = ?)", (document,)
-            )
-        self._rows("DELETE FROM passages WHERE document = ?", (document,))
-        self._rows("DELETE FROM documents WHERE id = ?", (document,))
+        with self._transaction() as connection:
+            connection.execute("DELETE FROM vectors WHERE digest NOT IN (SELECT digest FROM passages)")
 
     def _insert(self, document: DocumentRecord, passages: Sequence[Passage], named: dict[str, int]) -> None:
         """Insert passages; `named` counts those of each document whose names were inserted."""
         rows: list[tuple[object, ...]] = []
         names: list[tuple[object, ...]] = []
+        mentions: list[tuple[object, ...]] = []
         for one in passages:
             place = (one.start_page, one.end_page or one.start_page, one.section)
             rows.append((one.id, document.id, to_record(one), _digest(one.searchable()), *place))
             named[one.doc_id] = named.get(one.doc_id, 0) + 1
             if named[one.doc_id] <= NAMED_PASSAGES:
                 for name in (one.title, *document.aliases):
-                    names.extend((key.key, one.id, one.doc_id, key.whole) for key in name_keys(name))
+                    names += [(key.key, one.id, one.doc_id, key.whole) for key in name_keys(name)]
+            mentioned_names = dict.fromkeys((*proper_names(one.title), *proper_names(one.text)))
+            mentions += [(name, one.id, one.doc_id) for name in mentioned_names]
         columns = "id, document, record, digest, first_page, last_page, section"
         try:
-            self._many(f"INSERT INTO passages ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+            self._connection.executemany(f"INSERT INTO passages ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         except sqlite3.IntegrityError:
-            raise InputError(self._duplicate(document, passages)) from None
-        self._many("INSERT OR IGNORE INTO names VALUES (?, ?, ?, ?)", names)
-        mentions = (
-            (name, one.id, one.doc_id)
-            for one in passages
-            for name in dict.fromkeys((*proper_names(one.title), *proper_names(one.text)))
-        )
-        self._many("INSERT OR IGNORE INTO mentions VALUES (?, ?, ?)", list(mentions))
-
-    def _duplicate(self, document: DocumentRecord, passages: Sequence[Passage]) -> str:
-        """The sentence for a passage id that is taken."""
-        ids = [passage.id for passage in passages]
-        for id_, owner in self.owners(ids).items():
-            if owner != document.id:
-                return f"The passage id {id_!r} already belongs to the document {owner!r}; choose another id."
-        twice = next((id_ for id_ in ids if ids.count(id_) > 1), ids[0])
-        return f"Two passages have the id {twice!r}; ids must be unique."
+            ids = [passage.id for passage in passages]
+            taken = next(id_ for id_ in ids if ids.count(id_) > 1 or id_ in self.owners([id_]))
+            raise InputError(f"Two passages have the id {taken!r}; ids must be unique.") from None
+        self._connection.executemany("INSERT OR IGNORE INTO names VALUES (?, ?, ?, ?)", names)
+        self._connection.executemany("INSERT OR IGNORE INTO mentions VALUES (?, ?, ?)", mentions)
 
     # -- statements
 
     def _among(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         """The rows of a statement with `IN ({})`, for any number of values."""
         found = []
-        for part in in_parts(values, _VARIABLES):
-            found += self._rows(statement.format(", ".join("?" * len(part))), tuple(part))
+        for start in range(0, len(values), _VARIABLES):
+            part = tuple(values[start : start + _VARIABLES])
+            found += self._rows(statement.format(", ".join("?" * len(part))), part)
         return found
 
     def _rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
@@ -342,22 +321,16 @@ class Catalogue:
         except sqlite3.DatabaseError as error:
             raise self._unusable(error) from error
 
-    def _many(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
-        try:
-            self._connection.executemany(statement, rows)
-        except sqlite3.IntegrityError:  # of an id, which the caller explains
-            raise
-        except sqlite3.DatabaseError as error:
-            raise self._unusable(error) from error
-
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._rows("BEGIN IMMEDIATE")
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
         try:
-            yield
-            self._rows("COMMIT")  # this is what fails on a full disk
-        except BaseException:
+            self._connection.execute("BEGIN IMMEDIATE")
+            yield self._connection
+            self._connection.execute("COMMIT")  # this is what fails on a full disk
+        except BaseException as error:
             self._connection.rollback()
+            if isinstance(error, sqlite3.DatabaseError):
+                raise self._unusable(error) from error
             raise
 
     def _unusable(self, error: sqlite3.DatabaseError) -> CorpusError:

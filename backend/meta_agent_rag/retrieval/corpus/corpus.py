@@ -1,4 +1,4 @@
-"""A corpus on disk: its folder, the index of each state, opening it for questions, listing, copying and dropping it.
+"""A corpus on disk: its folder, the index of each state, opening it for questions, listing and dropping it.
 
     <data>/corpora/<name>/manifest.json      what the corpus is, and which state is published
         <generation>/catalogue.sqlite        documents, passages, vectors
@@ -19,7 +19,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmana
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 from uuid import uuid4
 
 import numpy as np
@@ -29,18 +29,17 @@ from pydantic import AwareDatetime, BaseModel, Field, NonNegativeInt, PositiveIn
 from ...errors import CorpusError, DamagedIndexError, InputError, SettingsError, StorageError
 from ...settings import Settings
 from ..passage import Found, Passage
-from ..stores.elastic import ELASTICSEARCH
-from ..stores.matrix import MATRIX
-from ..stores.qdrant import QDRANT
-from ..stores.store import CREATED_BY, Changes, DenseStore, Hit, LexicalStore, StoreBackend, StorePlace
-from ..stores.words import TANTIVY
+from ..stores.elastic import ElasticsearchStore
+from ..stores.matrix import MatrixStore
+from ..stores.qdrant import QdrantStore
+from ..stores.store import ROWS_FILE, Changes, Hit, Store, StorePlace
+from ..stores.words import WordStore
 from ..vectors import FloatVector, Rows
 from .catalogue import FILE_NAME, Catalogue, DocumentRecord
 from .sample import SAMPLE
 
 _LOG = logging.getLogger(__name__)
 MANIFEST = "manifest.json"
-_ROWS = "published.npy"
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _PATIENCE_SECONDS = 3.0
 _KEPT = 2
@@ -55,7 +54,6 @@ class Manifest(BaseModel, frozen=True):
     """
 
     name: str
-    created_by: str = CREATED_BY
     encoder: str
     dimension: PositiveInt
     chunker: str
@@ -75,27 +73,32 @@ class CorpusFolder:
     path: Path
     name: str
 
-    @property
-    def manifest_file(self) -> Path:
-        """The file whose replacement publishes a state."""
-        return self.path / MANIFEST
-
     def read(self) -> Manifest | None:
         """The manifest; `None` if there is no corpus. `CorpusError` for a folder that this package did not create."""
         if not (self.path.exists() or self.path.is_symlink()):
             return None
         try:
-            manifest = Manifest.model_validate_json(self.manifest_file.read_bytes())
+            if not self.path.is_symlink():
+                return Manifest.model_validate_json((self.path / MANIFEST).read_bytes())
         except (OSError, ValidationError):
-            manifest = None
-            if self.path.is_dir() and not self.path.is_symlink() and not set(os.listdir(self.path)) - {f".{MANIFEST}"}:
+            if self.path.is_dir() and not set(os.listdir(self.path)) - {f".{MANIFEST}"}:
                 return None  # of an interrupted creation or removal
-        if manifest is None or manifest.created_by != CREATED_BY or self.path.is_symlink():
-            raise CorpusError(
-                f"{str(self.path)!r} is not a corpus of {CREATED_BY} (it has no matching {MANIFEST}) and was left "
-                "unchanged; move it away, or choose another corpus name."
-            )
-        return manifest
+        raise CorpusError(
+            f"{str(self.path)!r} is not a corpus (it has no matching {MANIFEST}) and was left unchanged; move it away, "
+            "or choose another corpus name."
+        )
+
+    def existing(self) -> Manifest:
+        """The manifest; raises `CorpusError` if there is no corpus."""
+        if (manifest := self.read()) is not None:
+            return manifest
+        if self.name == SAMPLE:
+            raise CorpusError(f"The corpus {SAMPLE!r} does not exist yet; it is built on first use.")
+        known = ", ".join(repr(one.name) for one in list_corpora(self.path.parents[1])) or "none yet"
+        raise CorpusError(
+            f"There is no corpus {self.name!r} (known: {known}); "
+            f"build it with `marag ingest PATH... --corpus {self.name}`."
+        )
 
     def write(self, manifest: Manifest) -> None:
         """Publish: replace the manifest atomically and durably, then remove what no reader can want."""
@@ -105,17 +108,11 @@ class CorpusFolder:
             stream.write(manifest.model_dump_json(indent=2) + "\n")
             stream.flush()
             os.fsync(stream.fileno())
-        unfinished.replace(self.manifest_file)
-        for one in self.path.iterdir():
-            if one.is_dir() and one.name != manifest.generation:
-                shutil.rmtree(one, ignore_errors=True)
+        unfinished.replace(self.path / MANIFEST)
+        former = [one for one in self.path.iterdir() if one.is_dir() and one.name != manifest.generation]
         indexes = (self.path / manifest.generation).glob("index-*")
-        for index in sorted(indexes, key=lambda index: int(index.name.split("-")[1]))[:-_KEPT]:
-            shutil.rmtree(index, ignore_errors=True)
-
-    def discard(self, generation: str) -> None:
-        """Remove a generation that is not published."""
-        shutil.rmtree(self.path / generation, ignore_errors=True)
+        for folder in [*former, *sorted(indexes, key=lambda index: int(index.name.split("-")[1]))[:-_KEPT]]:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def catalogue(self, manifest: Manifest) -> Catalogue:
         """The catalogue of a generation. Raises `CorpusError` if a corpus with passages has lost it."""
@@ -125,10 +122,8 @@ class CorpusFolder:
                 f"The catalogue of the corpus {manifest.name!r} is missing; rebuild the corpus with "
                 f"`marag ingest PATH... --corpus {manifest.name} --rebuild`, or drop it."
             )
-        try:
+        with suppress(FileNotFoundError):  # dropped since its manifest was read, which the catalogue reports
             file.parent.mkdir(exist_ok=True)
-        except FileNotFoundError:  # dropped since its manifest was read
-            raise CorpusError(_missing(self)) from None
         return Catalogue(file, manifest.dimension)
 
     def index(self, manifest: Manifest) -> Path:
@@ -161,7 +156,7 @@ class CorpusFolder:
         for one in self.path.iterdir():
             if one.is_dir():
                 shutil.rmtree(one)
-        self.manifest_file.unlink(missing_ok=True)
+        (self.path / MANIFEST).unlink(missing_ok=True)
         with suppress(OSError):  # a file that is not ours
             self.path.rmdir()
 
@@ -184,81 +179,79 @@ def stores_for(settings: Settings) -> Literal["embedded", "servers"]:
     return "servers" if all(addresses) else "embedded"
 
 
-class CorpusStores(NamedTuple):
-    """The two backends of a corpus, and where they find it."""
-
-    dense: StoreBackend[DenseStore]
-    lexical: StoreBackend[LexicalStore]
-    dense_place: StorePlace
-    lexical_place: StorePlace
-
-    async def drop(self) -> None:
-        """Remove both."""
-        await self.dense.drop(self.dense_place)
-        await self.lexical.drop(self.lexical_place)
-
-
-def stores_of(settings: Settings, folder: CorpusFolder, manifest: Manifest, before: Path | None = None) -> CorpusStores:
-    """The stores of a state of a corpus. Raises `CorpusError` if they are on servers without an address."""
-    served = manifest.stores == "servers"
-    if served and not (settings.qdrant_url and settings.elasticsearch_url):
-        raise CorpusError(
-            f"The indexes of the corpus {manifest.name!r} are on servers; set QDRANT_URL and ELASTICSEARCH_URL, or "
-            f"rebuild it here: `marag ingest PATH... --corpus {manifest.name} --rebuild`."
-        )
+@asynccontextmanager
+async def stores_of(
+    settings: Settings, folder: CorpusFolder, manifest: Manifest, before: Path | None = None
+) -> AsyncIterator[tuple[Store[FloatVector], Store[str]]]:
+    """The stores of a state, closed at the end. Raises `CorpusError` if they are on servers without an address."""
     place = StorePlace(
         folder=folder.index(manifest),
         name=f"marag-{manifest.name}-{manifest.generation}",
         dimension=manifest.dimension,
         before=before,
     )
-    return CorpusStores(
-        QDRANT if served else MATRIX,
-        ELASTICSEARCH if served else TANTIVY,
-        replace(place, url=settings.qdrant_url, api_key=settings.qdrant_api_key),
-        replace(place, url=settings.elasticsearch_url, api_key=settings.elasticsearch_api_key),
-    )
+    if manifest.stores == "embedded":
+        yield MatrixStore(place), WordStore(place)
+        return
+    if not (settings.qdrant_url and settings.elasticsearch_url):
+        raise CorpusError(
+            f"The indexes of the corpus {manifest.name!r} are on servers; set QDRANT_URL and ELASTICSEARCH_URL, or "
+            f"rebuild it here: `marag ingest PATH... --corpus {manifest.name} --rebuild`."
+        )
+    async with AsyncExitStack() as stack:
+        dense = QdrantStore(replace(place, url=settings.qdrant_url, api_key=settings.qdrant_api_key))
+        stack.push_async_callback(dense.close)
+        words = replace(place, url=settings.elasticsearch_url, api_key=settings.elasticsearch_api_key)
+        lexical = ElasticsearchStore(words)
+        stack.push_async_callback(lexical.close)
+        yield dense, lexical
+
+
+async def drop_stores(settings: Settings, folder: CorpusFolder, manifest: Manifest) -> None:
+    """Remove the indexes of a corpus from its servers, if it has any."""
+    async with stores_of(settings, folder, manifest) as (dense, lexical):
+        await dense.drop()
+        await lexical.drop()
 
 
 async def publish(
     settings: Settings, folder: CorpusFolder, manifest: Manifest, catalogue: Catalogue, *, anew: bool = False
-) -> Manifest:
-    """Derive the index of the catalogue's contents and publish it; returns the new manifest. Call it under the lock.
+) -> None:
+    """Derive the index of the catalogue's contents and publish it. Call it under the lock.
 
     Only the difference to the published state is computed, unless the index must be made `anew`.
     """
-    edits = await asyncio.to_thread(catalogue.edits)
-    if edits == manifest.edits and not anew and folder.manifest_file.exists():
-        return manifest
-    documents, passages = await asyncio.to_thread(catalogue.counts)
+    edits, (documents, passages) = await asyncio.to_thread(lambda: (catalogue.edits(), catalogue.counts()))
+    if edits == manifest.edits and not anew and (folder.path / MANIFEST).exists():
+        return
     rows = await asyncio.to_thread(catalogue.rows)
     old, before = np.zeros(0, dtype=np.int64), None
     if not anew and manifest.edits:
         try:
-            old, before = np.load(folder.index(manifest) / _ROWS), folder.index(manifest)
+            old, before = np.load(folder.index(manifest) / ROWS_FILE), folder.index(manifest)
         except (OSError, ValueError):  # lost
             anew = True
-    removed, added = np.setdiff1d(old, rows), np.setdiff1d(rows, old)
+    added = np.setdiff1d(rows, old)
+    changes = Changes(removed=np.setdiff1d(old, rows), added=added, parts=lambda: catalogue.parts(added))
     last = int(rows[-1]) if len(rows) else manifest.last_row
     now = manifest.model_copy(update={"documents": documents, "passages": passages, "edits": edits, "last_row": last})
-    target, stores = folder.index(now), stores_of(settings, folder, now, before)
-    changes = Changes(removed=removed, added=added, parts=lambda: catalogue.parts(added))
+    target = folder.index(now)
     try:
         if target.exists():  # of a killed writer, or damaged
             await asyncio.to_thread(shutil.rmtree, target)
         target.mkdir(parents=True)
-        if anew:
-            await stores.drop()
-        await stores.lexical.publish(stores.lexical_place, changes)
-        await stores.dense.publish(stores.dense_place, changes)
-        np.save(target / _ROWS, rows)
+        np.save(target / ROWS_FILE, rows)
+        async with stores_of(settings, folder, now, before) as (dense, lexical):
+            for store in (lexical, dense):
+                if anew:
+                    await store.drop()
+                await store.publish(changes)
         await asyncio.to_thread(folder.write, now)
     except OSError as error:
         shutil.rmtree(target, ignore_errors=True)
         raise StorageError(
             f"{str(folder.path)!r} cannot be written ({error}); free disk space, or set MARAG_DATA_DIR to another disk."
         ) from error
-    return now
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,8 +260,8 @@ class View:
 
     manifest: Manifest
     catalogue: Catalogue
-    dense: DenseStore
-    lexical: LexicalStore
+    dense: Store[FloatVector]
+    lexical: Store[str]
 
     async def nearest(self, vector: FloatVector, k: int, *, among: Rows | None = None) -> list[Found]:
         """The k passages nearest to `vector`, shape (dimension,); the cosine is in `dense` and `score`."""
@@ -294,15 +287,14 @@ class Corpus:
         self._folder = folder
         self._stack = stack
         self._manifest = manifest
-        self._open_catalogue(manifest)
+        self._catalogue = stack.enter_context(closing(folder.catalogue(manifest)))
         self._view: View | None = None
         self._seen: tuple[int, int] | None = None
 
     @property
     def manifest(self) -> Manifest:
         """What the corpus is now."""
-        self._follow()
-        return self._manifest
+        return self._follow()
 
     @property
     def catalogue(self) -> Catalogue:
@@ -310,50 +302,42 @@ class Corpus:
         self._follow()
         return self._catalogue
 
+    def _follow(self) -> Manifest:
+        """Look whether another state was published. A dropped corpus stays as it was opened."""
+        try:
+            status = (self._folder.path / MANIFEST).stat()
+        except FileNotFoundError:
+            return self._manifest
+        seen = (status.st_ino, status.st_mtime_ns)
+        if seen != self._seen and (manifest := self._folder.read()) is not None:
+            if manifest.generation != self._manifest.generation:
+                require_alike(manifest, self._manifest.encoder, self._manifest.dimension)
+                self._catalogue = self._stack.enter_context(closing(self._folder.catalogue(manifest)))
+            self._manifest, self._seen = manifest, seen
+        return self._manifest
+
     async def view(self) -> View:
         """The published state; a lost or damaged index is derived again from the catalogue.
 
         Raises `CorpusError` if the corpus was rebuilt with another encoder.
         """
-        while self._view is None or self._view.manifest != self.manifest:
-            manifest = self._manifest
+        while self._view is None or self._view.manifest != self._follow():
+            manifest, before = self._manifest, self._view
+            if before is not None and manifest.stores == "servers" and before.catalogue is self._catalogue:
+                self._view = replace(before, manifest=manifest)
+                continue
             try:
-                self._view = await self._opened(manifest)
+                stores = stores_of(self._settings, self._folder, manifest)
+                dense, lexical = await self._stack.enter_async_context(stores)
+                await dense.open()
+                await lexical.open()
+                self._view = View(manifest=manifest, catalogue=self._catalogue, dense=dense, lexical=lexical)
             except DamagedIndexError as error:
-                if self.manifest == manifest:  # otherwise it was removed while it was opened
+                if self._follow() == manifest:  # otherwise it was removed while it was opened
                     _LOG.warning("%s It is derived again from the catalogue.", error)
                     async with self._folder.locked():
-                        await publish(self._settings, self._folder, self.manifest, self._catalogue, anew=True)
+                        await publish(self._settings, self._folder, self._follow(), self._catalogue, anew=True)
         return self._view
-
-    async def _opened(self, manifest: Manifest) -> View:
-        dense, lexical, dense_place, lexical_place = stores_of(self._settings, self._folder, manifest)
-        before = self._view
-        if before is not None and manifest.stores == "servers" and before.manifest.generation == manifest.generation:
-            return replace(before, manifest=manifest)
-        return View(
-            manifest=manifest,
-            catalogue=self._catalogue,
-            dense=await self._stack.enter_async_context(dense.open(dense_place)),
-            lexical=await self._stack.enter_async_context(lexical.open(lexical_place)),
-        )
-
-    def _follow(self) -> None:
-        """Look whether another state was published. A dropped corpus stays as it was opened."""
-        try:
-            status = self._folder.manifest_file.stat()
-        except FileNotFoundError:
-            return
-        if (seen := (status.st_ino, status.st_mtime_ns)) == self._seen or (manifest := self._folder.read()) is None:
-            return
-        if manifest.generation != self._manifest.generation:
-            require_alike(manifest, self._manifest.encoder, self._manifest.dimension)
-            self._open_catalogue(manifest)
-        self._manifest, self._seen = manifest, seen
-
-    def _open_catalogue(self, manifest: Manifest) -> None:
-        self._catalogue = self._folder.catalogue(manifest)
-        self._stack.callback(self._catalogue.close)
 
 
 @asynccontextmanager
@@ -364,17 +348,14 @@ async def open_corpus(settings: Settings, name: str, encoder_name: str, dimensio
     or was built with another encoder.
     """
     folder = corpus_folder(settings.marag_data_dir, name)
-    manifest = await asyncio.to_thread(_existing, folder)
+    manifest = await asyncio.to_thread(folder.existing)
     require_alike(manifest, encoder_name, dimension)
     async with AsyncExitStack() as stack:
         corpus = Corpus(settings, folder, manifest, stack)
         if corpus.catalogue.edits() != manifest.edits:
-            try:
+            with suppress(CorpusError):  # an edit is under way: what is published will do
                 async with folder.locked():
                     await publish(settings, folder, corpus.manifest, corpus.catalogue)
-            except CorpusError:  # an edit is under way: what is published will do
-                if not corpus.manifest.passages:
-                    raise
         if not corpus.manifest.passages:
             raise CorpusError(
                 f"The corpus {name!r} contains no passages yet; `marag ingest` continues where it stopped."
@@ -383,27 +364,23 @@ async def open_corpus(settings: Settings, name: str, encoder_name: str, dimensio
         yield corpus
 
 
-def require_corpus(data_dir: Path, name: str, *, to_build: bool = True) -> None:
+def require_corpus(data_dir: Path, name: str) -> None:
     """Raise the error of `open_corpus` for a missing corpus, before anything else is loaded.
 
-    `sample` always exists, because it is built on first use. The message says how to build it only if `to_build`.
+    `sample` always exists, because it is built on first use.
     """
     folder = corpus_folder(data_dir, name)
-    if name != SAMPLE and folder.read() is None:
-        raise CorpusError(_missing(folder, to_build=to_build))
+    if name != SAMPLE:
+        folder.existing()
 
 
 def list_corpora(data_dir: Path) -> tuple[Manifest, ...]:
-    """The manifests of all corpora, by name; other folders are skipped. Counts include what is not published yet."""
-    manifests = []
+    """The manifests of all corpora, by name; other folders are skipped."""
+    found = []
     for file in sorted((data_dir / "corpora").glob(f"[!.]*/{MANIFEST}")):
-        folder = CorpusFolder(path=file.parent, name=file.parent.name)
         with suppress(CorpusError):
-            manifest = _existing(folder)
-            with closing(folder.catalogue(manifest)) as catalogue:
-                documents, passages = catalogue.counts()
-            manifests.append(manifest.model_copy(update={"documents": documents, "passages": passages}))
-    return tuple(manifests)
+            found.append(CorpusFolder(path=file.parent, name=file.parent.name).read())
+    return tuple(one for one in found if one is not None)
 
 
 def read_documents(data_dir: Path, name: str) -> tuple[DocumentRecord, ...]:
@@ -412,20 +389,11 @@ def read_documents(data_dir: Path, name: str) -> tuple[DocumentRecord, ...]:
         return catalogue.documents()
 
 
-def read_titles(data_dir: Path, name: str) -> tuple[str, ...]:
-    """The subjects of the corpus `name`: titles of its documents, and of passages ingested as such.
-
-    Sorted, without duplicates. Raises `CorpusError` if the corpus does not exist.
-    """
-    with open_catalogue(data_dir, name) as catalogue:
-        return catalogue.titles()
-
-
 @contextmanager
 def open_catalogue(data_dir: Path, name: str) -> Iterator[Catalogue]:
     """The catalogue of the corpus `name`, without its indexes. Raises `CorpusError` if it does not exist."""
     folder = corpus_folder(data_dir, name)
-    with closing(folder.catalogue(_existing(folder))) as catalogue:
+    with closing(folder.catalogue(folder.existing())) as catalogue:
         yield catalogue
 
 
@@ -435,9 +403,9 @@ async def remove_documents(settings: Settings, name: str, doc_ids: Sequence[str]
     Raises `CorpusError` if the corpus does not exist or is being edited.
     """
     folder = corpus_folder(settings.marag_data_dir, name)
-    await asyncio.to_thread(_existing, folder)
+    await asyncio.to_thread(folder.existing)
     async with folder.locked():
-        manifest = await asyncio.to_thread(_existing, folder)
+        manifest = await asyncio.to_thread(folder.existing)
         with closing(folder.catalogue(manifest)) as catalogue:
             await asyncio.to_thread(catalogue.replace, (), doc_ids)
             await asyncio.to_thread(catalogue.forget_unused)
@@ -450,10 +418,10 @@ async def drop_corpus(settings: Settings, name: str) -> Manifest:
     Raises `CorpusError` if it does not exist, was not created by this package, or is being edited.
     """
     folder = corpus_folder(settings.marag_data_dir, name)
-    await asyncio.to_thread(_existing, folder)
+    await asyncio.to_thread(folder.existing)
     async with folder.locked():
-        manifest = await asyncio.to_thread(_existing, folder)
-        await stores_of(settings, folder, manifest).drop()
+        manifest = await asyncio.to_thread(folder.existing)
+        await drop_stores(settings, folder, manifest)
         await asyncio.to_thread(folder.drop)
     return manifest
 
@@ -461,36 +429,21 @@ async def drop_corpus(settings: Settings, name: str) -> Manifest:
 async def reach(settings: Settings) -> None:
     """Ask the servers, if new corpora go there, about one that does not exist. `CorpusError` if one does not answer."""
     folder, stores = corpus_folder(settings.marag_data_dir, "nothing"), stores_for(settings)
-    nothing = Manifest(name="nothing", encoder="none", dimension=1, chunker="none", stores=stores)
-    await stores_of(settings, folder, nothing).drop()
+    await drop_stores(
+        settings, folder, Manifest(name="nothing", encoder="none", dimension=1, chunker="none", stores=stores)
+    )
 
 
 def require_alike(manifest: Manifest, encoder: str, dimension: int, chunker: str | None = None) -> None:
     """Raise `CorpusError` unless a corpus was built with this encoder and, if given, this chunker."""
-    if (manifest.encoder, manifest.dimension) != (encoder, dimension) or chunker not in (None, manifest.chunker):
-        chunked, but = (f" and the chunker {manifest.chunker!r}", f" and {chunker!r}") if chunker else ("", "")
-        again = f"ENCODER={manifest.encoder}" if manifest.encoder != encoder else "the chunker"
-        raise CorpusError(
-            f"The corpus {manifest.name!r} was built with the encoder {manifest.encoder!r} ({manifest.dimension} "
-            f"dimensions){chunked}, not with {encoder!r} ({dimension}){but}; set {again} again, or "
-            f"rebuild it: `marag ingest PATH... --corpus {manifest.name} --rebuild`."
-        )
-
-
-def _existing(folder: CorpusFolder) -> Manifest:
-    manifest = folder.read()
-    if manifest is None:
-        raise CorpusError(_missing(folder))
-    return manifest
-
-
-def _missing(folder: CorpusFolder, *, to_build: bool = True) -> str:
-    if folder.name == SAMPLE:
-        return f"The corpus {SAMPLE!r} does not exist yet; it is built on first use."
-    known = ", ".join(repr(manifest.name) for manifest in list_corpora(folder.path.parents[1])) or "none yet"
-    if not to_build:
-        return f"There is no corpus {folder.name!r} (known: {known}); see `marag corpora list`."
-    return (
-        f"There is no corpus {folder.name!r} (known: {known}; see `marag corpora list`); "
-        f"build it with `marag ingest PATH... --corpus {folder.name}`."
+    if (manifest.encoder, manifest.dimension) != (encoder, dimension):
+        wanted = f"the encoder {manifest.encoder!r} ({manifest.dimension} dimensions), not with {encoder!r}"
+        again = f"ENCODER={manifest.encoder}"
+    elif chunker not in (None, manifest.chunker):
+        wanted, again = f"the chunker {manifest.chunker!r}, not with {chunker!r}", "the chunker"
+    else:
+        return
+    raise CorpusError(
+        f"The corpus {manifest.name!r} was built with {wanted}; set {again} again, or rebuild it: "
+        f"`marag ingest PATH... --corpus {manifest.name} --rebuild`."
     )

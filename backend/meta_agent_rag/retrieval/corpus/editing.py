@@ -9,19 +9,18 @@ all of it once the block ends.
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
-from contextlib import asynccontextmanager, closing, suppress
+from contextlib import asynccontextmanager, closing
 from hashlib import sha256
 from itertools import chain
 from typing import TypeAlias
 
-from ...errors import CorpusError, InputError, SettingsError
+from ...errors import InputError
 from ...settings import Settings
 from ..batching import AsyncEncoder
 from ..passage import Passage, to_record
 from .catalogue import AT_ONCE, ROWS, Catalogue, DocumentRecord, in_parts
-from .corpus import CorpusFolder, Manifest, corpus_folder, publish, require_alike, stores_for, stores_of
+from .corpus import Manifest, corpus_folder, drop_stores, publish, require_alike, stores_for
 
 Progress: TypeAlias = Callable[[int, int], None]
 UNCHUNKED = "none"
@@ -65,18 +64,9 @@ class CorpusEditor:
     async def put(self, document: DocumentRecord, passages: Collection[Passage]) -> None:
         """Add or replace `document`: afterwards it has exactly these passages.
 
-        They are iterated several times, and may be too many for memory. Raises `InputError` if one belongs to
-        another document, and, here or at `publish`, if two of them have the same id.
+        They are iterated several times, and may be too many for memory. Raises `InputError`, here or at `publish`, if
+        the id of one is taken.
         """
-        taken = await asyncio.to_thread(self.taken, document.id, passages)
-        if taken is not None:
-            raise InputError(
-                f"The passage id {taken[0]!r} already belongs to the document {taken[1]!r}; choose another id."
-            )
-        if len(passages) <= AT_ONCE:
-            counts = Counter(passage.id for passage in passages)
-            if twice := next((id_ for id_, count in counts.items() if count > 1), None):
-                raise InputError(f"Two passages have the id {twice!r}; ids must be unique.")
         self._put[document.id] = (document, passages)
         if sum(len(held) for _, held in self._put.values()) >= AT_ONCE:
             await self.publish()
@@ -96,21 +86,17 @@ class CorpusEditor:
             return
         waiting = self._catalogue.unencoded(chain.from_iterable(passages for _, passages in put))
         while (texts := await asyncio.to_thread(next, waiting, None)) is not None:
-            await self._encode(texts)
+            self._wanted += len(texts)
+            # sorted by length, so that a batch has little padding; each batch is stored at once
+            for part in in_parts(sorted(texts.items(), key=lambda one: len(one[1])), self._together):
+                vectors = await self._encoder.passages([text for _, text in part])
+                await asyncio.to_thread(self._catalogue.add_vectors, [digest for digest, _ in part], vectors)
+                self._encoded += len(part)
+                if self._on_progress is not None:
+                    self._on_progress(self._encoded, self._wanted)
         await asyncio.to_thread(self._catalogue.replace, put, removed)
-        self._put.clear()
-        self._removed.clear()
-        self._owners.clear()
-
-    async def _encode(self, texts: dict[bytes, str]) -> None:
-        """Encode sorted by length, so that a batch has little padding; each batch is stored at once."""
-        self._wanted += len(texts)
-        for part in in_parts(sorted(texts.items(), key=lambda one: len(one[1])), self._together):
-            vectors = await self._encoder.passages([text for _, text in part])
-            await asyncio.to_thread(self._catalogue.add_vectors, [digest for digest, _ in part], vectors)
-            self._encoded += len(part)
-            if self._on_progress is not None:
-                self._on_progress(self._encoded, self._wanted)
+        for pending in (self._put, self._removed, self._owners):
+            pending.clear()
 
 
 @asynccontextmanager
@@ -134,45 +120,29 @@ async def edit_corpus(
     package.
     """
     folder = corpus_folder(settings.marag_data_dir, name)
+    dimension, stores = await encoder.dimension(), stores_for(settings)
     async with folder.locked(_PATIENCE_SHARED_SECONDS if shared else _PATIENCE_SECONDS):
         existing = await asyncio.to_thread(folder.read)
-        manifest = await _new(settings, name, encoder, chunker)
+        manifest = Manifest(name=name, encoder=encoder.name, dimension=dimension, chunker=chunker, stores=stores)
         if existing is None:
-            await stores_of(settings, folder, manifest).drop()  # a server that does not respond says so now
+            await drop_stores(settings, folder, manifest)  # a server that does not respond says so now
             await asyncio.to_thread(folder.write, manifest)
         elif not rebuild:
-            require_alike(existing, manifest.encoder, manifest.dimension, manifest.chunker)
+            require_alike(existing, encoder.name, dimension, chunker)
             manifest = existing
         with closing(folder.catalogue(manifest)) as catalogue:
             editor = CorpusEditor(catalogue, encoder, on_progress, together=_TOGETHER_SHARED if shared else _TOGETHER)
-            empty = False
-            try:
-                yield editor
-                await editor.publish()
-                if not shared:
-                    await asyncio.to_thread(catalogue.forget_unused)
-                empty = not manifest.edits and catalogue.counts() == (0, 0)
-                if not empty:
-                    await publish(settings, folder, manifest, catalogue)
-                    if existing is not None and existing.generation != manifest.generation:
-                        await stores_of(settings, folder, existing).drop()
-            except Exception:
-                empty = catalogue.counts() == (0, 0)  # an interrupted edit keeps its vectors
-                raise
-            finally:
-                if manifest is not existing:
-                    await _tidied(settings, folder, manifest, empty=empty)
-
-
-async def _tidied(settings: Settings, folder: CorpusFolder, manifest: Manifest, *, empty: bool) -> None:
-    """Remove what a new generation leaves if it was not published, or was never more than empty."""
-    published = await asyncio.to_thread(folder.read)
-    if published is None or published.generation != manifest.generation:
-        with suppress(CorpusError, SettingsError):
-            await stores_of(settings, folder, manifest).drop()
-        await asyncio.to_thread(folder.discard, manifest.generation)
-    elif empty and not published.edits:
-        await asyncio.to_thread(folder.drop)
+            yield editor
+            await editor.publish()
+            if not shared:
+                await asyncio.to_thread(catalogue.forget_unused)
+            filled = manifest.edits or catalogue.counts() != (0, 0)
+            if filled:
+                await publish(settings, folder, manifest, catalogue)
+        if existing is None and not filled:
+            await asyncio.to_thread(folder.drop)
+        elif existing is not None and filled and existing.generation != manifest.generation:
+            await drop_stores(settings, folder, existing)
 
 
 async def ensure_corpus(
@@ -182,54 +152,37 @@ async def ensure_corpus(
     encoder: AsyncEncoder,
     *,
     checksum: str = "",
-    replace: bool = False,
     on_progress: Progress | None = None,
 ) -> Manifest:
-    """The corpus `name` over exactly these passages, none of which is split; reused if it exists.
+    """The corpus `name` over exactly these passages, none of which is split; reused if it exists, else replaced.
 
     With a `checksum` of what the passages are made from, they are made only if the corpus is to be built. Raises
-    `CorpusError` if it was built differently (without `replace`) or is being edited, `InputError` for an invalid name,
-    no passages, or duplicate passage ids.
+    `CorpusError` if it is being edited, `InputError` for an invalid name, no passages, or duplicate passage ids.
     """
     if not passages:
         raise InputError("There are no passages to build a corpus from; give at least one document with text.")
     folder = corpus_folder(settings.marag_data_dir, name)
-    if not checksum:
-        checksum = await asyncio.to_thread(_checksum, passages() if callable(passages) else passages)
-    whole = DocumentRecord(id=name, source=name, title=name, kind=ROWS, content_hash=checksum)
+    checksum = checksum or await asyncio.to_thread(_checksum, passages() if callable(passages) else passages)
     existing = await asyncio.to_thread(folder.read)
     recipe = (encoder.name, await encoder.dimension(), UNCHUNKED)
     alike = existing is not None and (existing.encoder, existing.dimension, existing.chunker) == recipe
-    if existing is not None:
+    if existing is not None and alike:
         with closing(folder.catalogue(existing)) as catalogue:
             held = [(document.id, document.content_hash) for document in catalogue.documents()]
-            current = catalogue.edits() == existing.edits
-        same = alike and held == [(name, checksum)]
-        if same and current:
-            return existing  # without the lock, for which simultaneous starts would queue
-        if held and not replace and not same:
-            raise CorpusError(
-                f"The corpus {name!r} was built from other passages, or with another encoder ({existing.encoder!r}) "
-                "or chunker; replace it explicitly, or choose another name."
-            )
+            if held == [(name, checksum)] and catalogue.edits() == existing.edits:
+                return existing  # without the lock, for which simultaneous starts would queue
     async with edit_corpus(
         settings, name, encoder, chunker=UNCHUNKED, rebuild=existing is not None and not alike, on_progress=on_progress
     ) as editor:
         held = [(document.id, document.content_hash) for document in editor.documents()]
         if held != [(name, checksum)]:  # another process may have been first
             await editor.remove([id_ for id_, _ in held if id_ != name])
+            whole = DocumentRecord(id=name, source=name, title=name, kind=ROWS, content_hash=checksum)
             await editor.put(whole, passages() if callable(passages) else passages)
-    manifest = await asyncio.to_thread(folder.read)
-    assert manifest is not None
-    return manifest
+    return await asyncio.to_thread(folder.existing)
 
 
 def _checksum(passages: Iterable[Passage]) -> str:
     """SHA-256 over ids and contents, independent of the order of passages."""
     digests = sorted(sha256(to_record(passage).encode()).digest() for passage in passages)
     return sha256(b"".join(digests)).hexdigest()
-
-
-async def _new(settings: Settings, name: str, encoder: AsyncEncoder, chunker: str) -> Manifest:
-    dimension = await encoder.dimension()
-    return Manifest(name=name, encoder=encoder.name, dimension=dimension, chunker=chunker, stores=stores_for(settings))

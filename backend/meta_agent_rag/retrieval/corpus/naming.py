@@ -25,12 +25,29 @@ def documents_named(documents: Sequence[DocumentRecord], names: Iterable[str]) -
         raise InputError(f"Give a list of documents, [{names!r}], not a text.")
     found = set()
     for name in names:
-        one = begun_with(_whole(documents, name) or documents, name)
+        one = document_named(documents, name, begun=True)
         if one is None:
             choice = suggestion(documents, name) or f"choose from: {_listed(documents)}."
             raise InputError(f"No document is named {name!r}; {choice}")
         found.add(one.id)
     return frozenset(found)
+
+
+def document_named(documents: Sequence[DocumentRecord], name: str, *, begun: bool = False) -> DocumentRecord | None:
+    """The document with this title or file name, ignoring case, or, with `begun`, the only one that begins so.
+
+    Raises `InputError` if it could be several; it names their paths to those who ask for whole names, who own them.
+    """
+    wanted = _plain(name)
+    found = [document for document in documents if wanted and wanted in _names(document)]
+    if not found and begun and wanted:
+        found = [document for document in documents if any(own.startswith(wanted) for own in _names(document))]
+    if len(found) > 1 and begun:
+        raise InputError(f"Several documents are named {name!r}: {_listed(found)}; give more of the name.")
+    if len(found) > 1:
+        shown = ", ".join(f"{document.source} ({document.id})" for document in found[:_MOST_LISTED])
+        raise InputError(f"Several documents are named {name!r}: {shown}; give the id or the path of one of them.")
+    return found[0] if found else None
 
 
 def addressed(
@@ -58,25 +75,6 @@ def without_mentions(message: str, documents: Sequence[DocumentRecord] | None = 
     return message if kept == message else " ".join(kept.split())
 
 
-def _name(mention: re.Match[str]) -> str:
-    return mention[1] or mention[2].rstrip(".")
-
-
-def _names_one(documents: Sequence[DocumentRecord], mention: re.Match[str]) -> bool:
-    """Whether a name is quoted, or that of a document, the beginning of one, or a misspelt one."""
-    name = _name(mention)
-    return bool(mention[1] or _whole(documents, name) or suggestion(documents, name))
-
-
-def document_named(documents: Sequence[DocumentRecord], name: str) -> DocumentRecord | None:
-    """The document with this title or file name in full, ignoring case. Raises `InputError` if it names several."""
-    found = _whole(documents, name)
-    if len(found) > 1:
-        shown = ", ".join(f"{document.source} ({document.id})" for document in found[:_MOST_LISTED])
-        raise InputError(f"Several documents are named {name!r}: {shown}; give the id or the path of one of them.")
-    return found[0] if found else None
-
-
 def suggestion(documents: Sequence[DocumentRecord], name: str) -> str:
     """`did you mean 'a.pdf' or 'b.pdf'?` for a name that names no document; empty if none is similar."""
     wanted = _plain(name)
@@ -87,18 +85,13 @@ def suggestion(documents: Sequence[DocumentRecord], name: str) -> str:
     return f"did you mean {' or '.join(map(repr, list(meant)[:_MOST_MEANT]))}?" if meant else ""
 
 
-def begun_with(documents: Sequence[DocumentRecord], name: str) -> DocumentRecord | None:
-    """The document whose title or file name begins so. Raises `InputError` if it could be several."""
-    wanted = _plain(name)
-    found = [document for document in documents if wanted and any(own.startswith(wanted) for own in _names(document))]
-    if len(found) > 1:
-        raise InputError(f"Several documents are named {name!r}: {_listed(found)}; give more of the name.")
-    return found[0] if found else None
+def _name(mention: re.Match[str]) -> str:
+    return mention[1] or mention[2].rstrip(".")
 
 
-def _whole(documents: Sequence[DocumentRecord], name: str) -> list[DocumentRecord]:
-    wanted = _plain(name)
-    return [document for document in documents if wanted and wanted in _names(document)]
+def _names_one(documents: Sequence[DocumentRecord], mention: re.Match[str]) -> bool:
+    """Whether a name is quoted, or that of a document, the beginning of one, or a misspelt one."""
+    return bool(mention[1] or suggestion(documents, _name(mention)))
 
 
 def _names(document: DocumentRecord) -> list[str]:

@@ -7,32 +7,17 @@ Scores have the same scale as the embedded store's: Elasticsearch also multiplie
 """
 
 import re
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import CorpusError, SettingsError
 from ...extras import require
 from ...text.names import stop_words
 from ...text.normalise import encodable
 from ..vectors import Rows
-from .store import (
-    BATCH_SECONDS,
-    CREATED_BY,
-    SEARCH_SECONDS,
-    Changes,
-    Hit,
-    LexicalStore,
-    StoreBackend,
-    StorePlace,
-    best,
-    server_url,
-    shown_url,
-)
-
-if TYPE_CHECKING:
-    from elasticsearch import AsyncElasticsearch
+from .store import BATCH_SECONDS, SEARCH_SECONDS, Changes, Hit, Store, StorePlace, best, server_url, shown_url
 
 _SETTING = "ELASTICSEARCH_URL"
 _FIELDS = ("title", "text")
@@ -46,50 +31,72 @@ _WORD = re.compile(r"[a-z0-9_]+|\w")
 """A word, for counting the length of a query; in other scripts, every character."""
 
 
-class ElasticsearchStore:
-    """A `LexicalStore`; get one from `open_store`."""
+class ElasticsearchStore(Store[str]):
+    """Words in an index of an Elasticsearch server."""
 
-    def __init__(self, client: "AsyncElasticsearch", place: StorePlace) -> None:
-        self._client = client
-        self._place = place
+    def __init__(self, place: StorePlace) -> None:
+        super().__init__(place)
+        require("servers", _SETTING)
+        from elasticsearch import AsyncElasticsearch
 
-    async def search(self, text: str, k: int, *, among: Rows | None = None) -> list[Hit]:
+        parts = server_url(place, _SETTING)
+        port = parts.port or (443 if parts.scheme == "https" else 9200)
+        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+        user = {"basic_auth": (parts.username, parts.password or "")} if parts.username else {}
+        self._client = AsyncElasticsearch(
+            f"{parts.scheme}://{host}:{port}{parts.path.rstrip('/')}",
+            **({"api_key": place.api_key.get_secret_value()} if place.api_key else user),
+            request_timeout=SEARCH_SECONDS,
+            max_retries=2,
+            retry_on_status=(502, 503, 504),
+            retry_on_timeout=False,
+        )
+
+    async def open(self) -> None:
+        """Raise `CorpusError` if the index is missing."""
+        with self._translated():
+            exists = await self._client.indices.exists(index=self._place.name)
+        if not exists:
+            raise CorpusError(f"The index {self._place.name!r} is missing on its server; ingest it again.")
+
+    async def search(self, query: str, k: int, *, among: Rows | None = None) -> list[Hit]:
         """The k best rows, at most 10,000; empty for a query without words."""
-        query = _query(text, among)
-        if query is None:
+        asked = _query(query, among)
+        if asked is None:
             return []
 
         async def fetch(limit: int) -> list[Hit]:
-            size, name = min(limit, _MOST_ROWS), self._place.name
-            with _translated(self._place):
+            with self._translated():
                 response = await self._client.search(
-                    index=name, query=query, size=size, source=False, track_total_hits=False
+                    index=self._place.name,
+                    query=asked,
+                    size=min(limit, _MOST_ROWS),
+                    source=False,
+                    track_total_hits=False,
                 )
             return [Hit(hit["_score"], int(hit["_id"])) for hit in response["hits"]["hits"]]
 
         return await best(fetch, k)
 
+    async def publish(self, changes: Changes) -> None:
+        """Index and delete in bulk, retrying items that a busy server rejects, then refresh once."""
+        from elasticsearch.helpers import async_bulk
 
-async def publish(place: StorePlace, changes: Changes) -> None:
-    """Index and delete in bulk, retrying items that a busy server rejects, then refresh once."""
-    from elasticsearch.helpers import async_bulk
+        def actions() -> Iterator[dict[str, Any]]:
+            for added in changes.parts():
+                for row, passage in zip(added.rows.tolist(), added.passages, strict=True):
+                    yield {"_id": str(row), "title": encodable(passage.title), "text": encodable(passage.text)}
+            for row in changes.removed.tolist():
+                yield {"_op_type": "delete", "_id": str(row)}
 
-    def actions() -> Iterator[dict[str, Any]]:
-        for added in changes.parts():
-            for row, passage in zip(added.rows.tolist(), added.passages, strict=True):
-                yield {"_id": str(row), "title": encodable(passage.title), "text": encodable(passage.text)}
-        for row in changes.removed.tolist():
-            yield {"_op_type": "delete", "_id": str(row)}
-
-    async with _connected(place) as connected:
-        client = connected.options(request_timeout=BATCH_SECONDS)
-        with _translated(place):
-            if not await _exists(client, place):
-                await _create(client, place)
+        client, name = self._client.options(request_timeout=BATCH_SECONDS), self._place.name
+        with self._translated():
+            if not await client.indices.exists(index=name):
+                await client.indices.create(index=name, **_description())
             _, outcomes = await async_bulk(
                 client,
                 actions(),
-                index=place.name,
+                index=name,
                 max_retries=5,
                 initial_backoff=0.1,
                 retry_on_status=(429, 500, 502, 503, 504),
@@ -101,75 +108,43 @@ async def publish(place: StorePlace, changes: Changes) -> None:
                 error = failed[0].get("error") or {}
                 reason = f"{error.get('type')}: {error.get('reason')}"[:300]
                 raise CorpusError(
-                    f"Elasticsearch rejected {len(failed)} passage(s) of the index {place.name!r} ({reason}). "
+                    f"Elasticsearch rejected {len(failed)} passage(s) of the index {name!r} ({reason}). "
                     "Fix that and try again."
                 )
-            await client.indices.refresh(index=place.name)
+            await client.indices.refresh(index=name)
+
+    async def drop(self) -> None:
+        """Remove the index, if it exists."""
+        with self._translated():
+            await self._client.indices.delete(index=self._place.name, ignore_unavailable=True)
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._client.close()
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Translates the client's errors into this package's."""
+        from elasticsearch import ApiError, SerializationError, TransportError, UnsupportedProductError
+
+        server = f"Elasticsearch server at {shown_url(self._place.url or '')!r}"
+        try:
+            yield
+        except (UnsupportedProductError, SerializationError) as error:
+            raise SettingsError(f"The {server} is another product; correct {_SETTING}.") from error
+        except TransportError as error:
+            raise CorpusError(f"The {server} does not respond; start it, or correct {_SETTING}.") from error
+        except ApiError as error:
+            status, kind = error.meta.status, str(error.message)[:200]
+            if status == 401 or (status == 403 and "block" not in kind):
+                raise SettingsError(f"The {server} rejected the key; correct ELASTICSEARCH_API_KEY.") from error
+            raise CorpusError(
+                f"The {server} rejected a request ({status}, {kind}); check its log and {_SETTING}."
+            ) from error
 
 
-@asynccontextmanager
-async def open_store(place: StorePlace) -> AsyncIterator[ElasticsearchStore]:
-    """Connect to the place's index, and close the connection afterwards.
-
-    Raises `SettingsError` for a missing or malformed URL, a rejected key or another product behind the
-    URL, `CorpusError` if the server is unreachable, or the index is missing or was not created by this package.
-    """
-    async with _connected(place) as client:
-        with _translated(place):
-            exists = await _exists(client, place)
-        if not exists:
-            raise CorpusError(f"The index {place.name!r} is missing on the Elasticsearch server; ingest it again.")
-        yield ElasticsearchStore(client, place)
-
-
-async def drop_store(place: StorePlace) -> None:
-    """Remove the place's index; see `StoreBackend`."""
-    async with _connected(place) as client:
-        with _translated(place):
-            if await _exists(client, place):
-                await client.indices.delete(index=place.name)
-
-
-ELASTICSEARCH = StoreBackend[LexicalStore](open=open_store, publish=publish, drop=drop_store)
-
-
-@asynccontextmanager
-async def _connected(place: StorePlace) -> AsyncIterator["AsyncElasticsearch"]:
-    require("servers", _SETTING)
-    from elasticsearch import AsyncElasticsearch
-
-    parts = server_url(place, _SETTING)
-    port = parts.port or (443 if parts.scheme == "https" else 9200)
-    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-    user = {"basic_auth": (parts.username, parts.password or "")} if parts.username else {}
-    client = AsyncElasticsearch(
-        f"{parts.scheme}://{host}:{port}{parts.path.rstrip('/')}",
-        **({"api_key": place.api_key.get_secret_value()} if place.api_key else user),
-        request_timeout=SEARCH_SECONDS,
-        max_retries=2,
-        retry_on_status=(502, 503, 504),
-        retry_on_timeout=False,
-    )
-    try:
-        yield client
-    finally:
-        await client.close()
-
-
-async def _exists(client: "AsyncElasticsearch", place: StorePlace) -> bool:
-    """Whether the index exists. Raises `CorpusError` if it does but was not created by this package."""
-    found = await client.indices.get(index=place.name, ignore_unavailable=True)
-    if not found.body:
-        return False
-    if found.body.get(place.name, {}).get("mappings", {}).get("_meta", {}).get("created_by") != CREATED_BY:
-        raise CorpusError(
-            f"The index {place.name!r} on the Elasticsearch server was not made by this package and is left unchanged; "
-            "choose another corpus name, or remove it there yourself."
-        )
-    return True
-
-
-async def _create(client: "AsyncElasticsearch", place: StorePlace) -> None:
+def _description() -> dict[str, Any]:
+    """The settings and mappings of an index."""
     analysers = {_ALL_WORDS: "_none_", _CONTENT_WORDS: list(stop_words())}
     text = {
         "type": "text",
@@ -184,8 +159,7 @@ async def _create(client: "AsyncElasticsearch", place: StorePlace) -> None:
         "analysis": {"analyzer": {name: {"type": "english", "stopwords": words} for name, words in analysers.items()}},
         "similarity": {_SIMILARITY: {"type": "BM25", "k1": 1.2, "b": 0.75}},
     }
-    mappings = {"dynamic": "strict", "_meta": {"created_by": CREATED_BY}, "properties": dict.fromkeys(_FIELDS, text)}
-    await client.indices.create(index=place.name, settings=settings, mappings=mappings)
+    return {"settings": settings, "mappings": {"dynamic": "strict", "properties": dict.fromkeys(_FIELDS, text)}}
 
 
 def _query(text: str, among: Rows | None) -> dict[str, Any] | None:
@@ -203,28 +177,3 @@ def _query(text: str, among: Rows | None) -> dict[str, Any] | None:
     if among is not None:
         query["filter"] = [{"ids": {"values": list(map(str, among.tolist()))}}]
     return {"bool": query}
-
-
-@contextmanager
-def _translated(place: StorePlace) -> Iterator[None]:
-    """Translates the client's errors into this package's."""
-    from elasticsearch import ApiError, SerializationError, TransportError, UnsupportedProductError
-
-    server = f"server at {shown_url(place.url or '')!r}"
-    try:
-        yield
-    except (UnsupportedProductError, SerializationError) as error:
-        raise SettingsError(f"The {server} is not Elasticsearch; correct {_SETTING}.") from error
-    except TransportError as error:
-        raise CorpusError(f"The Elasticsearch {server} does not respond; start it, or correct {_SETTING}.") from error
-    except ApiError as error:
-        status, kind = error.meta.status, str(error.message)[:200]
-        if status == 401 or (status == 403 and "block" not in kind):
-            raise SettingsError(
-                f"The Elasticsearch {server} rejected the key; correct ELASTICSEARCH_API_KEY."
-            ) from error
-        if status < 500 and "x-elastic-product" not in error.meta.headers:
-            raise SettingsError(f"The {server} is not Elasticsearch; correct {_SETTING}.") from error
-        raise CorpusError(
-            f"The Elasticsearch {server} rejected a request ({status}, {kind}); check its log."
-        ) from error

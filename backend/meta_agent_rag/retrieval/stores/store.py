@@ -5,25 +5,25 @@ folder, and a reader keeps the one that it opened. A store on a server is change
 the catalogue no longer has, or that were published later, are ignored by its readers.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 from pydantic import SecretStr
 
 from ...errors import SettingsError
 from ..passage import Passage
-from ..vectors import FloatMatrix, FloatVector, Rows
+from ..vectors import FloatMatrix, Rows
 
 BATCH_SECONDS = 60
 """The time limit for one batch of an update on a server."""
 SEARCH_SECONDS = 20
 """The time limit for all other requests."""
-CREATED_BY = "meta-agent-rag"
-"""The mark of collections and indexes on servers that are ours; no other is touched."""
+ROWS_FILE = "rows.npy"
+"""The rows of a state, ascending, in its folder; written before any store is published there."""
 _DECIMALS = 5
 _MARGIN = 8
 _MOST_ROWS = 4096
@@ -69,45 +69,39 @@ class StorePlace:
     api_key: SecretStr | None = None
 
 
-class DenseStore(Protocol):
-    """Rows by the cosine of their vectors."""
-
-    async def search(self, vector: FloatVector, k: int, *, among: Rows | None = None) -> list[Hit]:
-        """The k rows nearest to `vector`, shape (dimension,), by descending cosine and then by row.
-
-        With `among`, ascending, only these rows.
-        """
+Query = TypeVar("Query")
 
 
-class LexicalStore(Protocol):
-    """Rows by their words."""
+class Store(ABC, Generic[Query]):
+    """A store at its place, which searches rows by the cosine of their vectors, or by BM25 over title and text.
 
-    async def search(self, text: str, k: int, *, among: Rows | None = None) -> list[Hit]:
-        """The k best rows by BM25 over title and text, by descending score and then by row; any text is a valid query.
+    `Query` is a vector of shape (dimension,), or any text. All methods raise `CorpusError` for a store that is
+    unreadable or unreachable, and `SettingsError` for a server's malformed URL or rejected key.
+    """
+
+    def __init__(self, place: StorePlace) -> None:
+        self._place = place
+
+    @abstractmethod
+    async def publish(self, changes: Changes) -> None:
+        """Apply changes; may be repeated."""
+
+    @abstractmethod
+    async def open(self) -> None:
+        """Make what was published ready for searches."""
+
+    @abstractmethod
+    async def search(self, query: Query, k: int, *, among: Rows | None = None) -> list[Hit]:
+        """The k best rows, by descending score and then by row.
 
         With `among`, ascending, only these rows; their scores are the same as without.
         """
 
+    async def drop(self) -> None:
+        """Remove the store from its server, if it exists; an embedded one goes with its folder."""
 
-Store = TypeVar("Store")
-
-
-@dataclass(frozen=True, kw_only=True)
-class StoreBackend(Generic[Store]):
-    """A kind of store.
-
-    `publish(place, changes)` applies changes and may be repeated; `open(place)` opens the result; `drop(place)` removes
-    it, if it exists. All raise `CorpusError` for a store that is unreadable or unreachable,
-    or was not created by this package.
-    """
-
-    open: Callable[[StorePlace], AbstractAsyncContextManager[Store]]
-    publish: Callable[[StorePlace, Changes], Awaitable[None]]
-    drop: Callable[[StorePlace], Awaitable[None]]
-
-
-async def dropped_with_folder(place: StorePlace) -> None:
-    """The `drop` of an embedded store: its folder is the corpus's to remove."""
+    async def close(self) -> None:
+        """Close the connection to the server."""
 
 
 def ordered(hits: Sequence[Hit], k: int) -> list[Hit]:
@@ -126,23 +120,21 @@ async def best(fetch: Callable[[int], Awaitable[list[Hit]]], k: int) -> list[Hit
     limit = k + _MARGIN
     while True:
         hits = await fetch(limit)
-        scores = sorted((round(hit.score, _DECIMALS) for hit in hits), reverse=True)
-        if len(hits) < limit or limit >= _MOST_ROWS or scores[-1] < scores[k - 1]:
-            return ordered(hits, k)
+        found = ordered(hits, len(hits))
+        if len(hits) < limit or limit >= _MOST_ROWS or found[-1].score < found[k - 1].score:
+            return found[:k]
         limit *= 4
 
 
 def server_url(place: StorePlace, setting: str) -> SplitResult:
     """The parts of the place's URL; raises `SettingsError` if it is missing or malformed."""
-    if not place.url:
-        raise SettingsError(f"No server is set for the corpus index {place.name!r}; set {setting}.")
     try:
-        parts = urlsplit(place.url)
-        port = parts.port
-    except ValueError as error:
-        raise SettingsError(f"{setting} is not a URL; write it as http://HOST:PORT.") from error
-    if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0:
-        raise SettingsError(f"{setting} is {shown_url(place.url)!r}; write it as http://HOST:PORT.")
+        parts = urlsplit(place.url or "")
+        usable = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise SettingsError(f"{setting} is {shown_url(place.url or '')!r}; write it as http://HOST:PORT.")
     return parts
 
 

@@ -1,4 +1,4 @@
-"""The Elasticsearch store with a busy, refusing or missing server; replies are scripted over HTTP."""
+"""The stores on servers with a busy, refusing or missing server; replies are scripted over HTTP."""
 
 import json
 import threading
@@ -14,13 +14,13 @@ from pydantic import SecretStr
 
 from meta_agent_rag.errors import CorpusError, SettingsError
 from meta_agent_rag.retrieval.passage import Passage
-from meta_agent_rag.retrieval.stores.elastic import ELASTICSEARCH
-from meta_agent_rag.retrieval.stores.store import Added, Changes, StorePlace
+from meta_agent_rag.retrieval.stores.elastic import ElasticsearchStore
+from meta_agent_rag.retrieval.stores.qdrant import QdrantStore
+from meta_agent_rag.retrieval.stores.store import Added, Changes, Store, StorePlace
 from tests.servers import free_port
 
 NAME = "marag-busy"
 PRODUCT = {"X-Elastic-Product": "Elasticsearch"}
-OURS = {NAME: {"mappings": {"_meta": {"created_by": "meta-agent-rag"}}}}
 PASSAGES = [Passage(id=f"p{number}", doc_id="d", title="", text=f"Text {number}.") for number in range(4)]
 SECRET = "hush-0123456789"
 
@@ -33,7 +33,7 @@ class Scripted(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, statuses: Answer, first: Reply = (200, OURS), headers: dict[str, str] = PRODUCT) -> None:
+    def __init__(self, statuses: Answer, first: Reply = (200, {}), headers: dict[str, str] = PRODUCT) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.statuses, self.first, self.headers = statuses, first, headers
         self.bulks: list[list[str]] = []
@@ -49,8 +49,6 @@ class Scripted(ThreadingHTTPServer):
             sent = [f"p{line['index']['_id']}" for line in lines if "index" in line]
             self.bulks.append(sent)
             statuses = self.statuses(sent)
-            if statuses == [429] * 99:
-                return 429, {"error": {"type": "es_rejected_execution_exception"}, "status": 429}
             error = {"type": "mapper_exception", "reason": "it does not fit"}
             items = [{"index": {"status": one} | ({} if one < 300 else {"error": error})} for one in statuses]
             return 200, {"errors": any(one >= 300 for one in statuses), "items": items}
@@ -72,9 +70,10 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(sent)))
         self.end_headers()
-        self.wfile.write(sent)
+        if self.command != "HEAD":
+            self.wfile.write(sent)
 
-    do_GET = do_POST = do_PUT = do_DELETE = answer  # noqa: N815  # the library looks up these names
+    do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = answer  # noqa: N815  # the library looks up these names
 
     def log_message(self, format: str, *args: Any) -> None:
         """Log nothing."""
@@ -100,7 +99,19 @@ async def update(url: str) -> None:
     rows = np.arange(4)
     added = Added(rows, PASSAGES, np.zeros((4, 1), dtype=np.float32))
     changes = Changes(removed=np.zeros(0, dtype=np.int64), added=rows, parts=lambda: iter([added]))
-    await ELASTICSEARCH.publish(place(url), changes)
+    store = ElasticsearchStore(place(url))
+    try:
+        await store.publish(changes)
+    finally:
+        await store.close()
+
+
+async def drop(url: str, kind: type[Store[Any]] = ElasticsearchStore) -> None:
+    store = kind(place(url))
+    try:
+        await store.drop()
+    finally:
+        await store.close()
 
 
 async def test_only_failed_items_are_retried_followed_by_one_refresh() -> None:
@@ -115,12 +126,6 @@ async def test_only_failed_items_are_retried_followed_by_one_refresh() -> None:
     assert server.refreshed == 1
 
 
-async def test_a_request_rejected_as_a_whole_is_retried_as_a_whole() -> None:
-    with serving(Scripted(lambda sent: [429] * 99 if len(server.bulks) == 1 else [200] * len(sent))) as server:
-        await update(server.url)
-    assert server.bulks == [["p0", "p1", "p2", "p3"]] * 2
-
-
 async def test_a_permanently_rejected_item_is_named_and_nothing_is_refreshed() -> None:
     complaint = pytest.raises(CorpusError, match=r"2 passage.*it does not fit")
     with serving(Scripted(lambda sent: [200, 400, 200, 400])) as server, complaint:
@@ -129,11 +134,20 @@ async def test_a_permanently_rejected_item_is_named_and_nothing_is_refreshed() -
     assert server.refreshed == 0
 
 
-async def test_an_unreachable_server_is_reported() -> None:
+@pytest.mark.parametrize("kind", [ElasticsearchStore, QdrantStore])
+async def test_an_unreachable_server_is_reported(kind: type[Store[Any]]) -> None:
     url = f"http://127.0.0.1:{free_port()}"
     with pytest.raises(CorpusError, match=f"{url}.*does not respond") as caught:
-        await ELASTICSEARCH.drop(place(url))
+        await drop(url, kind)
     assert SECRET not in str(caught.value)
+
+
+async def test_a_key_that_qdrant_rejects_is_reported_with_the_server_and_the_setting() -> None:
+    reply = (401, {"status": {"error": "Invalid API key"}})
+    with serving(Scripted(lambda sent: [], first=reply, headers={})) as server:
+        with pytest.raises(SettingsError, match=f"{server.url}.*QDRANT_API_KEY") as caught:
+            await drop(server.url, QdrantStore)
+        assert SECRET not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -141,8 +155,7 @@ async def test_an_unreachable_server_is_reported() -> None:
     [
         (401, PRODUCT, SettingsError, "rejected the key; correct ELASTICSEARCH_API_KEY"),
         (403, PRODUCT, SettingsError, "rejected the key; correct ELASTICSEARCH_API_KEY"),
-        (200, {}, SettingsError, "not Elasticsearch"),
-        (404, {}, SettingsError, "not Elasticsearch"),
+        (200, {}, SettingsError, "another product"),
         (500, PRODUCT, CorpusError, "rejected a request"),
     ],
 )
@@ -153,6 +166,6 @@ async def test_refusals_name_the_server_and_no_secret(
     with serving(Scripted(lambda sent: [], first=(status, body), headers=headers)) as server:
         for url in (server.url, server.url.replace("//", f"//elastic:{SECRET}@")):
             with pytest.raises(error, match=message) as caught:
-                await ELASTICSEARCH.drop(place(url))
+                await drop(url)
             assert server.url in str(caught.value)
             assert SECRET not in str(caught.value)
