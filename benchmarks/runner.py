@@ -291,8 +291,10 @@ def _check_together(given: set[str]) -> None:
 
 
 def _require_as_begun(config: "RunConfig", was: Mapping[str, Any], given: set[str]) -> None:
-    """Refuse a flag that contradicts the resumed run: it could only be ignored."""
+    """Refuse a flag that contradicts the resumed run, since it could only be ignored, and a run of another system."""
 
+    if was["mode"] == "imported":
+        raise InputError("The answers of that run were imported; import the file again to score it again.")
     asked = config.experiment
     for flag, name in _OF_THE_EXPERIMENT.items():
         if flag in given and asked[name] != was.get(name):

@@ -4,6 +4,7 @@ import io
 
 import docx
 import pytest
+from docx.oxml.ns import qn
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -257,6 +258,10 @@ def test_docx_keeps_list_numbers_and_footnotes() -> None:
     assert [text for text, _ in blocks(read("a.docx", stream.getvalue()))] == [
         "1. Open the valve.", "2. Close it.", "A point.",
     ]  # fmt: skip
+    for shown in document.part.numbering_part.element.iter(qn("w:lvlText")):
+        shown.set(qn("w:val"), "%1.%2")  # a level that the list does not have
+    document.save(stream := io.BytesIO())
+    assert blocks(read("a.docx", stream.getvalue()))[0][0] == "1. Open the valve."
     space = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
     text = '<w:footnote w:id="2"><w:p><w:r><w:t>At sea level.</w:t></w:r></w:p></w:footnote>'
     note = f"<w:footnotes {space}>{text}</w:footnotes>"

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from benchmarks.compare import app as compare
+from benchmarks.runner import app as runner
 from tests.integration.test_runner import QUESTIONS, only_run
 from tests.past_runs import row, write_run
 
@@ -88,3 +89,10 @@ def test_an_imported_run_is_compared_with_ours(tmp_path: Path) -> None:
     assert compared.exit_code == 0, compared.output
     found = json.loads(compared.stdout)
     assert (found["n"], found["b"]["name"], found["only_b_right"]) == (8, "MOTHRAG", 4)
+
+
+@pytest.mark.parametrize("again", [["--rescore", "RUN", "--judge"], ["--resume", "RUN"]])
+def test_an_imported_run_is_not_continued_or_judged(tmp_path: Path, again: list[str]) -> None:
+    assert run(files(tmp_path)["mothrag"]).exit_code == 0
+    result = CliRunner().invoke(runner, [str(only_run(tmp_path)) if word == "RUN" else word for word in again])
+    assert (result.exit_code, "import the file again" in result.stderr) == (2, True)

@@ -18,9 +18,10 @@ from meta_agent_rag.errors import StorageError
 from meta_agent_rag.service.audit import AuditLog, open_audit, prune, selected
 from meta_agent_rag.service.database import AUDIT, open_database
 from meta_agent_rag.settings import Settings
+from meta_agent_rag.testing import ScriptedModel
 from tests.loop import BIRTH_SENTENCE, QUESTION, settings_in
 from tests.postgres_server import Postgres
-from tests.service import ASKED, Nursery, code_of, events_of, running, service_process
+from tests.service import ASKED, GOOD, SCRIPT, Nursery, code_of, events_of, running, service_process
 from tests.storm import Storm, missing_or_doubled
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -58,6 +59,18 @@ async def test_every_response_leaves_one_complete_row(tmp_path: Path) -> None:
     assert json.loads(row["prompts"][0]["reply"])["short_answer"] == "Oslo"
     assert row["cost_usd"] == pytest.approx(good["cost_usd"])
     assert (row["checks"]["claims"][0]["supported"], row["checks"]["quotes"]) == (True, [BIRTH_SENTENCE])
+
+
+async def test_texts_are_recorded_as_they_are_but_for_null_bytes(tmp_path: Path) -> None:
+    question = r"Is \u0000 or \\u0000 a null byte?"
+    async with running(
+        tmp_path, model=ScriptedModel({**SCRIPT, "write": {**GOOD, "answer": "a\x00\\\x00"}})
+    ) as service:
+        assert (await service.ask(question=question)).status_code == 200
+        assert (await service.ask()).status_code == 200
+    rows = await rows_in(tmp_path)
+    assert rows[0]["question"] == question
+    assert json.loads(rows[1]["prompts"][0]["reply"])["answer"] == "a\x00\\\x00"
 
 
 @pytest.mark.usefixtures("either_database")

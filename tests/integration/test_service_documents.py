@@ -202,7 +202,20 @@ async def test_deleting_a_document_spares_a_newer_one_of_the_same_name(
         assert await held_by(service) == files_of(service) == ["tunnel.md"]
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of a file that was cut off
+async def test_nothing_is_read_of_an_upload_without_the_scope(tmp_path: Path) -> None:
+    sent_parts: list[int] = []
+
+    async def body() -> AsyncIterator[bytes]:
+        for number in range(9):
+            sent_parts.append(number)
+            yield b"x" * 1000
+
+    async with running(tmp_path) as service:
+        header = {"Content-Type": "multipart/form-data; boundary=x"}
+        refused = await service.client.post("/v1/documents", content=body(), headers=header)
+        assert (refused.status_code, sent_parts) == (403, [])
+
+
 async def test_rejected_uploads_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving(tmp_path, "INGEST_FILE_MB=0.01") as (service, key):
         small = {"files": ("a.txt", b"A text.")}

@@ -1,9 +1,11 @@
 """What the demo's visitors share: questions, one engine, and a spending cap per visitor."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -11,7 +13,9 @@ from pydantic import SecretStr
 from meta_agent_rag.demo.app import heading
 from meta_agent_rag.demo.cards import stages
 from meta_agent_rag.demo.own_model import OwnModel
-from meta_agent_rag.demo.tabs.loop import Setup, Visit, wait_and_cap
+from meta_agent_rag.demo.tabs.loop import Loop, Setup, Visit, wait_and_cap
+from meta_agent_rag.demo.tabs.own_model import OwnModelPanel
+from meta_agent_rag.demo.tabs.tab import Updates
 from meta_agent_rag.demo.workbench import (
     VisitorBudget,
     Workbench,
@@ -54,6 +58,8 @@ class TestWorkbench:
             assert first.model.budget.limit_usd == Decimal("0.25")
             assert "more than $0.25" in wait_and_cap(bench)
             await bench.forget("one")
+            assert (await bench.engine("one")).model.budget is first.model.budget
+            await bench.left("one")
             assert (await bench.engine("one")).model.budget is not first.model.budget
 
     def test_the_page_opens_without_a_provider(self, tmp_path: Path) -> None:
@@ -118,6 +124,10 @@ async def test_a_question_about_which_sources_differ_has_the_deficit_for_it(tmp_
         ("http://1.1.1.1/v1", "public", "begins with https"),
         ("file:///etc/passwd", "any", "begins with https"),
         ("https://[", "any", "begins with https"),
+        (f"https://{'a' * 70}.com/v1", "public", "begins with https"),
+        ("https://a\tb.com/v1", "any", "begins with https"),
+        ("https://[64:ff9b::7f00:1]/v1", "public", "private network"),
+        ("https://[2002:7f00:1::]/v1", "public", "private network"),
     ],
 )
 async def test_a_visitors_model_must_be_at_an_allowed_address(address: str, allowed: str, fault: str) -> None:
@@ -132,6 +142,44 @@ async def test_no_private_address_is_connected_to_even_after_the_check() -> None
             with pytest.raises(InputError, match="private network"):
                 await model.ainvoke("Hello?")
     assert not server.bodies
+
+
+async def test_a_visitors_server_learns_nothing_of_the_operators_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_API_KEY"):
+        monkeypatch.setenv(name, "of-the-operator")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "x-gateway: of-the-operator")
+    monkeypatch.setenv("OPENAI_PROXY", "http://127.0.0.1:9")
+    with loopback_server(always(ServerReply())) as server:
+        async with OwnModel(base_url=server.base_url, model="m", key=SecretStr("")).opened("any") as model:
+            await model.ainvoke("Hello?")
+    assert server.headers
+    assert "of-the-operator" not in str(server.headers)
+
+
+async def test_what_asks_a_visitors_model_ends_before_it_is_closed(tmp_path: Path) -> None:
+    settings, encoder = settings_in(tmp_path, "DEMO_OWN_MODELS=any"), AsyncEncoder(HashEncoder())
+    with loopback_server(always(ServerReply(seconds=60))) as server:
+        async with open_workbench(settings, model=ScriptedModel(STORY), monitor_encoder=encoder) as bench:
+            loop = Loop(workbench=bench)
+            panel, request = OwnModelPanel(workbench=bench, others=[loop]), _page("one")
+            told = [news async for news in panel.use(request, server.base_url, "mine", "sk-secret")]
+            assert "your mine" in told[-1]["told"]
+            _, question = bench.first_question()
+            asked = question.id, question.text, "paragraphs", "vote", 0
+            going = asyncio.create_task(_last(loop.go(False, request, *asked)))
+            while not server.bodies:  # noqa: ASYNC110  # of another thread
+                await asyncio.sleep(0.01)
+            await panel.forget(request)
+            assert "Stopped" in (await going)["status"]
+            assert "Done" in (await _last(loop.go(False, request, *asked)))["status"]
+
+
+def _page(visitor: str) -> Any:
+    return SimpleNamespace(session_hash=visitor)
+
+
+async def _last(updates: AsyncIterator[Updates]) -> Updates:
+    return [news async for news in updates if "status" in news][-1]
 
 
 async def test_a_visitors_key_answers_their_questions_alone_and_is_not_kept(tmp_path: Path) -> None:

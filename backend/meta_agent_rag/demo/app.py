@@ -43,13 +43,15 @@ def create_demo(workbench: Workbench) -> "gr.Blocks":
 
     kinds = {"Tour": Tour, "Loop": Loop, "Runs": Runs, "Chat": Chat, "Coach": Teaching}
     tabs: Mapping[str, Tab] = {label: kind(workbench=workbench) for label, kind in kinds.items()}
+    parts = list(tabs.values())
     demo: gr.Blocks
     with gr.Blocks(title="Meta-Agent-RAG", analytics_enabled=False, fill_width=True, delete_cache=_KEPT) as demo:
         gr.HTML(heading(workbench), elem_id="marag-heading")
         if workbench.settings.demo_own_models != "off":
-            panel = OwnModelPanel(workbench=workbench)
+            panel = OwnModelPanel(workbench=workbench, others=tuple(tabs.values()))
             panel.lay_out()
             panel.connect(demo)
+            parts.append(panel)
         with gr.Tabs(elem_id="marag-tabs") as selected:
             for label, tab in tabs.items():
                 with gr.Tab(label, id=label.lower()):
@@ -64,9 +66,9 @@ def create_demo(workbench: Workbench) -> "gr.Blocks":
             return gr.Tabs(selected=wanted if wanted in map(str.lower, tabs) else "tour")
 
         async def left(request: gr.Request) -> None:
-            for tab in tabs.values():
-                tab.left(visitor_of(request))
-            await workbench.forget(visitor_of(request))
+            for part in parts:
+                part.left(visitor_of(request))
+            await workbench.left(visitor_of(request))
 
         demo.load(arrived, outputs=selected, show_progress="hidden", api_visibility="private")
         demo.unload(left)

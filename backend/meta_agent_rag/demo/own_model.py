@@ -5,7 +5,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -15,7 +15,13 @@ from ..errors import InputError
 from ..settings import ModelRoles, Settings
 
 if TYPE_CHECKING:
-    from langchain_openai import ChatOpenAI
+    from ..llm.compatible import CompatibleChat
+
+_HEADERS = frozenset(
+    ("host", "authorization", "content-type", "content-length", "transfer-encoding", "accept", "accept-encoding")
+)
+"""What is sent to a visitor's server: OpenAI's client would add the operator's organisation, project and headers."""
+_TRANSLATED = IPv6Network("64:ff9b::/96")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,10 +37,12 @@ class OwnModel:
         try:
             parts = urlsplit(self.base_url)
             host, port = parts.hostname or "", parts.port
-        except ValueError:
+            host.encode("idna")
+        except ValueError:  # also of a name that DNS cannot have
             host, port, parts = "", None, urlsplit("")
         schemes = ("https", "http") if allowed == "any" else ("https",)
-        if parts.scheme not in schemes or not host or not self.model.strip():
+        is_url = parts.scheme in schemes and host and self.base_url.isprintable() and " " not in self.base_url
+        if not is_url or not self.model.strip():
             raise InputError("Give an address that begins with https:// and the name of a model there.")
         if allowed != "any":
             await public_address(host, port or 443)
@@ -46,29 +54,38 @@ class OwnModel:
         )
 
     @asynccontextmanager
-    async def opened(self, allowed: str) -> "AsyncIterator[ChatOpenAI]":
+    async def opened(self, allowed: str) -> "AsyncIterator[CompatibleChat]":
         """The chat model, closed at the end."""
         import httpx2
-        from langchain_openai import ChatOpenAI
 
-        class Public(httpx2.AsyncHTTPTransport):
+        from ..llm.compatible import CompatibleChat
+
+        class Transport(httpx2.AsyncHTTPTransport):
             """Connects to the address that was checked, so that neither a redirect nor a new name record leads on."""
 
             async def handle_async_request(self, request: Any) -> Any:
-                host = request.url.host
-                address = await public_address(host, request.url.port or 443)
-                request.extensions = {**request.extensions, "sni_hostname": host}
-                request.url = request.url.copy_with(host=address)
-                return await super().handle_async_request(request)
+                given = request.headers
+                request.headers = httpx2.Headers({name: given[name] for name in given if name in _HEADERS})
+                if allowed != "any":
+                    host = request.url.host
+                    address = await public_address(host, request.url.port or 443)
+                    request.extensions = {**request.extensions, "sni_hostname": host}
+                    request.url = request.url.copy_with(host=address)
+                try:
+                    return await super().handle_async_request(request)
+                finally:
+                    request.headers = given  # the client looks for its own when it reads the response
 
-        transport = httpx2.AsyncHTTPTransport() if allowed == "any" else Public()
-        async with httpx2.AsyncClient(transport=transport, trust_env=False, timeout=180) as client:
-            yield ChatOpenAI(
+        async with httpx2.AsyncClient(transport=Transport(), trust_env=False, timeout=180) as client:
+            yield CompatibleChat(
                 model=self.model.strip(),
                 base_url=self.base_url.strip(),
                 api_key=SecretStr(self.key.get_secret_value().strip() or "none"),
                 http_async_client=client,
+                http_socket_options=(),
                 max_retries=0,
+                use_responses_api=False,
+                openai_proxy=None,
             )
 
 
@@ -79,7 +96,15 @@ async def public_address(host: str, port: int) -> str:
     except OSError:
         raise InputError("The name of that server is not known; check the address.") from None
     addresses = [ip_address(str(one[4][0]).partition("%")[0]) for one in found]
-    plain = [(isinstance(one, IPv6Address) and one.ipv4_mapped) or one for one in addresses]
-    if not all(one.is_global and not one.is_multicast for one in plain):
+    if not all(one.is_global and not one.is_multicast for one in map(_reached, addresses)):
         raise InputError("That address is in a private network; this demo calls servers of the public internet alone.")
     return str(addresses[0])
+
+
+def _reached(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    """The IPv4 address that one of IPv6 leads to, if any."""
+    if isinstance(address, IPv4Address):
+        return address
+    if address in _TRANSLATED or not int(address) >> 32:
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour or address

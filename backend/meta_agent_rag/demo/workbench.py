@@ -164,21 +164,26 @@ class Workbench:
         return not (runs_here(self.settings, CHAT) or unpriced_models(self.settings, at=utc_now()))
 
     async def bring(self, visitor: str, given: OwnModel) -> None:
-        """Answer a visitor's questions with a model of their own from now on. Raises `InputError`."""
-        await given.check(self.settings.demo_own_models)
-        await self.forget(visitor)
-        stack, settings = AsyncExitStack(), given.settings(self.settings)
-        model = await stack.enter_async_context(given.opened(self.settings.demo_own_models))
-        opening = open_engine(
-            settings, model=model, monitor_encoder=self.monitor_encoder, ledger_path=self.uploads / "ledger.jsonl"
-        )
-        self._own[visitor] = await stack.enter_async_context(opening), stack
+        """Answer a visitor's questions with a model of their own, which was checked, from now on."""
+        settings = given.settings(self.settings)
+        async with AsyncExitStack() as stack:
+            model = await stack.enter_async_context(given.opened(self.settings.demo_own_models))
+            opening = open_engine(
+                settings, model=model, monitor_encoder=self.monitor_encoder, ledger_path=self.uploads / "ledger.jsonl"
+            )
+            engine = await stack.enter_async_context(opening)
+            await self.forget(visitor)
+            self._own[visitor] = engine, stack.pop_all()
 
     async def forget(self, visitor: str) -> None:
-        """Discard the budget and the own model of a visitor."""
-        self._budgets.pop(visitor, None)
+        """Discard the own model of a visitor; what they have spent of the demo's budget still counts."""
         if visitor in self._own:
             await self._own.pop(visitor)[1].aclose()
+
+    async def left(self, visitor: str) -> None:
+        """Discard the budget and the own model of a visitor."""
+        self._budgets.pop(visitor, None)
+        await self.forget(visitor)
 
     @asynccontextmanager
     async def _encoder(self) -> AsyncIterator[AsyncEncoder]:

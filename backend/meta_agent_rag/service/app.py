@@ -22,7 +22,7 @@ from .failures import as_response, timed_out
 from .metrics import IN_FLIGHT, count
 from .request import CLIENT_WENT, CURRENT, RequestContext, new_id
 from .resources import Service
-from .routes import QUESTIONS, keyed, operation
+from .routes import QUESTIONS, UPLOAD, keyed, operation
 
 _LOG = logging.getLogger(__name__)
 _BODY_MEGABYTES = 0.5
@@ -137,6 +137,8 @@ class Gate:
                 whole = await _whole_body(_limited(receive, context, _BODY_MEGABYTES, context.deadline), receive)
                 await _unless_left(asyncio.ensure_future(self.app(scope, whole, send)), receive, context)
             else:
+                if (path, scope["method"]) == (UPLOAD, "POST"):  # the framework reads the body before it checks a scope
+                    client.require("ingest")
                 most, ends = service.settings.ingest_file_mb, context.arrived + UPLOAD_SECONDS
                 await self.app(scope, _limited(receive, context, most, ends), send)
 

@@ -8,6 +8,7 @@ Rows that the database rejects go to `rejected.jsonl` beside it.
 import asyncio
 import json
 import logging
+import re
 import shutil
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -42,6 +43,8 @@ _BATCH = 500
 _INSERT_SECONDS = 1.0
 _LAST_SECONDS = 1.5
 _RETRY_SECONDS = 2.0
+_NULL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
+"""A null byte in JSON; behind a backslash of the text itself, the same characters are only text."""
 Row = Mapping[str, Any]
 
 
@@ -346,6 +349,7 @@ def _storable(row: Mapping[str, Any]) -> dict[str, Any]:
     def plain(value: Any) -> Any:
         return float(value) if isinstance(value, Decimal) else asdict(value)
 
-    text = encodable(json.dumps(row, default=plain, ensure_ascii=False)).replace("\\u0000", "\ufffd")
+    text = encodable(json.dumps(row, default=plain, ensure_ascii=False))
+    text = _NULL.sub(lambda match: match[1] + "\ufffd", text)
     found: dict[str, Any] = json.loads(text, parse_constant=lambda _: None)
     return found

@@ -19,6 +19,7 @@ from ..chat.coach.scope import TopicScope, subject_of
 from ..chat.phrases import check_files
 from ..chat.store import Sessions, open_sessions
 from ..errors import RequestError, StorageError
+from ..grounding.links import without_links
 from ..llm.opening import Given, open_language_model
 from ..llm.pricing import unpriced_models
 from ..llm.stages import endpoints_in_use
@@ -28,6 +29,7 @@ from ..retrieval.corpus.catalogue import Catalogue
 from ..retrieval.hybrid import HybridRetriever, Retriever
 from ..retrieval.open_retriever import open_encoder, open_retriever
 from ..settings import Settings
+from ..text.sentences import sentences
 from .access import Client, Keys, RateLimits, open_limits
 from .audit import AuditLog, open_audit, row_of
 from .database import SESSIONS, looked_up, open_database, require_writable, within
@@ -202,5 +204,7 @@ async def _warmed(engine: Engine) -> None:
     await engine.model.warm()
     await engine.monitor_encoder.queries([question])
     await engine.run(Task(question=question, evidence=(), grounded=True, method="service"))
+    await asyncio.to_thread(sentences, question)
+    await asyncio.to_thread(without_links, question, ())
     await asyncio.to_thread(same_value, "French", "Spain")
     await asyncio.to_thread(as_quantity, "3 metres")

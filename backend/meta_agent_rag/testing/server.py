@@ -98,7 +98,7 @@ _ACCOUNT = {
 
 @dataclass
 class LoopbackServer:
-    """The server as seen by a test: its address, the bodies of received calls, the account, and the reported models.
+    """The server as seen by a test: its address, bodies and headers of received calls, account, reported models.
 
     `left` are calls whose client disconnected before the answer: the last message, and when (`time.monotonic`).
     """
@@ -106,6 +106,7 @@ class LoopbackServer:
     behaviour: Behaviour
     base_url: str = ""
     bodies: list[dict[str, Any]] = field(default_factory=list)
+    headers: list[Mapping[str, str]] = field(default_factory=list)
     billed: list[ServerReply] = field(default_factory=list)
     account: ServerReply = field(default_factory=lambda: ServerReply(body=_ACCOUNT))
     listing: ServerReply = field(default_factory=lambda: ServerReply(body={"object": "list", "data": []}))
@@ -115,6 +116,7 @@ class LoopbackServer:
         """Answer `POST /v1/chat/completions`."""
         body = json.loads(await request.body())
         self.bodies.append(body)
+        self.headers.append(request.headers)
         reply = self.behaviour(body)
         self.billed.append(reply)
         if reply.seconds:

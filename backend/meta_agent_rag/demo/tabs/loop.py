@@ -93,6 +93,10 @@ class Visit:
         self.fault = ""
         show()
         try:
+            if self.run is not None and self.run.view.status != "done":
+                now = await workbench.engine(visitor)
+                if now.model.connections is not self.run.engine.model.connections:  # another model, so start over
+                    self.run = None
             self.run = self.run or await setup.begun(workbench, visitor)
             await self.run.advance(show, steps=steps)
         except Exception as fault:  # noqa: BLE001  # the visitor is informed, and the log has the details

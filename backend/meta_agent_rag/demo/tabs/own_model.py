@@ -1,6 +1,8 @@
 """The panel above the tabs in which a visitor names a model of their own, where DEMO_OWN_MODELS allows it."""
 
 import logging
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
@@ -9,7 +11,7 @@ from ...errors import MetaRagError
 from ..cards import html, problem, quiet
 from ..own_model import OwnModel
 from ..vocabulary import unexpected
-from .tab import Tab, Updates, visitor_of
+from .tab import Tab, Tell, Updates, visitor_of
 
 if TYPE_CHECKING:
     import gradio as gr
@@ -18,8 +20,11 @@ _LOG = logging.getLogger(__name__)
 _PROMISE = "The key is kept in memory until you leave this page, and sent to that address alone."
 
 
+@dataclass(kw_only=True, eq=False)
 class OwnModelPanel(Tab):
-    """Address, model and key; all tabs of the visitor's page then ask that model."""
+    """Address, model and key; all `others` of the visitor's page then ask that model."""
+
+    others: Sequence[Tab]
 
     def lay_out(self) -> None:
         """See `Tab`."""
@@ -42,23 +47,40 @@ class OwnModelPanel(Tab):
         self.on(self.parts["use"].click, self.use, ["address", "model", "key"])
         self.on(self.parts["forget"].click, self.forget)
 
-    async def use(self, request: "gr.Request", address: str, model: str, key: str) -> Updates:
+    async def use(self, request: "gr.Request", address: str, model: str, key: str) -> AsyncIterator[Updates]:
         """Ask the visitor's model from now on; the page does not keep the key."""
         import gradio as gr
 
+        visitor = visitor_of(request)
         given = OwnModel(base_url=address.strip(), model=model.strip(), key=SecretStr(key.strip()))
-        try:
-            await self.workbench.bring(visitor_of(request), given)
-        except Exception as fault:  # noqa: BLE001  # the visitor is informed, and the log has the details
-            if not isinstance(fault, MetaRagError):
-                _LOG.exception("A visitor's model could not be opened.")
-            return {"told": problem(unexpected(fault))}
-        words = f"New questions are answered by your {given.model}."
-        return {"told": html("status", "done", words), "key": "", "forget": gr.update(interactive=True)}
+
+        async def work(tell: Tell) -> None:
+            try:
+                await given.check(self.workbench.settings.demo_own_models)
+                await self._end_work(visitor)
+                await self.workbench.bring(visitor, given)
+            except Exception as fault:  # noqa: BLE001  # the visitor is informed, and the log has the details
+                if not isinstance(fault, MetaRagError):
+                    _LOG.exception("A visitor's model could not be opened.")
+                tell({"told": problem(unexpected(fault))})
+                return
+            words = f"New questions are answered by your {given.model}."
+            tell({"told": html("status", "done", words), "key": "", "forget": gr.update(interactive=True)})
+
+        async for updates in self.activities.run(visitor, work):  # which ends when the page is closed
+            yield updates
+
+    async def _end_work(self, visitor: str) -> None:
+        """End what the visitor's other tabs do, since it asks a model that is about to be closed."""
+        for tab in self.others:
+            await tab.activities.end(visitor)
 
     async def forget(self, request: "gr.Request") -> Updates:
         """Ask the demo's model again."""
         import gradio as gr
 
-        await self.workbench.forget(visitor_of(request))
+        visitor = visitor_of(request)
+        await self.activities.drop(visitor)
+        await self._end_work(visitor)
+        await self.workbench.forget(visitor)
         return {"told": quiet(_PROMISE), "key": "", "forget": gr.update(interactive=False)}

@@ -67,6 +67,11 @@ class Activities:
         if visitor in self._running:
             self._running[visitor].cancel()
 
+    async def end(self, visitor: str) -> None:
+        """Cancel the work and wait for its end; its last updates are still shown."""
+        if visitor in self._running:
+            await _ended(self._running[visitor])
+
     async def drop(self, visitor: str) -> None:
         """Cancel the work and wait for its end; nothing that it tells of is shown any more."""
         while (task := self._running.pop(visitor, None)) is not None:

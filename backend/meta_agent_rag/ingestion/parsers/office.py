@@ -183,7 +183,9 @@ class _Numbering:
         return re.sub(r"%(\d)", lambda match: self._shown(name, int(match[1]) - 1), _value(level, "lvlText")) + " "
 
     def _shown(self, name: str, depth: int) -> str:
-        level = self._levels[name, depth]
+        level = self._levels.get((name, depth))
+        if level is None:  # a text may name a level that the list does not have
+            return ""
         form, start = _value(level, "numFmt"), int(_value(level, "start") or 1)
         count = max(self._counts[name, depth], 1) + start - 1
         shown = str(count)
