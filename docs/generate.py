@@ -218,8 +218,9 @@ _ERRORS = {"ErrorEnvelope", "FaultEnvelope", "HTTPValidationError", "ValidationE
 def http_page() -> str:
     """Every path of the service and every body, as its OpenAPI document has them."""
     from meta_agent_rag.service.app import create_app
+    from meta_agent_rag.service.resources import open_service
 
-    found = create_app(Settings.load()).openapi()
+    found = create_app(lambda: open_service(Settings.load(), [])).openapi()
     parts = [
         part
         for path, methods in sorted(found["paths"].items())

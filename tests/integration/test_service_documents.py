@@ -164,6 +164,7 @@ async def test_a_corpus_that_fails_for_a_while_loses_no_upload(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(uploads, "_REST_SECONDS", 0.1)
+    monkeypatch.setattr(uploads, "_TRIES", 4)
     async with serving(tmp_path) as (service, key):
         owner, name = (WordStore, "_write") if place == "index" else (Catalogue, "documents")
         work, failures = getattr(owner, name), [CorpusError("The corpus does not answer.")] * 2

@@ -273,9 +273,13 @@ def _right(step: str) -> Calculation | None:
     for value, operands in _readings(left) if rights else ():
         # a difference of times is in minutes, a share may be given in per cent
         also = (value / 60.0, -1.0 - value) if ":" in "".join(left) else (100.0 * value,) if "%" in rights[-1] else ()
-        given = (_figure(token) for side in rights for token in side if token[0].isdigit())
-        if results := [one for figure in given if any(map(figure.rounds, (value, *also))) for one in figure.values]:
-            written = " = ".join("".join(_READABLE.get(one, one) for one in side) for side in (left, rights[-1]))
+        places = ((side, place) for side in rights for place, token in enumerate(side) if token[0].isdigit())
+        found = [one for one in places if any(map(_figure(one[0][one[1]]).rounds, (value, *also)))]
+        if found:
+            side, place = found[-1]  # not all of it, which may go on with another calculation
+            shown = side[place : place + (2 if side[place + 1 : place + 2] == ["%"] else 1)]
+            written = " = ".join("".join(_READABLE.get(one, one) for one in part) for part in (left, shown))
+            results = [one for end, at in found for one in _figure(end[at]).values]
             return Calculation(written=written, operands=operands, results=(value, *also, *results))
     return None
 

@@ -37,7 +37,7 @@ _UNSTORED = "The service cannot store anything at the moment; try again later."
 _FAILED = "The service failed; tell its operator the request id."
 _MOST_WORDS = 300
 _STATUS: Mapping[int, tuple[str, str]] = {
-    400: ("invalid_request", "The body cannot be read; send JSON in UTF-8."),
+    400: ("invalid_request", "The body cannot be read; send JSON in UTF-8, or files as multipart/form-data."),
     404: ("not_found", "Nothing exists at this address; GET /openapi.json lists all addresses."),
     405: ("method_not_allowed", "This address does not support this method; GET /openapi.json lists those it does."),
 }

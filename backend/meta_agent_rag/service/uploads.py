@@ -43,8 +43,8 @@ from .request import new_id
 _LOG = logging.getLogger(__name__)
 _REST_SECONDS = 15.0
 """How long a corpus rests after it has failed."""
-_TRIES = 5
-"""How often a corpus may fail before its waiting uploads fail."""
+_TRIES = 40
+"""How often a corpus may fail before its waiting uploads fail: a server that restarts has ten minutes."""
 _LOOK_SECONDS = 1.0
 _TURN_SECONDS = 0.1
 """Between two groups: a deletion that waits for the lock looks at it more often."""
