@@ -8,6 +8,7 @@ from ..discovery import named
 from ..errors import InputError
 from .shared.command import (
     Assignments,
+    Debug,
     Json,
     command,
     complain,
@@ -32,7 +33,7 @@ _MODELS = group("models", "Models that run on this machine, and their download."
 
 @_MODELS.callback()
 @reporting
-def models(context: typer.Context, set_: Assignments = None, json_: Json = False) -> None:
+def models(context: typer.Context, set_: Assignments = None, json_: Json = False, debug: Debug = False) -> None:
     """List models for EMBEDDED_MODEL with size, licence and memory; `marag models get NAME` downloads one."""
     if context.invoked_subcommand is not None:
         return
