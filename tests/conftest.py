@@ -86,7 +86,7 @@ def serve(servers: "tuple[LoopbackServer, ...]", monkeypatch: pytest.MonkeyPatch
 
     def start(behaviour: "Behaviour") -> LoopbackServer:
         server, fresh = next(idle), LoopbackServer(behaviour=behaviour)
-        for name in ("behaviour", "bodies", "account", "listing"):
+        for name in ("behaviour", "bodies", "headers", "account", "listing"):
             setattr(server, name, getattr(fresh, name))
         return server
 

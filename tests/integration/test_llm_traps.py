@@ -100,3 +100,17 @@ async def test_a_key_goes_to_no_other_server(serve: Serve, monkeypatch: pytest.M
     async with opened(server, deepseek_api_key=None, llm_provider="compatible", flash_model="m") as model:
         client = await (await model.connections.to(model.choice.tiers["flash"])).chat()
         assert "sk-of-another-provider" not in str(client.model_dump()["openai_api_key"].get_secret_value())
+
+
+async def test_only_openai_is_sent_what_belongs_to_an_account_there(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "of-openai")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "of-openai")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "x-gateway: of-openai")
+    server = serve(always(GOOD))
+    async with opened(server) as model:
+        await model.session().ainvoke("write", ASK, Answer)
+    (sent,) = server.headers
+    assert "of-openai" not in str(sent)
+    assert sent["user-agent"]

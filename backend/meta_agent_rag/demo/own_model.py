@@ -17,10 +17,6 @@ from ..settings import ModelRoles, Settings
 if TYPE_CHECKING:
     from ..llm.compatible import CompatibleChat
 
-_HEADERS = frozenset(
-    ("host", "authorization", "content-type", "content-length", "transfer-encoding", "accept", "accept-encoding")
-)
-"""What is sent to a visitor's server: OpenAI's client would add the operator's organisation, project and headers."""
 _TRANSLATED = IPv6Network("64:ff9b::/96")
 
 
@@ -58,25 +54,20 @@ class OwnModel:
         """The chat model, closed at the end."""
         import httpx2
 
-        from ..llm.compatible import CompatibleChat
+        from ..llm.compatible import CompatibleChat, PlainTransport
 
-        class Transport(httpx2.AsyncHTTPTransport):
+        class PublicTransport(PlainTransport):
             """Connects to the address that was checked, so that neither a redirect nor a new name record leads on."""
 
             async def handle_async_request(self, request: Any) -> Any:
-                given = request.headers
-                request.headers = httpx2.Headers({name: given[name] for name in given if name in _HEADERS})
-                if allowed != "any":
-                    host = request.url.host
-                    address = await public_address(host, request.url.port or 443)
-                    request.extensions = {**request.extensions, "sni_hostname": host}
-                    request.url = request.url.copy_with(host=address)
-                try:
-                    return await super().handle_async_request(request)
-                finally:
-                    request.headers = given  # the client looks for its own when it reads the response
+                host = request.url.host
+                address = await public_address(host, request.url.port or 443)
+                request.extensions = {**request.extensions, "sni_hostname": host}
+                request.url = request.url.copy_with(host=address)
+                return await super().handle_async_request(request)
 
-        async with httpx2.AsyncClient(transport=Transport(), trust_env=False, timeout=180) as client:
+        transport = PlainTransport() if allowed == "any" else PublicTransport()
+        async with httpx2.AsyncClient(transport=transport, trust_env=False, timeout=180) as client:
             yield CompatibleChat(
                 model=self.model.strip(),
                 base_url=self.base_url.strip(),

@@ -198,8 +198,13 @@ def opened(endpoint: Endpoint) -> "BaseChatModel":
             raise SettingsError(f"{name} cannot be opened for {endpoint.model!r}: {why}.") from None
     import httpx2
 
-    from .compatible import CompatibleChat
+    from .compatible import CompatibleChat, PlainTransport
 
+    limits = httpx2.Limits(max_keepalive_connections=100)
+    if endpoint.provider.name == "openai":
+        transport = httpx2.AsyncHTTPTransport(limits=limits)
+    else:
+        transport = PlainTransport(endpoint.headers, limits=limits)
     return CompatibleChat(
         model=endpoint.model,
         base_url=endpoint.base_url,
@@ -207,7 +212,7 @@ def opened(endpoint: Endpoint) -> "BaseChatModel":
         api_key=endpoint.api_key or SecretStr("none"),
         default_headers={name: value.get_secret_value() for name, value in endpoint.headers.items()},
         # redirects are not followed: they would take the prompt and the key to another host
-        http_async_client=httpx2.AsyncClient(limits=httpx2.Limits(max_keepalive_connections=100), timeout=None),
+        http_async_client=httpx2.AsyncClient(transport=transport, timeout=None),
         http_socket_options=(),
         max_retries=0,
         timeout=None,

@@ -1,8 +1,9 @@
 """`ChatOpenAI` for every OpenAI-compatible endpoint; imported at the first call, since it takes seconds."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+import httpx2
 import openai
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
@@ -11,6 +12,32 @@ from langchain_openai import ChatOpenAI
 _MOST_TOKENS = 100_000_000
 """More tokens than any window holds: a higher count is invalid."""
 _KEPT = ("reasoning_content", "reasoning", "refusal")
+_HEADERS = frozenset(
+    (
+        *("host", "user-agent", "authorization", "accept", "accept-encoding"),
+        *("content-type", "content-length", "transfer-encoding"),
+    )
+)
+
+
+class PlainTransport(httpx2.AsyncHTTPTransport):
+    """Sends the headers that a call needs and those named in `own`.
+
+    OpenAI's client would add the organisation, project and further headers of its user's account there.
+    """
+
+    def __init__(self, own: Iterable[str] = (), **options: Any) -> None:
+        super().__init__(**options)
+        self._sent = _HEADERS | {name.lower() for name in own}
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request."""
+        given = request.headers
+        request.headers = httpx2.Headers({name: given[name] for name in given if name in self._sent})
+        try:
+            return await super().handle_async_request(request)
+        finally:
+            request.headers = given  # the client looks for its own when it reads the response
 
 
 class CompatibleChat(ChatOpenAI):
