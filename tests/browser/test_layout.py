@@ -27,13 +27,15 @@ SETTLED = 150
 def look(page: "Page", name: str) -> list[str]:
     """Return the current view's faults at every width in both themes."""
     found = []
+    page.evaluate("document.dispatchEvent(new Event('wheel'))")  # whoever scrolls is not led to new cards
     page.add_style_tag(content="*, *::before, *::after { transition: none !important; }")  # measure final colours
     for width, height in WIDTHS.items():
         page.set_viewport_size({"width": width, "height": height})
-        page.evaluate("scrollTo(0, 0)")  # what sticks to the top covers what was scrolled under it
         for theme in ("light", "dark"):
             page.evaluate("dark => document.body.classList.toggle('dark', dark)", theme == "dark")
             page.wait_for_timeout(SETTLED)
+            # what sticks to the top covers what was scrolled under it
+            page.evaluate("scrollTo({top: 0, behavior: 'instant'})")
             found += [f"{name}, {width} px, {theme}: {fault}" for fault in page.evaluate(FAULTS)]
     page.set_viewport_size({"width": 1440, "height": 900})
     return found
