@@ -108,7 +108,7 @@ def required_tables(analysis: Analysis, figures: Figures) -> list[Table]:
         assert all(len(line) == len(table.head) for line in table.rows), "every line has a cell for each column"
         cells = [cell for line in (table.head, *table.rows) for cell in line]
         assert all(isinstance(cell, str) for cell in cells), "format the figures of a table as text"
-        assert as_markdown(table)
+        assert as_markdown(table), "a table can be written as Markdown"
     return found
 
 

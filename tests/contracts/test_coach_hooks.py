@@ -34,7 +34,7 @@ def name_of(hook: PreHook | PostHook) -> str:
 def test_every_file_defines_the_hook_it_is_named_after_in_order_of_priority() -> None:
     (folder,) = hooks.__path__
     files = {path.stem for path in Path(folder).glob("*.py")} - {"__init__"}
-    assert files == {*map(name_of, PRE), *map(name_of, POST)}
+    assert files == {*map(name_of, PRE), *map(name_of, POST)}, "name a file after its hook"
     # a stuck learner is not told to stay on topic
     assert [*map(name_of, PRE)].index("deadlock_breaker") < [*map(name_of, PRE)].index("scope_guard")
     with pytest.raises(DuplicateNameError, match=repr(PRE[0].name)):
@@ -49,7 +49,7 @@ def test_a_pre_hook_returns_a_ruling_for_any_text(hook: PreHook, message: str, b
         incoming = IncomingMessage(message=message, history=known, level=levels()[1])
         ruling = asyncio.run(hook.before(incoming))
         assert isinstance(ruling, Ruling), "return a Ruling from `before`"
-        assert not (ruling.refusal and ruling.emergency)
+        assert not (ruling.refusal and ruling.emergency), "an emergency is answered, not refused"
 
 
 @pytest.mark.parametrize("hook", POST, ids=name_of)

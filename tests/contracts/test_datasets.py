@@ -81,8 +81,8 @@ def test_a_paragraph_yields_the_same_passage_at_any_position(dataset: Dataset) -
     passages = passages_of(one.paragraphs)
     assert len(passages) == len(one.paragraphs), "do not repeat a paragraph"
     assert passages == passages_of(other.paragraphs), "a paragraph's text must not depend on its position"
-    assert len({passage.id for passage in passages}) == len(passages)
-    assert all(re.fullmatch(r"[a-z0-9-]+-[0-9a-f]{12}", passage.id) for passage in passages)
+    assert len({passage.id for passage in passages}) == len(passages), "no two paragraphs have the same title and text"
+    assert all(re.fullmatch(r"[a-z0-9-]+-[0-9a-f]{12}", passage.id) for passage in passages), "give titles as text"
 
 
 @every_dataset
@@ -109,7 +109,8 @@ def test_every_file_encoding_yields_the_same_questions(encode: Callable[[list[ob
 def test_the_data_set_of_a_file_is_detected_from_its_fields(dataset: Dataset, tmp_path: Path) -> None:
     path = tmp_path / "rows.json"
     path.write_text(json.dumps(rows_of(dataset)), encoding="utf-8")
-    assert load_file(path) == load_questions(dataset.name, data_file=path)
+    same = load_file(path) == load_questions(dataset.name, data_file=path)
+    assert same, "let `example` be a row of the official file: its fields identify the files"
 
 
 @every_dataset
@@ -154,4 +155,4 @@ def test_a_data_set_without_paragraphs_accepts_every_answer_format(name: str) ->
 
 @every_dataset
 def test_a_data_set_is_either_on_the_hub_or_packaged(dataset: Dataset) -> None:
-    assert (dataset.hub is None) == (dataset.packaged is not None)
+    assert (dataset.hub is None) == (dataset.packaged is not None), "name either a place on the hub or a packaged file"

@@ -126,7 +126,7 @@ def test_the_rules_always_select_a_deficit() -> None:
     for signals in SIGNALS:
         guessed = DEFICITS.guess(signals)
         holding = [deficit for deficit in by_priority if deficit.heuristic(signals)]
-        assert guessed is (holding[0] if holding else by_priority[-1])
+        assert guessed is (holding[0] if holding else by_priority[-1]), "only the last by priority is a last resort"
     assert DEFICITS.guess(None) is by_priority[-1]
 
 

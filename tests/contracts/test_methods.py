@@ -127,13 +127,14 @@ class TestEveryMethod:
         model = ScriptedModel({})
         with pytest.raises(CostLimitError):
             await answered(tmp_path, method.name, {}, "COST_LIMIT_USD=0.0000001", model=model)
-        assert not model.requests
+        assert not model.requests, "call the model through the session alone"
 
     async def test_a_question_is_never_read_as_a_template(self, method: Method, tmp_path: Path) -> None:
         question = "What does $question cost, ${x} or {y} or 5 $?"
         run = await answered(tmp_path, method.name, {}, question=question)
-        assert run.answer.short_answer == "scripted"
-        assert all(question in request.messages[-1].content for request in run.model.requests)
+        assert run.answer.short_answer == "scripted", "return the model's short answer"
+        whole = all(question in request.messages[-1].content for request in run.model.requests)
+        assert whole, "fill the question in by a prompt's `text(question=...)`, not by formatting"
 
 
 @each_baseline
@@ -148,10 +149,12 @@ async def test_later_failures_are_raised(name: str, tmp_path: Path) -> None:
 @each_baseline
 async def test_it_terminates_with_a_never_ending_model(name: str, tmp_path: Path) -> None:
     run = await answered(tmp_path, name, at_every_stage(endless), retriever=ListRetriever(numbered_passages(200)))
-    assert len(run.answer.calls) <= MAX_CALLS
-    assert run.answer.rounds[-1].index == run.answer.chosen == len(run.answer.rounds) - 1
-    assert sum(round_.calls for round_ in run.answer.rounds) == len(run.answer.calls)
-    assert all(round_.draft.short_answer.strip() for round_ in run.answer.rounds)
+    assert len(run.answer.calls) <= MAX_CALLS, f"end after at most {MAX_CALLS} calls, whatever the model says"
+    last = len(run.answer.rounds) - 1
+    assert run.answer.rounds[-1].index == run.answer.chosen == last, "number rounds from 0, and choose the last"
+    counted = sum(round_.calls for round_ in run.answer.rounds) == len(run.answer.calls)
+    assert counted, "every call belongs to one round"
+    assert all(round_.draft.short_answer.strip() for round_ in run.answer.rounds), "every round has a short answer"
 
 
 @each_baseline
@@ -168,7 +171,7 @@ async def test_it_terminates_with_a_never_ending_model(name: str, tmp_path: Path
 async def test_malformed_intermediate_replies_still_lead_to_an_answer(name: str, step: Any, tmp_path: Path) -> None:
     for retriever in (None, ListRetriever(())):
         run = await answered(tmp_path, name, {"step": step}, retriever=retriever)
-        assert run.answer.short_answer == "scripted"
+        assert run.answer.short_answer == "scripted", "answer from what is known if a step cannot be read"
         assert len(run.answer.calls) <= MAX_CALLS + 6, "each malformed reply is requested once more"
 
 
@@ -186,4 +189,4 @@ async def test_earlier_evidence_stays_at_the_start_of_the_prompt(name: str, tmp_
         re.findall(r'<passage n="\d+" title="(.*?)">', request.messages[-1].content) for request in run.model.requests
     ]
     for before, later in pairwise(titles for titles in shown if titles):
-        assert later[: len(before)] == before
+        assert later[: len(before)] == before, "append new passages to those that were shown before"

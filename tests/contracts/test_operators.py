@@ -92,7 +92,7 @@ def test_its_first_example_has_a_conclusion(name: str) -> None:
     ]
     outcome = OPERATORS[name].combine(question, ends)
     assert outcome is not None, "let `combine` conclude from the values of its first example"
-    assert outcome.answer == answer
+    assert outcome.answer == answer, f"from {', '.join(values)} follows {answer!r}"
     assert outcome.because, "say in `because` why the answer follows"
 
 

@@ -47,8 +47,9 @@ def test_a_parser_reads_each_of_its_formats(parser: Parser) -> None:
         examples[f"a{parser.suffixes[0]}"] = parser.example
     assert examples, "a new parser: give it an `example`"
     for name, content in examples.items():
-        assert next(one for one in PARSERS if one.recognises(File(name=name, content=content))) is parser
-        assert read(name, content).title
+        first = next(one for one in PARSERS if one.recognises(File(name=name, content=content)))
+        assert first is parser, f"{first.kind} recognises {name} too: change the `priority` of one, or `recognises`"
+        assert read(name, content).title, "give the document a title; the file's name will do"
 
 
 @pytest.mark.parametrize("kind", sorted(GOOD))

@@ -34,7 +34,7 @@ class TestEveryRoute:
         script = {"write": draft("Paris"), "plan": USELESS, "route": said}
         run = await ask(tmp_path, script, "MONITOR_POLICY=vote", f"ROUTES={route.name}")
         vote = run.answer.rounds[0].vote
-        assert vote is not None
+        assert vote is not None, "raise only errors that must stop the run"
         by_route = {ballot.route: ballot.short_answer for ballot in vote.ballots}
         assert by_route[route.name] in ("Oslo", ""), "return the model's short_answer unchanged, or an empty one"
         asked = bool(run.model.asked("route"))
