@@ -5,11 +5,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from meta_agent_rag.ingestion.chunking import Chunking
-from meta_agent_rag.ingestion.document import REFUSAL_KINDS, ReadFile, Refused
+from meta_agent_rag.ingestion.document import ReadFile, RefusalKind, Refused
 from meta_agent_rag.ingestion.isolation import IsolatedReader, Job
 
 
@@ -24,10 +25,10 @@ def allowed(sentence: str) -> set[str]:
     clause = sentence.split(";", maxsplit=1)[0]
     if not clause.startswith(("accept", "refuse")):
         return set()
-    kinds: set[str] = {kind for kind in REFUSAL_KINDS if re.search(rf"\b{kind}\b", clause)}
+    kinds: set[str] = {kind for kind in get_args(RefusalKind) if re.search(rf"\b{kind}\b", clause)}
     if "accept" in clause:
         kinds.add("accept")
-    return kinds | (set(REFUSAL_KINDS) if re.search(r"accept.* or refuse$", clause) else set())
+    return kinds | (set(get_args(RefusalKind)) if re.search(r"accept.* or refuse$", clause) else set())
 
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "badfiles"

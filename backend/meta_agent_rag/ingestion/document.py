@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 from ..retrieval.passage import Passage
 
@@ -53,7 +53,6 @@ class ReadFile:
 
 
 RefusalKind: TypeAlias = Literal["empty", "unreadable", "encrypted", "no_text", "limit", "type"]
-REFUSAL_KINDS: tuple[RefusalKind, ...] = get_args(RefusalKind)
 
 
 class Refused(Exception):  # noqa: N818 # an outcome, which is caught and reported
