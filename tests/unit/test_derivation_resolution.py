@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from meta_agent_rag.agent.derivation.resolution import describes
 from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.testing import Scripted
 from tests.loop import FakeRetriever, Run, ask, draft, passage, user_text
@@ -20,12 +19,19 @@ STEP = {
 }
 
 
+NOTHING = {"chains": [{"of": "", "facts": ["What is the capital of France?"]}], "operator": "last"}
+
+
 async def resolved(
     folder: Path, steps: Scripted, *, value: str = "Timmy Sanders", question: str = QUESTION, **options: Any
 ) -> Run:
+    def planned(request: Request) -> Any:
+        """The step for the resolution, and a plan that is rejected for the planner."""
+        return (steps(request) if callable(steps) else steps) if "clue" in user_text(request) else NOTHING
+
     script: dict[str, Scripted] = {
         "write": draft("Charlie Plummer", answer="It is Charlie Plummer [1]."),
-        "plan": steps,
+        "plan": planned,
         "look_up": value,
         "route": {"steps": [], "rationale": "", "answer": "So.", "short_answer": "Nobody"},
     }
@@ -43,47 +49,61 @@ async def test_a_described_name_is_resolved_and_the_rest_looked_up(tmp_path: Pat
         (STEP["ask"], "Timmy Sanders", "flats"),
     ]
     assert (derivation.answer, run.answer.short_answer) == ("Timmy Sanders", "Timmy Sanders")
-    assert PETE.text in user_text(run.model.asked("plan")[0]), "the passages are in view"
-    assert len(run.model.asked("plan")) == 1
+    assert PETE.text in user_text(run.model.asked("plan")[-1]), "the passages are in view"
+
+
+async def test_a_question_left_without_the_name_gets_it_for_the_clue(tmp_path: Path) -> None:
+    step = {
+        "clue": "the actor who is best known for playing what role in Granite Flats?",
+        "name": "Charlie Plummer",
+        "ask": "Which role has the actor who is best known for playing what role in Granite Flats?",
+    }
+    run = await resolved(tmp_path, step)
+    derivation = run.answer.rounds[0].derivation
+    assert derivation is not None
+    assert derivation.facts[1].asked == "Which role has Charlie Plummer?"
+
+
+async def test_a_value_that_the_question_names_answers_nothing(tmp_path: Path) -> None:
+    run = await resolved(tmp_path, STEP, value="Granite Flats")
+    derivation = run.answer.rounds[0].derivation
+    assert derivation is not None
+    assert derivation.answer == ""
+    assert [fact.value for fact in derivation.open_facts] == ["Granite Flats"]
 
 
 @pytest.mark.parametrize(
     "step",
     [
         {**STEP, "name": "Lean on Pete"},
-        {**STEP, "ask": "What is the role of the actor in Granite Flats?"},
+        {**STEP, "clue": "role", "ask": "What is the role of the actor in Granite Flats?"},
         {**STEP, "ask": f"{QUESTION} Charlie Plummer"},
         {"clue": "the actor", "name": "Paul Venn", "ask": "Where was Paul Venn born?"},
         {**STEP, "name": ""},
     ],
-    ids=["named in the question", "not asked about", "the question again", "from an example", "no name"],
+    ids=["named in the question", "what the question asks for", "the question again", "from an example", "no name"],
 )
-async def test_after_a_step_that_leads_nowhere_the_question_is_planned(tmp_path: Path, step: dict[str, str]) -> None:
+async def test_a_step_that_leads_nowhere_derives_nothing(tmp_path: Path, step: dict[str, str]) -> None:
+    run = await resolved(tmp_path, step)
+    derivation = run.answer.rounds[0].derivation
+    assert derivation is not None
+    assert (derivation.plan, derivation.answer) == (None, "")
+
+
+async def test_a_plan_that_passes_is_kept(tmp_path: Path) -> None:
     plan = {"chains": [{"of": "", "facts": ["Which role has the actor in Granite Flats?"]}], "operator": "last"}
-
-    def steps(request: Request) -> Any:
-        return step if "clue" in user_text(request) else plan
-
-    run = await resolved(tmp_path, steps)
+    script: dict[str, Scripted] = {
+        "write": draft("Charlie Plummer"),
+        "plan": plan,
+        "look_up": "Timmy Sanders",
+        "route": draft("Nobody"),
+    }
+    settings = ("MONITOR_POLICY=vote", "PLANS=resolution", "ROUTES=")
+    run = await ask(tmp_path, script, *settings, question=QUESTION, evidence=(PETE, FLATS))
     derivation = run.answer.rounds[0].derivation
     assert derivation is not None
     assert not derivation.resolved
     assert [fact.asked for fact in derivation.facts] == ["Which role has the actor in Granite Flats?"]
-
-
-async def test_a_question_whose_plan_is_rejected_is_resolved(tmp_path: Path) -> None:
-    nothing = {"chains": [{"of": "", "facts": ["What is the capital of France?"]}], "operator": "last"}
-
-    def steps(request: Request) -> Any:
-        return STEP if "clue" in user_text(request) else nothing
-
-    question = "What role has the actor of Lean on Pete in Granite Flats?"
-    assert not describes(question)
-    run = await resolved(tmp_path, steps, question=question)
-    derivation = run.answer.rounds[0].derivation
-    assert derivation is not None
-    assert derivation.resolved
-    assert derivation.answer == "Timmy Sanders"
 
 
 async def test_a_name_that_no_passage_has_is_searched_by_its_description(tmp_path: Path) -> None:
@@ -99,17 +119,3 @@ async def test_a_name_that_no_passage_has_is_searched_by_its_description(tmp_pat
     assert (first.deficit, first.about) == ("insufficient_knowledge", "the actor in Lean on Pete")
     assert found.queries == [QUESTION, "the actor in Lean on Pete"]
     assert run.answer.short_answer == "Timmy Sanders"
-
-
-@pytest.mark.parametrize(
-    ("question", "described"),
-    [
-        (QUESTION, True),
-        ("The museum that Ada Holm founded is in a town with what population?", True),
-        ("Who is older, Ada Roth or Bo Lind?", False),
-        ("Are both Tern Island and Port Rees in Norway?", False),
-        ("Where was Ada Holm born?", False),
-    ],
-)
-def test_only_questions_that_describe_something_are_resolved(question: str, described: bool) -> None:
-    assert describes(question) is described

@@ -28,9 +28,6 @@ STANDS = 1.6
 OPEN = 0.6
 """The derivation's weight in the vote if all its facts are reliable, and if some are open (docs/decisions/015)."""
 
-RESOLVED = 2.5
-"""Its weight if all its facts are reliable and were resolved over the passages (docs/decisions/045)."""
-
 
 async def run_vote(
     state: State, context: Context, round_: Round, packed: Packed
@@ -170,7 +167,7 @@ def _ballots(
     # what a deficit concluded in code outranks the others, as a comparison does
     fixed = [ballot(one.route, one.short_answer, outranks=one.route in context.deficits.names) for one in own]
     if _concludes(state, round_, derivation):
-        weight = OPEN if not derivation.stands else RESOLVED if derivation.resolved else STANDS
+        weight = STANDS if derivation.stands else OPEN
         fixed.append(ballot(DERIVATION, derivation.answer, weight=weight, outranks=derivation.compared))
 
     def counted(answers: Sequence[RouteAnswer]) -> Vote:

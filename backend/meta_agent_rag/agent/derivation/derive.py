@@ -11,7 +11,7 @@ from .derivation import LEFT_OUT, Derivation, Fact, Plan, Planned, references, r
 from .look_up import look_up
 from .operator import Operand, Operators, Outcome
 from .planning import plan_for
-from .resolution import RESOLVED, describes, is_open, resolve
+from .resolution import is_open, resolve
 
 _READS_OFF = "last"
 """The operator that combines nothing: it reads the value at the end of a chain."""
@@ -21,22 +21,16 @@ async def make_plan(context: Context, question: str, *, round_: int) -> Planned:
     """The plan of a question, made without evidence. Raises only errors that must stop the run."""
     if "derivation" in context.settings.loop_without:
         return Planned(plan=None, fault=LEFT_OUT)
-    if context.settings.plans == "resolution" and describes(question):
-        return Planned(plan=None, fault=RESOLVED)
     return await plan_for(context.model, context.settings, question, context.operators, round_=round_)
 
 
 async def derive(context: Context, question: str, made: Planned, packed: Packed, *, round_: int) -> Derivation:
     """The derivation of a planned question over the evidence in `packed`. Raises only errors that must stop the run.
 
-    With PLANS=resolution, a question that describes something is resolved over the passages before it is planned, and
-    any question that offers no choice if its plan was rejected.
+    With PLANS=resolution, a question whose plan was rejected is resolved over the passages, unless it offers a choice.
     """
     if made.plan is None and made.fault != LEFT_OUT and context.settings.plans == "resolution" and is_open(question):
-        found = await resolve(context, question, packed, round_=round_)
-        if found.plan is not None or made.fault != RESOLVED:
-            return found
-        made = await plan_for(context.model, context.settings, question, context.operators, round_=round_)
+        return await resolve(context, question, packed, round_=round_)
     if made.plan is None:
         return Derivation(plan=None, dropped=made.fault)
     return await look_up_facts(context, question, made.plan, packed, context.operators, round_=round_)

@@ -1,11 +1,12 @@
 """Resolves what a question describes without naming, one step at a time, with the evidence in view.
 
 A step names what the question describes (`clue`, `name`) and asks the question that is then left (`ask`). It is checked
-in code, and each becomes a fact of the derivation. With PLANS=resolution, this comes before the plan that a model makes
-from the question alone, and takes the place of one that was rejected.
+in code, and each becomes a fact of the derivation. With PLANS=resolution, this takes the place of a plan that a model
+made from the question alone and that was rejected.
 """
 
 import re
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from pydantic import Field
@@ -17,14 +18,17 @@ from ...text.normalise import jaccard, normalised
 from ..context import Context
 from ..prompting import Packed, ReplyModel, task
 from .derivation import Chain, Derivation, Fact, Plan
-from .look_up import Text, look_up, mentions, names_in
+from .look_up import look_up, names_in
 from .unfolding import unfolded
 
-RESOLVED = "the facts are resolved over the passages"
-"""Why no plan was made before the passages were read."""
 _MOST_HOPS = 4
 _RESTATED = 0.8
 _DESCRIBING = re.compile(r"\s(?:who|whom|whose|which|that|where|in which|what)\b", re.IGNORECASE)
+
+
+_ASKING = re.compile(r"\b(?:who|whom|whose|which|what|where|when|how)\b", re.IGNORECASE)
+_FILLERS = r"(?:is|are|was|were|the|an?|name|of)"
+_ARTICLES = re.compile(rf"^(?:{_FILLERS}\s+)+", re.IGNORECASE)
 
 
 class ResolutionReply(ReplyModel):
@@ -49,6 +53,14 @@ def is_open(question: str) -> bool:
     return kind_asked(question) not in ("verdict", "choice")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """A step that passed the checks: what the question describes as a fact, and the question that is left."""
+
+    fact: Fact
+    left: str
+
+
 async def resolve(context: Context, question: str, packed: Packed, *, round_: int) -> Derivation:
     """The derivation of a question by steps over the evidence. Raises only errors that must stop the run.
 
@@ -59,20 +71,20 @@ async def resolve(context: Context, question: str, packed: Packed, *, round_: in
     left = question
     while len(facts) < _MOST_HOPS - 1 and (not facts or describes(left)):
         reply = await _asked(context, left, packed, round_=round_)
-        if reply is None:
+        step = _step(reply, left, len(facts), packed) if reply is not None else None
+        if step is None:
             break
-        fact = _checked(reply, left, len(facts), packed)
-        if fact is None:
-            break
-        facts.append(fact)
-        if fact.open is not None:
+        facts.append(step.fact)
+        left = step.left
+        if step.fact.open is not None:
             return _derivation(facts)
-        left = reply.ask.strip()
     if not facts:
         return Derivation(plan=None, dropped="no step of the question could be resolved")
     entity = facts[-1].value
-    facts.append(await look_up(context, left, entity, packed, chain=0, index=len(facts), of="", round_=round_))
-    return _derivation(facts)
+    last = await look_up(context, left, entity, packed, chain=0, index=len(facts), of="", round_=round_)
+    if last.open is None and _has(question, last.value):
+        last = replace(last, open=f"{last.value!r} is in the question, not an answer to it")
+    return _derivation([*facts, last])
 
 
 def _derivation(facts: list[Fact]) -> Derivation:
@@ -99,27 +111,46 @@ async def _asked(context: Context, question: str, packed: Packed, *, round_: int
         return None
 
 
-def _checked(reply: ResolutionReply, question: str, index: int, packed: Packed) -> Fact | None:
-    """The step as a fact, open if no passage has the name; `None` if it is no step forward.
+def _step(reply: ResolutionReply, question: str, index: int, packed: Packed) -> Step | None:
+    """The step that a reply makes, open if no passage has the name; `None` if it leads nowhere.
 
-    The name must not be in the question, but in the question that is left, which must not be the same question again;
-    and nothing may come from the prompt's examples.
+    The name must not be in the question, and nothing may come from the prompt's examples. A clue that is what the
+    question asks for describes nothing on the way to it. A question left that lacks the name gets it for the clue.
     """
-    name, ask = reply.name.strip(), reply.ask.strip()
-    said, left = f" {normalised(question)} ", f" {normalised(ask)} "
-    short = f" {normalised(name)} "
-    if not short.strip() or short in said or short not in left or jaccard(ask, question) >= _RESTATED:
+    clue, name, ask = (" ".join(part.split()) for part in (reply.clue, reply.name, reply.ask))
+    copied = any(_has(f"{name} | {ask}", one) and not _has(question, one) for one in _examples())
+    if not normalised(name) or _has(question, name) or copied or _is_asked(question, clue):
         return None
-    if any(f" {normalised(one)} " in f"{short}{left}" and f" {normalised(one)} " not in said for one in _examples()):
+    asks_on = _has(ask, name) and jaccard(ask, question) < _RESTATED
+    left = ask if asks_on else _put(name, clue, ask) or _put(name, clue, question)
+    if not left:
         return None
-    fact = Fact(chain=0, index=index, asked=reply.clue.strip() or question, entity="", value=name)
-    texts = [
-        Text(id=identity, text=text) for identity, text in zip(packed.packing.packed_ids, packed.texts, strict=True)
-    ]
-    found = next((text for text in texts if mentions(text.text, name) and short in f" {normalised(text.text)} "), None)
+    fact = Fact(chain=0, index=index, asked=clue or question, entity="", value=name)
+    passages = zip(packed.packing.packed_ids, packed.texts, strict=True)
+    found = next((identity for identity, text in passages if _has(text, name)), None)
     if found is None:
-        return Fact(chain=0, index=index, asked=fact.asked, entity="", value="", open=f"no passage names {name!r}")
-    return Fact(chain=0, index=index, asked=fact.asked, entity="", value=name, passage_id=found.id)
+        return Step(fact=replace(fact, value="", open=f"no passage names {name!r}"), left=left)
+    return Step(fact=replace(fact, passage_id=found), left=left)
+
+
+def _has(text: str, part: str) -> bool:
+    return bool(normalised(part)) and f" {normalised(part)} " in f" {normalised(text)} "
+
+
+def _is_asked(question: str, clue: str) -> bool:
+    """Whether a clue is what the question asks for, as in `Which <clue> ...?` and `Who is the <clue>?`."""
+    bare = re.escape(_ARTICLES.sub("", clue).rstrip("?").strip())
+    if not bare:
+        return False
+    asks = rf"\b(?:what|which)\s+{bare}\b|\b(?:what|which|who|whom)\s+(?:{_FILLERS}\s+)+{bare}\W*$"
+    return re.search(asks, question, re.IGNORECASE) is not None
+
+
+def _put(name: str, clue: str, text: str) -> str:
+    """The question with the name in place of the clue; empty if it lacks the clue, or is then no question."""
+    left, replaced = re.subn(re.escape(clue.rstrip("?").strip()), lambda _: name, text, count=1, flags=re.IGNORECASE)
+    asks = clue and replaced and _ASKING.search(left) and len(left.split()) > len(name.split()) + 2
+    return left if asks else ""
 
 
 def _examples() -> frozenset[str]:
