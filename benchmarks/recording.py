@@ -27,7 +27,7 @@ from pydantic import TypeAdapter
 from meta_agent_rag.agent.engine import Answer, Engine
 from meta_agent_rag.datasets import Question
 from meta_agent_rag.errors import DataFileError, InputError
-from meta_agent_rag.journal import Journal
+from meta_agent_rag.journal import Journal, records
 from meta_agent_rag.llm.ledger import LedgerRow
 from meta_agent_rag.llm.messages import Reply, Request
 from meta_agent_rag.llm.pricing import Tariff
@@ -39,6 +39,8 @@ from .rows.samples import QUESTION_FIELDS, asked, fault, rescored, supported
 from .run.arms import Arm
 
 FORMAT = 2
+_LINES = ".record"
+"""The file in a run's folder with what was recorded so far."""
 _QUESTION = TypeAdapter(Question)
 _DERIVED = (*QUESTION_FIELDS, "supporting_facts_gold", "support", "joint", *SCORES)
 _NEEDED = (
@@ -52,8 +54,8 @@ _DAMAGE = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, Ind
 class Recorder:
     """Records calls and answers in the order in which they happen.
 
-    They are written into the run's folder as they arrive, so that a long run needs no memory for them; the record
-    itself exists once the run is complete.
+    They are written into the run's folder as they arrive, so that a long run needs no memory for them and continues
+    where it was stopped; the record itself exists once the run is complete.
     """
 
     path: Path
@@ -61,9 +63,22 @@ class Recorder:
     _unfinished: Path = Path()
     _rest: Journal | None = None
 
-    def begin(self, run: Mapping[str, Any], questions: Iterable[Question], folder: Path) -> None:
-        """Record the experiment and its questions; raises `InputError` if the record cannot be written."""
-        self._lines = folder / ".record"
+    def begin(
+        self, run: Mapping[str, Any], questions: Iterable[Question], folder: Path, answered: set[tuple[str, str]]
+    ) -> None:
+        """Record the experiment and its questions, or go on with the record of a run that was stopped.
+
+        `answered` are its answers so far by (question id, method). Raises `InputError` if one of them was not recorded,
+        or if the record cannot be written.
+        """
+        self._lines = folder / _LINES
+        begun = self._lines.exists()
+        rows = [line["row"] for _, line in records(self._lines) if line is not None and "row" in line]
+        if answered - {(row["id"], row["method"]) for row in rows}:
+            raise InputError(
+                f"The run {folder.name!r} has answers that were not recorded; continue without --record, or record a "
+                "new run: the response cache has what was paid for."
+            )
         self._unfinished = self.path.with_name(f".{self.path.name}.{folder.name}")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -71,6 +86,8 @@ class Recorder:
         except OSError as error:
             raise InputError(f"The record {str(self.path)!r} cannot be written ({error}); name another FILE.") from None
         self._rest = Journal(self._lines)
+        if begun:
+            return
         self._write("run", {"format": FORMAT, **run})
         for question in questions:
             self._write("question", _QUESTION.dump_python(question, mode="json"))
@@ -93,20 +110,20 @@ class Recorder:
     def finish(self, summary_sha256: str) -> None:
         """Write the whole record of this run, or keep an old one; with `.gz` gzipped, equal lines to equal bytes."""
         self._write("summary", {"sha256": summary_sha256})
-        with self._lines.open("rb") as lines, self._unfinished.open("wb") as file:
-            whole = (json.dumps(json.loads(line)).encode() + b"\n" for line in lines)
+        with self._unfinished.open("wb") as file:
+            whole = (json.dumps(line).encode() + b"\n" for _, line in records(self._lines) if line is not None)
             if self.path.suffix == ".gz":
                 with gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=9, mtime=0) as packed:
                     packed.writelines(whole)
             else:
                 file.writelines(whole)
         self._unfinished.replace(self.path)
+        self._lines.unlink()
 
     def close(self) -> None:
-        """Drop everything recorded so far: the record is written, or never will be."""
+        """Let go of the files; what was recorded so far stays in the folder until the record is complete."""
         if self._rest is not None:
             self._rest.close()
-            self._lines.unlink(missing_ok=True)
             self._unfinished.unlink(missing_ok=True)
 
     def _write(self, kind: str, content: object) -> None:

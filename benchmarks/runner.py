@@ -270,7 +270,7 @@ _OF_THE_EXPERIMENT = {
 _EXCLUDE: dict[str, tuple[str, ...]] = {
     "replay": ("record", "resume", "dry_run", "set_", "cost_limit", "data_file", "aliases", "revision"),
     "data_file": ("revision",),
-    "resume": ("record", "dry_run"),
+    "resume": ("dry_run",),
     "rescore": ("resume", "replay", "record", "dry_run", "engine"),
     "dry_run": ("record",),
     "engine": ("shard", "resume", "record", "replay", "dry_run"),

@@ -77,14 +77,15 @@ def benchmark(
     if options.recorder is not None:
         names = [analysis.name for analysis in discover_analyses()]
         rows = table_content(config.arms, quadrants=_deficits(config), analyses=names)
-        options.recorder.begin({**recorded_run(about), **rows, "conventions": CONVENTIONS}, plan.questions, folder.path)
+        begun = {**recorded_run(about), **rows, "conventions": CONVENTIONS}
+        options.recorder.begin(begun, plan.questions, folder.path, set(folder.rows()))
     try:
         outcome = _outcome(plan, options, folder, Display(display_name, free=runs_here(config.settings)))
         summary = write_results(config, folder, outcome.rows, plots=options.plots, recording=recording)
         say_results(config, folder, summary, display_name)
         if outcome.stopped_by is None:
             _close_record(options, folder, visible=display_name not in ("json", "none"))
-        _end(plan, folder, outcome, summary)
+        _end(plan, options, folder, outcome, summary)
     finally:
         if options.recorder is not None:
             options.recorder.close()
@@ -262,7 +263,8 @@ def _outcome(plan: RunPlan, options: RunOptions, folder: RunFolder, shown: Displ
         return run(work)
     except KeyboardInterrupt:
         shown.stop()
-        complain(f"Stopped. Continue with: --resume {folder.path}")
+        again = "" if options.recorder is None else f" --record {options.recorder.path}"
+        complain(f"Stopped. Continue with: --resume {folder.path}{again}")
         raise typer.Exit(130) from None
 
 
@@ -285,7 +287,9 @@ def _close_record(options: RunOptions, folder: RunFolder, *, visible: bool) -> N
         say(said)
 
 
-def _end(plan: RunPlan, folder: RunFolder, outcome: RunOutcome, summary: Mapping[str, Any]) -> None:
+def _end(
+    plan: RunPlan, options: RunOptions, folder: RunFolder, outcome: RunOutcome, summary: Mapping[str, Any]
+) -> None:
     """Say what went wrong and how to continue; raises what stopped the run, or if a row has no answer."""
     failed = [row for row in outcome.rows if row["error"] is not None]
     wanted = len(plan.questions) * len(plan.config.arms)
@@ -293,6 +297,7 @@ def _end(plan: RunPlan, folder: RunFolder, outcome: RunOutcome, summary: Mapping
         complain(sentence)
     if outcome.stopped_by is not None:
         again = " --retry-failed" if isinstance(outcome.stopped_by, TooManyFailuresError) else ""
+        again += "" if options.recorder is None else f" --record {options.recorder.path}"
         answered = len(outcome.rows) - len(failed)
         complain(f"Stopped after {answered} of {wanted} answers. Continue with: --resume {folder.path}{again}")
         raise outcome.stopped_by

@@ -159,14 +159,24 @@ def test_a_record_cannot_run_files_or_choose_folders_or_urls(tmp_path: Path) -> 
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_run_that_stops_early_leaves_no_record(tmp_path: Path) -> None:
-    kept = tmp_path / "run.jsonl"
+def test_a_run_that_stops_early_goes_on_with_its_record(tmp_path: Path) -> None:
+    kept, results = tmp_path / "run.jsonl", tmp_path / "results"
     with loopback_server(disagreeing()) as server:
         env = environment(server.base_url, tmp_path / "data")
-        done = in_process(["--n", "4", "--cost-limit", "0.001", "--record", str(kept)], env)
+        words = ["--n", "4", "--cost-limit", "0.001", "--record", str(kept), "--output-dir", str(results)]
+        done = in_process(words, env)
+        assert done.exit_code == 1, done.output
+        assert not [path for path in tmp_path.iterdir() if "run.jsonl" in path.name]
+        folder = next(results.iterdir())
+        assert f"--resume {folder} --record {kept}" in done.stderr
+        done = in_process(["--resume", str(folder), "--record", str(kept), "--cost-limit", "1"], env)
+        assert done.exit_code == 0, done.output
+        again = replay(kept, tmp_path)
+        assert again.exit_code == 0, again.output
+        done = in_process(["--resume", str(folder), "--record", str(tmp_path / "other.jsonl")], env)
+        assert done.exit_code == 2
+        assert "were not recorded" in done.stderr
         asked = len(server.bodies)
-    assert done.exit_code == 1, done.output
-    assert not [path for path in tmp_path.iterdir() if "run.jsonl" in path.name]
     (tmp_path / "file").write_text("")
     done = in_process(["--n", "1", "--record", str(tmp_path / "file" / "run.jsonl")], env)
     assert done.exit_code == 2
@@ -179,7 +189,6 @@ def test_a_run_that_stops_early_leaves_no_record(tmp_path: Path) -> None:
         (["--record", "run.txt"], "must end in .jsonl"),
         (["--replay", "x.jsonl", "--resume", "y"], "are mutually exclusive"),
         (["--replay", "x.jsonl", "--record", "y.jsonl"], "are mutually exclusive"),
-        (["--record", "x.jsonl", "--resume", "y"], "are mutually exclusive"),
         (["--retry-failed"], "requires --resume"),
         (["--n", "3", "--sample-id", "a"], "are mutually exclusive"),
         (["--sample-id", "nope"], "No question 'nope'"),
