@@ -297,8 +297,9 @@ class Settings(ProviderKeys):
     )
     plans: Literal["model", "grammar", "resolution"] | None = Field(
         None,
-        description="Who plans a derivation beyond the question's grammar: the `model`, nobody (`grammar`), or "
-        "`resolution`, step by step over the passages; default: `model`, `grammar` with the packaged model.",
+        description="Who plans a derivation beyond the question's grammar: nobody (`grammar`), the `model`, or the model "
+        "and, where its plan is rejected, `resolution` over the passages; default: `resolution`, `grammar` with the "
+        "packaged model.",
     )
     loop_without: LoopParts = Field(
         (),
