@@ -104,6 +104,8 @@ def test_the_database_is_private_whoever_creates_it(tmp_path: Path) -> None:
     assert made.exit_code == 0, made.output
     (listed,) = json.loads(CliRunner().invoke(app, ["keys", "list", "--json"]).stdout)
     assert listed["corpora"] == ["films", "plans"]
+    refused = CliRunner().invoke(app, ["keys", "create", "site", "--corpus", "My Films"])
+    assert (refused.exit_code, "not a valid corpus name" in refused.stderr) == (2, True)
     data = tmp_path / "data"
     with sqlite3.connect(data / "service.sqlite") as held:
         held.execute("SELECT 1 FROM service_keys").fetchone()

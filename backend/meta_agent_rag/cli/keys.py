@@ -31,9 +31,13 @@ def create(
     json_: Json = False,
 ) -> None:
     """Create a key and show it once."""
+    from ..retrieval.corpus.corpus import corpus_folder
 
+    settings = settings_of(set_)
+    for one in corpus or ():
+        corpus_folder(settings.marag_data_dir, one)  # raises for a name that no corpus can have
     options: dict[str, Any] = {"days": days, "daily_usd": daily_usd, "corpora": corpus}
-    token, record = run(_with_keys(settings_of(set_), lambda keys: keys.create(name, scope or ("ask",), **options)))
+    token, record = run(_with_keys(settings, lambda keys: keys.create(name, scope or ("ask",), **options)))
     about = f"[dim]{plain(_line(record))}; it is not shown again.[/]"
     show({"key": token, **_shown(record)}, plain(token), about, json_=json_)
 

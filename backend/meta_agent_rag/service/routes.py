@@ -88,7 +88,8 @@ async def post_ask_stream(asked: AskRequest, context: Asking) -> Response:
 async def get_models(context: Context) -> dict[str, Any]:
     """All served corpora as models."""
     names = context.client.allowed(context.service.retrievers)
-    return {"object": "list", "data": [{"id": name, "object": "model", "owned_by": "meta-agent-rag"} for name in names]}
+    about = {"object": "model", "created": 0, "owned_by": "meta-agent-rag"}
+    return {"object": "list", "data": [{"id": name, **about} for name in names]}
 
 
 @keyed.post("/v1/chat/completions", tags=["openai"], response_model=dict[str, Any])
