@@ -297,9 +297,8 @@ class Settings(ProviderKeys):
     )
     plans: Literal["model", "grammar", "resolution"] | None = Field(
         None,
-        description="Who plans a derivation beyond the question's grammar: nobody (`grammar`), the `model`, or the model "
-        "and, where its plan is rejected, `resolution` over the passages; default: `resolution`, `grammar` with the "
-        "packaged model.",
+        description="Plans beyond the question's grammar: none (`grammar`), by `model`, or also, where that plan is "
+        "rejected, by `resolution` over the passages; default: `resolution`, `grammar` for the packaged model.",
     )
     loop_without: LoopParts = Field(
         (),

@@ -54,7 +54,7 @@ def is_open(question: str) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class ResolutionStep:
     """A step that passed the checks: what the question describes as a fact, and the question that is left."""
 
     fact: Fact
@@ -111,7 +111,7 @@ async def _asked(context: Context, question: str, packed: Packed, *, round_: int
         return None
 
 
-def _step(reply: ResolutionReply, question: str, index: int, packed: Packed) -> Step | None:
+def _step(reply: ResolutionReply, question: str, index: int, packed: Packed) -> ResolutionStep | None:
     """The step that a reply makes, open if no passage has the name; `None` if it leads nowhere.
 
     The name must not be in the question, and nothing may come from the prompt's examples. A clue that is what the
@@ -129,8 +129,8 @@ def _step(reply: ResolutionReply, question: str, index: int, packed: Packed) -> 
     passages = zip(packed.packing.packed_ids, packed.texts, strict=True)
     found = next((identity for identity, text in passages if _has(text, name)), None)
     if found is None:
-        return Step(fact=replace(fact, value="", open=f"no passage names {name!r}"), left=left)
-    return Step(fact=replace(fact, passage_id=found), left=left)
+        return ResolutionStep(fact=replace(fact, value="", open=f"no passage names {name!r}"), left=left)
+    return ResolutionStep(fact=replace(fact, passage_id=found), left=left)
 
 
 def _has(text: str, part: str) -> bool:
