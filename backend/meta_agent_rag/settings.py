@@ -298,7 +298,7 @@ class Settings(ProviderKeys):
     plans: Literal["model", "grammar", "resolution"] | None = Field(
         None,
         description="Plans beyond the question's grammar: none (`grammar`), by `model`, or also, where that plan is "
-        "rejected, by `resolution` over the passages; default: `resolution`, `grammar` for the packaged model.",
+        "rejected, by `resolution` over the passages; default: `model`, `grammar` for the packaged model.",
     )
     loop_without: LoopParts = Field(
         (),

@@ -11,7 +11,7 @@ from meta_agent_rag.testing import Scripted
 from tests.loop import ask, draft
 from tests.unit.test_agent_facts import CHAIN, QUESTION, route
 
-PACKAGED, ENTIRE = (("plain_pass",), "grammar"), (5, "resolution")
+PACKAGED, ENTIRE = (("plain_pass",), "grammar"), (5, "model")
 
 
 def demands(folder: Path, *assignments: str) -> tuple[object, ...]:
@@ -39,7 +39,7 @@ def test_demands_fit_the_model(tmp_path: Path, assignments: list[str], found: tu
 def test_each_stage_is_judged_by_its_own_model(tmp_path: Path) -> None:
     roles = tmp_path / "roles.yaml"
     roles.write_text("roles: {look_up: strong}\nendpoints: {strong: {provider: deepseek, model: deepseek-v4-pro}}\n")
-    assert demands(tmp_path, "LLM_PROVIDER=embedded", f"MODEL_ROLES={roles}") == (("plain_pass",), "resolution")
+    assert demands(tmp_path, "LLM_PROVIDER=embedded", f"MODEL_ROLES={roles}") == (("plain_pass",), "model")
 
 
 @pytest.mark.parametrize(

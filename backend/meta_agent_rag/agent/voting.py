@@ -194,7 +194,7 @@ _ROUTES_OF_THE_PACKAGED = ("plain_pass",)
 def small_model_defaults(settings: Settings) -> Settings:
     """The settings with ROUTES and PLANS filled in, unless set, as the models of these stages can follow them."""
     routes = _ROUTES_OF_THE_PACKAGED if _packaged("route", settings) else _ROUTES
-    plans = "grammar" if _packaged("plan", settings) else "resolution"
+    plans = "grammar" if _packaged("plan", settings) else "model"
     usual = {"routes": routes, "plans": plans}
     unset = {name: value for name, value in usual.items() if getattr(settings, name) is None}
     return settings.model_copy(update=unset) if unset else settings
