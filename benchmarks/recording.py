@@ -39,7 +39,7 @@ from .rows.samples import QUESTION_FIELDS, asked, fault, rescored, supported
 from .run.arms import Arm
 
 FORMAT = 2
-_LINES = ".record"
+UNFINISHED = ".record"
 """The file in a run's folder with what was recorded so far."""
 _QUESTION = TypeAdapter(Question)
 _DERIVED = (*QUESTION_FIELDS, "supporting_facts_gold", "support", "joint", *SCORES)
@@ -71,9 +71,9 @@ class Recorder:
         `answered` are its answers so far by (question id, method). Raises `InputError` if one of them was not recorded,
         or if the record cannot be written.
         """
-        self._lines = folder / _LINES
+        self._lines = folder / UNFINISHED
         begun = self._lines.exists()
-        rows = [line["row"] for _, line in records(self._lines) if line is not None and "row" in line]
+        rows = (line["row"] for _, line in records(self._lines) if line is not None and "row" in line)
         if answered - {(row["id"], row["method"]) for row in rows}:
             raise InputError(
                 f"The run {folder.name!r} has answers that were not recorded; continue without --record, or record a "

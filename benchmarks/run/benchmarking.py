@@ -24,7 +24,7 @@ from meta_agent_rag.llm.stages import runs_here
 from ..analyses import discover_analyses
 from ..judge import Judge
 from ..metrics import scorer_named
-from ..recording import Recording, table_content
+from ..recording import UNFINISHED, Recording, table_content
 from ..report.document import of_the_packaged_model, write_report
 from ..report.figures import show
 from ..report.published import protocol
@@ -74,6 +74,8 @@ def benchmark(
         if mixed := folder.note_code(about):
             complain(mixed)
         require_whole(folder.rows().values(), folder.path / SAMPLES)
+        if options.recorder is None:  # what follows is not recorded, so that the record would lack it
+            (folder.path / UNFINISHED).unlink(missing_ok=True)
     if options.recorder is not None:
         names = [analysis.name for analysis in discover_analyses()]
         rows = table_content(config.arms, quadrants=_deficits(config), analyses=names)

@@ -159,6 +159,19 @@ def test_a_record_cannot_run_files_or_choose_folders_or_urls(tmp_path: Path) -> 
     assert not (tmp_path / "ran").exists()
 
 
+def test_a_run_that_went_on_without_its_record_has_none(tmp_path: Path) -> None:
+    kept, results = tmp_path / "run.jsonl", tmp_path / "results"
+    with loopback_server(disagreeing()) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        in_process(["--n", "4", "--cost-limit", "0.001", "--record", str(kept), "--output-dir", str(results)], env)
+        folder = str(next(results.iterdir()))
+        done = in_process(["--resume", folder, "--cost-limit", "1"], env)
+        assert done.exit_code == 0, done.output
+        done = in_process(["--resume", folder, "--record", str(kept)], env)
+    assert done.exit_code == 2
+    assert "were not recorded" in done.stderr
+
+
 def test_a_run_that_stops_early_goes_on_with_its_record(tmp_path: Path) -> None:
     kept, results = tmp_path / "run.jsonl", tmp_path / "results"
     with loopback_server(disagreeing()) as server:

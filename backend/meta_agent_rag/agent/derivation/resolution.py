@@ -24,11 +24,9 @@ from .unfolding import unfolded
 _MOST_HOPS = 4
 _RESTATED = 0.8
 _DESCRIBING = re.compile(r"\s(?:who|whom|whose|which|that|where|in which|what)\b", re.IGNORECASE)
-
-
 _ASKING = re.compile(r"\b(?:who|whom|whose|which|what|where|when|how)\b", re.IGNORECASE)
 _FILLERS = r"(?:is|are|was|were|the|an?|name|of)"
-_ARTICLES = re.compile(rf"^(?:{_FILLERS}\s+)+", re.IGNORECASE)
+_LEADING_FILLERS = re.compile(rf"^(?:{_FILLERS}\s+)+", re.IGNORECASE)
 
 
 class ResolutionReply(ReplyModel):
@@ -139,7 +137,7 @@ def _has(text: str, part: str) -> bool:
 
 def _is_asked(question: str, clue: str) -> bool:
     """Whether a clue is what the question asks for, as in `Which <clue> ...?` and `Who is the <clue>?`."""
-    bare = re.escape(_ARTICLES.sub("", clue).rstrip("?").strip())
+    bare = re.escape(_LEADING_FILLERS.sub("", clue).rstrip("?").strip())
     if not bare:
         return False
     asks = rf"\b(?:what|which)\s+{bare}\b|\b(?:what|which|who|whom)\s+(?:{_FILLERS}\s+)+{bare}\W*$"
