@@ -72,9 +72,9 @@ class Recorder:
         or if the record cannot be written.
         """
         self._lines = folder / UNFINISHED
-        begun = self._lines.exists()
         rows = (line["row"] for _, line in records(self._lines) if line is not None and "row" in line)
-        if answered - {(row["id"], row["method"]) for row in rows}:
+        recorded = {(row["id"], row["method"]) for row in rows}
+        if answered - recorded:
             raise InputError(
                 f"The run {folder.name!r} has answers that were not recorded; continue without --record, or record a "
                 "new run: the response cache has what was paid for."
@@ -85,8 +85,10 @@ class Recorder:
             self._unfinished.touch()
         except OSError as error:
             raise InputError(f"The record {str(self.path)!r} cannot be written ({error}); name another FILE.") from None
+        if not recorded:  # it may have been stopped before all questions were written
+            self._lines.unlink(missing_ok=True)
         self._rest = Journal(self._lines)
-        if begun:
+        if recorded:
             return
         self._write("run", {"format": FORMAT, **run})
         for question in questions:

@@ -172,6 +172,20 @@ def test_a_run_that_went_on_without_its_record_has_none(tmp_path: Path) -> None:
     assert "were not recorded" in done.stderr
 
 
+def test_a_record_that_was_cut_while_it_began_is_begun_again(tmp_path: Path) -> None:
+    kept, results = tmp_path / "run.jsonl", tmp_path / "results"
+    with loopback_server(disagreeing()) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        words = ["--n", "2", "--cost-limit", "0.0000001", "--record", str(kept), "--output-dir", str(results)]
+        assert in_process(words, env).exit_code == 1
+        folder = next(results.iterdir())
+        begun = folder / ".record"
+        begun.write_bytes(begun.read_bytes().partition(b"\n")[0] + b'\n{"ques')
+        done = in_process(["--resume", str(folder), "--record", str(kept), "--cost-limit", "1"], env)
+        assert done.exit_code == 0, done.output
+    assert replay(kept, tmp_path).exit_code == 0
+
+
 def test_a_run_that_stops_early_goes_on_with_its_record(tmp_path: Path) -> None:
     kept, results = tmp_path / "run.jsonl", tmp_path / "results"
     with loopback_server(disagreeing()) as server:

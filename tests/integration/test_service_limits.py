@@ -223,11 +223,14 @@ async def test_one_index_down_or_slow_is_tolerated_and_reported(down: tuple[str,
 
         hybrid.corpus.view = view  # type: ignore[method-assign]
         async with running(tmp_path, "SERVICE_DEADLINE_SECONDS=2.5", retrievers={"films": hybrid}) as service:
-            response = await service.ask()
+            response, ready = await service.ask(), await service.client.get("/readyz")
+    silent = [f"films: {side}" for side in down]
     if len(down) == 2:
         assert (response.status_code, code_of(response)) == (503, "search_unavailable")
+        assert (ready.status_code, ready.json()["degraded"]) == (503, [*silent, "films: search"])
     else:
         assert (response.status_code, response.json()["degraded"]) == (200, [*down])
+        assert (ready.status_code, ready.json()["degraded"]) == (200, silent)
 
 
 async def test_requests_beyond_the_concurrency_limit_are_refused_at_once(tmp_path: Path) -> None:

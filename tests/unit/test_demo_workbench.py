@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import openai
 import pytest
 from pydantic import SecretStr
 
@@ -142,6 +143,18 @@ async def test_no_private_address_is_connected_to_even_after_the_check() -> None
             with pytest.raises(InputError, match="private network"):
                 await model.ainvoke("Hello?")
     assert not server.bodies
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [ServerReply(text="x" * 33 * 1024 * 1024), ServerReply(body={"choices": []}, headers={"content-encoding": "gzip"})],
+    ids=["endless", "packed"],
+)
+async def test_a_visitors_server_cannot_fill_the_demos_memory(reply: ServerReply) -> None:
+    with loopback_server(always(reply)) as server:
+        async with OwnModel(base_url=server.base_url, model="m", key=SecretStr("")).opened("any") as model:
+            with pytest.raises(openai.APIConnectionError):
+                await model.ainvoke("Hello?")
 
 
 async def test_a_visitors_server_learns_nothing_of_the_operators_account(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ..llm.compatible import CompatibleChat
 
 _TRANSLATED = IPv6Network("64:ff9b::/96")
+_LONGEST_REPLY = 32 * 1024 * 1024
+"""Bytes; the longest reply with probabilities has fewer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,17 +58,41 @@ class OwnModel:
 
         from ..llm.compatible import CompatibleChat, PlainTransport
 
-        class PublicTransport(PlainTransport):
-            """Connects to the address that was checked, so that neither a redirect nor a new name record leads on."""
+        class VisitorsTransport(PlainTransport):
+            """Connects to the address that was checked, so that neither a redirect nor a new name record leads on.
 
-            async def handle_async_request(self, request: Any) -> Any:
-                host = request.url.host
-                address = await public_address(host, request.url.port or 443)
-                request.extensions = {**request.extensions, "sni_hostname": host}
-                request.url = request.url.copy_with(host=address)
-                return await super().handle_async_request(request)
+            A reply is sent unpacked, and ends the call where it is longer than any model's.
+            """
 
-        transport = PlainTransport() if allowed == "any" else PublicTransport()
+            async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+                if allowed != "any":
+                    host = request.url.host
+                    address = await public_address(host, request.url.port or 443)
+                    request.extensions = {**request.extensions, "sni_hostname": host}
+                    request.url = request.url.copy_with(host=address)
+                request.headers["accept-encoding"] = "identity"
+                response = await super().handle_async_request(request)
+                if response.headers.get("content-encoding", "identity") != "identity":
+                    raise httpx2.RemoteProtocolError("The reply is packed, although it was asked for unpacked.")
+                response.stream = BoundedStream(response.stream)
+                return response
+
+        class BoundedStream(httpx2.AsyncByteStream):
+            def __init__(self, whole: Any) -> None:
+                self._whole = whole
+
+            async def __aiter__(self) -> AsyncIterator[bytes]:
+                length = 0
+                async for part in self._whole:
+                    length += len(part)
+                    if length > _LONGEST_REPLY:
+                        raise httpx2.RemoteProtocolError(f"The reply is longer than {_LONGEST_REPLY} bytes.")
+                    yield part
+
+            async def aclose(self) -> None:
+                await self._whole.aclose()
+
+        transport = VisitorsTransport()
         async with httpx2.AsyncClient(transport=transport, trust_env=False, timeout=180) as client:
             yield CompatibleChat(
                 model=self.model.strip(),

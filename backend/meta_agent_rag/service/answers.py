@@ -16,7 +16,7 @@ from ..chat.session import ChatSession, GroundedAnswerer, Turn
 from ..errors import RequestError
 from ..ingestion.chunking import spans
 from ..llm.ledger import total
-from ..retrieval.hybrid import HybridRetriever, Retriever
+from ..retrieval.hybrid import Retriever
 from ..retrieval.passage import Passage, passage_id
 from ..settings import Settings
 from .database import within
@@ -99,15 +99,12 @@ async def _turn(asked: AskRequest, context: RequestContext, on_step: OnStep | No
 
 
 def _retriever(context: RequestContext) -> Retriever | None:
-    """The corpus of a request, if it names one; of a hybrid one, either index may fail or be late."""
+    """The corpus of a request, if it names one."""
 
     def note(side: str, fault: Exception) -> None:
         context.degraded[side] = f"{type(fault).__name__}: {fault}"
 
-    retriever = context.service.retrievers.get(context.corpus or "")
-    if isinstance(retriever, HybridRetriever):
-        return replace(retriever, side_seconds=context.service.search_seconds, on_fault=note)
-    return retriever
+    return context.service.retriever(context.corpus or "", note)
 
 
 def supplied(settings: Settings, asked: AskRequest) -> list[Passage]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -18,7 +18,7 @@ from ..chat.coach.coach import Coach
 from ..chat.coach.scope import TopicScope, subject_of
 from ..chat.phrases import check_files
 from ..chat.store import Sessions, open_sessions
-from ..errors import RequestError, StorageError
+from ..errors import MetaRagError, RequestError, StorageError
 from ..grounding.links import without_links
 from ..llm.opening import Given, open_language_model
 from ..llm.pricing import unpriced_models
@@ -77,6 +77,13 @@ class Service:
         """Seconds for one database look-up: two of them, for a key and its daily cost, fit into a request."""
         return min(2.0, self.search_seconds)
 
+    def retriever(self, corpus: str, note: Callable[[str, Exception], None]) -> Retriever | None:
+        """A served corpus; of a hybrid one, either index may fail or be late, and `note` is told which (`dense`)."""
+        retriever = self.retrievers.get(corpus)
+        if isinstance(retriever, HybridRetriever):
+            return replace(retriever, side_seconds=self.search_seconds, on_fault=note)
+        return retriever
+
     def catalogue(self, corpus: str | None) -> Catalogue | None:
         """The documents of a served corpus; `None` if it has no list of them."""
         retriever = self.retrievers.get(corpus or "")
@@ -112,6 +119,23 @@ class Service:
         except (SQLAlchemyError, OSError):
             found.append("database")
         return found
+
+    async def unsearchable(self) -> tuple[list[str], bool]:
+        """The indexes that do not respond, as `corpus: index`; and whether no corpus can be searched."""
+        faults: list[str] = []
+
+        async def can_search(corpus: str) -> bool:
+            retriever = self.retriever(corpus, lambda index, _: faults.append(f"{corpus}: {index}"))
+            assert retriever is not None
+            try:
+                await within(retriever.retrieve([corpus], k=1), 2 * self.search_seconds)
+            except (MetaRagError, TimeoutError):
+                faults.append(f"{corpus}: search")
+                return False
+            return True
+
+        able = await asyncio.gather(*map(can_search, self.retrievers))
+        return sorted(set(faults)), bool(able) and not any(able)
 
     async def record(self, context: RequestContext, status: int) -> None:
         """Store the audit row of a request once, before its response is sent, so that every answer has one.

@@ -1,5 +1,6 @@
 """The addresses of the service: all of `/v1/` requires a key, the rest reveals nothing about clients."""
 
+import asyncio
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Form, Path, Query, Request, Response
@@ -175,11 +176,12 @@ async def healthz() -> dict[str, str]:
 @operation.get("/readyz", responses={503: {"model": Readiness}})
 async def readyz(context: Context, response: Response) -> Readiness:
     """Whether questions can be answered, and what is degraded."""
-    unwritable = await context.service.unwritable()
-    degraded = [*(["audit"] if context.service.audit.fault else []), *unwritable]
-    response.status_code = 503 if unwritable else 200
+    unwritable, (silent, blind) = await asyncio.gather(context.service.unwritable(), context.service.unsearchable())
+    degraded = [*(["audit"] if context.service.audit.fault else []), *unwritable, *silent]
+    unready = bool(unwritable) or blind
+    response.status_code = 503 if unready else 200
     return Readiness(
-        status="unready" if unwritable else "degraded" if degraded else "ready",
+        status="unready" if unready else "degraded" if degraded else "ready",
         corpora=list(context.service.retrievers),
         degraded=degraded,
     )

@@ -237,5 +237,6 @@ class Readiness(BaseModel):
     status: Literal["ready", "degraded", "unready"]
     corpora: list[str]
     degraded: list[str] = Field(
-        description="`audit`: records are waiting on this machine; `disk`, `database`: it cannot be written."
+        description="`audit`: records are waiting on this machine; `disk`, `database`: it cannot be written; "
+        "`NAME: dense`, `NAME: lexical`, `NAME: search`: that index of the corpus does not respond, or none."
     )
