@@ -14,7 +14,7 @@ import typer
 
 from meta_agent_rag.cli.shared.command import Debug, Json, print_json, reporting, say
 from meta_agent_rag.errors import InputError
-from meta_agent_rag.statistics.paired import mcnemar_exact, paired_difference, permutation_p, verdict
+from meta_agent_rag.statistics import mcnemar_exact, paired_difference, permutation_p, verdict
 from meta_agent_rag.wording import counted, printable
 
 from .run.folder import PastRun, Row, past_run

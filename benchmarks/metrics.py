@@ -1,4 +1,4 @@
-"""Scores of the official HotpotQA evaluation: of answers (`meta_agent_rag.statistics.scores`) and supporting facts.
+"""Scores of the official HotpotQA evaluation: of answers (`meta_agent_rag.statistics`) and supporting facts.
 
 Every figure is a float in 0..1. Answers may be scored by a variant for other languages instead.
 
@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from meta_agent_rag.discovery import named
-from meta_agent_rag.statistics.scores import (
+from meta_agent_rag.statistics import (
     AnswerScore,
     Score,
     contains_answer,

@@ -1,6 +1,6 @@
 """Intervals of shares, how well a score separates right from wrong answers, and latency percentiles.
 
-Intervals of means and paired tests are in `meta_agent_rag.statistics.paired`.
+Intervals of means and paired tests are in `meta_agent_rag.statistics`.
 
 All are independent of order: a resumed run reports the same as an uninterrupted one.
 """
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from meta_agent_rag.errors import InputError
-from meta_agent_rag.statistics.paired import DRAWS_IN_MEMORY, bootstrap_ci, finite, require_pairs
+from meta_agent_rag.statistics import DRAWS_IN_MEMORY, bootstrap_ci, finite, require_pairs
 
 _RESAMPLES = 1000
 _BINS = 10

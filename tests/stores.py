@@ -12,10 +12,9 @@ from pydantic import SecretStr
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.retrieval.stores.elastic import ElasticsearchStore
-from meta_agent_rag.retrieval.stores.matrix import MatrixStore
+from meta_agent_rag.retrieval.stores.embedded import MatrixStore, WordStore
 from meta_agent_rag.retrieval.stores.qdrant import QdrantStore
 from meta_agent_rag.retrieval.stores.store import ROWS_FILE, Added, Changes, Hit, Store, StorePlace
-from meta_agent_rag.retrieval.stores.words import WordStore
 
 DENSE: dict[str, type[Store[Any]]] = {"matrix": MatrixStore, "qdrant": QdrantStore}
 LEXICAL: dict[str, type[Store[Any]]] = {"tantivy": WordStore, "elasticsearch": ElasticsearchStore}

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from meta_agent_rag.statistics.paired import mcnemar_exact, paired_difference, permutation_p, verdict
+from meta_agent_rag.statistics import mcnemar_exact, paired_difference, permutation_p, verdict
 
 from ..run.arms import Arm
 from ..tables import Cells, Table, signed

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from meta_agent_rag.statistics.paired import paired_difference
+from meta_agent_rag.statistics import paired_difference
 
 from ..tables import Cells, Table, number, signed
 from .analysis import Analysis, Figures, Material, Row

@@ -11,7 +11,7 @@ from meta_agent_rag.errors import MetaRagError
 from meta_agent_rag.llm.opening import described
 from meta_agent_rag.llm.providers import EMBEDDED, providers
 from meta_agent_rag.llm.stages import runs_here
-from meta_agent_rag.statistics.paired import Verdict
+from meta_agent_rag.statistics import Verdict
 from meta_agent_rag.wording import counted
 
 from ..analyses import discover_analyses

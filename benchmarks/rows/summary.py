@@ -11,7 +11,7 @@ from typing import Any
 from meta_agent_rag.discovery import calling
 from meta_agent_rag.errors import MetaRagError
 from meta_agent_rag.llm.pricing import Tariff
-from meta_agent_rag.statistics.paired import bootstrap_ci
+from meta_agent_rag.statistics import bootstrap_ci
 
 from ..analyses import Material, discover_analyses
 from ..analyses.analysis import Quadrant, Row

@@ -23,7 +23,7 @@ from meta_agent_rag.cli.shared.command import Debug, reporting, say
 from meta_agent_rag.datasets import discover
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.grounding.confidence import LEVELS, level
-from meta_agent_rag.statistics.paired import mcnemar_exact, paired_difference, permutation_p
+from meta_agent_rag.statistics import mcnemar_exact, paired_difference, permutation_p
 
 from ..analyses import Material, Row, diagnosis, discover_analyses
 from ..metrics import RIGHT, contains_answer
@@ -382,6 +382,9 @@ TABLES: Mapping[str, Callable[[Sequence[Recorded]], Table]] = {
     "critics": critics,
     "cost": cost,
     "levels": levels,
+    "unseen": lambda _: quality(records("unseen")),
+    "unseen_types": lambda _: types(records("unseen")),
+    "unseen_changed": lambda _: changed(records("unseen")),
 }
 
 if __name__ == "__main__":

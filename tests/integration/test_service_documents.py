@@ -18,7 +18,7 @@ from meta_agent_rag.retrieval.corpus.catalogue import Catalogue, DocumentRecord
 from meta_agent_rag.retrieval.corpus.editing import edit_corpus
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.open_retriever import open_retriever
-from meta_agent_rag.retrieval.stores.words import WordStore
+from meta_agent_rag.retrieval.stores.embedded import WordStore
 from meta_agent_rag.service import uploads
 from meta_agent_rag.service.uploads import safe_name
 from tests.loop import BIRTH, BIRTH_SENTENCE, FILM, FILM_SENTENCE, QUESTION, settings_in

@@ -16,7 +16,7 @@ from benchmarks.rows.summary import summarise
 from benchmarks.run.config import RunConfig
 from benchmarks.run.folder import RunFolder
 from benchmarks.tables import Table, as_csv
-from meta_agent_rag.statistics.paired import Difference, verdict
+from meta_agent_rag.statistics import Difference, verdict
 from tests.benchmark_rows import DEFICITS, QUADRANTS, SURE, failed, once, round_of, row
 from tests.loop import settings_in
 

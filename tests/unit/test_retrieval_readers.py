@@ -11,7 +11,7 @@ from meta_agent_rag.retrieval.corpus.corpus import CorpusFolder, drop_corpus, op
 from meta_agent_rag.retrieval.corpus.editing import edit_corpus, ensure_corpus
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Passage
-from meta_agent_rag.retrieval.stores import matrix
+from meta_agent_rag.retrieval.stores import embedded
 
 from .test_retrieval_corpus import ENCODER, at, first_title, passages
 
@@ -90,7 +90,7 @@ async def test_a_full_disk_leaves_the_published_state(tmp_path: Path, monkeypatc
 
 
 async def test_beyond_a_size_a_graph_finds_the_candidates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matrix, "SCANNED", 300)
+    monkeypatch.setattr(embedded, "SCANNED", 300)
     many = [Passage(id=f"p{n:03}", doc_id="d", title="", text=f"word{n} word{n // 7} word{n % 11}") for n in range(500)]
     await ensure_corpus(at(tmp_path), "facts", many[:400], ENCODER)
     await put_new(tmp_path)

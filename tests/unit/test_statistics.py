@@ -15,7 +15,7 @@ from benchmarks.statistics import (
     risk_coverage,
 )
 from meta_agent_rag.errors import InputError
-from meta_agent_rag.statistics.paired import Difference, mcnemar_exact, paired_difference, permutation_p
+from meta_agent_rag.statistics import Difference, mcnemar_exact, paired_difference, permutation_p
 
 
 def test_a_paired_difference_by_hand() -> None:

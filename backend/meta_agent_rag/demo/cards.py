@@ -17,7 +17,7 @@ from ..grounding.quotes import is_verbatim, place
 from ..llm.ledger import LedgerRow, total
 from ..retrieval.passage import Found
 from ..settings import Settings
-from ..statistics.scores import score_answer
+from ..statistics import score_answer
 from ..wording import FREE, counted, passage_name
 from . import vocabulary
 from .stepping import LoopView

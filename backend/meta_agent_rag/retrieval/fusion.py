@@ -10,7 +10,7 @@ DENSE_WEIGHT = 0.85
 LEXICAL_WEIGHT = 0.15
 BM25_HALF = 37.0
 """The BM25 score that counts as 0.5: between the medians of supporting passages in HotpotQA (38.6) and
-2WikiMultiHopQA (35.4), first 150 and 100 questions, scored as `stores.words` does."""
+2WikiMultiHopQA (35.4), first 150 and 100 questions, scored as `stores.embedded` does."""
 
 
 def reciprocal_rank_fusion(rankings: Sequence[Sequence[Found]], k: int = 60) -> list[Found]:

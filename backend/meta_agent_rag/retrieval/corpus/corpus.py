@@ -30,10 +30,9 @@ from ...errors import CorpusError, DamagedIndexError, InputError, SettingsError,
 from ...settings import Settings
 from ..passage import Found, Passage
 from ..stores.elastic import ElasticsearchStore
-from ..stores.matrix import MatrixStore
+from ..stores.embedded import MatrixStore, WordStore
 from ..stores.qdrant import QdrantStore
 from ..stores.store import ROWS_FILE, Changes, Hit, Store, StorePlace
-from ..stores.words import WordStore
 from ..vectors import FloatVector, Rows
 from .catalogue import FILE_NAME, Catalogue, DocumentRecord
 from .sample import SAMPLE

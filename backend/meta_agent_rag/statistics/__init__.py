@@ -1,1 +1,0 @@
-"""Statistics of answers, for the benchmark and the demo."""
