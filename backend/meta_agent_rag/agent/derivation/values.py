@@ -51,8 +51,8 @@ def _figures(text: str) -> tuple[Figure, ...]:
 def countries(text: str) -> frozenset[str]:
     """The countries that a value names, as ISO codes: by name, by demonym, or several joined by a hyphen.
 
-    >>> countries("American") == countries("United States"), sorted(countries("British-Argentine"))
-    (True, ['AR', 'GB'])
+    >>> countries("American") == countries("United States"), sorted(countries("British-Canadian"))
+    (True, ['CA', 'GB'])
     """
     known = _country_codes()
     whole = known.get(normalised(text))
