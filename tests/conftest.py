@@ -1,6 +1,7 @@
 """Isolate every test: no developer settings, no `.env`, and a data folder of its own."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -8,11 +9,10 @@ from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from meta_agent_rag.settings import Settings
 from tests.postgres import either_database, new_postgresql, postgresql
-from tests.schedule import pytest_collection_modifyitems, pytest_xdist_make_scheduler
-from tests.scratch import pytest_configure
 from tests.servers import elasticsearch_url, qdrant_url, redis_url
 
 if TYPE_CHECKING:
@@ -20,18 +20,7 @@ if TYPE_CHECKING:
     from tests.loopback import Serve
     from tests.service import Nursery
 
-__all__ = [
-    "either_database",
-    "elasticsearch_url",
-    "new_postgresql",
-    "postgresql",
-    "pytest_collection_modifyitems",
-    "pytest_configure",
-    "pytest_xdist_make_scheduler",
-    "qdrant_url",
-    "redis_url",
-]
-
+__all__ = ["either_database", "elasticsearch_url", "new_postgresql", "postgresql", "qdrant_url", "redis_url"]
 
 LARGE_GROUPS = {
     "browser": ("playwright", "browser/*"),
@@ -41,6 +30,16 @@ LARGE_GROUPS = {
 """Dependency groups that `uv sync` leaves out: a module of each, and the tests that need it."""
 LEFT_OUT = [group for group, (module, *_) in LARGE_GROUPS.items() if find_spec(module) is None]
 collect_ignore_glob = [tests for group in LEFT_OUT for tests in LARGE_GROUPS[group][1:]]
+_MEMORY = Path("/dev/shm")  # pytest creates its own folder in it
+_ROOM = 8 << 30
+_ROOT = "PYTEST_DEBUG_TEMPROOT"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep test files in memory if there is room, since embedded stores wait for the disk at every commit."""
+    chosen = config.getoption("basetemp") is not None or _ROOT in os.environ
+    if not chosen and _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free >= _ROOM:
+        os.environ[_ROOT] = str(_MEMORY)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -49,6 +48,42 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.line(
             f"Left out: the tests of {', '.join(LEFT_OUT)}; uv sync --all-groups installs what they need."
         )
+
+
+ON_TORCH = ("unit/test_torch_encoder.py",)
+"""Only one worker imports torch, which takes over ten seconds."""
+LONGEST = (
+    *ON_TORCH,
+    "house/test_documents.py",
+    "integration/test_grounded_corpus.py",
+    "integration/test_recording.py",
+    "integration/test_wheel.py",
+)
+
+
+class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist is untyped
+    """Gives a worker one file at a time."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return "torch" if file.endswith(ON_TORCH) else "browser" if "/browser/" in file else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByFile:
+    """Schedule files in collection order, not by their number of tests."""
+    config.option.loadscopereorder = False
+    return ByFile(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest files first."""
+    places = {name: place for place, name in enumerate(LONGEST, start=1)}
+
+    def place(item: pytest.Item) -> int:
+        folder, name = item.path.parts[-2:]
+        return 0 if folder == "browser" else places.get(f"{folder}/{name}", len(places) + 1)
+
+    items.sort(key=place)
 
 
 hypothesis.settings.register_profile("patient", deadline=None)  # other processes may be using the CPU

@@ -76,11 +76,7 @@ def _started(
 
 
 def _work(
-    env: Mapping[str, str],
-    folder: str,
-    places: tuple[str, str, str],
-    work: Callable[..., None],
-    args: Sequence[object],
+    env: Mapping[str, str], folder: str, places: tuple[str, str, str], work: Callable[..., None], args: Sequence[object]
 ) -> None:
     os.setsid()  # the next terminal opened becomes its controlling one, so that Ctrl+C sends a signal
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored if a shell runs the tests in the background

@@ -18,7 +18,6 @@ SECRET = "sk-0123456789-very-secret"
 ASK = [Message(role="system", content="Be brief."), Message(role="user", content="Who wrote Faust?")]
 OFF_PEAK = datetime(2026, 11, 3, 12, 0, tzinfo=UTC)
 GOOD = ServerReply(text='{"answer": "Goethe"}')
-SOON = {"retry-after-ms": "5"}
 Serve = Callable[[Behaviour], LoopbackServer]
 
 

@@ -28,17 +28,8 @@ def elasticsearch_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
     binary = Path(spec.origin).with_name("noida-db")
     binary.chmod(0o755)
     port, folder = free_port(), tmp_path_factory.mktemp("elasticsearch")
-    command = [
-        str(binary),
-        "start",
-        "--data-dir",
-        str(folder),
-        "--only",
-        "elasticsearch",
-        "--elasticsearch-port",
-        str(port),
-    ]
-    yield from _running(command, port, folder)
+    words = ["--data-dir", str(folder), "--only", "elasticsearch", "--elasticsearch-port", str(port)]
+    yield from _running([str(binary), "start", *words], port, folder)
 
 
 @pytest.fixture(scope="session")
@@ -57,14 +48,7 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         pytest.skip("redis-server is not installed; install it with apt-get")
     port, folder = free_port(), tmp_path_factory.mktemp("redis")
     command = [binary, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=_die_with_parent)  # noqa: PLW1509
-    try:
-        _wait_for_redis(port, process)
-        yield f"redis://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait(10)
+    yield from _running(command, port, folder, "redis")
 
 
 def free_port() -> int:
@@ -74,40 +58,32 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _running(command: Sequence[str], port: int, folder: Path) -> Iterator[str]:
+def _running(command: Sequence[str], port: int, folder: Path, scheme: str = "http") -> Iterator[str]:
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=_die_with_parent)  # noqa: PLW1509
-    url = f"http://127.0.0.1:{port}"
+    url = f"{scheme}://127.0.0.1:{port}"
     try:
-        _wait_for(url, process)
+        _wait_for(url, port, process)
         yield url
     finally:
         process.kill()  # its data is temporary, so it need not write it first
         process.wait(10)
 
 
-def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
+def _wait_for(url: str, port: int, process: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
         try:
-            with urlopen(url, timeout=1):
-                return
-        except (URLError, OSError):
-            time.sleep(0.05)
-    raise RuntimeError(f"the server at {url} did not start (exit code {process.poll()})")
-
-
-def _wait_for_redis(port: int, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + _START_SECONDS
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
+            if url.startswith("http:"):
+                with urlopen(url, timeout=1):
+                    return
             with socket.create_connection(("127.0.0.1", port), 1) as probe:
                 probe.sendall(b"PING\r\n")
                 if probe.recv(16).startswith(b"+PONG"):
                     return
-        except OSError:
+        except (URLError, OSError):
             time.sleep(0.05)
-    raise RuntimeError(f"redis-server did not start (exit code {process.poll()})")
+    raise RuntimeError(f"the server at {url} did not start (exit code {process.poll()})")
 
 
 def _die_with_parent() -> None:

@@ -107,15 +107,14 @@ class Known:
     seconds: float = 0.0
 
 
-def quoting(known: tuple[Known, ...], rewrites: Mapping[str, str]) -> Behaviour:
-    """A model that quotes its passages, replies NOT FOUND if they lack the answer, and rewrites as configured."""
+def quoting(known: tuple[Known, ...]) -> Behaviour:
+    """A model that quotes its passages, or replies NOT FOUND if they lack the answer."""
 
     def behaviour(body: dict[str, Any]) -> ServerReply:
         prompt = "\n".join(str(message["content"]) for message in body["messages"])
         if "Last message:" in prompt:
             message = prompt.rpartition("<message>")[2].partition("</message>")[0]
-            reading = {"intent": "question", "standalone": rewrites.get(message, message)}
-            return ServerReply(text=json.dumps(reading))
+            return ServerReply(text=json.dumps({"intent": "question", "standalone": message}))
         question = prompt.partition("\nQuestion: ")[2].partition("\n\n")[0]
         fact = next((fact for fact in known if fact.asked in question), None)
         holding = {fact.quote in text: number for number, text in _PASSAGE.findall(prompt)} if fact else {}

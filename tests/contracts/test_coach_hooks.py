@@ -9,14 +9,7 @@ from hypothesis import strategies as st
 
 from meta_agent_rag.chat.coach import hooks
 from meta_agent_rag.chat.coach.coach import obeys
-from meta_agent_rag.chat.coach.hook import (
-    CoachDraft,
-    IncomingMessage,
-    PostHook,
-    PreHook,
-    RuleFinding,
-    Ruling,
-)
+from meta_agent_rag.chat.coach.hook import CoachDraft, IncomingMessage, PostHook, PreHook, RuleFinding, Ruling
 from meta_agent_rag.chat.coach.hooks import discover_hooks, in_order
 from meta_agent_rag.chat.coach.levels import Level, levels
 from meta_agent_rag.chat.history import History

@@ -49,7 +49,6 @@ FINDINGS = [
     ),
 ]
 """Findings with and without facts, open ones and settled ones."""
-RESERVED = ("none", "retrieve", "write", "diagnose", "remediate", "stop")
 
 
 def example(name: str = "example", **fields: Any) -> Deficit:

@@ -1,8 +1,7 @@
 """The contract of every store.
 
 The embedded engines run for real, `qdrant` and `elasticsearch` through their clients against servers that speak their
-REST APIs. `tests/integration/test_server_stores.py` runs the
-tests that are called `test_any_store_...` again, against real servers.
+REST APIs, or against real servers (see the fixture `stores`).
 """
 
 import asyncio

@@ -1,6 +1,5 @@
 """`marag chat` as a user sees it, at a real pseudo-terminal and in a pipe, with a scripted model server."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -12,22 +11,12 @@ PENNANT = (
     "Ivo Merrigold designed it in 1926 for quarrymen who until then had waded across the Little Tolley twice a day."
 )
 TOLLEY = "Despite its name it never meets its larger namesake but drains westward into Lake Ombrel after 41 kilometres."
-LIGHT = "Stag Skerry Light is a rock lighthouse off the coast of Ommer, built by Ansel Torvaine between 1847 and 1851."
 KNOWN = (
-    Known(
-        asked="When was the Pennant Bridge designed",
-        quote=PENNANT,
-        answer="Ivo Merrigold designed the Pennant Bridge in 1926",
-        short="1926",
-    ),
     Known(
         asked="Who designed the Pennant Bridge",
         quote=PENNANT,
         answer="Ivo Merrigold designed the Pennant Bridge in 1926",
         short="Ivo Merrigold",
-    ),
-    Known(
-        asked="Stag Skerry Light", quote=LIGHT, answer="Ansel Torvaine built Stag Skerry Light", short="Ansel Torvaine"
     ),
     Known(
         asked="Little Tolley",
@@ -37,8 +26,6 @@ KNOWN = (
         seconds=8.0,
     ),
 )
-SERVER = quoting(KNOWN, {"When was it designed?": "When was the Pennant Bridge designed?"})
-ESCAPE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def environment(base_url: str) -> dict[str, str]:
@@ -55,7 +42,7 @@ def environment(base_url: str) -> dict[str, str]:
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_a_conversation_at_a_terminal(tmp_path: Path) -> None:
-    with loopback_server(SERVER) as server:
+    with loopback_server(quoting(KNOWN)) as server:
         with at_terminal(["chat", "--session", "evening"], environment(server.base_url)) as screen:
             screen.until_prompt(60)
             assert "session evening, no questions yet" in screen.text
@@ -68,15 +55,8 @@ def test_a_conversation_at_a_terminal(tmp_path: Path) -> None:
                 "1 round, ",
             )
             assert "Retrieving" in screen.text or "Writing" in screen.text or "Checking" in screen.text
-            screen.say("When was it designed?", "1926", "confidence ")
-            screen.say("/trace 0", "Round 0 (chosen)", "Monitor. satisfied")
-            screen.say("Who built Stag Skerry Light?", "Ansel Torvaine built Stag Skerry Light", "confidence ")
-            screen.say("/sources", "1. Stag Skerry Light", LIGHT[:40])
-            screen.say("Write me a poem about the sea.", "I only answer questions about the documents")
             screen.say("Who won the regatta at Fenwarrow?", "The documents do not answer this", "not answered")
             screen.say("Thanks a lot!", "You are welcome")
-            screen.say("What have we discussed?", "2. When was it designed?", "3. Who built Stag Skerry")
-
             screen.press(b"Into which lake does the Little Tolley drain?\r")
             screen.until("Writing")
             screen.press(CTRL_C)
@@ -84,18 +64,15 @@ def test_a_conversation_at_a_terminal(tmp_path: Path) -> None:
             screen.until_prompt(5)
             screen.press(b"half a line" + CTRL_C)
             screen.until_prompt(5)
-            history = screen.say("/history", "1. Who designed the Pennant Bridge?", "4. Who won the regatta")
+            history = screen.say("/history", "1. Who designed the Pennant Bridge?", "2. Who won the regatta")
             assert "Tolley drain" not in history
-            screen.say("/cost", "cost unknown")
-            screen.say("/hisotry", "Unknown command '/hisotry'; did you mean /history.")
             screen.press(b"/quit\r")
             assert screen.until_end() == 0
             assert "Continue with: marag chat --session evening" in screen.text
 
         with at_terminal(["chat", "--session", "evening"], environment(server.base_url)) as screen:
             screen.until_prompt(60)
-            assert "session evening, 4 questions so far" in screen.text
-            screen.say("/history", "3. Who built Stag Skerry Light?", "4. Who won the regatta")
+            assert "session evening, 2 questions so far" in screen.text
             screen.press(CTRL_D)
             assert screen.until_end() == 0
     asked = (tmp_path / "data" / "chat_history").read_text()

@@ -1,10 +1,8 @@
 """Every citation shown resolves to existing text: pages of a PDF, and sections of Word and Markdown files."""
 
 import html
-import io
 import re
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,10 +11,9 @@ import pytest
 from pypdf import PdfReader
 
 from meta_agent_rag.agent.engine import open_engine
-from meta_agent_rag.agent.grounded import Checks, GroundedAnswer
+from meta_agent_rag.agent.grounded import Checks
 from meta_agent_rag.chat.session import GroundedAnswerer
 from meta_agent_rag.grounding.citations import Citation
-from meta_agent_rag.ingestion.document import Document
 from meta_agent_rag.ingestion.parsers import File, read_document
 from meta_agent_rag.ingestion.pipeline import ingest
 from meta_agent_rag.llm.messages import Request
@@ -24,7 +21,6 @@ from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.corpus import read_documents
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.open_retriever import open_retriever
-from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
 from tests.files import pdf
 from tests.loop import settings_in
@@ -58,22 +54,11 @@ class Case:
 
 ASKED = (
     Case(question="Who built the mill of Harrow?", sentence=PAGES[0][1], file="works.pdf", page=1, section="Mills"),
-    Case(question="Who hung the gates of the lock?", sentence=PAGES[1][1], file="works.pdf", page=2, section="Locks"),
     Case(question="Who kept the bell of the ferry?", sentence=PAGES[2][1], file="works.pdf", page=3, section="Locks"),
-    Case(
-        question="Who grafted the first tree of Lindal?",
-        sentence="Peter Vane grafted the first tree in 1655.",
-        file="farms.docx", page=None, section="Orchards",
-    ),
     Case(
         question="Who wrote the oldest manual of beekeeping?",
         sentence="Clara Witt wrote the oldest manual of beekeeping there.",
         file="farms.docx", page=None, section="Beekeeping",
-    ),
-    Case(
-        question="Who ground the telescope on Mount Sill?",
-        sentence="Its telescope was ground by Emil Haas in 1888.",
-        file="sky.md", page=None, section="Observatory",
     ),
     Case(
         question="Who reads the gauges of the weather station?",
@@ -83,34 +68,27 @@ ASKED = (
 )  # fmt: skip
 
 
-def word_file() -> bytes:
+def write_files(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "works.pdf").write_bytes(pdf(PAGES, title="Works on the Tarn", outline={"Mills": 0, "Locks": 1}))
     document = docx.Document()
     document.core_properties.title = "Farms of Lindal"
     for heading, text in WORD.items():
         document.add_heading(heading, level=1)
         document.add_paragraph(text)
-    stream = io.BytesIO()
-    document.save(stream)
-    return stream.getvalue()
-
-
-def markdown_file() -> str:
+    document.save(str(folder / "farms.docx"))
     sections = "\n\n".join(f"## {heading}\n\n{text}" for heading, text in MARKDOWN.items())
-    return f"# The sky over Sill\n\n{sections}\n"
+    (folder / "sky.md").write_text(f"# The sky over Sill\n\n{sections}\n", encoding="utf-8")
 
 
-def write_files(folder: Path) -> None:
-    folder.mkdir()
-    outline = {"Mills": 0, "Locks": 1}
-    (folder / "works.pdf").write_bytes(pdf(PAGES, title="Works on the Tarn", outline=outline))
-    (folder / "farms.docx").write_bytes(word_file())
-    (folder / "sky.md").write_text(markdown_file(), encoding="utf-8")
+def asked_by(prompt: str) -> Case:
+    return next(one for one in ASKED if f"Question: {one.question}\n" in prompt)
 
 
 def quoting(request: Request) -> dict[str, object]:
     """A writer that copies the sentence that answers the question and cites its location."""
     prompt = request.messages[1].content
-    asked = next(one for one in ASKED if f"Question: {one.question}\n" in prompt)
+    asked = asked_by(prompt)
     passages = re.findall(r'<passage n="(\d+)"[^>]*>(.*?)</passage>', prompt, re.DOTALL)
     plain = ((number, " ".join(html.unescape(text).split())) for number, text in passages)
     number = next(number for number, text in plain if asked.sentence in text)
@@ -119,31 +97,14 @@ def quoting(request: Request) -> dict[str, object]:
 
 
 def second_answer(request: Request) -> dict[str, object]:
-    prompt = request.messages[1].content
-    asked = next(one for one in ASKED if f"Question: {one.question}\n" in prompt)
-    return {"steps": [], "short_answer": asked.sentence.split()[0]}
-
-
-@asynccontextmanager
-async def companion(settings: Settings, encoder: AsyncEncoder) -> AsyncIterator[GroundedAnswerer]:
-    model = ScriptedModel({"write": quoting, "second_answer": second_answer})
-    async with (
-        open_retriever(settings, CORPUS, encoder=encoder) as retriever,
-        open_engine(settings, model=model, monitor_encoder=encoder) as engine,
-    ):
-        yield GroundedAnswerer(engine=engine, retriever=retriever, checks=Checks.of(settings))
-
-
-def document_in(file: Path) -> Document:
-    """The document as ingestion reads it; spans are offsets into its `text`."""
-    return read_document(File(name=file.name, content=file.read_bytes(), unpacked_bytes=10_000_000))
+    return {"steps": [], "short_answer": asked_by(request.messages[1].content).sentence.split()[0]}
 
 
 def assert_in_place(citation: Citation, asked: Case, folder: Path, sources: dict[str, str]) -> None:
     """Check document, page, section, span and snippet against the file itself."""
     file = folder / asked.file
     assert Path(sources[citation.doc_id]) == file
-    document = document_in(file)
+    document = read_document(File(name=file.name, content=file.read_bytes()))
     assert citation.title == document.title
     assert citation.span is not None
     assert " ".join(document.text[slice(*citation.span)].split()) == asked.sentence.rstrip(".")
@@ -171,11 +132,6 @@ def rendered(style: str, citation: Citation) -> str:
     return f'[Source: {place}{page} - "{" ".join(citation.snippet.split())}"]'
 
 
-async def ask_all(settings: Settings, encoder: AsyncEncoder) -> list[tuple[Case, GroundedAnswer]]:
-    async with companion(settings, encoder) as asking:
-        return [(one, (await asking(one.question, one.question)).grounded) for one in ASKED]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("chunker", "styles"), [("characters", ("page", "source", "title")), ("sentence", ("page",))])
 async def test_every_citation_resolves_to_its_source(tmp_path: Path, chunker: str, styles: Sequence[str]) -> None:
@@ -189,7 +145,14 @@ async def test_every_citation_resolves_to_its_source(tmp_path: Path, chunker: st
     sources = {document.id: document.source for document in read_documents(tmp_path / "data", CORPUS)}
     for style in styles:
         settings = settings_in(tmp_path / "data", *assignments, f"CITATION_STYLE={style}", "RETRIEVAL_TOP_K=12")
-        for asked, reply in await ask_all(settings, encoder):
+        model = ScriptedModel({"write": quoting, "second_answer": second_answer})
+        async with (
+            open_retriever(settings, CORPUS, encoder=encoder) as retriever,
+            open_engine(settings, model=model, monitor_encoder=encoder) as engine,
+        ):
+            asking = GroundedAnswerer(engine=engine, retriever=retriever, checks=Checks.of(settings))
+            replies = [(one, (await asking(one.question, one.question)).grounded) for one in ASKED]
+        for asked, reply in replies:
             assert reply.refused is None, (asked, reply.refused)
             (citation,) = reply.citations
             assert_in_place(citation, asked, folder, sources)

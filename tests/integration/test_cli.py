@@ -1,8 +1,6 @@
 """The command `marag`, as a user sees it."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,9 +8,7 @@ from typer.testing import CliRunner, Result
 
 from meta_agent_rag.cli.main import app
 from meta_agent_rag.testing.scripted import ScriptedModel
-from meta_agent_rag.testing.server import ServerReply, always, helpful, loopback_server
-
-EVERY_COMMAND = ["ask", "balance", "chat", "config", "corpora", "deficits", "doctor", "ingest", "models", "prices"]
+from meta_agent_rag.testing.server import helpful, loopback_server
 
 
 def marag(*words: str, **env: str) -> Result:
@@ -23,30 +19,6 @@ def marag(*words: str, **env: str) -> Result:
 def deepseek(base_url: str) -> dict[str, str]:
     """The environment of a loopback DeepSeek."""
     return {"LLM_PROVIDER": "deepseek", "LLM_BASE_URL": base_url, "DEEPSEEK_API_KEY": "sk-planted"}
-
-
-def test_help_imports_nothing_heavy() -> None:
-    script = "import sys, meta_agent_rag.cli.main; print(sorted(m.split('.')[0] for m in sys.modules))"
-    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
-    for heavy in (
-        "torch",
-        "langgraph",
-        "langchain_core",
-        "gradio",
-        "datasets",
-        "langchain_openai",
-        "pydantic",
-        "numpy",
-        "rich",
-    ):
-        assert f"'{heavy}'" not in loaded
-
-
-@pytest.mark.parametrize("command", ["compare", "import", "speed", "speed retrieval"])
-def test_help_of_a_benchmark_shows_the_command_as_typed(command: str) -> None:
-    result = marag("bench", *command.split(), "--help")
-    assert result.exit_code == 0, result.output
-    assert result.stdout.startswith(f"Usage: marag bench {command} [OPTIONS]")
 
 
 def test_ask_shows_rounds_and_sources() -> None:
@@ -71,23 +43,6 @@ def test_the_packaged_model_is_announced_with_others(provider: str, monkeypatch:
 
 
 @pytest.mark.parametrize(
-    ("reply", "said"),
-    [
-        (ServerReply(status=401), "rejected the key (401)"),
-        (ServerReply(status=402), "no balance left (402)"),
-        (ServerReply(status=404), "does not know"),
-        (ServerReply(text="Plain prose."), "requested JSON"),
-    ],
-)
-def test_a_model_failure_is_reported_in_one_sentence(reply: ServerReply, said: str) -> None:
-    with loopback_server(always(reply)) as server:
-        result = marag("ask", "Who?", **deepseek(server.base_url))
-    assert result.exit_code == 2
-    assert said in result.stderr
-    assert "Traceback" not in result.output
-
-
-@pytest.mark.parametrize(
     ("words", "env", "said"),
     [
         (["ask", " "], {}, "The question is empty; write one."),
@@ -102,19 +57,11 @@ def test_a_model_failure_is_reported_in_one_sentence(reply: ServerReply, said: s
         (["config", "show"], {"RRF_K": "many"}, "RRF_K"),
         (["chat", "--corpus", "nope"], {}, "There is no corpus 'nope'"),
         (["demo", "--corpus", "nope"], {}, "There is no corpus 'nope'"),
-        (
-            ["serve", "--corpus", "sample", "--corpus", "nope"],
-            {},
-            "'nope' (known: none yet); build it with `marag ingest PATH... --corpus nope`.",
-        ),
+        (["serve", "--corpus", "sample", "--corpus", "nope"], {}, "build it with `marag ingest PATH... --corpus nope`"),
         (["ingest", "/nowhere", "--corpus", "mine"], {}, "There is no file or folder '/nowhere'"),
         (["ingest", ".", "--corpus", "A B"], {}, "'A B' is not a valid corpus name"),
         (["ingest", ".", "--corpus", "sample"], {}, "'sample' is the packaged corpus"),
-        (
-            ["ingest", "/nope", "--prune", "--corpus", "mine"],
-            {},
-            "'/nope'",
-        ),
+        (["ingest", "/nope", "--prune", "--corpus", "mine"], {}, "'/nope'"),
         (["corpora", "drop", "nope", "--yes"], {}, "'nope' (known: none yet)"),
         (["audit", "forget", " "], {}, "There is no key ' '; none exist yet"),
         (["audit", "export", "/nope/x"], {}, "The folder '/nope' does not exist; create it or check the path"),
@@ -159,9 +106,3 @@ def test_doctor_fails_for_settings_that_commands_would_reject(setting: str, valu
     assert result.exit_code == 1
     (failed,) = [line for line in json.loads(result.stdout) if line["status"] == "fail"]
     assert failed["subject"] == subject
-
-
-def test_a_dotenv_file_comes_after_the_environment() -> None:
-    Path(".env").write_text("RRF_K=11\nRETRIEVAL_POOL=33\n")
-    shown = json.loads(marag("config", "show", "--json", RETRIEVAL_POOL="44").stdout)
-    assert (shown["RRF_K"], shown["RETRIEVAL_POOL"]) == (11, 44)

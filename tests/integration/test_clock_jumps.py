@@ -11,7 +11,7 @@ from meta_agent_rag.llm.ledger import read_ledger, total
 from meta_agent_rag.llm.messages import Usage
 from meta_agent_rag.llm.pricing import price
 from meta_agent_rag.testing.server import disagreeing, loopback_server
-from tests.integration.test_runner import command, environment, lines, only_run, run
+from tests.integration.test_runner import environment, in_process, lines, only_run, succeeded
 
 NOON = datetime(2026, 11, 3, 12, 0, tzinfo=UTC)
 LEAPS = (0, -40, 3_000, 0, -9_000, 400, 24 * 365, -24 * 365 * 3, 1, 20, -7)
@@ -40,7 +40,7 @@ def answers(folder: Path) -> list[tuple[str, str, int]]:
 def test_a_run_survives_clock_jumps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with loopback_server(disagreeing()) as server:
         env = environment(server.base_url, tmp_path / "data")
-        assert run(command("--n", "4"), env, tmp_path).returncode == 0
+        assert in_process(["--n", "4"], env).exit_code == 0
         calm = answers(only_run(tmp_path))
         asked = len(server.bodies)
     with loopback_server(disagreeing()) as server:
@@ -50,14 +50,12 @@ def test_a_run_survives_clock_jumps(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(client, "datetime", Leaping)
         wall = time.time
         monkeypatch.setattr(time, "time", lambda: wall() + 3600 * LEAPS[Leaping.looks % len(LEAPS)])
-        words = command("--n", "4", "--output-dir", str(other / "RESULTS"))
-        done = run(words, env, tmp_path)
-        assert done.returncode == 0, done.stderr
+        succeeded(["--n", "4", "--output-dir", str(other / "RESULTS")], env)
         folder = only_run(other)
         assert answers(folder) == calm
         assert len(server.bodies) == asked
         assert Leaping.looks >= asked
-        assert run(command("--resume", str(folder)), env, tmp_path).returncode == 0
+        assert in_process(["--resume", str(folder)], env).exit_code == 0
         assert len(server.bodies) == asked
     ledger = list(read_ledger(folder / "calls.jsonl"))
     assert len(ledger) == asked

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,10 @@ from meta_agent_rag.retrieval.encoders.cluster import encoded
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.open_retriever import open_encoder
 from meta_agent_rag.settings import Settings
-from tests.cluster import two_nodes
+from tests.integration.test_spread import two_nodes
 
 ROWS, NOTES = 6_000, 40
 PASSAGES = ROWS + NOTES
-FILES = 20
 SECONDS_TO_START = 120
 
 
@@ -38,11 +38,6 @@ def test_a_node_computes_the_same_vectors_as_this_machine() -> None:
 def test_an_unknown_engine_is_rejected() -> None:
     with pytest.raises(UnknownNameError, match="'spark'"):
         open_encoder(Settings.load(["ENCODER=hash-64"]), "spark")
-
-
-def ingested(words: list[str], folder: Path, env: dict[str, str]) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "meta_agent_rag.cli.main", "ingest", "made", "--corpus", "made", *words]
-    return subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def catalogue_file(data: Path) -> Path | None:
@@ -79,7 +74,8 @@ def test_ingestion_completes_after_losing_a_node(tmp_path: Path, monkeypatch: py
         for name, words in (("one", []), ("many", ["--engine", "ray"])):
             data = tmp_path / name
             env = {**os.environ, "MARAG_DATA_DIR": str(data), "RAY_ADDRESS": cluster.address}
-            with ingested(words, tmp_path, env) as process:
+            command = [sys.executable, "-m", "meta_agent_rag.cli.main", "ingest", "made", "--corpus", "made", *words]
+            with subprocess.Popen(command, cwd=tmp_path, env=env, stdout=PIPE, stderr=PIPE, text=True) as process:
                 started = time.monotonic()
                 while words and catalogue_file(data) is None and time.monotonic() - started < SECONDS_TO_START:
                     time.sleep(0.01)

@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.run import execution
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
-from meta_agent_rag.retrieval.encoders.loading import EncoderChoice
 from meta_agent_rag.retrieval.vectors import FloatMatrix
 from meta_agent_rag.testing.server import ServerReply, disagreeing, helpful, loopback_server
 from tests.integration.test_runner import environment, in_process, lines, only_run
@@ -82,30 +80,19 @@ def test_a_stopped_run_keeps_calls_in_progress(tmp_path: Path) -> None:
 START_S = 1.5
 
 
-class SlowToStart(HashEncoder):
-    """An encoder that loads its weights on the first text."""
-
-    loaded = False
-
-    def encode_queries(self, texts: Sequence[str]) -> FloatMatrix:
-        return self._loaded().encode_passages(texts)
-
-    def encode_passages(self, texts: Sequence[str]) -> FloatMatrix:
-        return HashEncoder.encode_passages(self._loaded(), texts)
-
-    def _loaded(self) -> "SlowToStart":
-        if not type(self).loaded:
-            time.sleep(START_S)
-            type(self).loaded = True
-        return self
-
-
 @pytest.mark.slow
 def test_the_first_question_does_not_wait_for_the_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution, "load_encoder", lambda *_: EncoderChoice(encoder=SlowToStart()))
-    monkeypatch.setattr(SlowToStart, "loaded", False)
+    encode, loaded = HashEncoder._encode, list[bool]()
+
+    def slow_to_start(self: HashEncoder, texts: Sequence[str]) -> FloatMatrix:
+        if not loaded:
+            loaded.append(True)
+            time.sleep(START_S)
+        return encode(self, texts)
+
+    monkeypatch.setattr(HashEncoder, "_encode", slow_to_start)
     with loopback_server(disagreeing(0.01)) as server:
         env = environment(server.base_url, tmp_path / "data")
         assert in_process(["--n", "3", "--concurrency", "1"], env).exit_code == 0
-    assert SlowToStart.loaded
+    assert loaded
     assert max(row["latency_s"] for row in lines(only_run(tmp_path) / "samples.jsonl")) < START_S

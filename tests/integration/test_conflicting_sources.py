@@ -3,7 +3,7 @@
 import gzip
 import json
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from meta_agent_rag.agent.derivation import Chain, Derivation, Fact, Plan
 from meta_agent_rag.agent.state import Draft, Signals
 from meta_agent_rag.retrieval.passage import Found
 from meta_agent_rag.testing import Scripted
+from tests.integration.test_records_rederived import made
 from tests.loop import ask, draft, user_text
 
 ROOT = Path(__file__).parents[2]
@@ -104,11 +105,6 @@ async def test_an_earlier_hop_is_asked_again_without_the_passage_that_is_not_bel
     assert is_detected(run.answer)
     assert run.answer.short_answer == "Boris"
     assert "opened in 1931" not in run.prompt("look_up", -1), "the passage is set aside"
-
-
-def made(kind: type[Any], stored: Mapping[str, Any]) -> Any:
-    names = {field.name for field in fields(kind)}
-    return kind(**{name: value for name, value in stored.items() if name in names})
 
 
 def recorded_findings() -> list[Findings]:

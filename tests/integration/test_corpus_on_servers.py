@@ -6,13 +6,7 @@ import pytest
 
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
-from meta_agent_rag.retrieval.corpus.corpus import (
-    Corpus,
-    drop_corpus,
-    list_corpora,
-    open_corpus,
-    remove_documents,
-)
+from meta_agent_rag.retrieval.corpus.corpus import Corpus, drop_corpus, list_corpora, open_corpus, remove_documents
 from meta_agent_rag.retrieval.corpus.editing import edit_corpus, ensure_corpus
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.passage import Passage

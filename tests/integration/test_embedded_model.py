@@ -48,11 +48,8 @@ def settings_for(**values: object) -> Settings:
 
 def servers_of(parent: int) -> list[int]:
     """Running embedded server processes started by a process."""
-    return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _is_server(pid, parent)]
-
-
-def _is_server(pid: int, parent: int) -> bool:
-    return _alive(pid) and _status(pid)[1] == str(parent) and b"meta_agent_rag.llm.embedded" in _command(pid)
+    children = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _status(pid)[1] == str(parent)]
+    return [pid for pid in children if _alive(pid) and b"meta_agent_rag.llm.embedded" in _command(pid)]
 
 
 def _alive(pid: int) -> bool:

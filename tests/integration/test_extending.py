@@ -1,55 +1,21 @@
 """Every example of the two pages on extending works when added to a copy of the tree, with no other change."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from benchmarks.methods import discover_methods
-from meta_agent_rag.agent.deficits import discover_deficits
-from meta_agent_rag.agent.derivation.operator import discover_operators
-from meta_agent_rag.agent.routes.route import discover_routes
-from meta_agent_rag.datasets import discover
 from tests.trees import PARTS, copied_tree, in_tree
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 FILE = re.compile(r"^.*`(?P<path>(?:backend|benchmarks)/[^`]+)`.*\n\n```\w+\n(?P<text>[\s\S]*?)^```$", re.MULTILINE)
-SUITES = (
-    "tests/contracts",
-    "tests/unit/test_settings.py",
-    "tests/unit/test_discovery.py",
-    *(f"tests/unit/test_agent_{name}.py" for name in ("ablations", "facts", "graph", "monitor", "repair", "stopping")),
-)
-"""The contract suites, and the unit tests of code that takes a registry."""
-NAMES = {
-    "A deficit": "outdated_facts",
-    "An operator": "total",
-    "A route": "second_sight",
-    "A data set": "two_rivers",
-    "A provider": "acme",
-    "A parser": "subtitles",
-    "A hook of the coach": "no_links",
-    "A method of the benchmark": "iter_retgen",
-    "An analysis": "length",
-}
-"""The name of each example, as used in the IDs of tests over all members of its kind."""
-OWN_FOLDERS: Mapping[str, Callable[[Path], Iterable[Any]]] = {
-    "A deficit": discover_deficits,
-    "An operator": discover_operators,
-    "A route": discover_routes,
-    "A method of the benchmark": discover_methods,
-    "A data set": discover,
-}
-"""Examples that also work outside the tree, and the function that reads a folder of them."""
 CHOOSE = """
 import json
 from pathlib import Path
 from benchmarks.analyses import discover_analyses
+from benchmarks.methods import discover_methods
 from meta_agent_rag.agent.deficits import discover_deficits
 from meta_agent_rag.agent.derivation.operator import discover_operators
 from meta_agent_rag.agent.monitor import policy
@@ -71,25 +37,24 @@ rivers = discover()["two_rivers"]
 Path("rivers.json").write_text(json.dumps([rivers.example]))
 assert load_questions("two_rivers", data_file=Path("rivers.json")).questions == (rivers.parse(rivers.example, {}),)
 assert read_questions(Path("rivers.json")).questions[0].id == "rivers-1"
+assert "iter_retgen" in discover_methods()
 assert ".srt" in known_suffixes()
 assert "no_links" in {hook.name for hook in discover_hooks().after}
 assert "length" in {analysis.name for analysis in discover_analyses()}
 """
 
 
-def examples() -> dict[str, list[tuple[str, str]]]:
-    """The files of each example, as (path, text), by section heading."""
+def examples() -> list[tuple[str, str]]:
+    """The files of all examples, as (path, text)."""
     pages = ("extending.md", "extending-documents.md")
-    guide = "\n".join((ROOT / "docs" / page).read_text(encoding="utf-8") for page in pages)
-    sections = [section.partition("\n") for section in re.split(r"^## ", guide, flags=re.MULTILINE)[1:]]
-    return {point: FILE.findall(text) for point, _, text in sections}
+    return [found for page in pages for found in FILE.findall((ROOT / "docs" / page).read_text(encoding="utf-8"))]
 
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the repository with all examples added and its documents regenerated; table rows are appended."""
     tree = copied_tree(tmp_path_factory.mktemp("extended") / "tree", *PARTS)
-    for path, text in chain.from_iterable(examples().values()):
+    for path, text in examples():
         file = tree / path
         assert not file.exists() or file.suffix == ".yaml", f"{path} already exists"
         with file.open("a", encoding="utf-8") as opened:
@@ -97,11 +62,6 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     generated = in_tree(tree, "docs/generate.py")
     assert generated.returncode == 0, generated.stderr
     return tree
-
-
-def test_each_extension_point_has_a_named_example() -> None:
-    assert set(examples()) == set(NAMES)
-    assert all(examples().values())
 
 
 def test_each_example_is_discovered_and_can_be_chosen(tree: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from meta_agent_rag.datasets import load_questions
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.testing.server import LoopbackServer, ServerReply, helpful, loopback_server
-from tests.integration.test_runner import QUESTIONS, ROOT, environment, in_process, lines, only_run
+from tests.integration.test_runner import QUESTIONS, ROOT, environment, in_process, lines, only_run, succeeded
 
 DEAR = {"prompt_tokens": 1000, "completion_tokens": 100}
 
@@ -91,8 +91,7 @@ def test_a_run_stops_above_a_tenth_of_failures(server: LoopbackServer, env: dict
     assert f"Continue with: --resume RESULTS/{folder.name} --retry-failed" in stopped.stderr
     assert (figures(folder)["em"], figures(folder)["errors"], figures(folder)["unreached"]) == (None, 4, 26)
     server.behaviour = helpful()
-    again = in_process(["--resume", str(folder), "--retry-failed"], env)
-    assert again.exit_code == 0, again.output
+    succeeded(["--resume", str(folder), "--retry-failed"], env)
     assert (figures(folder)["answered"], figures(folder)["errors"]) == (30, 0)
     rows = lines(folder / "samples.jsonl")
     assert len(rows) == 30, "the rows of failed tries are gone"
@@ -156,8 +155,7 @@ def test_the_model_that_answered_is_recorded(server: LoopbackServer, env: dict[s
         return ServerReply(body={**whole, "usage": {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}})
 
     server.behaviour = of_another_name
-    done = in_process(["--n", "4", "--method", "closed_book", "--concurrency", "1"], env)
-    assert done.exit_code == 0, done.output
+    done = succeeded(["--n", "4", "--method", "closed_book", "--concurrency", "1"], env)
     folder = only_run(tmp_path)
     assert figures(folder, "closed_book")["answered_by"] == {"swapped-1": 2, "swapped-2": 2}
     warning = "The model behind 'gpt-4.1' changed within the run, in calls: swapped-1 2, swapped-2 2."
@@ -173,14 +171,12 @@ def test_a_run_carries_its_settings(server: LoopbackServer, env: dict[str, str],
     server.behaviour = lambda body: ServerReply(status=400) if "Brannock" in asked(body) else helpful()(body)
     words = ["--limit", "1-12", "--mode", "supporting", "--method", "standard_rag", "--set", "RETRIEVAL_TOP_K=2"]
     own = {**env, "MY_KEY": "sk-mine"}
-    done = in_process([*words, "--fail-on-error", "1"], {**own, "MODEL_ROLES": str(roles)})
-    assert done.exit_code == 0, done.output
+    done = succeeded([*words, "--fail-on-error", "1"], {**own, "MODEL_ROLES": str(roles)})
     folder = only_run(tmp_path)
     assert figures(folder)["errors"] > 0
     printed = done.stderr.partition("Retry them with: ")[2].split()
     server.behaviour = helpful()
-    again = in_process(printed, {**own, "RETRIEVAL_TOP_K": "9"})
-    assert again.exit_code == 0, again.output
+    succeeded(printed, {**own, "RETRIEVAL_TOP_K": "9"})
     assert figures(folder)["errors"] == 0
     assert {body["model"] for body in server.bodies} == {"m"}
     refused = in_process([*printed, "--set", "RETRIEVAL_TOP_K=3"], own)
@@ -200,15 +196,13 @@ def test_a_finished_run_is_scored_again_without_answering(
     folder = only_run(tmp_path)
     assert figures(folder)["f1"] == 0.0
     before = len(server.bodies)
-    again = in_process(["--rescore", str(folder), "--scorer", "multilingual", "--output-dir", "AGAIN"], env)
-    assert again.exit_code == 0, again.output
+    succeeded(["--rescore", str(folder), "--scorer", "multilingual", "--output-dir", "AGAIN"], env)
     assert len(server.bodies) == before
     (other,) = (tmp_path / "AGAIN").iterdir()
     assert round(figures(other)["f1"], 1) == 66.7
     config = json.loads((other / "config.json").read_text())
     assert (config["rescored"], config["experiment"]["scorer"]) == (folder.name, "multilingual")
-    judged = in_process(["--rescore", str(other), "--judge", "--output-dir", "JUDGED"], env)
-    assert judged.exit_code == 0, judged.output
+    succeeded(["--rescore", str(other), "--judge", "--output-dir", "JUDGED"], env)
     assert all("reference answers" in asked(body) for body in server.bodies[before:])
     (third,) = (tmp_path / "JUDGED").iterdir()
     assert figures(third)["judged"] == 3

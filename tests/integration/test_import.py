@@ -25,8 +25,9 @@ def prediction(number: int) -> str:
     return gold if number < RIGHT else f"{gold} or not" if number == RIGHT else "nobody knows"
 
 
-def files(folder: Path) -> dict[str, Path]:
-    """A made-up file of each schema over the same questions."""
+def file(folder: Path, schema: str) -> Path:
+    """A made-up file of a schema."""
+    spent: dict[str, Any] = {"n_llm_calls": 11, "prompt_tokens": 1000, "completion_tokens": 100, "latency_s": 7.5}
     contents: dict[str, Any] = {
         "flashrag": [
             {"id": f"test_{n}", "question": row["question"], "golden_answers": [], "output": {"pred": prediction(n)}}
@@ -35,25 +36,15 @@ def files(folder: Path) -> dict[str, Path]:
         "mothrag": {
             "summary": {"n": len(ROWS), "em": 0.0},
             "per_question": [
-                {
-                    "qid": str(n),
-                    "question": f" {row['question']} ",
-                    "gold": row["answer"],
-                    "pred": prediction(n),
-                    "n_llm_calls": 11,
-                    "prompt_tokens": 1000,
-                    "completion_tokens": 100,
-                    "latency_s": 7.5,
-                }
+                {"qid": str(n), "question": f" {row['question']} ", "gold": row["answer"], "pred": prediction(n)}
+                | spent
                 for n, row in enumerate(ROWS)
             ],
         },
     }
-    paths = {}
-    for name, content in contents.items():
-        paths[name] = folder / f"{name}.json"
-        paths[name].write_text(json.dumps(content))
-    return paths
+    path = folder / f"{schema}.json"
+    path.write_text(json.dumps(contents[schema]))
+    return path
 
 
 def run(*words: object) -> Result:
@@ -62,7 +53,7 @@ def run(*words: object) -> Result:
 
 @pytest.mark.parametrize("schema", ["flashrag", "mothrag"])
 def test_every_schema_gets_the_same_scores_and_intervals(tmp_path: Path, schema: str) -> None:
-    done = run(files(tmp_path)[schema])
+    done = run(file(tmp_path, schema))
     assert done.exit_code == 0, done.output
     folder = only_run(tmp_path)
     summary = json.loads((folder / "summary.json").read_text())
@@ -84,7 +75,7 @@ def test_an_imported_run_is_compared_with_ours(tmp_path: Path) -> None:
     asked = ROWS[4:12]
     rows = [row((one["_id"], one["answer"], "nobody"), question=one["question"], aliases=[]) for one in asked]
     ours = write_run(tmp_path / "ours", rows)
-    assert run(files(tmp_path)["mothrag"], "--name", "MOTHRAG").exit_code == 0
+    assert run(file(tmp_path, "mothrag"), "--name", "MOTHRAG").exit_code == 0
     compared = CliRunner().invoke(compare, [str(ours), str(only_run(tmp_path)), "--json"])
     assert compared.exit_code == 0, compared.output
     found = json.loads(compared.stdout)
@@ -93,6 +84,6 @@ def test_an_imported_run_is_compared_with_ours(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("again", [["--rescore", "RUN", "--judge"], ["--resume", "RUN"]])
 def test_an_imported_run_is_not_continued_or_judged(tmp_path: Path, again: list[str]) -> None:
-    assert run(files(tmp_path)["mothrag"]).exit_code == 0
+    assert run(file(tmp_path, "mothrag")).exit_code == 0
     result = CliRunner().invoke(runner, [str(only_run(tmp_path)) if word == "RUN" else word for word in again])
     assert (result.exit_code, "import the file again" in result.stderr) == (2, True)

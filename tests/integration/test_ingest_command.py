@@ -16,9 +16,9 @@ from tests.files import pdf, rows
 from tests.forked import MARAG, forked
 
 
-def marag(*words: str, input: str | None = None) -> Result:
+def marag(*words: str) -> Result:
     """Run `marag` in this process, with an encoder that needs no model."""
-    return CliRunner().invoke(app, [*words], env={"ENCODER": "hash-64"}, input=input)
+    return CliRunner().invoke(app, [*words], env={"ENCODER": "hash-64"})
 
 
 @pytest.fixture
@@ -30,67 +30,6 @@ def docs(tmp_path: Path) -> Path:
     (folder / "b.md").write_text("# Clouds\n\nClouds are many small droplets.\n")
     (folder / "c.jsonl").write_bytes(rows({"id": "fog", "title": "Fog", "text": "Fog is a low cloud."}))
     return folder
-
-
-def test_ingest_reports_the_outcome_of_each_file(docs: Path) -> None:
-    result = marag("ingest", str(docs), "--corpus", "notes")
-    assert result.exit_code == 0, result.output
-    assert "a.pdf (1 passage)" in result.stdout
-    assert "notes: 3 added; 3 passages encoded in " in result.stdout
-    (docs / "broken.pdf").write_bytes(b"MZ" + bytes(500))
-    (docs / "empty.txt").write_bytes(b"")
-    (docs / "copy.md").write_bytes((docs / "b.md").read_bytes())
-    result = marag("ingest", str(docs), "--corpus", "notes")
-    assert result.exit_code == 1
-    assert "broken.pdf: its content is in none of the supported formats" in result.stdout
-    assert "empty.txt: it has 0 bytes" in result.stdout
-    assert "copy.md: it has the same content as" in result.stdout
-    assert "notes: 3 unchanged, 3 skipped; 0 passages encoded" in result.stdout
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["docs", "--corpus", "notes", "--set", "CHUNK_OVERLAP=512"], "lower it"),
-        (["docs", "--corpus", "notes", "--set", "INGEST_MEMORY_MB=1"], "raise it"),
-    ],
-)
-def test_invalid_input_is_reported_in_one_sentence(docs: Path, words: list[str], said: str) -> None:
-    result = marag("ingest", *words)
-    assert result.exit_code == 2, result.output
-    assert said in result.stderr
-    assert result.stderr.count("\n") == 1
-    assert "Traceback" not in result.output
-
-
-def test_corpora_are_listed_and_shown(docs: Path) -> None:
-    assert "No corpora yet" in marag("corpora", "list").stdout
-    marag("ingest", str(docs), "--corpus", "notes")
-    listed = marag("corpora", "list").stdout
-    assert listed.startswith("notes: 3 documents, 3 passages; hash-64 (64 dimensions), characters-512-64; ")
-    shown = marag("corpora", "show", "notes").stdout
-    assert "[Lava] (pdf, 2 pages, 1 passage, " in shown
-    assert "Clouds (markdown, 1 passage, " in shown
-    (row,) = json.loads(marag("corpora", "list", "--json").stdout)
-    assert (row["name"], row["documents"], row["passages"]) == ("notes", 3, 3)
-    whole = json.loads(marag("corpora", "show", "notes", "--json").stdout)
-    assert [document["title"] for document in whole["documents"]] == ["[Lava]", "Clouds", "c"]
-    assert whole["chunker"] == "characters-512-64"
-    unknown = marag("corpora", "show", "nope")
-    assert unknown.exit_code == 2
-    assert "'nope'" in unknown.stderr
-
-
-def test_dropping_a_corpus_requires_confirmation(docs: Path) -> None:
-    marag("ingest", str(docs), "--corpus", "notes")
-    refused = marag("corpora", "drop", "notes")
-    assert refused.exit_code == 2
-    assert "add --yes" in refused.stderr
-    assert "notes" in marag("corpora", "list").stdout
-    dropped = marag("corpora", "drop", "notes", "--yes")
-    assert dropped.stdout == "Removed 'notes' with 3 passages.\n"
-    assert marag("corpora", "drop", "notes", "--yes").exit_code == 2
-    assert (docs / "a.pdf").exists()
 
 
 @pytest.mark.slow
@@ -125,12 +64,10 @@ def test_file_names_cannot_inject_terminal_escapes(docs: Path) -> None:
     assert "\x1b" not in marag("corpora", "show", "notes").output
 
 
-def test_a_document_is_listed_shown_removed_and_ingested_again(docs: Path) -> None:
+def test_a_document_is_removed_and_ingested_again(docs: Path) -> None:
     marag("ingest", str(docs), "--corpus", "notes")
     listed = json.loads(marag("documents", "list", "--corpus", "notes", "--json").stdout)
     clouds = next(document for document in listed if document["title"] == "Clouds")
-    assert f"{clouds['id']}  Clouds (1 passage, " in marag("documents", "list", "--corpus", "notes").stdout
-    assert "title: Clouds" in marag("documents", "show", clouds["source"], "--corpus", "notes").stdout
     refused = marag("documents", "drop", clouds["id"], "--corpus", "notes")
     assert (refused.exit_code, "add --yes" in refused.stderr) == (2, True)
     for said in (f"Removed {clouds['source']!r} with 1 passage.", "nothing to remove"):
@@ -139,19 +76,14 @@ def test_a_document_is_listed_shown_removed_and_ingested_again(docs: Path) -> No
     assert marag("documents", "show", clouds["id"], "--corpus", "notes").exit_code == 2
     relative = os.path.relpath(docs / "a.pdf")
     assert "title: [Lava]" in marag("documents", "show", relative, "--corpus", "notes").stdout
-    assert marag("corpora", "list").stdout.startswith("notes: 2 documents, 2 passages; ")
     assert marag("ingest", str(docs), "--corpus", "notes").exit_code == 0
-    again = json.loads(marag("documents", "list", "--corpus", "notes", "--json").stdout)
-    assert again == listed
+    assert json.loads(marag("documents", "list", "--corpus", "notes", "--json").stdout) == listed
 
 
-def test_documents_are_shown_and_removed_by_title_or_file_name(
-    docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_documents_are_shown_and_removed_by_title_or_file_name(docs: Path) -> None:
     (docs / "more").mkdir()
     (docs / "more" / "a.pdf").write_bytes(pdf([["Ash falls as rain does."]], title="Ash"))
     marag("ingest", str(docs), "--corpus", "notes")
-    monkeypatch.chdir(tmp_path)
     for name in ("clouds", "B.md", "clo"):
         assert "title: Clouds" in marag("documents", "show", name, "--corpus", "notes").stdout
     several = marag("documents", "drop", "a.pdf", "--corpus", "notes", "--yes")
@@ -159,12 +91,8 @@ def test_documents_are_shown_and_removed_by_title_or_file_name(
     assert str(docs / "a.pdf") in several.stderr
     assert str(docs / "more" / "a.pdf") in several.stderr
     missed = marag("documents", "drop", "clo", "--corpus", "notes", "--yes")
-    assert (missed.exit_code, missed.stdout) == (
-        0, "The corpus 'notes' has no document 'clo'; nothing to remove (did you mean 'b.md'?).\n",
-    )  # fmt: skip
-    assert "did you mean 'b.md'?" in marag("documents", "show", "cloudz", "--corpus", "notes").stderr
-    dropped = marag("documents", "drop", "b.md", "--corpus", "notes", "--yes")
-    assert dropped.stdout == f"Removed {str(docs / 'b.md')!r} with 1 passage.\n"
+    assert (missed.exit_code, "did you mean 'b.md'?" in missed.stdout) == (0, True)
+    assert marag("documents", "drop", "b.md", "--corpus", "notes", "--yes").exit_code == 0
     assert len(json.loads(marag("documents", "list", "--corpus", "notes", "--json").stdout)) == 3
 
 

@@ -15,7 +15,7 @@ from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing.server import LoopbackServer, disagreeing, loopback_server
 from tests.forked import MARAG, RUNNER, forked
-from tests.integration.test_runner import command, environment, lines, only_run, run, summary_of
+from tests.integration.test_runner import command, environment, lines, only_run, succeeded, summary_of
 
 pytestmark = pytest.mark.slow
 
@@ -40,21 +40,18 @@ def test_kills_change_no_result_and_add_no_cost(tmp_path: Path) -> None:
     chance = random.Random(4812)
     with loopback_server(disagreeing(0.03)) as server:
         env = environment(server.base_url, tmp_path / "data")
-        words = command(*WORDS)
-        kills = 0
+        words, kills = [*WORDS], 0
         for _ in range(KILLS):
-            kills += run_and_kill(words, env, tmp_path, server, chance)
+            kills += run_and_kill(command(*words), env, tmp_path, server, chance)
             folder = only_run(tmp_path)
-            words = command("--resume", folder.name, "--concurrency", "2")
+            words = ["--resume", folder.name, "--concurrency", "2"]
             with (folder / "samples.jsonl").open("ab") as file:  # as left by a kill during a write
                 file.write(b'{"id": "torn')
         assert kills >= KILLS - 1, "nearly every kill must interrupt a running process"
-        done = run(words, env, tmp_path)
-        assert done.returncode == 0, done.stderr
+        succeeded(words, env)
         broken = only_run(tmp_path)
         asked = Counter(json.dumps(body, sort_keys=True) for body in server.bodies)
-        unbroken = run(command(*WORDS, "--output-dir", "WHOLE"), env, tmp_path)
-        assert unbroken.returncode == 0, unbroken.stderr
+        succeeded([*WORDS, "--output-dir", "WHOLE"], env)
         assert sum(asked.values()) == len(server.bodies), "the uninterrupted run finds every reply in the cache"
     (whole,) = (tmp_path / "WHOLE").iterdir()
     assert summary_of(broken) == summary_of(whole)

@@ -49,12 +49,7 @@ OF_A_SCHEMA = {"error": {"message": "Unknown parameter 'heat'.", "type": "invali
         (ServerReply(status=400, body=WORDS_OF_DEEPSEEK), ContextWindowError, "lower EVIDENCE_TOKENS", False),
         (ServerReply(status=400, body=OF_OPENAI), ContextWindowError, "context window of 'deepseek-v4-flash'", False),
         (ServerReply(status=400, body=OF_LLAMA_CPP), ContextWindowError, "lower EVIDENCE_TOKENS", False),
-        (
-            ServerReply(status=400, body=OF_A_SCHEMA),
-            RefusedError,
-            "rejected the call with 400: Unknown parameter",
-            False,
-        ),
+        (ServerReply(status=400, body=OF_A_SCHEMA), RefusedError, "with 400: Unknown parameter", False),
         (ServerReply(status=422, body={}), RefusedError, "rejected the call with 422", False),
     ],
     ids=lambda value: str(value.status) if isinstance(value, ServerReply) else None,

@@ -102,7 +102,7 @@ async def rows_of(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_every_model_answers_with_its_limit_and_is_recorded(kind: str, tmp_path: Path) -> None:
+async def test_every_model_answers_with_its_limit_and_schema_and_is_recorded(kind: str, tmp_path: Path) -> None:
     with loopback_server(always(GOOD), kind=Providers) as server:
         got, (row,) = await rows_of(chat_of(kind, server), tmp_path)
     assert got == Answer(answer="Goethe")
@@ -119,15 +119,7 @@ async def test_every_model_answers_with_its_limit_and_is_recorded(kind: str, tmp
         assert row.cost_usd > 0
     if kind == "ollama":
         assert row.cost_usd == Decimal(0), "a server of one's own"
-
-
-@pytest.mark.parametrize("kind", KINDS)
-async def test_structured_output_is_requested_as_the_model_can(kind: str, tmp_path: Path) -> None:
-    with loopback_server(always(GOOD), kind=Providers) as server:
-        await rows_of(chat_of(kind, server), tmp_path)
-    (body,) = server.bodies
-    if kind == "ollama":
-        assert body["format"]["properties"].keys() == {"answer"}
+        assert body["format"]["properties"].keys() == {"answer"}, "structured output is asked for as each model can"
     elif kind == "anthropic":
         assert "answer" in json.dumps(body["output_config"]["format"]["schema"]["properties"])
     else:

@@ -12,7 +12,6 @@ from meta_agent_rag.errors import ContextWindowError, RefusedError, SettingsErro
 from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
-from meta_agent_rag.retrieval.screening import Dropped
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import (
     BIRTH,
@@ -32,19 +31,6 @@ from tests.loop import (
 )
 
 
-async def test_stages_use_their_tiers(tmp_path: Path) -> None:
-    run = await ask(tmp_path, WRONG)
-    served = {request.stage: request.model for request in run.model.requests}
-    flash, pro = "deepseek-v4-flash", "deepseek-v4-pro"
-    assert served == {"write": flash, "second_answer": flash, "evaluate": pro, "rewrite": pro}
-    assert [(row.stage, row.tier, row.round) for row in run.answer.calls] == [
-        ("write", "flash", 0),
-        ("second_answer", "flash", 0),
-        ("evaluate", "pro", 0),
-        ("rewrite", "pro", 1),
-    ]
-
-
 async def test_all_stages_share_one_prefix(tmp_path: Path) -> None:
     run = await ask(tmp_path, WRONG)
     systems = {request.messages[0].content for request in run.model.requests}
@@ -55,28 +41,6 @@ async def test_all_stages_share_one_prefix(tmp_path: Path) -> None:
     assert FILM_SENTENCE in prefix
     assert BIRTH_SENTENCE in prefix
     assert set(run.stages) == {"write", "second_answer", "evaluate", "rewrite"}
-
-
-async def test_every_round_is_complete(tmp_path: Path) -> None:
-    run = await ask(tmp_path, WRONG)
-    first, second = run.answer.rounds
-    assert (first.index, second.index) == (0, 1)
-    assert (first.plan, second.diagnosis) == (None, None)
-    assert first.diagnosis is not None
-    assert (first.diagnosis.deficit, first.diagnosis.error_type) == ("reasoning_error", "incomplete_reasoning")
-    assert second.plan is not None
-    assert second.plan.suggestion == "Read the second passage."
-    assert [round_.draft.short_answer for round_ in run.answer.rounds] == ["Paris", "Oslo"]
-    for round_ in run.answer.rounds:
-        assert round_.evidence_ids == ("film", "birth") == round_.packing.packed_ids
-        assert round_.packing.tokens > 0
-        assert round_.second_answer is not None
-        assert round_.second_answer.short_answer == "Oslo"
-        assert round_.signals is not None
-        assert round_.cost_usd is not None
-        assert round_.cost_usd > 0
-        assert round_.seconds >= 0
-    assert [round_.calls for round_ in run.answer.rounds] == [3, 1]
 
 
 async def test_the_second_answer_is_kept_while_the_evidence_is_unchanged(tmp_path: Path) -> None:
@@ -96,10 +60,8 @@ async def test_new_evidence_gets_a_new_second_answer(tmp_path: Path) -> None:
     }
     run = await ask(tmp_path, script, retriever=retriever)
     assert run.stages == ["write", "second_answer", "evaluate", "rewrite", "second_answer"]
-    assert [round_.second_answer and round_.second_answer.short_answer for round_ in run.answer.rounds] == [
-        "Rome",
-        "Oslo",
-    ]
+    seconds = [round_.second_answer and round_.second_answer.short_answer for round_ in run.answer.rounds]
+    assert seconds == ["Rome", "Oslo"]
     assert run.answer.stop_reason == "satisfied"
 
 
@@ -114,15 +76,6 @@ async def test_a_failed_second_answer_does_not_count_as_agreement(tmp_path: Path
     assert only.signals is not None
     assert (only.signals.similarity, only.signals.agreement) == (None, None)
     assert run.answer.stop_reason == "critic_satisfied"
-
-
-async def test_retrieved_and_dropped_evidence_is_reported(tmp_path: Path) -> None:
-    dropped = (Dropped(passage_id="attack", reason="it carries instructions"),)
-    retriever = FakeRetriever({QUESTION: [FILM, BIRTH]}, dropped=dropped)
-    run = await ask(tmp_path, WRONG, "RETRIEVAL_TOP_K=7", retriever=retriever, question=f"  {QUESTION} ")
-    assert retriever.asked == [((QUESTION,), 7, frozenset())]
-    assert run.answer.dropped == dropped
-    assert run.answer.question == QUESTION
 
 
 async def test_a_custom_prompt_reaches_the_model(tmp_path: Path) -> None:

@@ -6,19 +6,17 @@ from meta_agent_rag.llm.client import LanguageModel
 from meta_agent_rag.llm.opening import open_language_model
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing.server import LoopbackServer, ServerReply, always, loopback_server
-from tests.loopback import ASK, Answer
+from tests.loopback import ASK, GOOD, Answer
 
-GOOD = ServerReply(text='{"answer": "Goethe"}')
 LLAMA = {"vocab_type": 2, "n_vocab": 151936, "n_ctx_train": 32768, "n_params": 1777088000, "size": 1111370240}
 VLLM = {"id": "m", "object": "model", "owned_by": "vllm", "max_model_len": 32768, "permission": []}
 
 
-def settings(server: LoopbackServer | str) -> Settings:
-    url = server if isinstance(server, str) else server.base_url
-    return Settings.load(llm_base_url=url, flash_model="m")
+def settings(server: LoopbackServer) -> Settings:
+    return Settings.load(llm_base_url=server.base_url, flash_model="m")
 
 
-async def answered_from_cache(server: LoopbackServer | str) -> bool:
+async def answered_from_cache(server: LoopbackServer) -> bool:
     """Ask once; returns whether the cache answered."""
     async with open_language_model(settings(server)) as model:
         session = model.session()
@@ -46,13 +44,7 @@ async def test_a_cached_reply_is_found_for_the_same_weights(
         assert await answered_from_cache(other) == known
 
 
-@pytest.mark.parametrize(
-    "listing",
-    [
-        ServerReply(status=404),
-        ServerReply(body={"data": [3, None]}),
-    ],
-)
+@pytest.mark.parametrize("listing", [ServerReply(status=404), ServerReply(body={"data": [3, None]})])
 async def test_a_server_without_metadata_is_identified_by_provider_and_model(listing: ServerReply) -> None:
     with loopback_server(always(GOOD)) as one, loopback_server(always(GOOD)) as other:
         one.listing = other.listing = listing

@@ -5,7 +5,6 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,9 +13,8 @@ from typer.testing import CliRunner, Result
 from benchmarks.runner import app as runner
 from meta_agent_rag import discover_deficits
 from meta_agent_rag.cli.main import app
-from meta_agent_rag.shipped import clone
 from meta_agent_rag.testing.server import helpful, loopback_server
-from tests.trees import PARTS, ROOT, copied_tree, failures, in_tree, run_suites
+from tests.trees import PARTS, copied_tree, failures, in_tree, run_suites
 
 pytestmark = pytest.mark.slow
 
@@ -103,7 +101,7 @@ class TestInAClone:
         before = file.read_bytes()
         refused = in_tree(tree, "-m", "meta_agent_rag.cli.main", "new", "deficit", "deficit")
         assert (refused.returncode, file.read_bytes()) == (2, before)
-        assert refused.stderr == f"The file {str(file)!r} already exists; choose a different name.\n"
+        assert f"{str(file)!r} already exists" in refused.stderr
 
 
 class TestOutsideAClone:
@@ -115,10 +113,12 @@ class TestOutsideAClone:
         with loopback_server(helpful()) as server:
             for kind in ("method", "dataset"):
                 assert f"new_{kind}" in self.run(shows[kind], **ENVIRONMENT, LLM_BASE_URL=server.base_url)
-        for kind in ("operator", "route"):
-            assert shows[kind] == f"python -m pytest my_{kind}s/tests"
-        assert "14 passed" in self.suite_of([f"my_{kind}s/tests" for kind in KINDS])
-        assert marag("deficits", "check", "my_deficits").output == "new_deficit: OK; 5 deficits in total.\n"
+        # their own tests, independently of this repository's configuration
+        command = [sys.executable, "-m", "pytest", "-n", "0", "-q", "-p", "no:cacheprovider"]
+        command += [f"my_{kind}s/tests" for kind in KINDS]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert marag("deficits", "check", "my_deficits").exit_code == 0
 
     def test_two_members_of_a_kind_coexist(self) -> None:
         self.made("deficit", "one_more")
@@ -156,13 +156,6 @@ class TestOutsideAClone:
         assert result.exit_code == 0, result.output
         return result.output
 
-    def suite_of(self, folders: Sequence[str]) -> str:
-        """Run the tests in the given folders, independently of this repository's configuration."""
-        command = [sys.executable, "-m", "pytest", "-n", "0", "-q", "-p", "no:cacheprovider", *folders]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
 
 @pytest.mark.parametrize(
     ("kind", "name", "words"),
@@ -197,9 +190,3 @@ def test_either_all_files_are_written_or_none() -> None:
     assert refused.exit_code == 2
     assert "'my_methods/tests' cannot be written" in refused.stderr
     assert files_here() == {"my_methods/tests"}
-
-
-def test_the_clone_is_the_tree_the_package_runs_from(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert clone() is None
-    monkeypatch.chdir(ROOT / "docs")
-    assert clone() == ROOT

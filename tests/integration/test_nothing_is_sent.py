@@ -43,11 +43,7 @@ sys.addaudithook(watch)
 """
 """A native library's sockets are unseen by Python, hence the check of what it is told before its import."""
 
-COMMANDS = (
-    ["ask", "Who directed the film Silent Harbour?", "--json"],
-    ["doctor"],
-    ["tour", "--all"],
-)
+COMMANDS = (["ask", "Who directed the film Silent Harbour?", "--json"], ["doctor"], ["tour", "--all"])
 
 
 @pytest.fixture

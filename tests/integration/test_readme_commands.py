@@ -6,6 +6,8 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import DEVNULL, PIPE, STDOUT
+from typing import Any
 
 import pytest
 
@@ -48,28 +50,14 @@ def env(folder: Path) -> Iterator[dict[str, str]]:
 @pytest.mark.parametrize("line", LINES)
 def test_the_command_runs(line: str, folder: Path, env: dict[str, str]) -> None:
     if any(words in line for words in STAYS):
-        with subprocess.Popen(
-            [*command(line), "--port", "0"],
-            cwd=folder,
-            env=env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        ) as running:
+        words = [*command(line), "--port", "0"]
+        with subprocess.Popen(words, cwd=folder, env=env, stdout=PIPE, stderr=STDOUT, text=True) as running:
             assert running.stdout is not None
             assert any("http://127.0.0.1:" in said for said in running.stdout)
             running.terminate()
         return
-    done = subprocess.run(
-        command(line),
-        cwd=folder,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    given: dict[str, Any] = {"cwd": folder, "env": env, "stdin": DEVNULL, "timeout": 300}
+    done = subprocess.run(command(line), **given, capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr, done.stderr
     if any(words in line for words in OF_THE_HUB):
         assert "hub" in done.stderr, "without a hub, one sentence says so"

@@ -32,11 +32,6 @@ def replayed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def summary(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "summary.json").read_text())
-    return found
-
-
 def records() -> Iterator[Any]:
     """Every record; most are slow to replay."""
     for record in sorted(RESULTS.rglob("*.jsonl.gz")):
@@ -50,7 +45,7 @@ def test_the_results_match_their_readme(record: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["--replay", str(record), "--output-dir", str(results), "--no-plots"])
     assert done.exit_code == 0, done.output
     (folder,) = results.iterdir()
-    methods = summary(folder)["methods"]
+    methods = json.loads((folder / "summary.json").read_text())["methods"]
     shown = (RESULTS / "README.md").read_text(encoding="utf-8")
     row = next(line for line in shown.splitlines() if line.startswith(f"| `{record.relative_to(RESULTS)}` |"))
     # in other records, their own methods or rows, in record order

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from benchmarks.runner import app
 from meta_agent_rag.errors import CorpusError
 from meta_agent_rag.retrieval.hybrid import HybridRetriever, Retrieval
 from meta_agent_rag.testing.server import LoopbackServer, ServerReply, disagreeing, loopback_server
-from tests.integration.test_runner import QUESTIONS, environment, in_process, lines, only_run
+from tests.integration.test_runner import QUESTIONS, environment, in_process, lines, only_run, succeeded
 
 pytestmark = pytest.mark.slow
 
@@ -22,18 +24,13 @@ def record(server: LoopbackServer, folder: Path, *words: str) -> tuple[Path, Pat
     """Record a run; returns the record and the run folder."""
     kept = folder / "run.jsonl.gz"
     env = environment(server.base_url, folder / "data")
-    done = in_process([*words, "--record", str(kept), "--fail-on-error", "1"], env)
-    assert done.exit_code == 0, done.output
+    succeeded([*words, "--record", str(kept), "--fail-on-error", "1"], env)
     return kept, only_run(folder)
 
 
 def replay(kept: Path, folder: Path, *words: str) -> Any:
     """Replay a record without a key, server or corpus."""
     env = {"MARAG_DATA_DIR": str(folder / "other-data")}
-    from typer.testing import CliRunner
-
-    from benchmarks.runner import app
-
     return CliRunner().invoke(
         app, ["--replay", str(kept), "--no-plots", "--output-dir", str(folder / "AGAIN"), *words], env=env
     )
@@ -94,8 +91,7 @@ def test_a_failed_follow_up_search_can_be_retried(tmp_path: Path, monkeypatch: p
             failing.setattr(HybridRetriever, "retrieve", once)
             _, first = record(server, tmp_path, "--mode", "open_domain", "--n", "2", "--method", "metarag")
         assert {row["stop_reason"] for row in lines(first / "samples.jsonl")} == {"search_failed"}
-        done = in_process(["--resume", str(first), "--retry-failed"], environment(server.base_url, tmp_path / "data"))
-        assert done.exit_code == 0, done.output
+        succeeded(["--resume", str(first), "--retry-failed"], environment(server.base_url, tmp_path / "data"))
     newest = {row["id"]: row["stop_reason"] for row in lines(first / "samples.jsonl")}
     assert "search_failed" not in newest.values()
 
@@ -159,45 +155,45 @@ def test_a_record_cannot_run_files_or_choose_folders_or_urls(tmp_path: Path) -> 
     assert not (tmp_path / "ran").exists()
 
 
+def stopped(env: dict[str, str], kept: Path, limit: str) -> tuple[Path, str]:
+    """Record a run of four questions that its cost limit stops; returns its folder and what was said."""
+    results = kept.with_name("results")
+    words = ["--n", "4", "--cost-limit", limit, "--record", str(kept), "--output-dir", str(results)]
+    done = in_process(words, env)
+    assert done.exit_code == 1, done.output
+    return next(results.iterdir()), done.stderr
+
+
 def test_a_run_that_went_on_without_its_record_has_none(tmp_path: Path) -> None:
-    kept, results = tmp_path / "run.jsonl", tmp_path / "results"
+    kept = tmp_path / "run.jsonl"
     with loopback_server(disagreeing()) as server:
         env = environment(server.base_url, tmp_path / "data")
-        in_process(["--n", "4", "--cost-limit", "0.001", "--record", str(kept), "--output-dir", str(results)], env)
-        folder = str(next(results.iterdir()))
-        done = in_process(["--resume", folder, "--cost-limit", "1"], env)
-        assert done.exit_code == 0, done.output
-        done = in_process(["--resume", folder, "--record", str(kept)], env)
+        folder, _ = stopped(env, kept, "0.001")
+        succeeded(["--resume", str(folder), "--cost-limit", "1"], env)
+        done = in_process(["--resume", str(folder), "--record", str(kept)], env)
     assert done.exit_code == 2
     assert "were not recorded" in done.stderr
 
 
 def test_a_record_that_was_cut_while_it_began_is_begun_again(tmp_path: Path) -> None:
-    kept, results = tmp_path / "run.jsonl", tmp_path / "results"
+    kept = tmp_path / "run.jsonl"
     with loopback_server(disagreeing()) as server:
         env = environment(server.base_url, tmp_path / "data")
-        words = ["--n", "2", "--cost-limit", "0.0000001", "--record", str(kept), "--output-dir", str(results)]
-        assert in_process(words, env).exit_code == 1
-        folder = next(results.iterdir())
+        folder, _ = stopped(env, kept, "0.0000001")
         begun = folder / ".record"
         begun.write_bytes(begun.read_bytes().partition(b"\n")[0] + b'\n{"ques')
-        done = in_process(["--resume", str(folder), "--record", str(kept), "--cost-limit", "1"], env)
-        assert done.exit_code == 0, done.output
+        succeeded(["--resume", str(folder), "--record", str(kept), "--cost-limit", "1"], env)
     assert replay(kept, tmp_path).exit_code == 0
 
 
 def test_a_run_that_stops_early_goes_on_with_its_record(tmp_path: Path) -> None:
-    kept, results = tmp_path / "run.jsonl", tmp_path / "results"
+    kept = tmp_path / "run.jsonl"
     with loopback_server(disagreeing()) as server:
         env = environment(server.base_url, tmp_path / "data")
-        words = ["--n", "4", "--cost-limit", "0.001", "--record", str(kept), "--output-dir", str(results)]
-        done = in_process(words, env)
-        assert done.exit_code == 1, done.output
+        folder, said = stopped(env, kept, "0.001")
         assert not [path for path in tmp_path.iterdir() if "run.jsonl" in path.name]
-        folder = next(results.iterdir())
-        assert f"--resume {folder} --record {kept}" in done.stderr
-        done = in_process(["--resume", str(folder), "--record", str(kept), "--cost-limit", "1"], env)
-        assert done.exit_code == 0, done.output
+        assert f"--resume {folder} --record {kept}" in said
+        succeeded(["--resume", str(folder), "--record", str(kept), "--cost-limit", "1"], env)
         again = replay(kept, tmp_path)
         assert again.exit_code == 0, again.output
         done = in_process(["--resume", str(folder), "--record", str(tmp_path / "other.jsonl")], env)
@@ -208,27 +204,3 @@ def test_a_run_that_stops_early_goes_on_with_its_record(tmp_path: Path) -> None:
     done = in_process(["--n", "1", "--record", str(tmp_path / "file" / "run.jsonl")], env)
     assert done.exit_code == 2
     assert not server.bodies[asked:], "nothing is asked that cannot be recorded"
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--record", "run.txt"], "must end in .jsonl"),
-        (["--replay", "x.jsonl", "--resume", "y"], "are mutually exclusive"),
-        (["--replay", "x.jsonl", "--record", "y.jsonl"], "are mutually exclusive"),
-        (["--retry-failed"], "requires --resume"),
-        (["--n", "3", "--sample-id", "a"], "are mutually exclusive"),
-        (["--sample-id", "nope"], "No question 'nope'"),
-        (["--dry-run"], "run a few questions first, with --n 3"),
-    ],
-)
-def test_contradictory_flags_are_rejected(tmp_path: Path, words: list[str], said: str) -> None:
-    env = environment("http://127.0.0.1:9/v1", tmp_path / "data")
-    from typer.testing import CliRunner
-
-    from benchmarks.runner import app
-
-    done = CliRunner().invoke(app, [*words, "--display", "none"], env=env)
-    assert done.exit_code == 2, done.output
-    assert said in done.stderr
-    assert not (tmp_path / "RESULTS").exists()

@@ -15,59 +15,51 @@ from benchmarks.run.folder import RunFolder
 from meta_agent_rag.llm.ledger import read_ledger
 from meta_agent_rag.testing.server import LoopbackServer, ServerReply, disagreeing, loopback_server
 from tests.forked import RUNNER, forked
-from tests.integration.test_runner import command, environment, in_process, lines, only_run
+from tests.integration.test_runner import command, environment, in_process, lines, only_run, succeeded
 
 pytestmark = pytest.mark.slow
+Finished = tuple[LoopbackServer, dict[str, str], Path]
 
 
 @pytest.fixture
-def finished(tmp_path: Path) -> Iterator[tuple[LoopbackServer, dict[str, str], Path]]:
+def finished(tmp_path: Path) -> Iterator[Finished]:
     """A finished run of two questions, its model server and its environment."""
     with loopback_server(disagreeing()) as server:
         env = environment(server.base_url, tmp_path / "data")
-        done = in_process(["--n", "2", "--output-dir", str(tmp_path / "RESULTS")], env)
-        assert done.exit_code == 0, done.output
+        succeeded(["--n", "2", "--output-dir", str(tmp_path / "RESULTS")], env)
         yield server, env, only_run(tmp_path)
 
 
-def test_different_files_models_or_data_are_rejected(
-    finished: tuple[LoopbackServer, dict[str, str], Path], tmp_path: Path
-) -> None:
-    _, env, folder = finished
-    config = json.loads((folder / "config.json").read_text())
-    changes: dict[str, tuple[object, str]] = {
-        "own_files": ("0123456789ab", "own files"),
-        "provider": ({"name": "openai"}, "provider"),
-        "dataset": ({}, "data"),
-    }
-    for name, (other, said) in changes.items():
-        (folder / "config.json").write_text(json.dumps({**config, name: other}))
-        done = in_process(["--resume", str(folder)], env)
-        assert done.exit_code == 2
-        assert f"different {said}" in done.stderr
-    for part, value, place in (
-        ("settings", [], "settings"),
-        ("experiment", {**config["experiment"], "methods": 1}, "experiment.methods"),
-    ):
-        (folder / "config.json").write_text(json.dumps({**config, part: value}))
-        done = in_process(["--resume", str(folder)], env)
-        assert done.exit_code == 2
-        assert f"is damaged (field '{place}': " in done.stderr
-    (folder / "config.json").write_text("{}")
+def refused(folder: Path, env: dict[str, str]) -> str:
+    """What is said to resuming a run that cannot be resumed."""
     done = in_process(["--resume", str(folder)], env)
     assert done.exit_code == 2
-    assert "is damaged" in done.stderr
+    return done.stderr
 
 
-def test_a_run_that_other_code_continues_says_so(
-    finished: tuple[LoopbackServer, dict[str, str], Path],
-) -> None:
+def test_different_files_models_or_data_are_rejected(finished: Finished) -> None:
+    _, env, folder = finished
+    config = json.loads((folder / "config.json").read_text())
+    changes: list[tuple[dict[str, Any], str]] = [
+        ({"own_files": "0123456789ab"}, "different own files"),
+        ({"provider": {"name": "openai"}}, "different provider"),
+        ({"dataset": {}}, "different data"),
+        ({"settings": []}, "is damaged (field 'settings': "),
+        ({"experiment": {**config["experiment"], "methods": 1}}, "is damaged (field 'experiment.methods': "),
+    ]
+    for change, said in changes:
+        (folder / "config.json").write_text(json.dumps({**config, **change}))
+        assert said in refused(folder, env)
+    (folder / "config.json").write_text("{}")
+    assert "is damaged" in refused(folder, env)
+
+
+def test_a_run_that_other_code_continues_says_so(finished: Finished) -> None:
     _, env, folder = finished
     config = json.loads((folder / "config.json").read_text())
     assert "different code" not in in_process(["--resume", str(folder)], env).stderr
     (folder / "config.json").write_text(json.dumps({**config, "commit": "0123abc"}))
-    done = in_process(["--resume", str(folder)], env)
-    assert done.exit_code == 0
+    done = succeeded(["--resume", str(folder)], env)
     assert "different code: version" in done.stderr
     assert "(0123abc), then" in done.stderr
     noted = json.loads((folder / "config.json").read_text())["resumed_with"]
@@ -77,37 +69,27 @@ def test_a_run_that_other_code_continues_says_so(
     assert json.loads((folder / "config.json").read_text())["resumed_with"] == noted
 
 
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        ({"f1": float("nan")}, "f1"),
-        ({"tokens": {}}, "tokens.prompt"),
-    ],
-)
-def test_a_damaged_row_is_reported_in_one_sentence(
-    finished: tuple[LoopbackServer, dict[str, str], Path], change: dict[str, object], field: str
-) -> None:
+@pytest.mark.parametrize(("change", "field"), [({"f1": float("nan")}, "f1"), ({"tokens": {}}, "tokens.prompt")])
+def test_a_damaged_row_is_reported_in_one_sentence(finished: Finished, change: dict[str, object], field: str) -> None:
     server, env, folder = finished
     samples = folder / "samples.jsonl"
     first, second = lines(samples)
     asked = len(server.bodies)
     samples.write_text("".join(json.dumps(row) + "\n" for row in (first, {**second, **change})))
-    done = in_process(["--resume", str(folder)], env)
-    assert (done.exit_code, len(server.bodies)) == (2, asked)
-    assert f"damaged row, of 'metarag' for {second['id']!r} (field '{field}" in done.stderr
-    assert str(samples) in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    said = refused(folder, env)
+    assert f"damaged row, of 'metarag' for {second['id']!r} (field '{field}" in said
+    assert str(samples) in said
+    assert len(said.strip().splitlines()) == 1
+    assert len(server.bodies) == asked
     samples.write_text(json.dumps(first) + "\n")
     assert in_process(["--resume", str(folder)], env).exit_code == 0
     assert [row["id"] for row in lines(samples)] == [first["id"], second["id"]]
 
 
-def test_only_one_process_can_resume_a_run(finished: tuple[LoopbackServer, dict[str, str], Path]) -> None:
+def test_only_one_process_can_resume_a_run(finished: Finished) -> None:
     _, env, folder = finished
     with RunFolder(folder).locked():
-        done = in_process(["--resume", str(folder)], env)
-    assert done.exit_code == 2
-    assert "running in another process" in done.stderr
+        assert "running in another process" in refused(folder, env)
     assert in_process(["--resume", str(folder)], env).exit_code == 0
 
 

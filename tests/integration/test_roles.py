@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from meta_agent_rag.testing.server import LoopbackServer, ServerReply, disagreeing, loopback_server
-from tests.integration.test_runner import environment, in_process, lines, only_run
+from tests.integration.test_runner import environment, in_process, lines, only_run, succeeded
 
 METHODS = ("--method", "metarag,standard_rag", "--n", "2", "--judge")
 
@@ -62,8 +62,7 @@ def env(role_servers: RoleServers, tmp_path: Path) -> dict[str, str]:
 def test_each_endpoint_is_called_in_its_own_dialect(
     role_servers: RoleServers, env: dict[str, str], tmp_path: Path
 ) -> None:
-    done = in_process([*METHODS], env)
-    assert done.exit_code == 0, done.output
+    done = succeeded([*METHODS], env)
     assert "deepseek-v4-flash at 127.0.0.1:" in done.stderr
     assert "critic: gpt-4.1 at 127.0.0.1:" in done.stderr
     calls = lines(only_run(tmp_path) / "calls.jsonl")

@@ -2,9 +2,8 @@
 
 import json
 import os
-import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,13 +48,16 @@ def command(*words: str) -> list[str]:
     return ["--dataset", "sample", "--display", "none", "--no-plots", *words]
 
 
-def run(words: list[str], env: Mapping[str, str], cwd: Path) -> "subprocess.CompletedProcess[str]":
-    """Run the command of `command()` to completion in this process, which is faster."""
-    assert Path.cwd() == cwd
-    done = CliRunner().invoke(app, words, env=dict(env))
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)
+def in_process(words: Sequence[str], env: Mapping[str, str]) -> Result:
+    """Run the command in this process, which is faster."""
+    return CliRunner().invoke(app, command(*words), env=dict(env))
+
+
+def succeeded(words: Sequence[str], env: Mapping[str, str]) -> Result:
+    """Run the command, which must succeed."""
+    done = in_process(words, env)
+    assert done.exit_code == 0, done.output
+    return done
 
 
 def only_run(folder: Path) -> Path:
@@ -85,7 +87,7 @@ def summary_of(run_folder: Path) -> dict[str, Any]:
 
 def test_ledger_rows_match_the_calls_received_by_the_server(server: LoopbackServer, tmp_path: Path) -> None:
     env = environment(server.base_url, tmp_path / "data")
-    assert run(command("--n", "3"), env, tmp_path).returncode == 0
+    assert in_process(["--n", "3"], env).exit_code == 0
     rows = lines(only_run(tmp_path) / "calls.jsonl")
     assert len(rows) == len(server.bodies)
     assert all(row["cache_hit_tokens"] == 60 and row["cache_miss_tokens"] == 40 for row in rows)
@@ -96,12 +98,8 @@ def test_ledger_rows_match_the_calls_received_by_the_server(server: LoopbackServ
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--dataset", "nope"], "There is no data set 'nope'"),
-        (["--method", "nope"], "There is no method 'nope'"),
         (["--mode", "nope"], "There is no mode 'nope'"),
-        (["--n", "0"], "0"),
         (["--limit", "1-3", "--n", "3"], "are mutually exclusive"),
-        (["--data-file", "missing.json"], "missing.json"),
         (["--resume", "nothing"], "not a run folder"),
         (["--set", "NOPE=1"], "There is no setting 'NOPE'"),
         (["--concurrency", "0"], "--concurrency must be at least 1, not 0"),
@@ -110,6 +108,20 @@ def test_ledger_rows_match_the_calls_received_by_the_server(server: LoopbackServ
         (["--without-deficit", "nope"], "There is no deficit 'nope'"),
         (["--cost-limit", "-1"], "COST_LIMIT_USD"),
         (["--set", "MONITOR_POLICY=nope"], "There is no monitor policy 'nope'"),
+        (["--method", "metarag", "--equal", "tokens"], "name both, as --method metarag,self_consistency"),
+        (["--method", "self_consistency", "--equal", "tokens"], "name both, as --method metarag,self_consistency"),
+        (["--method", "metarag,self_consistency", "--equal", "euros"], "--equal 'euros' is unknown"),
+        (["--record", "run.txt"], "must end in .jsonl"),
+        (["--replay", "x.jsonl", "--resume", "y"], "are mutually exclusive"),
+        (["--replay", "x.jsonl", "--record", "y.jsonl"], "are mutually exclusive"),
+        (["--retry-failed"], "requires --resume"),
+        (["--n", "3", "--sample-id", "a"], "are mutually exclusive"),
+        (["--sample-id", "nope"], "No question 'nope'"),
+        (["--dry-run"], "run a few questions first, with --n 3"),
+        (["--engine", "spark"], "There is no engine 'spark'"),
+        (["--engine", "ray", "--record", "x.jsonl"], "--engine and --record are mutually exclusive"),
+        (["--engine", "ray", "--shard", "1/2"], "--engine and --shard are mutually exclusive"),
+        (["--shards", "2"], "--shards requires --engine"),
     ],
 )
 def test_wrong_input_is_reported_in_one_sentence_with_exit_code_2(tmp_path: Path, words: list[str], said: str) -> None:
@@ -123,11 +135,6 @@ def test_wrong_input_is_reported_in_one_sentence_with_exit_code_2(tmp_path: Path
         assert not (tmp_path / "RESULTS").exists(), "a run that cannot start creates no folder"
 
 
-def in_process(words: list[str], env: Mapping[str, str]) -> Result:
-    """Run the command in this process, which is faster."""
-    return CliRunner().invoke(app, command(*words), env=dict(env))
-
-
 @pytest.mark.slow
 def test_a_run_whose_key_is_revoked_keeps_its_answers(tmp_path: Path) -> None:
     replies = iter(range(10_000))
@@ -137,15 +144,15 @@ def test_a_run_whose_key_is_revoked_keeps_its_answers(tmp_path: Path) -> None:
 
     with loopback_server(revoked_later) as server:
         env = environment(server.base_url, tmp_path / "data")
-        done = run(command("--n", "6", "--concurrency", "1"), env, tmp_path)
-        assert done.returncode == 2
+        done = in_process(["--n", "6", "--concurrency", "1"], env)
+        assert done.exit_code == 2
         assert "Stopped after 3 of 6 answers" in done.stderr
         folder = only_run(tmp_path)
         assert json.loads((folder / "summary.json").read_text())["methods"]["metarag"]["answered"] == 3
     with loopback_server(helpful()) as server:  # at another URL
         env["LLM_BASE_URL"] = server.base_url
         asked = len(server.bodies)
-        assert run(command("--resume", str(folder)), env, tmp_path).returncode == 0
+        assert in_process(["--resume", str(folder)], env).exit_code == 0
         assert len(server.bodies) - asked == 2 * 3 - 1, "three questions remain, and earlier replies are cached"
 
 
@@ -160,10 +167,9 @@ def test_an_empty_account_ends_the_run_within_two_seconds(tmp_path: Path) -> Non
         return ServerReply(status=402)
 
     with loopback_server(behaviour) as asked:
-        words = command("--n", "12", "--concurrency", "8", "--no-plots")
-        done = run(words, environment(asked.base_url, tmp_path / "data"), tmp_path)
+        done = in_process(["--n", "12", "--concurrency", "8"], environment(asked.base_url, tmp_path / "data"))
         seconds = time.monotonic() - reported[0]
-    assert done.returncode == 2, done.stderr
+    assert done.exit_code == 2, done.stderr
     assert "(402)" in done.stderr
     assert "Continue with: --resume" in done.stderr
     assert seconds < 10  # two, plus the time a busy machine takes to write the report and exit
@@ -171,9 +177,7 @@ def test_an_empty_account_ends_the_run_within_two_seconds(tmp_path: Path) -> Non
 
 
 def test_json_display_prints_only_json(server: LoopbackServer, tmp_path: Path) -> None:
-    words = command("--n", "2")
-    words[words.index("none")] = "json"
-    done = run(words, environment(server.base_url, tmp_path / "data"), tmp_path)
+    done = in_process(["--n", "2", "--display", "json"], environment(server.base_url, tmp_path / "data"))
     first, second, rest = done.stdout.split("\n", 2)
     assert {json.loads(first)["method"], json.loads(second)["method"]} == {"metarag"}
     assert json.loads(rest)["summary"]["n"] == 2

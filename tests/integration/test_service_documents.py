@@ -264,16 +264,8 @@ def test_file_names_are_always_sanitised(given: str) -> None:
 
 def test_different_file_names_stay_different() -> None:
     ends = "the same long end of a name " * 10
-    given = [
-        "C++.md",
-        "C#.md",
-        "\u0915\u093f.md",
-        "\u0915\u0940.md",
-        f"May {ends}.md",
-        f"June {ends}.md",
-        "a, b.md",
-        "a; b.md",
-    ]
+    given = ["C++.md", "C#.md", "\u0915\u093f.md", "\u0915\u0940.md", "a, b.md", "a; b.md"]
+    given += [f"May {ends}.md", f"June {ends}.md"]
     assert len({safe_name(one) for one in given}) == len(given)
 
 

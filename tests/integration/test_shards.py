@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from benchmarks.merge import app
 from meta_agent_rag.testing.server import LoopbackServer, disagreeing, loopback_server
-from tests.integration.test_runner import environment, in_process, lines, only_run
+from tests.integration.test_runner import environment, in_process, lines, only_run, succeeded, summary_of
 
 pytestmark = pytest.mark.slow
 
@@ -21,14 +21,6 @@ WORDS = ("--n", "7", "--method", "metarag,standard_rag", "--concurrency", "2")
 
 def merge(shards: Sequence[Path], *words: str) -> Result:
     return CliRunner().invoke(app, [*map(str, shards), "--output-dir", "MERGED", "--no-plots", *words])
-
-
-def timeless(folder: Path) -> dict[str, Any]:
-    """A summary without durations and without response cache counts."""
-    found: dict[str, Any] = json.loads((folder / "summary.json").read_text())
-    for figures in found["methods"].values():
-        del figures["latency_s"]
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +36,7 @@ def finished(server: LoopbackServer, tmp_path_factory: pytest.TempPathFactory) -
     found: list[Path] = []
     for number in range(1, COUNT + 1):
         words = [*WORDS, "--shard", f"{number}/{COUNT}", "--output-dir", str(folder / str(number))]
-        done = in_process(words, environment(server.base_url, folder / f"data-{number}"))
-        assert done.exit_code == 0, done.output
+        succeeded(words, environment(server.base_url, folder / f"data-{number}"))
         found += (folder / str(number)).iterdir()
     return tuple(found)
 
@@ -59,7 +50,7 @@ def test_the_merged_folder_equals_that_of_one_run(
     assert done.exit_code == 0, done.output
     (merged,) = (tmp_path / "MERGED").iterdir()
     assert json.loads(done.stdout)["run"] == str(Path("MERGED") / merged.name)
-    assert timeless(merged) == timeless(whole)
+    assert summary_of(merged) == summary_of(whole)
     config = json.loads((merged / "config.json").read_text())
     assert config["experiment"]["shard"] is None
     assert config["merged"] == [shard.name for shard in finished]

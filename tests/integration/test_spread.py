@@ -9,6 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,7 @@ from meta_agent_rag.errors import SettingsError
 from meta_agent_rag.retrieval.encoders.cluster import join
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing.server import disagreeing, loopback_server
-from tests.cluster import two_nodes
-from tests.integration.test_runner import command, environment, in_process, lines, only_run
-from tests.integration.test_shards import timeless
+from tests.integration.test_runner import command, environment, in_process, lines, only_run, succeeded, summary_of
 
 ROOT = Path(__file__).parents[2]
 WORDS = ("--n", "4", "--method", "metarag,standard_rag", "--concurrency", "1")
@@ -48,6 +47,21 @@ def holding(folder: Path, *secrets: bytes) -> list[Path]:
     return [file for file in files if any(secret in file.read_bytes() for secret in secrets)]
 
 
+@contextmanager
+def two_nodes() -> Iterator[tuple[Any, list[Any]]]:
+    """Start a cluster on this machine: a head without workers and two nodes with one CPU each."""
+    from ray.cluster_utils import Cluster
+
+    small: dict[str, Any] = {"object_store_memory": 100 * 1024 * 1024}
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False, **small})
+    try:
+        nodes = [cluster.add_node(num_cpus=1, **small) for _ in range(2)]
+        cluster.wait_for_nodes()
+        yield cluster, nodes
+    finally:
+        cluster.shutdown()
+
+
 def tasks(folder: Path, count: int, *assignments: str) -> list[ShardTask]:
     """The shards of a run of six questions and two methods."""
     settings = one_model(Settings.load(assignments))
@@ -56,10 +70,7 @@ def tasks(folder: Path, count: int, *assignments: str) -> list[ShardTask]:
     return tasks_of(config, RunOptions(), folder, count)
 
 
-Carried = Callable[[Sequence[ShardTask]], Iterator[tuple[ShardTask, str]]]
-
-
-def in_place_of_ray(monkeypatch: pytest.MonkeyPatch, carried_out: Carried, size: int = 2) -> None:
+def in_place_of_ray(monkeypatch: pytest.MonkeyPatch, carried_out: Callable[..., Any], size: int = 2) -> None:
     monkeypatch.setattr(on_ray, "join", lambda wanted: size)
     monkeypatch.setattr(on_ray, "carried_out", carried_out)
 
@@ -86,8 +97,7 @@ def test_a_distributed_run_is_continued_by_the_same_command(
     other = in_process([*words, "--shards", "3"], dict(os.environ))
     assert other.exit_code == 2
     assert "has 2 shards; give --shards 2 to continue it" in other.stderr
-    again = in_process(words, dict(os.environ))
-    assert again.exit_code == 0, again.output
+    again = succeeded(words, dict(os.environ))
     assert json.loads(again.stdout)["summary"]["methods"]["metarag"]["n"] == 4
     assert json.loads((only_run(tmp_path) / "config.json").read_text())["settings"]["cost_limit_usd"] == 5, "kept"
     asked = [json.dumps(body, sort_keys=True) for body in settings.bodies]
@@ -121,30 +131,11 @@ def test_a_node_without_the_folder_is_rejected(tmp_path: Path) -> None:
     assert "storage that all nodes share" in work(replace(task, home=str(tmp_path / "elsewhere")))
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--engine", "spark"], "There is no engine 'spark'"),
-        (["--engine", "spark", "--dry-run"], "--engine and --dry-run are mutually exclusive"),
-        (["--engine", "ray", "--record", "x.jsonl"], "--engine and --record are mutually exclusive"),
-        (["--engine", "ray", "--shard", "1/2"], "--engine and --shard are mutually exclusive"),
-        (["--shards", "2"], "--shards requires --engine"),
-        (["--engine", "ray", "--shards", "0"], "greater than or equal to 1"),
-    ],
-)
-def test_invalid_distributed_options_are_rejected(words: list[str], said: str, tmp_path: Path) -> None:
-    done = in_process([*command(*WORDS), *words], environment("http://127.0.0.1:9/v1", tmp_path / "data"))
-    assert done.exit_code == 2
-    assert said in done.stderr
-    assert not (tmp_path / "RESULTS").exists()
-
-
 @pytest.mark.slow
 def test_a_lost_node_changes_no_result_and_adds_no_cost(
     settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = in_process([*command(*WORDS), "--output-dir", "WHOLE"], dict(os.environ))
-    assert whole.exit_code == 0, whole.output
+    succeeded([*command(*WORDS), "--output-dir", "WHOLE"], dict(os.environ))
     settings.bodies.clear()
     (tmp_path / "data").rename(tmp_path / "data-of-the-whole")  # including its response cache
     here = dict(os.environ)
@@ -172,7 +163,7 @@ def test_a_lost_node_changes_no_result_and_adds_no_cost(
         assert not holding(Path(nodes[1].get_session_dir_path()), b"sk-planted-secret")
     assert driver.returncode == 0, err
     (merged,) = (folder for folder in (tmp_path / "RESULTS").iterdir() if not folder.name.startswith("."))
-    assert timeless(merged) == timeless(next((tmp_path / "WHOLE").iterdir()))
+    assert summary_of(merged) == summary_of(next((tmp_path / "WHOLE").iterdir()))
     assert not list((tmp_path / "RESULTS").glob(".spread-*")), "the merged run is complete"
     received = Counter(
         row["request"] for row in lines(merged / "calls.jsonl") if not row["cached"] and not row["error"]

@@ -1,7 +1,6 @@
 """A question is one trace of LangChain's: nodes and model calls with their stages and tokens."""
 
 from pathlib import Path
-from typing import Any
 
 from langchain_core.tracers.base import BaseTracer
 from langchain_core.tracers.schemas import Run
@@ -31,13 +30,9 @@ def below(run: Run) -> list[Run]:
     return [one for child in run.child_runs for one in (child, *below(child))]
 
 
-def settings_in(folder: Path, **values: Any) -> Settings:
-    return Settings.load(marag_data_dir=folder, response_cache=False, **values)
-
-
 async def test_a_question_is_one_trace_with_stages_and_tokens(tmp_path: Path) -> None:
     tracer, model = InMemoryTracer(), ScriptedModel({"write": REPLY, "route": REPLY, "second_answer": REPLY})
-    settings = settings_in(tmp_path)
+    settings = Settings.load(marag_data_dir=tmp_path, response_cache=False)
     found = await answer(
         QUESTION, evidence=[LIGHT], settings=settings, model=model, config={"callbacks": [tracer], "tags": ["mine"]}
     )
@@ -60,7 +55,7 @@ async def test_a_question_is_one_trace_with_stages_and_tokens(tmp_path: Path) ->
 
 async def test_a_grounded_answer_and_its_check_are_one_trace(tmp_path: Path) -> None:
     tracer, model = InMemoryTracer(), ScriptedModel({"write": REPLY, "route": REPLY, "second_answer": REPLY})
-    settings = settings_in(tmp_path, claim_check="critic")
+    settings = Settings.load(marag_data_dir=tmp_path, response_cache=False, claim_check="critic")
     await grounded_answer(QUESTION, evidence=[LIGHT], settings=settings, model=model, config={"callbacks": [tracer]})
     (root,) = tracer.roots
     assert root.name == "grounded_answer"

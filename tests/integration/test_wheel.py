@@ -67,15 +67,6 @@ def test_ask_answers_without_any_extra(core: Path) -> None:
 
 
 @pytest.mark.usefixtures("server")
-@pytest.mark.parametrize(("command", "extra"), [("demo", "demo"), ("serve", "service"), ("chat", "chat")])
-def test_a_command_names_its_extra(core: Path, command: str, extra: str) -> None:
-    done = marag(core, command)
-    assert done.returncode == 2
-    remedy = f'install it: pip install "meta-agent-rag[{extra}]"'
-    assert done.stderr == f'`marag {command}` needs the extra "{extra}"; {remedy}.\n'
-
-
-@pytest.mark.usefixtures("server")
 def test_the_benchmark_runs_from_the_wheel(core: Path, tmp_path: Path) -> None:
     run = marag(core, "bench", "runner", "--dataset", "sample", "--n", "3", "--method", "closed_book,metarag")
     assert run.returncode == 0, run.stderr

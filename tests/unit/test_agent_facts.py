@@ -9,17 +9,7 @@ import pytest
 from meta_agent_rag.errors import BudgetError
 from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.testing import Scripted, ScriptedModel
-from tests.loop import (
-    BIRTH,
-    BIRTH_SENTENCE,
-    FILM,
-    FILM_SENTENCE,
-    FakeRetriever,
-    Run,
-    ask,
-    draft,
-    user_text,
-)
+from tests.loop import BIRTH, BIRTH_SENTENCE, FILM, FILM_SENTENCE, FakeRetriever, Run, ask, critique, draft, user_text
 
 QUESTION = "Where was the man who directed The Salt Road born?"
 """Its grammar yields no plan, so the planner is called."""
@@ -179,13 +169,7 @@ async def test_the_critic_can_still_be_the_diagnoser(tmp_path: Path) -> None:
         "plan": CHAIN,
         "look_up": LOOKED_UP,
         "route": route("Oslo"),
-        "evaluate": {
-            "rationale": "It stops a hop early.",
-            "deficit": "reasoning_error",
-            "error_type": "incomplete_reasoning",
-            "suggestion": "Read on.",
-            "suggested_queries": [],
-        },
+        "evaluate": critique("reasoning_error", suggestion="Read on."),
         "rewrite": draft("Oslo", quotes=[BIRTH_SENTENCE]),
     }
     run = await vote(tmp_path, script, "DIAGNOSIS=critic")

@@ -87,13 +87,3 @@ async def test_grounded_runs_never_answer_from_memory(tmp_path: Path) -> None:
     assert second.draft.abstained
     assert second.packing.packed_ids == ()
     assert not second.satisfied
-
-
-async def test_a_grounded_run_without_evidence_makes_no_call(tmp_path: Path) -> None:
-    run = await ask(tmp_path, WRONG, evidence=(), grounded=True)
-    assert run.stages == []
-    assert run.answer.short_answer == "NOT FOUND"
-    assert run.answer.stop_reason == "no_evidence"
-    assert run.answer.totals.cost_usd == 0
-    assert len(run.answer.rounds) == 1
-    assert run.answer.rounds[0].cost_usd == 0

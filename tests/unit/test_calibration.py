@@ -55,8 +55,8 @@ def written(folder: Path, content: object) -> Path:
     return path
 
 
-def signals(similarity: float | None = None, *, abstained: bool = False) -> Signals:
-    return Signals(similarity=similarity, agreement=None, verbatim=None, abstained=abstained, evidence_passages=2)
+def signals(similarity: float | None) -> Signals:
+    return Signals(similarity=similarity, agreement=None, verbatim=None, abstained=False, evidence_passages=2)
 
 
 @pytest.mark.parametrize(("similarity", "odds"), [(0.5, 1.0), (0.75, 3.0), (0.0, -3.0), (None, -2.0)])
@@ -71,10 +71,8 @@ def test_the_probability_is_the_logistic_of_the_weighted_signals(
     ("content", "message"),
     [
         (file_content(version=1), "has version 1, but version 3 is needed"),
-        ({"encoder": "x"}, "has no 'version'"),
         (file_content(threshold=1.5), r"malformed \(field 'threshold': it must be at most 1, found 1\.5\)"),
         (file_content(signals={"mood": {"mean": 0, "scale": 1, "weight": 1}}), "unknown signal 'mood'"),
-        (file_content(mood=1), r"malformed \(field 'mood': unknown field\)"),
     ],
 )
 def test_a_malformed_file_is_reported_in_one_sentence(tmp_path: Path, content: object, message: str) -> None:
@@ -92,8 +90,8 @@ def test_questions_used_in_the_fit_are_rejected_and_counted(tmp_path: Path) -> N
     refuse_fitted_questions(calibration, "hotpotqa", [("q1", "One?")])
 
 
-def drafts_of(folder: Path, rows: list[dict[str, Any]], name: str = "run") -> list[FirstDraft]:
-    return first_drafts(past_run(str(write_run(folder / name, rows)), Path("RESULTS")), "metarag")
+def drafts_of(folder: Path, rows: list[dict[str, Any]]) -> list[FirstDraft]:
+    return first_drafts(past_run(str(write_run(folder / "run", rows)), Path("RESULTS")), "metarag")
 
 
 def test_the_fit_finds_the_informative_signal(tmp_path: Path) -> None:

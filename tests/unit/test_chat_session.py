@@ -6,26 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from meta_agent_rag.chat.history import History, TurnReply
-from meta_agent_rag.chat.session import METHOD
+from meta_agent_rag.chat.history import History
 from meta_agent_rag.errors import InputError, RefusedError
 from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.testing import ScriptedModel
 from meta_agent_rag.testing.scripted import Line
 from tests.talk import FIRST, SCRIPT, FakeAnswerer, conversation, history_of, means, say
-
-
-async def test_a_follow_up_reaches_the_answerer_as_asked_and_as_rewritten(tmp_path: Path) -> None:
-    model = ScriptedModel({**SCRIPT, "rewrite_query": means("When did Mira Holt die?")})
-    answerer = FakeAnswerer()
-    async with conversation(tmp_path, model, answerer=answerer) as talk:
-        await say(talk, f"  {FIRST} ")
-        turn = await say(talk, "When did she die?")
-    assert answerer.asked == [(FIRST, FIRST), ("When did she die?", "When did Mira Holt die?")]
-    assert turn.reply == TurnReply(text="She was born in Oslo [1].", short_answer="Oslo")
-    assert [(row.stage, row.method, row.question_id) for row in turn.calls] == [("rewrite_query", METHOD, "turn 2")]
-    last = talk.history.exchanges[-1]
-    assert (last.question, last.standalone, last.turn) == ("When did she die?", "When did Mira Holt die?", 2)
 
 
 @pytest.mark.parametrize("fault", [RefusedError("busy"), asyncio.CancelledError(), ValueError("unforeseen")])

@@ -34,11 +34,6 @@ async def saved_as(sessions: Sessions, name: str, stored: Stored) -> None:
     await sessions.change(name, lambda _: stored)
 
 
-async def saved(folder: Path, name: str = "talk", stored: Stored = STORED) -> None:
-    async with opened(folder) as sessions:
-        await saved_as(sessions, name, stored)
-
-
 def rewritten(folder: Path, stored: object) -> None:
     """Replace the stored conversation by a value."""
     connection = sqlite3.connect(folder / FOLDER / "sessions.sqlite")
@@ -49,7 +44,8 @@ def rewritten(folder: Path, stored: object) -> None:
 
 @pytest.mark.parametrize("stored", [b"\xc1\xff\x00", "", "null", '{"corpus": 3, "history": {}}'])
 async def test_an_unreadable_session_is_reported_in_one_sentence(tmp_path: Path, stored: object) -> None:
-    await saved(tmp_path)
+    async with opened(tmp_path) as sessions:
+        await saved_as(sessions, "talk", STORED)
     rewritten(tmp_path, stored)
     async with opened(tmp_path) as sessions:
         with pytest.raises(DataFileError, match="is damaged"):

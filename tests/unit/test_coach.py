@@ -28,26 +28,8 @@ def coached(turn: Turn) -> CoachReply:
     return turn.reply
 
 
-def system(model: ScriptedModel, nth: int = -1) -> str:
-    return model.asked("coach")[nth].messages[0].content
-
-
 async def asked_once(talk: ChatSession, message: str = QUESTION) -> CoachReply:
     return coached(await talk.reply(message))
-
-
-async def test_a_draft_that_breaks_a_rule_is_regenerated_with_constraint_and_reason(tmp_path: Path) -> None:
-    model = ScriptedModel({"coach": [reply(EXPLAINED), reply(GOOD)]})
-    async with coaching(tmp_path, model, level=2) as talk:
-        shown = await asked_once(talk)
-    assert (shown.text, shown.trace.outcome, shown.trace.draft) == (GOOD, "regenerated", EXPLAINED)
-    *_, draft, task = model.requests[1].messages
-    assert draft.content == EXPLAINED
-    assert levels()[2].constraint in task.content
-    (reason,) = shown.trace.violations
-    assert reason in task.content
-    assert "120" in reason
-    assert [row.round for row in shown.calls] == [0, 1]
 
 
 @pytest.mark.parametrize(("message", "language"), [(QUESTION, "en"), ("なぜ影は動くのですか？", "ja")])

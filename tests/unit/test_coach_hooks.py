@@ -9,13 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from meta_agent_rag.chat.coach.hook import (
-    CoachDraft,
-    IncomingMessage,
-    Ruling,
-    Scope,
-    ScopeScore,
-)
+from meta_agent_rag.chat.coach.hook import CoachDraft, IncomingMessage, Ruling, Scope, ScopeScore
 from meta_agent_rag.chat.coach.hooks.answer_guard import POST_HOOK as GUARD
 from meta_agent_rag.chat.coach.hooks.deadlock_breaker import PRE_HOOK as DEADLOCK
 from meta_agent_rag.chat.coach.hooks.exit_trigger import POST_HOOK as EXIT
@@ -115,12 +109,7 @@ def test_a_hint_needs_no_question_and_has_the_length_limit_of_level_one(level: i
 
 @pytest.mark.parametrize(
     ("kind", "by_words", "by_field"),
-    [
-        ("success", True, True),
-        ("no_success", False, None),
-        ("overruled", None, False),
-        ("not_overruled", False, True),
-    ],
+    [("success", True, True), ("no_success", False, None), ("overruled", None, False), ("not_overruled", False, True)],
 )
 def test_an_acknowledgement_is_in_words_or_in_the_field_unless_words_deny_it(
     kind: str, by_words: bool | None, by_field: bool | None

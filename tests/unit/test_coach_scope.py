@@ -1,4 +1,4 @@
-"""What belongs to a subject (what is nearer to it than to anything else), and topics that limit the search."""
+"""What belongs to a subject: what is nearer to it than to anything else."""
 
 import asyncio
 from pathlib import Path
@@ -7,20 +7,15 @@ import pytest
 import yaml
 
 from benchmarks.socratic import data, scope_quality
-from meta_agent_rag.chat.coach.coach import CoachReply
 from meta_agent_rag.chat.coach.scope import Subject, Topic, TopicScope, subject_of
-from meta_agent_rag.chat.session import open_chat
 from meta_agent_rag.ingestion.pipeline import ingest
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.encoders.loading import load_encoder
 from meta_agent_rag.retrieval.open_retriever import open_retriever
-from meta_agent_rag.testing import ScriptedModel
-from tests.coach import reply
 from tests.loop import settings_in
 
 COURSE = Path(__file__).parents[2] / "docs" / "examples" / "course"
-HASHED = ("ENCODER=hash-64", "MONITOR_ENCODER=hash-64", "SCOPE_THRESHOLD=-1")
 SUN = Topic(name="sun", anchors=("the height of the sun",))
 TIME = Topic(name="time", anchors=("clock time",))
 
@@ -57,17 +52,3 @@ async def test_questions_about_the_course_pass_and_others_do_not(tmp_path: Path)
     for kind, fewest, most in (("answers", 26, 32), ("changes", 0, 2)):
         scores = [await scope.score(text, asked=row["asked"]) for row in rows for text in row[kind]]
         assert fewest <= sum(one is not None and one.score >= one.threshold for one in scores) <= most
-
-
-async def test_a_chosen_topic_limits_what_the_coach_reads(tmp_path: Path) -> None:
-    settings = settings_in(tmp_path, *HASHED)
-    await ingest(settings, [COURSE], "course", encoder=AsyncEncoder(HashEncoder()))
-    model = ScriptedModel({"coach": reply("What stands still, the stick or the Sun?")})
-    async with open_chat(settings, corpus="course", model=model) as talk:
-        documents = next(topic.documents for topic in talk.topics if topic.name == "seasons")
-        await talk.hold(mode="coach", topic="seasons")
-        turn = await talk.reply("Why does the shadow of a sundial move over the dial in the morning?")
-        assert isinstance(turn.reply, CoachReply)
-        read = {found.passage.doc_id for found in turn.reply.trace.evidence}
-        assert read
-        assert read <= documents

@@ -33,25 +33,15 @@ def without(field: str) -> bytes:
 MALFORMED: dict[str, tuple[bytes, str]] = {
     "empty file": (b"", r"is empty; expected a JSON list or JSON Lines"),
     "cut short": (b'[{"_id": "1", "quest', r"is not JSON .* check that it is complete"),
-    "prose": (b"not json at all", r"row 1: expected one JSON object per line"),
     "second line torn": (f'{LINE}\n{{"_id": "2"'.encode(), r"row 2: expected one JSON object per line"),
     "one object": (json.dumps({"data": [ROW]}, indent=2).encode(), r"contains a single JSON object; expected a list"),
     "a list of lists": (b"[[1, 2]]", r"row 1, it must be an object, found \[1, 2\]"),
     "Latin-1": ('["é"]'.encode("latin-1"), r"is not UTF-8"),
     "damaged gzip": (gzip.compress(LINE.encode())[:-9], r"is a damaged gzip file"),
     "no answer": (without("answer"), r"row 1, field 'answer': it is missing"),
-    "answer null": (with_field(answer=None), r"field 'answer': it must be text, found None"),
     "empty answer": (with_field(answer=" "), r"field 'answer': expected some text"),
-    "half a surrogate pair": (with_field(answer="\ud83d"), r"field 'answer': expected valid Unicode text"),
     "context without text": (with_field(context=[["A", [" "]]]), r"field 'context': expected at least one paragraph"),
-    "sentence a number": (
-        with_field(context=[["A", ["b", 3]]]),
-        r"field 'context\[0\]\[1\]\[1\]': it must be text",
-    ),
-    "fact index a text": (
-        with_field(supporting_facts=[["A", "0"]]),
-        r"'supporting_facts\[0\]\[1\]': it must be a whole number",
-    ),
+    "sentence a number": (with_field(context=[["A", ["b", 3]]]), r"field 'context\[0\]\[1\]\[1\]': it must be text"),
     "hub columns of unequal length": (
         with_field(context={"title": ["A", "B"], "sentences": [["a"]]}),
         r"field 'context': expected equally many entries in title and sentences",
@@ -128,12 +118,6 @@ def test_musique_reads_hops_and_aliases_and_skips_unanswerable_questions(tmp_pat
     assert [paragraph.is_supporting for paragraph in questions[0].paragraphs] == [True, True, False]
     with pytest.raises(DataFileError, match="no answerable question of 'musique'"):
         load(tmp_path, {**row, "answerable": False}, name="musique")
-
-
-def test_the_packaged_sample_loads() -> None:
-    questions = load_questions("sample").questions
-    assert {"bridge", "comparison", "compositional", "yes_no"} == {question.type for question in questions}
-    assert all(any(paragraph.is_supporting for paragraph in question.paragraphs) for question in questions)
 
 
 def write_aliases(tmp_path: Path, *rows: object) -> Path:
@@ -243,9 +227,6 @@ def test_positions_start_at_one_and_include_both_ends() -> None:
     ("positions", "message"),
     [
         ("3", "Write the range as A-B"),
-        ("a-b", "Write the range as A-B"),
-        ("-3", "Write the range as A-B"),
-        ("1-2-3", "Write the range as A-B"),
         ("9" * 5000 + "-1", "Write the range as A-B"),
         ("\u0661-\u0662", "Write the range as A-B"),
         ("0-3", "count from 1"),

@@ -23,22 +23,10 @@ from meta_agent_rag.agent.state import (
     State,
     StopReason,
 )
-from meta_agent_rag.demo.cards import (
-    cards,
-    difference,
-    doubtful,
-    html,
-    monitoring,
-    outcome,
-    stages,
-    timeline,
-    with_quotes,
-)
+from meta_agent_rag.demo.cards import cards, doubtful, html, monitoring, outcome, timeline
 from meta_agent_rag.demo.stepping import LoopStepper, LoopView
-from meta_agent_rag.demo.tabs.loop import line
 from meta_agent_rag.demo.vocabulary import STOP_REASONS
 from meta_agent_rag.demo.workbench import packaged_questions
-from meta_agent_rag.errors import RefusedError
 from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
@@ -75,26 +63,13 @@ def ignore() -> None:
 
 
 class TestRun:
-    async def test_each_stage_is_shown_as_it_happens(self, engine: Engine) -> None:
-        seen: list[LoopView] = []
+    async def test_a_wrong_answer_never_looks_like_success(self, engine: Engine) -> None:
         run = begin(engine)
-        await run.advance(lambda: seen.append(run.view), steps=False)
-        doubted = [view.monitored.satisfied for view in seen if view.monitored is not None]
-        assert doubted[0] is False
-        assert doubted[-1] is True
-        drafts = [view.passes[-1].draft for view in seen if not view.rounds]
-        assert [draft.short_answer for draft in drafts if draft is not None][:1] == [WRONG]
-        assert run.view.status == "done"
-        assert run.view.visited == ("retrieve", "write", "diagnose", "insufficient_knowledge", "write", "diagnose")
+        await run.advance(ignore, steps=False)
         answer = run.view.answer
         assert answer is not None
         assert answer.short_answer == RIGHT
-        reported = stages(run.view, engine.settings)
-        for words in ("1 initial passage", "Second answer", "Follow-up searches", "1 new passage", "Satisfied"):
-            assert words in reported
-        assert "a step of the reasoning is missing" in reported
         assert "Repaired: the first draft was wrong" in outcome(answer, (RIGHT,))
-        assert "The answer differs from the first draft." in outcome(answer)
         assert doubtful(answer, (WRONG,))
         assert not doubtful(answer, (RIGHT,))
 
@@ -120,17 +95,6 @@ class TestRun:
         assert run.view.status == "done"
         assert [request.stage for request in model.requests][:3] == ["write", "write", "second_answer"]
         assert "1 failed call" in timeline(run.view)
-
-    async def test_an_error_is_shown_and_can_be_retried(self, engine: Engine, model: ScriptedModel) -> None:
-        model.script = {**STORY, "write": RefusedError("The server refused <it>; try again.")}
-        run = begin(engine)
-        await run.advance(ignore, steps=False)
-        failed = run.view
-        assert failed.status == "failed"
-        assert line(failed) == "The server refused <it>; try again."
-        model.script = STORY
-        await run.advance(ignore, steps=False)
-        assert run.view.status == "done"
 
 
 def round_(**changes: Any) -> Round:
@@ -186,10 +150,7 @@ VOTE = Vote(
     elected="Grey Water",
     route="derivation",
     share=0.6,
-    ballots=(
-        Ballot(route="quoted_draft", short_answer=MARKUP),
-        Ballot(route="derivation", short_answer="Grey Water"),
-    ),
+    ballots=(Ballot(route="quoted_draft", short_answer=MARKUP), Ballot(route="derivation", short_answer="Grey Water")),
     support=(0.4, 0.6),
 )
 
@@ -208,34 +169,12 @@ class TestDisplay:
 
     def test_facts_and_votes_are_shown(self) -> None:
         shown = monitoring(round_(derivation=DERIVATION, vote=VOTE), Settings.load(), {})
-        assert shown.count("<ol>") == 2
         assert "1981 is earlier than 1990: Grey Water" in shown
-        assert '<li class="m-open-fact"><span>Fact 1.0?</span><strong>?</strong><small>open: no passage' in shown
         assert "from the model&#39;s memory" in shown
-        assert shown.count("m-elected") == 1
         assert "derivation: Grey Water</span><span>60%" in shown
         assert "Similarity of the draft to the elected answer: 0.00, threshold 1.00" in shown
         none = Derivation(plan=None, dropped="it restates <the> question")
         assert "it restates &lt;the&gt; question" in html("derived", none, {})
-
-    def test_the_gauge_shows_the_deciding_signal(self) -> None:
-        paper = Settings.load(["MONITOR_POLICY=paper", "MONITOR_SIMILARITY_THRESHOLD=0.4"])
-        by_cosine = monitoring(round_(), paper, {})
-        assert "Cosine of the two answers: 0.30, threshold 0.40" in by_cosine
-        assert "Word overlap of the two answers" not in by_cosine
-        by_agreement = monitoring(round_(satisfied=True), Settings.load(), {})
-        assert "agreement decides" in by_agreement
-        assert "Monitoring: Satisfied" in by_agreement
-        failed = SecondAnswer(short_answer="", steps=(), packed_ids=(), error="The server was busy.")
-        assert "The server was busy." in monitoring(round_(second_answer=failed), Settings.load(), {})
-
-
-def test_quotes_and_differences_are_marked() -> None:
-    assert with_quotes("a < b. It was so. End", ["It was so", "was so. End", "nowhere"]) == (
-        "a &lt; b. <mark>It was so. End</mark>"
-    )
-    assert difference("born in Rome [1].", "born in Oslo & Rome [1].") == ("born in <ins>Oslo &amp;</ins> Rome [1].")
-    assert difference("He left.", "") == "<del>He left.</del>"
 
 
 def test_every_stop_reason_has_a_sentence() -> None:

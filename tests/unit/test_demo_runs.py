@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from meta_agent_rag.demo.run_files import RECORDED, Run, listed, methods, open_run, outcome, run_names
+from meta_agent_rag.demo.run_files import RECORDED, Run, open_run, outcome, run_names
 from meta_agent_rag.demo.tabs.recorded import about, plots, replayed, settings_of
 from meta_agent_rag.errors import InputError
 from meta_agent_rag.settings import Settings
@@ -31,8 +31,8 @@ def repaired(recorded: Run) -> dict[str, Any]:
     return dict(row)
 
 
-def scored(em: float, *drafts: float, error: str | None = None) -> dict[str, Any]:
-    return {"id": "q", "method": "m", "em": em, "rounds": [{"em": draft} for draft in drafts], "error": error}
+def scored(em: float, *drafts: float) -> dict[str, Any]:
+    return {"id": "q", "method": "m", "em": em, "rounds": [{"em": draft} for draft in drafts], "error": None}
 
 
 def folder(path: Path, *rows: Mapping[str, Any], tail: str = "") -> Path:
@@ -46,15 +46,6 @@ def test_a_recorded_run_opens_without_settings_of_the_machine(recorded: Run) -> 
     assert "24 questions" in about(recorded)
     assert "qwen2.5-coder-1.5b-instruct" in about(recorded)
     assert plots(recorded).count("<img ") == len(recorded.plots) == 3
-
-
-def test_answer_filters_match_counts_by_hand(recorded: Run) -> None:
-    # 15 of metarag's 24 first drafts were repaired, 12 of them successfully
-    assert methods(recorded) == ("metarag", "standard_rag")
-    every = listed(recorded, "metarag")
-    assert (len(every), len(listed(recorded, "metarag", "fixed")), listed(recorded, "metarag", "error")) == (24, 12, [])
-    assert every[0][0] == "What is the date of birth of Stephanie Von Hohenlohe's husband? — fixed · 3 rounds · F1 100"
-    assert recorded.rows[int(every[0][1])]["id"] == "15decb900bda11eba7f7acde48001122"
 
 
 @pytest.mark.parametrize(
@@ -72,16 +63,10 @@ def test_the_outcome_of_an_answer(row: dict[str, Any], expected: str) -> None:
     assert outcome(row) == expected
 
 
-def test_a_replay_shows_every_step(recorded: Run, repaired: dict[str, Any]) -> None:
+def test_a_replay_states_no_more_than_the_record_holds(recorded: Run, repaired: dict[str, Any]) -> None:
     settings = settings_of(recorded, Settings.load(["MONITOR_POLICY=paper"]))
     assert settings.monitor_policy == "vote"
     steps = replayed(repaired, recorded.answer(REPAIRED, "standard_rag"), {}, settings)
-    stages = [step.split('aria-label="')[1].split('"')[0].partition(":")[0] for step in steps]
-    once = ["Cognition", "Monitoring"]
-    assert stages == ["Retrieval", *once, "Evaluating", "Planning", "Remediation", *once, "Answer"]
-    assert "American and American are the same" in steps[2]
-    for words in ("One pass (standard_rag)", "First draft", "Returned answer", "probability of being correct"):
-        assert words in steps[-1]
     assert "2,675 tokens read, 157 written" in steps[-1]
     assert " s ·" not in steps[-1], "cached replies have no latencies"
     assert "price unknown" in replayed({**repaired, "cost_usd": None}, None, {}, settings)[-1]

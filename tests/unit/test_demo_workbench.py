@@ -11,18 +11,15 @@ import openai
 import pytest
 from pydantic import SecretStr
 
+from meta_agent_rag.datasets import Question
 from meta_agent_rag.demo.app import heading
 from meta_agent_rag.demo.cards import stages
 from meta_agent_rag.demo.own_model import OwnModel
+from meta_agent_rag.demo.stepping import LoopView
 from meta_agent_rag.demo.tabs.loop import Loop, Setup, Visit, wait_and_cap
 from meta_agent_rag.demo.tabs.own_model import OwnModelPanel
 from meta_agent_rag.demo.tabs.tab import Updates
-from meta_agent_rag.demo.workbench import (
-    VisitorBudget,
-    Workbench,
-    open_workbench,
-    packaged_questions,
-)
+from meta_agent_rag.demo.workbench import VisitorBudget, Workbench, open_workbench, packaged_questions
 from meta_agent_rag.errors import CostLimitError, InputError
 from meta_agent_rag.llm.budget import Budget
 from meta_agent_rag.retrieval.batching import AsyncEncoder
@@ -74,17 +71,23 @@ class TestWorkbench:
         assert visit.fault.startswith("LLM_PROVIDER is 'compatible'")
 
 
+async def viewed(bench: Workbench, question: Question, **options: Any) -> LoopView:
+    """What a visitor sees after a whole run of a question."""
+    visit = Visit()
+    given: dict[str, Any] = {"from_corpus": False, "policy": "vote", "repairs": 1, **options}
+    await visit.go(bench, "one", Setup(text=question.text, chosen=question, **given), steps=False, show=lambda: None)
+    assert visit.run is not None
+    return visit.run.view
+
+
 async def test_a_visitor_sees_no_address_of_the_model_server(tmp_path: Path) -> None:
     settings = settings_in(tmp_path, "LLM_BASE_URL=http://127.0.0.1:9/v1", "FLASH_MODEL=tiny", "LLM_MAX_RETRIES=0")
     async with open_workbench(settings, monitor_encoder=AsyncEncoder(HashEncoder())) as bench:
         assert "answered by tiny and deepseek-v4-pro;" in heading(bench)
         _, question = bench.first_question()
-        visit, setup = Visit(), Setup(text=question.text, chosen=question, from_corpus=False, policy="vote", repairs=1)
-        await visit.go(bench, "one", setup, steps=False, show=lambda: None)
-        assert visit.run is not None
-        shown = visit.run.view.fault
-        assert "does not respond; check that it is running" in shown
-        assert "127.0.0.1" not in shown + "".join(stages(visit.run.view, settings)) + heading(bench)
+        view = await viewed(bench, question)
+        assert "does not respond; check that it is running" in view.fault
+        assert "127.0.0.1" not in view.fault + "".join(stages(view, settings)) + heading(bench)
 
 
 async def test_a_question_about_which_sources_differ_has_the_deficit_for_it(tmp_path: Path) -> None:
@@ -99,20 +102,10 @@ async def test_a_question_about_which_sources_differ_has_the_deficit_for_it(tmp_
         found = bench.found("conflict-01")
         assert found is not None
         one, question = found
-        setup = Setup(
-            text=question.text,
-            chosen=question,
-            deficits_dir=one.deficits_dir,
-            from_corpus=False,
-            policy="vote",
-            repairs=1,
-        )
-        visit = Visit()
-        await visit.go(bench, "one", setup, steps=False, show=lambda: None)
-        assert visit.run is not None
-        assert "Conflicting sources" in stages(visit.run.view, bench.settings)
-        assert visit.run.view.answer is not None
-        assert visit.run.view.answer.short_answer in question.golds
+        view = await viewed(bench, question, deficits_dir=one.deficits_dir)
+        assert "Conflicting sources" in stages(view, bench.settings)
+        assert view.answer is not None
+        assert view.answer.short_answer in question.golds
 
 
 @pytest.mark.parametrize(
@@ -202,12 +195,9 @@ async def test_a_visitors_key_answers_their_questions_alone_and_is_not_kept(tmp_
         async with open_workbench(settings, model=ScriptedModel(STORY), monitor_encoder=encoder) as bench:
             await bench.bring("one", OwnModel(base_url=server.base_url, model="mine", key=SecretStr(key)))
             _, question = bench.first_question()
-            setup = Setup(text=question.text, chosen=question, from_corpus=False, policy="vote", repairs=0)
-            visit = Visit()
-            await visit.go(bench, "one", setup, steps=False, show=lambda: None)
-            assert visit.run is not None
-            assert visit.run.view.status == "done", visit.run.view.fault
-            assert len(server.bodies) == len(visit.run.view.rows) > 0
+            view = await viewed(bench, question, repairs=0)
+            assert view.status == "done", view.fault
+            assert len(server.bodies) == len(view.rows) > 0
             assert (await bench.engine("two")).model is not (await bench.engine("one")).model
             kept = [path for folder in (tmp_path, bench.uploads) for path in folder.rglob("*") if path.is_file()]
             assert kept

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from meta_agent_rag.agent.derivation import Derivation
 from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.testing import Scripted
 from tests.loop import FakeRetriever, Run, ask, draft, passage, user_text
@@ -22,9 +23,7 @@ STEP = {
 NOTHING = {"chains": [{"of": "", "facts": ["What is the capital of France?"]}], "operator": "last"}
 
 
-async def resolved(
-    folder: Path, steps: Scripted, *, value: str = "Timmy Sanders", question: str = QUESTION, **options: Any
-) -> Run:
+async def resolved(folder: Path, steps: Scripted, *, value: str = "Timmy Sanders", **options: Any) -> Run:
     def planned(request: Request) -> Any:
         """The step for the resolution, and a plan that is rejected for the planner."""
         return (steps(request) if callable(steps) else steps) if "clue" in user_text(request) else NOTHING
@@ -37,13 +36,18 @@ async def resolved(
     }
     options = {"evidence": (PETE, FLATS), **options} if "retriever" not in options else options
     settings = ("MONITOR_POLICY=vote", "PLANS=resolution", "ROUTES=plain_pass")
-    return await ask(folder, script, *settings, question=question, **options)
+    return await ask(folder, script, *settings, question=QUESTION, **options)
+
+
+def derived(run: Run) -> Derivation:
+    found = run.answer.rounds[0].derivation
+    assert found is not None
+    return found
 
 
 async def test_a_described_name_is_resolved_and_the_rest_looked_up(tmp_path: Path) -> None:
     run = await resolved(tmp_path, STEP)
-    derivation = run.answer.rounds[0].derivation
-    assert derivation is not None
+    derivation = derived(run)
     assert [(fact.asked, fact.value, fact.passage_id) for fact in derivation.facts] == [
         ("the actor in Lean on Pete", "Charlie Plummer", "pete"),
         (STEP["ask"], "Timmy Sanders", "flats"),
@@ -58,16 +62,12 @@ async def test_a_question_left_without_the_name_gets_it_for_the_clue(tmp_path: P
         "name": "Charlie Plummer",
         "ask": "Which role has the actor who is best known for playing what role in Granite Flats?",
     }
-    run = await resolved(tmp_path, step)
-    derivation = run.answer.rounds[0].derivation
-    assert derivation is not None
+    derivation = derived(await resolved(tmp_path, step))
     assert derivation.facts[1].asked == "Which role has Charlie Plummer?"
 
 
 async def test_a_value_that_the_question_names_answers_nothing(tmp_path: Path) -> None:
-    run = await resolved(tmp_path, STEP, value="Granite Flats")
-    derivation = run.answer.rounds[0].derivation
-    assert derivation is not None
+    derivation = derived(await resolved(tmp_path, STEP, value="Granite Flats"))
     assert derivation.answer == ""
     assert [fact.value for fact in derivation.open_facts] == ["Granite Flats"]
 
@@ -84,9 +84,7 @@ async def test_a_value_that_the_question_names_answers_nothing(tmp_path: Path) -
     ids=["named in the question", "what the question asks for", "the question again", "from an example", "no name"],
 )
 async def test_a_step_that_leads_nowhere_derives_nothing(tmp_path: Path, step: dict[str, str]) -> None:
-    run = await resolved(tmp_path, step)
-    derivation = run.answer.rounds[0].derivation
-    assert derivation is not None
+    derivation = derived(await resolved(tmp_path, step))
     assert (derivation.plan, derivation.answer) == (None, "")
 
 
@@ -99,9 +97,7 @@ async def test_a_plan_that_passes_is_kept(tmp_path: Path) -> None:
         "route": draft("Nobody"),
     }
     settings = ("MONITOR_POLICY=vote", "PLANS=resolution", "ROUTES=")
-    run = await ask(tmp_path, script, *settings, question=QUESTION, evidence=(PETE, FLATS))
-    derivation = run.answer.rounds[0].derivation
-    assert derivation is not None
+    derivation = derived(await ask(tmp_path, script, *settings, question=QUESTION, evidence=(PETE, FLATS)))
     assert not derivation.resolved
     assert [fact.asked for fact in derivation.facts] == ["Which role has the actor in Granite Flats?"]
 

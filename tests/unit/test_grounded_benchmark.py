@@ -84,7 +84,6 @@ def test_shares_are_computed_over_the_rows() -> None:
     ("content", "options", "words"),
     [
         ("", ["--report"], "There are no rows yet"),
-        ("", [], "There are no rows yet"),
         ('{"id": "q"}', ["--report"], "line 1, is not a row"),
         ("", ["--answerable", "3"], "Write the range as A-B"),
         ("", ["--dataset", "hotpot", "--answerable", "1-2"], "hotpotqa"),

@@ -21,12 +21,9 @@ TEXT = (
     [
         "She was born in Oslo.",
         "She was born in Oslo",
-        "She was born in\n\tOslo .",
         '"She was born in Oslo."',
-        "\u201cShe was born in Oslo\u201d.",
         'Mira Holt "called it" a film\'s film, 1912-1920.',
         "Mira Holt \u201ccalled it\u201d a film\u2019s film, 1912\u20141920",
-        "called it.",
         "born in Oslo. The U.S.",
         "film, 1912-1920. She was born",
     ],
@@ -35,20 +32,7 @@ def test_a_quote_with_other_punctuation_marks_is_verbatim(quote: str) -> None:
     assert is_verbatim(quote, ["Another text.", TEXT])
 
 
-@pytest.mark.parametrize(
-    "quote",
-    [
-        "She was born in Paris.",
-        "she was born in oslo",
-        "She was, born in Oslo",
-        "born Oslo",
-        "",
-        " ",
-        ".",
-        "...",
-        '"."',
-    ],
-)
+@pytest.mark.parametrize("quote", ["She was born in Paris.", "born Oslo", "", ".", '"."'])
 def test_other_texts_are_not_verbatim(quote: str) -> None:
     assert not is_verbatim(quote, ["Another text.", TEXT])
 
@@ -57,13 +41,9 @@ def test_other_texts_are_not_verbatim(quote: str) -> None:
     "sentence",
     [
         "The date of the reopening has not yet been decided.",
-        "Whether the bath keeps its temperature is unknown.",
         "The winner is to be announced in May.",
         "Wer die Quelle gefasst hat, ist nicht bekannt.",
-        "La date n'est pas encore fixée.",
         "Aún no se sabe quién lo pintó.",
-        "L'autore è sconosciuto.",
-        "De maker is niet bekend.",
         "作者は不明である。",
         "具体日期尚未确定。",
     ],
@@ -85,17 +65,12 @@ def test_listed_abstentions_are_recognised_in_any_case_or_quotes() -> None:
     [
         "Not stated in the passages.",
         "I could not find this in the documents.",
-        "I couldn't find an answer.",
-        "There is no mention of the mill in the passages.",
         "The passages do not say who built the mill.",
-        "There is no information about her mother in the text.",
         "This cannot be determined from the passages.",
         "Das wird in den Dokumenten nicht erwähnt.",
-        "Ich konnte das nicht finden.",
         "Je n'ai pas trouvé cette information.",
         "Los documentos no mencionan la fecha.",
         "文書には記載されていません。",
-        "文中没有提到。",
     ],
 )
 def test_sentences_that_state_a_missing_answer_are_recognised(answer: str) -> None:
@@ -107,17 +82,12 @@ def test_sentences_that_state_a_missing_answer_are_recognised(answer: str) -> No
     [
         "not found guilty",
         "Unknown Pleasures",
-        "The Unknown Soldier",
         "no",
-        "A",
         "0",
-        "He was not found guilty.",
         "The passages do not say who built it, but it was built in 1731.",
         "No Country for Old Men",
-        "No evidence was found against him.",
         "Nothing but the sea.",
         "No data centre was built in Oslo [1].",
-        "We found no survivors [2].",
         "It could not be found in 1990 by the crew.",
     ],
 )

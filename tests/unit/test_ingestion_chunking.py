@@ -18,19 +18,12 @@ ARBITRARY_TEXT = st.text(alphabet=st.sampled_from("ab \n\t.!?。\"')x\u00a0é�
     max_size=120
 )
 DOCUMENTS = st.lists(st.tuples(ARBITRARY_TEXT, st.sampled_from([None, "A", "B"])), max_size=8)
-ODD = {
-    "no spaces": "\u6771\u4eac\u306f\u65e5\u672c\u306e\u9996\u90fd\u3002" * 40,
-    "right to left": "\u05e9\u05dc\u05d5\u05dd \u05e2\u05d5\u05dc\u05dd. " * 40,
-    "joined emoji": "\U0001f469\u200d\U0001f469\u200d\U0001f467 " * 60,
-    "separators": "one\u2028two\u2029three\u00a0four\u200bfive\x00six. " * 20,
-    "one long word": "x" * 2000,
-}
 each_chunker = pytest.mark.parametrize("chunker", ["characters", "sentence"])
 
 
-def document(*blocks: tuple[str, str | None], title: str = "Rivers") -> Document:
+def document(*blocks: tuple[str, str | None]) -> Document:
     kept = [Block(text=text.strip(), section=section) for text, section in blocks if text.strip()]
-    return Document(title=title, kind="text", blocks=tuple(kept))
+    return Document(title="Rivers", kind="text", blocks=tuple(kept))
 
 
 def passages_of(text: Document, chunker: str = "characters", most: int = 64, overlap: int = 16) -> list[Passage]:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from meta_agent_rag.errors import InputError, SettingsError
-from meta_agent_rag.ingestion.pipeline import chunking_of, ingest
+from meta_agent_rag.errors import InputError
+from meta_agent_rag.ingestion.pipeline import ingest
 from meta_agent_rag.ingestion.sources import FileOutcome, IngestReport
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.corpus import list_corpora, open_corpus, read_documents
@@ -61,23 +61,6 @@ def outcome(report: IngestReport, name: str) -> FileOutcome:
     return next(found for found in report.outcomes if Path(found.source).name == name)
 
 
-async def test_a_changed_file_replaces_its_own_passages_and_encodes_only_new_ones(bench: Bench) -> None:
-    bench.write(
-        "a.md", "# Notes\n\n## One\n\nLava is molten rock, it is hot.\n\n## Two\n\nClouds are many small droplets."
-    )
-    bench.write("b.txt", "Fog is a low cloud, it is cold.")
-    await bench.ingest()
-    bench.write(
-        "a.md", "# Notes\n\n## Zero\n\nIce is solid water, rather cold.\n\n## Two\n\nClouds are many small droplets."
-    )
-    report = await bench.ingest()
-    assert outcomes_by_file(report) == {"a.md": "replaced", "b.txt": "unchanged"}
-    assert report.encoded == 1
-    assert not await bench.search("lava")
-    assert await bench.search("ice")
-    assert bench.documents() == {"a.md": 2, "b.txt": 1}
-
-
 async def test_broken_files_neither_stop_the_run_nor_lose_passages(bench: Bench) -> None:
     bench.write("a.pdf", pdf([["Lava is molten rock."]]))
     bench.write("b.txt", "Clouds are droplets.")
@@ -125,7 +108,7 @@ async def test_removed_files_are_dropped_only_with_prune_and_below_the_paths(ben
         await bench.ingest(elsewhere, prune=True)
 
 
-async def test_copies_are_ingested_once_and_moves_are_followed(bench: Bench) -> None:
+async def test_copies_are_ingested_once_and_moves_are_followed(bench: Bench, tmp_path: Path) -> None:
     original = bench.write("a.txt", "Lava is molten rock.")
     bench.write("b.txt", "Clouds are droplets.")
     await bench.ingest()
@@ -138,6 +121,14 @@ async def test_copies_are_ingested_once_and_moves_are_followed(bench: Bench) -> 
     original.unlink()
     assert outcomes_by_file(await bench.ingest(prune=True)) == {"b.txt": "moved"}
     assert bench.documents() == {"b.txt": 1}
+    other = bench.write("c.txt", "Fog is a low cloud.")
+    await bench.ingest()
+    bench.write("b.txt", "Fog is a low cloud.")
+    bench.write("c.txt", "Lava is molten rock.")
+    assert outcomes_by_file(await bench.ingest()) == {"b.txt": "replaced", "c.txt": "replaced"}, "two files swapped"
+    (elsewhere := tmp_path / "elsewhere.txt").write_bytes(other.read_bytes())
+    report = await bench.ingest(elsewhere)
+    assert outcome(report, "elsewhere.txt").reason == f"it has the same content as {str(other)!r}"
 
 
 async def test_passage_ids_belong_to_one_file(bench: Bench) -> None:
@@ -165,9 +156,6 @@ async def test_caller_errors_are_reported_before_anything_is_created(bench: Benc
     bench.write("a.txt", "Lava.")
     with pytest.raises(InputError, match="nope"):
         await bench.ingest(bench.docs / "nope")
-    with pytest.raises(SettingsError, match="CHUNK_OVERLAP"):
-        await bench.ingest(settings=Settings.load(chunk_overlap=512))
-    assert chunking_of(Settings.load(chunk_overlap=512, chunker="sentence")).name == "sentence-512"
     with pytest.raises(InputError, match="'sample'"):
         await ingest(bench.settings, [bench.docs], "sample", encoder=AsyncEncoder(bench.encoder))
     assert list_corpora(bench.settings.marag_data_dir) == ()

@@ -27,9 +27,9 @@ def lines(numbers: range, words: str = "boats") -> bytes:
     return rows(*({"id": f"p{n}", "title": f"Note {n}", "text": f"Town {n} has {words}."} for n in numbers))
 
 
-def read(folder: Path, name: str, content: bytes, most: int = 1024 * 1024) -> ReadFile:
+def read(folder: Path, name: str, content: bytes) -> ReadFile:
     (folder / name).write_bytes(content)
-    return read_rows(folder / name, most)
+    return read_rows(folder / name, 1024 * 1024)
 
 
 async def ingested(file: Path) -> tuple[FileOutcome, int]:
@@ -71,12 +71,9 @@ def test_passages_are_read_unchanged_as_often_as_wanted(tmp_path: Path) -> None:
     ("broken", "said"),
     [
         (b'{"id": "2", "text"', "line 2 is not"),
-        (b"[1]", "line 2 is not"),
         (b'{"text": "no id"}', "id in line 2"),
-        (b'{"id": true, "text": "x"}', "id in line 2"),
         (b'{"id": "", "text": "x"}', "the id in line 2 is not a text of 1 to 512 characters"),
         (b'{"id": "1", "text": "again"}', "line 2 repeats the id '1'"),
-        (b'{"id": "2", "text": 5}', "line 2"),
         (b"[" * 100_000, "line 2 is not"),
     ],
 )
@@ -89,19 +86,9 @@ def test_a_malformed_row_is_reported(tmp_path: Path, broken: bytes, said: str) -
 @pytest.mark.parametrize(
     ("name", "content", "kind", "said"),
     [
-        (
-            "a.jsonl.gz",
-            gzip.compress(b'{"id": "1", "text": "' + b"x" * 5_000_000),
-            "limit",
-            "unpacks to more than 1",
-        ),
+        ("a.jsonl.gz", gzip.compress(b'{"id": "1", "text": "' + b"x" * 5_000_000), "limit", "unpacks to more than 1"),
         ("a.jsonl", lines(range(1)) + lines(range(1, 2), "x" * 2_000_000), "limit", "a line of more than 1 MB"),
-        (
-            "a.jsonl.gz",
-            gzip.compress(rows({"id": "1", "text": "x" * 1000}))[:-9],
-            "unreadable",
-            "damaged",
-        ),
+        ("a.jsonl.gz", gzip.compress(rows({"id": "1", "text": "x" * 1000}))[:-9], "unreadable", "damaged"),
         ("a.jsonl.gz", gzip.compress(b"just words"), "unreadable", "line 1 is not"),
         ("a.jsonl", b'{"id": "1", "text": " "}\n{"id": "2", "text": "..."}\n', "no_text", "no text"),
     ],

@@ -2,22 +2,11 @@
 
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from meta_agent_rag.ingestion.sources import (
-    FoundFile,
-    PlannedFile,
-    SourceFiles,
-    file_hash,
-    find_files,
-    is_gone,
-    is_within,
-    plan_for,
-)
-from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
+from meta_agent_rag.ingestion.sources import SourceFiles, file_hash, find_files, is_gone, is_within
 
 NOWHERE = Path("/no/such/folder")
 
@@ -84,53 +73,3 @@ def test_a_file_is_gone_only_if_certainly_missing(tmp_path: Path) -> None:
     assert is_gone(str(tmp_path / "there"))
     assert is_gone(str(tmp_path / "here" / "below"))
     assert not is_gone("a\0b")
-
-
-# -- the plan
-
-
-def planned(files: Mapping[str, str], documents: Mapping[str, str]) -> tuple[list[PlannedFile], list[str]]:
-    """The plan for files with these contents in a folder, over a corpus that holds `documents`."""
-    folder = "/no/such"
-    found = tuple(FoundFile(path=Path(folder, name), source=f"{folder}/{name}", named=False) for name in files)
-    records = [
-        DocumentRecord(id=f"id-{name}", source=f"{folder}/{name}", title=name, kind="text", content_hash=content * 64)
-        for name, content in documents.items()
-    ]
-    hashes = {f"{folder}/{name}": content * 64 for name, content in files.items()}
-    steps, gone = plan_for(SourceFiles(files=found, paths=(folder,)), hashes, records)
-    return steps, [document.id for document in gone]
-
-
-@pytest.mark.parametrize(
-    ("files", "documents", "steps", "gone"),
-    [
-        (
-            {"a": "1", "b": "2", "c": "3"},
-            {"a": "1", "b": "9"},
-            [("unchanged", "id-a"), ("replaced", "id-b"), ("added", "c-333333333333")],
-            [],
-        ),
-        ({"a": "1", "b": "1"}, {"a": "1", "b": "2"}, [("unchanged", "id-a"), ("skipped", "id-b")], []),
-        ({"a": "2", "b": "1"}, {"a": "1", "b": "2"}, [("replaced", "id-a"), ("replaced", "id-b")], []),
-        ({"new": "1"}, {"old": "1", "other": "2"}, [("moved", "id-old")], ["id-other"]),
-        ({"a": "1", "b": "1"}, {}, [("added", "a-111111111111"), ("skipped", "")], []),
-    ],
-    ids=["new, changed, unchanged", "became a copy", "swapped", "moved", "copies"],
-)
-def test_what_is_to_do_with_each_file(
-    files: Mapping[str, str], documents: Mapping[str, str], steps: list[tuple[str, str]], gone: list[str]
-) -> None:
-    found, lost = planned(files, documents)
-    assert [(step.status, step.doc_id) for step in found] == steps
-    assert lost == gone
-
-
-def test_documents_outside_the_paths_are_neither_gone_nor_moved(tmp_path: Path) -> None:
-    (tmp_path / "kept").write_text("x")
-    elsewhere = DocumentRecord(id="e", source="/else/x", title="", kind="text", content_hash="2" * 64)
-    there = DocumentRecord(id="k", source=f"{tmp_path}/kept", title="", kind="text", content_hash="1" * 64)
-    file = FoundFile(path=Path("/no/such/a"), source="/no/such/a", named=False)
-    found = SourceFiles(files=(file,), paths=("/no/such",))
-    (step,), gone = plan_for(found, {"/no/such/a": "1" * 64}, [elsewhere, there])
-    assert (gone, step.same_as) == ([], f"{tmp_path}/kept")

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import strategies as st
 
 from meta_agent_rag.journal import Journal, Records, read_journal
 
@@ -58,13 +57,6 @@ def test_appending_after_truncation_at_any_byte_loses_nothing_more(path: Path) -
         write(path, ROWS[2:])
         complete = sum(end - 1 <= size for end in ends)
         assert read_journal(path).rows == (*ROWS[:complete], *ROWS[2:]), size
-
-
-values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
 
 
 def test_a_durable_journal_syncs_every_record(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

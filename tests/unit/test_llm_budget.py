@@ -13,12 +13,8 @@ from meta_agent_rag.llm.budget import Budget, unsettled
 amounts = st.decimals(0, 1, places=8)
 
 
-def limited(limit: str, paid: str = "0") -> Budget:
-    return Budget(limit_usd=Decimal(limit), paid_usd=Decimal(paid))
-
-
 def test_reservations_and_settlements_by_hand() -> None:
-    budget = limited("1.00")
+    budget = Budget(limit_usd=Decimal("1.00"))
     first = budget.reserve(Decimal("0.60"), model="m")
     second = budget.reserve(Decimal("0.40"), model="m")
     assert (first, second) == (Decimal("0.60"), Decimal("0.40"))

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import Field
 
 from meta_agent_rag.agent.prompting import PlainReply
 from meta_agent_rag.errors import (
@@ -34,27 +33,19 @@ ASK = (Message(role="user", content="Who wrote Faust?"),)
 
 
 class CountingModel(ScriptedModel):
-    """A model that records the peak number of calls in flight."""
+    """A slow model that counts its calls, and may fail."""
 
     seconds: float = 0.01
     fault: Any = None
-    in_flight: dict[str, int] = Field(default_factory=dict)
-    most: dict[str, int] = Field(default_factory=dict)
     calls: int = 0
 
     async def complete(self, request: Request) -> Reply:
         """Reply after a delay."""
-        model = request.model
         self.calls += 1
-        self.in_flight[model] = self.in_flight.get(model, 0) + 1
-        self.most[model] = max(self.most.get(model, 0), self.in_flight[model])
-        try:
-            await asyncio.sleep(self.seconds)
-            if self.fault is not None:
-                raise self.fault
-            return Reply(text="Goethe", usage=Usage(prompt=10, completion=2))
-        finally:
-            self.in_flight[model] -= 1
+        await asyncio.sleep(self.seconds)
+        if self.fault is not None:
+            raise self.fault
+        return Reply(text="Goethe", usage=Usage(prompt=10, completion=2))
 
 
 class Replies(ScriptedModel):
@@ -150,10 +141,11 @@ async def test_a_call_cancelled_while_waiting_is_never_made() -> None:
     assert model.budget.reserved_usd == 0
 
 
-async def test_a_failed_ledger_write_still_settles_the_reservation() -> None:
-    def full(_row: LedgerRow) -> None:
-        raise StorageError("The disk is full.")
+def full(_row: LedgerRow) -> None:
+    raise StorageError("The disk is full.")
 
+
+async def test_a_failed_ledger_write_still_settles_the_reservation() -> None:
     model = model_of(CountingModel(), limit="1")
     model.ledger.listeners.append(full)
     with pytest.raises(StorageError):
@@ -163,9 +155,6 @@ async def test_a_failed_ledger_write_still_settles_the_reservation() -> None:
 
 
 async def test_a_call_whose_row_is_lost_counts_in_the_resumed_run(tmp_path: Path) -> None:
-    def full(_row: LedgerRow) -> None:
-        raise StorageError("The disk is full.")
-
     journal = tmp_path / "reservations.jsonl"
     model = replace(model_of(CountingModel()), budget=Budget.under(1.0, journal=journal))
     await model.session("written").areply("write", ASK)

@@ -8,12 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meta_agent_rag.llm.messages import Message, Request, Usage
-from meta_agent_rag.llm.pricing import (
-    max_cost,
-    million_token_prices,
-    price,
-    tariff_book,
-)
+from meta_agent_rag.llm.pricing import max_cost, million_token_prices, price, tariff_book
 from meta_agent_rag.llm.providers import providers
 
 FLASH, PRO = "deepseek-v4-flash", "deepseek-v4-pro"
@@ -78,11 +73,7 @@ def test_a_reservation_covers_the_cost_of_its_call(
     row: tuple[str, str | None], at: datetime, prompt: int, most: int, data: st.DataObject
 ) -> None:
     model, prices = row
-    used = Usage(
-        prompt=prompt,
-        cache_hit=data.draw(st.integers(0, prompt)),
-        completion=data.draw(st.integers(0, most)),
-    )
+    used = Usage(prompt=prompt, cache_hit=data.draw(st.integers(0, prompt)), completion=data.draw(st.integers(0, most)))
     actual = price(used, model=model, prices=prices, at=at)
     reserved = highest(prompt, most, model, prices, at)
     assert (actual is None) == (reserved is None)

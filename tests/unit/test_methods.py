@@ -12,14 +12,13 @@ from pydantic import Field
 from benchmarks.methods import ircot
 from benchmarks.methods.chain_of_thought import ChainOfThought
 from benchmarks.methods.flare import UNMEASURED, UNSPELT
-from benchmarks.methods.hipporag import EXPANSIONS, spread
-from benchmarks.methods.inquiry import next_sentence
+from benchmarks.methods.hipporag import EXPANSIONS
 from benchmarks.methods.self_consistency import majority
 from meta_agent_rag.llm.messages import Reply, Request
 from meta_agent_rag.prompts import phrase
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
-from meta_agent_rag.retrieval.passage import Found, Passage
+from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.retrieval.supplied import SuppliedRetriever
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import QUESTION, Run, passage
@@ -168,12 +167,6 @@ async def test_a_fruitless_step_ends_search_o1(steps: list[str], tmp_path: Path)
     assert run.answer.stop_reason == "no_progress"
 
 
-def test_the_next_sentence_is_the_first_new_one() -> None:
-    assert next_sentence("  One is here. Two is there.\nThree.", []) == "One is here."
-    assert next_sentence("one is HERE", ["One is here."]) == ""
-    assert next_sentence(" \n ", []) == next_sentence("...", []) == ""
-
-
 async def test_ircot_searches_for_every_sentence(tmp_path: Path) -> None:
     retriever = ListRetriever(numbered_passages(9))
     script = {"step": [f"{DIRECTED} {BORN}", DONE], "baseline": {"rationale": "It is.", "short_answer": "Oslo"}}
@@ -247,19 +240,6 @@ FILM = held("film", "Salt Road", "Salt Road is a film by Mira Holt.")
 PERSON = held("person", "Mira Holt", "Mira Holt was born in the town of Alder Bay.")
 OTHER = held("other", "Salt trade", "The trade in salt was old.")
 MILL = held("mill", "Holt Mill", "The mill of the town of Cedar Bay turns.")
-
-
-def found(*passages: Passage) -> list[Found]:
-    return [Found(passage=one, score=1.0) for one in passages]
-
-
-def test_activation_spreads_along_names() -> None:
-    every = found(OTHER, MILL, PERSON, FILM)
-    active = spread(WHERE, every, every[:2])
-    assert max(active.passages, key=lambda id_: active.passages[id_]) == "film"
-    assert active.passages["person"] > active.passages["mill"], "the name Mira Holt links her to the film"
-    assert active.names["mira holt"] > active.names["alder bay"] > active.names.get("cedar bay", 0.0)
-    assert sum([*active.passages.values(), *active.names.values()]) <= 1.0 + 1e-9
 
 
 async def test_hipporag_reads_the_passages_with_the_most_activation(tmp_path: Path) -> None:

@@ -1,27 +1,19 @@
 """The official metrics: recorded cases, cases by hand, and properties of any text."""
 
 import json
-import math
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.metrics import (
-    AnswerScore,
-    SupportScore,
-    joint,
-    score_answer,
-    score_supporting_facts,
-)
+from benchmarks.metrics import AnswerScore, SupportScore, joint, score_answer, score_supporting_facts
 
 CASES = Path(__file__).resolve().parents[3] / "shared" / "data" / "metric_cases.jsonl"
 WORDS = st.lists(
     st.sampled_from(["yes", "no", "the", "a", "Paris", "paris", "1,000", "café", "-", "noanswer"]), max_size=5
 )
 TEXTS = st.one_of(WORDS.map(" ".join), st.text(max_size=20))
-FACTS = st.sets(st.tuples(st.sampled_from("AB"), st.integers(0, 3)), max_size=5)
 
 
 @pytest.mark.skipif(not CASES.exists(), reason="the shared measuring data are not beside the repository")
@@ -37,17 +29,6 @@ def test_all_four_figures_refer_to_the_same_gold_answer() -> None:
     """Separate maxima would give precision 1 (first gold answer) and recall 1 (second)."""
     score = score_answer("red fox", ["red fox of the north", "red"])
     assert score == AnswerScore(em=0.0, f1=2 / 3, precision=1.0, recall=0.5)
-
-
-@given(TEXTS, TEXTS)
-def test_scores_are_bounded_and_symmetric(one: str, other: str) -> None:
-    score, mirrored = score_answer(one, [other]), score_answer(other, [one])
-    figures = (score.em, score.f1, score.precision, score.recall)
-    assert all(0.0 <= figure <= 1.0 for figure in figures)
-    assert min(score.precision, score.recall) <= score.f1 + 1e-12
-    assert score.f1 <= max(score.precision, score.recall) + 1e-12
-    assert (score.em, score.precision, score.recall) == (mirrored.em, mirrored.recall, mirrored.precision)
-    assert math.isclose(score.f1, mirrored.f1)
 
 
 @given(TEXTS, st.lists(TEXTS, min_size=1, max_size=4), TEXTS)

@@ -8,35 +8,14 @@ from hypothesis import strategies as st
 
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.errors import PromptError
-from meta_agent_rag.prompts import SECTIONS, Prompt, check_prompts, prompt
+from meta_agent_rag.prompts import Prompt, check_prompts
 from meta_agent_rag.settings import Settings
-
-
-def own(folder: Path, source: str, name: str = "write") -> Prompt:
-    """A custom prompt, read from a file."""
-    (folder / f"{name}.yaml").write_text(source, encoding="utf-8")
-    return prompt(name, folder)
-
-
-def test_sections_have_a_fixed_order(tmp_path: Path) -> None:
-    lines = [f"{section}: text of {section}" for section in reversed(SECTIONS)]
-    text = own(tmp_path, "\n".join(lines)).text()
-    places = [text.index(f"text of {section}") for section in SECTIONS]
-    assert places == sorted(places)
-    assert SECTIONS[0] == "role"
-    assert SECTIONS[-1] == "closing"
 
 
 @given(st.text(alphabet="ab $\\{}%\n", max_size=30), st.text(max_size=30))
 def test_values_are_inserted_unchanged(question: str, passages: str) -> None:
     template = Prompt(name="p", sections={"instruction": "<$passages>", "closing": "[${question}]"})
     assert template.text(question=question, passages=passages) == f"<{passages}>\n\n[{question}]"
-
-
-def test_a_custom_file_replaces_the_built_in_prompt_of_its_name(tmp_path: Path) -> None:
-    assert own(tmp_path, "instruction: Mine.").text() == "Mine."
-    assert prompt("second_answer", tmp_path) == prompt("second_answer")
-    assert "Mine." not in prompt("write").text(mode="m", abstention="a", short_answer_rule="s")
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,7 @@ import pytest
 from meta_agent_rag.errors import CorpusError, InputError
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.catalogue import Catalogue, DocumentRecord
-from meta_agent_rag.retrieval.corpus.corpus import (
-    CorpusFolder,
-    list_corpora,
-    open_corpus,
-    read_documents,
-)
+from meta_agent_rag.retrieval.corpus.corpus import CorpusFolder, list_corpora, open_corpus, read_documents
 from meta_agent_rag.retrieval.corpus.editing import edit_corpus
 from meta_agent_rag.retrieval.encoders import Encoder
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
@@ -164,10 +159,7 @@ NEW = {"two of a", "new of a", "two of b", "new of b"}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("die_at", "left"),
-    [("add_vectors", OLD), ("replace", OLD), ("parts", NEW), ("write", NEW)],
-)
+@pytest.mark.parametrize(("die_at", "left"), [("add_vectors", OLD), ("replace", OLD), ("parts", NEW), ("write", NEW)])
 async def test_a_kill_leaves_every_document_complete(die_at: str, left: set[str], tmp_path: Path) -> None:
     async with edit_corpus(at(tmp_path), "c", AsyncEncoder(HashEncoder()), chunker="x") as editor:
         await editor.put(document("a"), pages("a", "one", "two"))

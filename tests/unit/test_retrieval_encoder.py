@@ -6,16 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from meta_agent_rag.errors import SettingsError
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
-from meta_agent_rag.retrieval.encoders.loading import (
-    PACKAGED,
-    FastEmbedEncoder,
-    as_encoder,
-    load_encoder,
-)
+from meta_agent_rag.retrieval.encoders.loading import PACKAGED, FastEmbedEncoder, load_encoder
 from meta_agent_rag.retrieval.encoders.packaged import PackagedEncoder, _opened
 from meta_agent_rag.settings import Settings
 
@@ -89,15 +83,6 @@ def test_a_gpu_requires_an_encoder_on_torch() -> None:
         load_encoder(Settings.load(encoder_device="cuda"))
     with pytest.raises(SettingsError, match=r"^The setting ENCODER_DEVICE cannot be 'gpu'"):
         Settings.load(["ENCODER_DEVICE=gpu"])
-
-
-async def test_a_langchain_embedding_is_an_encoder() -> None:
-    encoder = as_encoder(DeterministicFakeEmbedding(size=12))
-    assert (encoder.name, encoder.dimension) == ("langchain:DeterministicFakeEmbedding", 12)
-    rows = encoder.encode_passages(["Oslo", "Bergen", "Oslo"])
-    assert np.linalg.norm(rows, axis=1) == pytest.approx(1.0, abs=1e-5)
-    assert np.array_equal(rows[0], rows[2])
-    assert encoder.encode_passages([]).shape == encoder.encode_queries([]).shape == (0, 12)
 
 
 def test_importing_the_layer_loads_no_heavy_library() -> None:

@@ -27,14 +27,6 @@ def test_reciprocal_rank_fusion_by_hand() -> None:
     assert [one.score for one in fused] == pytest.approx([1 / 62 + 1 / 61, 1 / 61, 1 / 62])
 
 
-def test_ties_are_ordered_by_id_and_the_best_scores_kept() -> None:
-    fused = reciprocal_rank_fusion(
-        [[found("b", dense=0.1), found("a", dense=0.2)], [found("a"), found("b", dense=0.7)]]
-    )
-    assert [one.passage.id for one in fused] == ["a", "b"]
-    assert [one.dense for one in fused] == [0.2, 0.7]
-
-
 rankings = st.lists(st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8), max_size=5)
 
 

@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from meta_agent_rag.retrieval import links
 from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
 from meta_agent_rag.retrieval.corpus.corpus import Corpus, open_corpus
 from meta_agent_rag.retrieval.corpus.editing import edit_corpus
 from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
 from meta_agent_rag.retrieval.hybrid import HybridRetriever, confidence
-from meta_agent_rag.retrieval.passage import Found, Passage
+from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.settings import Settings
 
 QUESTION = "Where was the director of Northern Harbour born?"
@@ -84,32 +83,6 @@ async def test_passages_sharing_a_rare_name_are_linked(corpus: Corpus) -> None:
     found = (await retriever(corpus, pool=1).retrieve(["Who was married to the painter of Grey Morning?"], k=2)).found
     assert [one.passage.id for one in found] == ["painting", "couple"]
     assert found[1].via == "painting"
-
-
-async def test_every_term_of_the_score() -> None:
-    film, director, remake = PASSAGES[0], PASSAGES[1], PASSAGES[3]
-    around = links.Neighbourhood(
-        anchors=frozenset({"film"}), links=(links.Link("film", "director", 2),), passages={"film": film}
-    )
-    candidates = [
-        Found(passage=film, score=0.0, dense=0.5, lexical=10.0),
-        Found(passage=director, score=0.0, dense=-0.2, lexical=None),
-        Found(passage=remake, score=0.0, dense=None, lexical=5.0),
-    ]
-    scores = {one.passage.id: one.score for one in links.ranked("Northern Harbour director born", candidates, around)}
-    assert scores["film"] == pytest.approx(0.5 + 1.0 + 1.0)
-    assert scores["director"] == pytest.approx((1 + 2 / 4) / 2), "half, since two passages have the name"
-    assert scores["remake"] == pytest.approx(0.5 + 2 / 4), "it names the film: a link back"
-
-
-async def test_a_floor_on_the_blend_excludes_irrelevant_passages(corpus: Corpus) -> None:
-    blended = retriever(corpus, fusion="blend", blend_floor=0.99, links=False)
-    nothing = await blended.retrieve(["Ilse Brandvold"], k=2)
-    assert nothing.found == ()
-    assert "unable to find relevant content" in nothing.dropped[0].reason
-    assert len(nothing.dropped) == 2
-    open_ = await replace(blended, blend_floor=0.0).retrieve(["Ilse Brandvold"], k=2)
-    assert open_.found[0].passage.id == "director"
 
 
 async def test_a_link_from_something_relevant_passes_the_floor(corpus: Corpus) -> None:

@@ -1,11 +1,11 @@
 """Comparing names the way readers do."""
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from meta_agent_rag.text.names import LONGEST_NAME, name_keys, plain
 from meta_agent_rag.text.names import mentioned as names_mentioned
+from meta_agent_rag.text.names import name_keys, plain
 
 
 @pytest.mark.parametrize(
@@ -31,11 +31,6 @@ def mentioned(text: str, *names: str) -> list[str]:
     return list(found)
 
 
-def test_the_first_and_longest_match_wins() -> None:
-    names = ("new york", "new york city", "city hall", "york")
-    assert mentioned("New York City Hall and New York", *names) == ["new york city", "new york"]
-
-
 def test_a_name_is_capitalised_if_the_text_has_capitals() -> None:
     assert mentioned("The band played Crash in Band", "band", "crash") == ["crash", "band"]
     assert mentioned("the lead of crash", "crash") == ["crash"]
@@ -49,10 +44,3 @@ def test_any_text_is_handled(text: str, title: str) -> None:
     found = mentioned(text, *keys)
     assert set(found) <= set(keys)
     assert all(f" {name} " in plain(text) for name in found)
-
-
-@given(st.lists(st.text("bzXYZ0129é", min_size=1, max_size=6), min_size=1, max_size=LONGEST_NAME))
-def test_a_title_written_in_capitals_is_found(name: list[str]) -> None:
-    title = " ".join(name)
-    assume(name_keys(title))  # "by" is not a name
-    assert mentioned(f"then: {title.upper()}, so", name_keys(title)[0].key) == [name_keys(title)[0].key]

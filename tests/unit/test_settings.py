@@ -6,11 +6,9 @@ import pytest
 from pydantic import SecretStr
 
 from meta_agent_rag import settings as settings_module
-from meta_agent_rag.cli.config import env_example
 from meta_agent_rag.errors import SettingsError
 from meta_agent_rag.settings import Settings
 
-REPOSITORY = Path(__file__).parents[2]
 SECRET = "sk-0123456789-very-secret"
 KEYS = [name for name, field in Settings.model_fields.items() if "SecretStr" in str(field.annotation)]
 
@@ -19,30 +17,13 @@ def dotenv(text: str) -> None:
     Path(".env").write_text(text, encoding="utf-8")
 
 
-def test_sources_have_a_fixed_precedence(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Settings.load().rrf_k == 60
-    dotenv("RRF_K=1\n")
-    assert Settings.load().rrf_k == 1
-    monkeypatch.setenv("RRF_K", "2")
-    assert Settings.load().rrf_k == 2
-    assert Settings.load(["RRF_K=3"]).rrf_k == 3
-
-
 def test_an_address_with_a_query_is_rejected_and_not_shown() -> None:
     with pytest.raises(SettingsError, match=r"LLM_BASE_URL .* contains a query") as caught:
         Settings.load(["LLM_BASE_URL=http://127.0.0.1:9/v1?key=SECRETKEY"])
     assert "SECRETKEY" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://exämple..com/v1",
-        "http://127.0.0.1:99999/v1",
-        "foo",
-        "http://",
-    ],
-)
+@pytest.mark.parametrize("url", ["http://exämple..com/v1", "http://127.0.0.1:99999/v1", "foo", "http://"])
 def test_an_impossible_host_or_port_is_rejected(url: str) -> None:
     with pytest.raises(SettingsError, match=r"LLM_BASE_URL .* write it as http://HOST:PORT/PATH"):
         Settings.load([f"LLM_BASE_URL={url}"])
@@ -123,10 +104,6 @@ def test_a_key_unfit_for_a_header_is_rejected_without_being_shown(name: str, sli
     assert SECRET not in f"{caught.value!r} {caught.value}"
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
-
-
-def test_the_example_file_in_the_repository_is_up_to_date() -> None:
-    assert (REPOSITORY / ".env.example").read_text(encoding="utf-8") == env_example()
 
 
 @pytest.mark.parametrize("folder", ["DEFICITS_DIR", "OPERATORS_DIR", "ROUTES_DIR", "METHODS_DIR", "DATASETS_DIR"])

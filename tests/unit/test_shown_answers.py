@@ -30,7 +30,7 @@ def test_every_kind_has_enough_cases() -> None:
     assert (len(right), len(wrong)) == (896, 1738)
     assert {case.kind for case in right} >= {"paraphrase", "language", "table", "sum", "count", "date", "unit"}
     assert {case.kind for case in wrong} >= {
-        *("other_fact", "swapped", "negated", "unsupported", "memory", "invented_quote", "wrong_number", "namesake"),
+        *("other_fact", "swapped", "negated", "unsupported", "memory", "invented_quote", "wrong_number", "namesake")
     }
     assert {case.name for case in some_cases()} <= {case.name for case in all_cases()}
 

@@ -25,13 +25,9 @@ def test_the_tour_shows_each_deficit_a_failure_and_a_right_draft() -> None:
     assert (kept["f1"], len(kept["rounds"])) == (1, 1)
 
 
-def test_the_command_shows_all_stops_or_one() -> None:
-    whole = CliRunner().invoke(app, ["tour"])
-    assert whole.exit_code == 0, whole.output
-    for words in ("Derivation.", "Vote.", "Diagnosis: Reasoning error", "one pass", "The gold answer is"):
-        assert words in whole.stdout
-    assert whole.stdout.count("Question (") == 7
+def test_the_command_shows_one_stop() -> None:
     one = CliRunner().invoke(app, ["tour", "2"])
+    assert one.exit_code == 0, one.output
     assert one.stdout.count("Question (") == 1
     assert "2 of 7" in one.stdout
 
