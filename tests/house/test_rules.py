@@ -10,7 +10,6 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
-import yaml
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "backend" / "meta_agent_rag"
@@ -195,11 +194,6 @@ def test_the_environment_is_read_in_one_place() -> None:
         assert set(uses) <= {"os.environ.setdefault"}, f"{name} may set variables for a library but read none"
 
 
-def docstrings(path: Path) -> set[ast.expr]:
-    """Standalone string expressions: docstrings, including those of attributes."""
-    return {node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Expr)}
-
-
 def literal_text(node: ast.AST) -> str:
     """The text of a string literal; for an f-string, without its replacement fields."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -209,38 +203,6 @@ def literal_text(node: ast.AST) -> str:
     return ""
 
 
-def test_no_prompt_text_is_in_python_code() -> None:
-    spoken = []
-    for path in CODE:
-        if (PACKAGE / "agent" / "deficits") in path.parents:
-            continue
-        apart = docstrings(path)
-        for node in ast.walk(tree(path)):
-            text = literal_text(node) if node not in apart else ""
-            is_comment = all(line.startswith("#") for line in text.splitlines())
-            if len(text) > 200 and re.search(r"[.!?:]\s+\S", text) and not is_comment and not text.startswith("<"):
-                spoken.append(f"{shown(path)}:{getattr(node, 'lineno', 0)}")
-    assert not spoken, "texts for a model belong in prompts/*.yaml"
-
-
 def test_every_package_has_an_init() -> None:
     folders = {path.parent for path in CODE}
     assert not [shown(folder) for folder in folders if not (folder / "__init__.py").is_file()]
-
-
-def truths(value: object, *, listed: bool = False) -> Iterator[bool]:
-    """The booleans in the lists of a YAML file."""
-    if isinstance(value, bool) and listed:
-        yield value
-    elif isinstance(value, dict):
-        yield from (found for part in (*value, *value.values()) for found in truths(part))
-    elif isinstance(value, list):
-        yield from (found for part in value for found in truths(part, listed=True))
-
-
-def test_no_word_in_a_yaml_list_is_parsed_as_a_boolean() -> None:
-    files = sorted((ROOT / "backend").rglob("*.yaml"))
-    assert files
-    wrong = [path.name for path in files if list(truths(yaml.safe_load(path.read_text(encoding="utf-8"))))]
-    assert not wrong, 'quote "on", "off", "yes" and "no"'
-    assert list(truths(yaml.safe_load("telling: [same, off]"))) == [False]
