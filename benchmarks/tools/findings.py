@@ -384,7 +384,6 @@ TABLES: Mapping[str, Callable[[Sequence[Recorded]], Table]] = {
     "levels": levels,
     "unseen": lambda _: quality(records("unseen")),
     "unseen_types": lambda _: types(records("unseen")),
-    "unseen_changed": lambda _: changed(records("unseen")),
 }
 
 if __name__ == "__main__":

@@ -56,6 +56,14 @@ async def test_a_cut_json_reply_keeps_its_usage(serve: Serve) -> None:
     assert [(row.prompt_tokens, row.finish_reason, row.error) for row in session.rows] == [(100, "length", None)] * 2
 
 
+async def test_of_a_model_that_is_a_file_only_its_name_is_kept(serve: Serve) -> None:
+    body = {"choices": [{"index": 0, "finish_reason": "stop", "message": {"content": "Goethe"}}], "usage": USAGE}
+    async with opened(serve(always(ServerReply(body={"model": "/home/ada/tiny.gguf", **body})))) as model:
+        session = model.session()
+        await session.areply("write", ASK)
+    assert {row.answered_by for row in session.rows} == {"tiny.gguf"}
+
+
 async def test_the_body_of_the_callers_object_and_of_the_call_are_both_sent(serve: Serve) -> None:
     server = serve(always(GOOD))
     chat = ChatOpenAI(
