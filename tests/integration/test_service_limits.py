@@ -261,5 +261,6 @@ async def test_requests_are_answered_in_time_while_the_database_hangs(
         assert [(one.status_code, code_of(one)) for one in refused] == [(503, "unavailable")] * 3
         assert (await service.ask()).status_code == 200, "a known key is still served"
         assert time.monotonic() - started < 4.6
-        waiting = service.service.audit.folder / "waiting.jsonl"
-        assert len(waiting.read_text().splitlines()) == 2, "a refusal of the capped key and one answer"
+        waiting = service.service.audit.folder.glob("waiting*.jsonl")  # one of them may be being inserted
+        rows = [row for file in waiting for row in file.read_text().splitlines()]
+        assert len(rows) == 2, "a refusal of the capped key and one answer"
