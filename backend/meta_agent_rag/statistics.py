@@ -23,6 +23,9 @@ Verdict: TypeAlias = Literal["more", "less", "unknown"]
 SIGNIFICANT = 0.05
 DRAWS_IN_MEMORY = 4_000_000
 """The number of values in a batch of resamples: 32 MB, regardless of the number of questions."""
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_VERDICTS = frozenset({"yes", "no", "noanswer"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,11 +141,6 @@ def finite(values: Sequence[float]) -> list[float]:
         if not math.isfinite(value):
             raise InputError(f"Every value must be a finite number, but one is {value!r}.")
     return [float(value) for value in values]
-
-
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
-_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
-_VERDICTS = frozenset({"yes", "no", "noanswer"})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
@@ -56,7 +56,7 @@ class OwnModel:
         """The chat model, closed at the end."""
         import httpx2
 
-        from ..llm.compatible import CompatibleChat, PlainTransport
+        from ..llm.compatible import BoundedStream, CompatibleChat, PlainTransport
 
         class VisitorsTransport(PlainTransport):
             """Connects to the address that was checked, so that neither a redirect nor a new name record leads on.
@@ -74,23 +74,8 @@ class OwnModel:
                 response = await super().handle_async_request(request)
                 if response.headers.get("content-encoding", "identity") != "identity":
                     raise httpx2.RemoteProtocolError("The reply is packed, although it was asked for unpacked.")
-                response.stream = BoundedStream(response.stream)
+                response.stream = BoundedStream(response.stream, _LONGEST_REPLY)
                 return response
-
-        class BoundedStream(httpx2.AsyncByteStream):
-            def __init__(self, whole: Any) -> None:
-                self._whole = whole
-
-            async def __aiter__(self) -> AsyncIterator[bytes]:
-                length = 0
-                async for part in self._whole:
-                    length += len(part)
-                    if length > _LONGEST_REPLY:
-                        raise httpx2.RemoteProtocolError(f"The reply is longer than {_LONGEST_REPLY} bytes.")
-                    yield part
-
-            async def aclose(self) -> None:
-                await self._whole.aclose()
 
         transport = VisitorsTransport()
         async with httpx2.AsyncClient(transport=transport, trust_env=False, timeout=180) as client:

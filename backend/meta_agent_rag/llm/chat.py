@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pydantic import SecretStr, ValidationError
@@ -158,9 +159,14 @@ def _reply(message: "AIMessage") -> Reply:
         usage=_usage(message),
         finish_reason=finish_reason,
         tokens=_tokens(about.get("logprobs")),
-        model=about.get("model_name") or about.get("model"),
+        model=_own_name(about.get("model_name") or about.get("model")),
         withheld=cast("Any", withheld if refused or filtered or not text else None),
     )
+
+
+def _own_name(reported: str | None) -> str | None:
+    """A model's own name; of a file, which llama.cpp's server reports with its folder, the file's."""
+    return PurePath(reported).name if reported and reported.startswith("/") else reported
 
 
 def _usage(message: "AIMessage") -> Usage | None:

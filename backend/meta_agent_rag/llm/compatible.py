@@ -1,6 +1,6 @@
 """`ChatOpenAI` for every OpenAI-compatible endpoint; imported at the first call, since it takes seconds."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 
 import httpx2
@@ -38,6 +38,26 @@ class PlainTransport(httpx2.AsyncHTTPTransport):
             return await super().handle_async_request(request)
         finally:
             request.headers = given  # the client looks for its own when it reads the response
+
+
+class BoundedStream(httpx2.AsyncByteStream):
+    """The bytes of a response, up to `most`; beyond, the connection is treated as broken."""
+
+    def __init__(self, whole: Any, most: int) -> None:
+        self._whole = whole
+        self._most = most
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        length = 0
+        async for part in self._whole:
+            length += len(part)
+            if length > self._most:
+                raise httpx2.RemoteProtocolError(f"The reply is longer than {self._most} bytes.")
+            yield part
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        await self._whole.aclose()
 
 
 class CompatibleChat(ChatOpenAI):

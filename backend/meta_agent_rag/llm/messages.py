@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from pathlib import PurePath
 from typing import Any, Literal
 
 Role = Literal["system", "user", "assistant"]
@@ -88,10 +87,6 @@ class Reply:
     tokens: tuple[tuple[str, float], ...] | None = None
     model: str | None = None
     withheld: Literal["refusal", "content_filter", "reasoning"] | None = None
-
-    def __post_init__(self) -> None:
-        if self.model is not None and self.model.startswith("/"):  # llama.cpp's server reports its file
-            object.__setattr__(self, "model", PurePath(self.model).name)
 
     @property
     def is_cut(self) -> bool:

@@ -35,6 +35,12 @@ _VECTORS, _GRAPH = "vectors.npy", "graph.usearch"
 _EXPANSION = 256
 """The candidates that the graph keeps while it searches; more find more, and take longer."""
 _COPIED = 16_384
+_FOLDER = "words"
+_FIELDS = ("title", "text")
+_ANALYSER = "english"
+_WRITER_BYTES = 50_000_000
+_MOST_TERMS = 1024
+"""The most distinct terms of a query that are searched; a longer query is truncated."""
 
 
 class MatrixStore(Store[FloatVector]):
@@ -125,14 +131,6 @@ class MatrixStore(Store[FloatVector]):
 
 def _mapped(folder: Path) -> tuple[Rows, FloatMatrix]:
     return np.load(folder / ROWS_FILE), np.load(folder / _VECTORS, mmap_mode="r")
-
-
-_FOLDER = "words"
-_FIELDS = ("title", "text")
-_ANALYSER = "english"
-_WRITER_BYTES = 50_000_000
-_MOST_TERMS = 1024
-"""The most distinct terms of a query that are searched; a longer query is truncated."""
 
 
 class WordStore(Store[str]):
