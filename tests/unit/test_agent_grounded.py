@@ -108,6 +108,12 @@ async def test_a_supported_answer_is_shown_with_its_citation(tmp_path: Path) -> 
 # -- refusals
 
 
+async def test_no_model_is_called_without_passages(tmp_path: Path) -> None:
+    reply = await grounded(tmp_path, {}, retriever=FixedRetriever(passages=()))
+    assert_refused(reply, "no_evidence")
+    assert reply.calls == ()
+
+
 @pytest.mark.parametrize(
     ("answer", "short"),
     [
