@@ -46,6 +46,7 @@ def loop(page: "Page") -> None:
     for card in ("Retrieval", "First draft", "Not satisfied", "Planning", "Draft after repair 1"):
         page.click("#loop-step")
         page.locator("#loop-stages", has_text=card).wait_for()
+        page.locator("#loop-status", has_text="Paused").wait_for()  # a click before is not a step
     page.click("#loop-step")
     page.locator("#loop-answer .m-outcome").wait_for()
 
