@@ -18,7 +18,6 @@ from tests.servers import elasticsearch_url, qdrant_url, redis_url
 if TYPE_CHECKING:
     from meta_agent_rag.testing.server import Behaviour, LoopbackServer
     from tests.loopback import Serve
-    from tests.service import Nursery
 
 __all__ = ["either_database", "elasticsearch_url", "new_postgresql", "postgresql", "qdrant_url", "redis_url"]
 
@@ -126,13 +125,3 @@ def serve(servers: "tuple[LoopbackServer, ...]", monkeypatch: pytest.MonkeyPatch
         return server
 
     return start
-
-
-@pytest.fixture(scope="session")
-def nursery() -> "Iterator[Nursery]":
-    """The process that forks services, started once for all tests because its imports take seconds."""
-    from tests.service import Nursery
-
-    started = Nursery.start()
-    yield started
-    started.close()

@@ -16,7 +16,8 @@ _CONTEXT.set_forkserver_preload(
     [
         *(MARAG, RUNNER),
         *("meta_agent_rag.cli.shared.shell", "meta_agent_rag.chat.session", "meta_agent_rag.ingestion.pipeline"),
-        "tantivy",
+        *("meta_agent_rag.service.app", "meta_agent_rag.service.uvicorn_server", "uvicorn", "aiosqlite", "psycopg"),
+        *("sqlalchemy.dialects.postgresql.psycopg", "limits.aio.strategies", "limits.aio.storage", "tantivy"),
     ]
 )
 
@@ -33,10 +34,14 @@ class Forked:
     def running(self) -> bool:
         return self.process.is_alive()
 
+    @property
+    def pid(self) -> int:
+        assert self.process.pid is not None
+        return self.process.pid
+
     def send(self, number: signal.Signals) -> None:
         """Send the process a signal."""
-        assert self.process.pid is not None
-        os.kill(self.process.pid, number)
+        os.kill(self.pid, number)
 
     def ended(self, seconds: float = 120) -> int:
         """Wait for the process to end and return its exit code, which is -N after signal N."""
@@ -59,18 +64,26 @@ def forked(
     return _started(_command, (module, list(words)), env, folder, terminal)
 
 
-def forked_call(work: Callable[..., None], *args: object, folder: Path) -> Forked:
-    """Start a function of a module in a folder."""
-    return _started(work, args, os.environ, folder, None)
+def forked_call(
+    work: Callable[..., None], *args: object, folder: Path, env: Mapping[str, str] = os.environ, parent: bool = False
+) -> Forked:
+    """Start a function of a module in a folder; a `parent` may start processes of its own."""
+    return _started(work, args, env, folder, None, daemon=not parent)
 
 
 def _started(
-    work: Callable[..., None], args: Sequence[object], env: Mapping[str, str], folder: Path, terminal: str | None
+    work: Callable[..., None],
+    args: Sequence[object],
+    env: Mapping[str, str],
+    folder: Path,
+    terminal: str | None,
+    *,
+    daemon: bool = True,
 ) -> Forked:
     out, err = folder / "forked.out", folder / "forked.err"
     out.unlink(missing_ok=True)
     places = (terminal, terminal, terminal) if terminal else (os.devnull, str(out), str(err))
-    process = _CONTEXT.Process(target=_work, args=(dict(env), str(folder), places, work, args), daemon=True)
+    process = _CONTEXT.Process(target=_work, args=(dict(env), str(folder), places, work, args), daemon=daemon)
     process.start()
     return Forked(process=process, out=out, err=err)
 

@@ -5,12 +5,11 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -25,11 +24,12 @@ from meta_agent_rag.service.access import Keys
 from meta_agent_rag.service.app import create_app
 from meta_agent_rag.service.database import open_database
 from meta_agent_rag.service.resources import Service, open_service
+from meta_agent_rag.service.uvicorn_server import serve_opened
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
+from tests.forked import Forked, forked_call
 from tests.loop import BIRTH, BIRTH_SENTENCE, EVIDENCE, FILM, QUESTION, FakeRetriever, draft, settings_in
 
-ROOT = Path(__file__).parents[1]
 GOOD = draft("Oslo", quotes=[BIRTH_SENTENCE], answer="Mira Holt was born in Oslo [2].")
 SCRIPT: Mapping[str, Any] = {"write": GOOD, "second_answer": {"steps": ["She was."], "short_answer": "Oslo"}}
 ASKED = {"question": QUESTION, "corpus": "films"}
@@ -112,52 +112,45 @@ def events_of(text: str) -> list[tuple[str, dict[str, Any]]]:
     return [(block["event"], json.loads(block["data"])) for block in blocks if "event" in block]
 
 
-@dataclass(frozen=True)
-class Nursery:
-    """Starts services in child processes; see `tests.service_process`."""
+def serve(port: int, workers: int, corpora: Sequence[str], log: str) -> None:
+    """Serve in this process until it is stopped, over corpora or the film's.
 
-    process: "subprocess.Popen[str]"
+    The model is a script that takes 20 ms per call, or the server at LLM_BASE_URL.
+    """
+    os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
+    serve_opened(partial(_opened, corpora), host="127.0.0.1", port=port, workers=workers)
 
-    @classmethod
-    def start(cls) -> "Nursery":
-        """Start importing what services need."""
-        words = [sys.executable, "-m", "tests.service_process"]
-        return cls(subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
 
-    def request(self, **request: Any) -> int:
-        """Send the process a request and return its answer."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps(request) + "\n")
-        self.process.stdin.flush()
-        return int(self.process.stdout.readline())
-
-    def stop(self, pid: int, number: int) -> int:
-        """Send a process a signal; returns its exit code once it has ended."""
-        os.kill(pid, number)
-        return self.request(wait=pid)
-
-    def close(self) -> None:
-        """End it."""
-        self.process.communicate(timeout=60)
+def _opened(corpora: Sequence[str]) -> AbstractAsyncContextManager[Service]:
+    settings = Settings.load()
+    return open_service(
+        settings,
+        corpora,
+        model=ScriptedModel(SCRIPT, seconds=0.02) if settings.llm_base_url is None else None,
+        monitor_encoder=AsyncEncoder(HashEncoder()),
+        retrievers=None if corpora else film_retrievers(),
+    )
 
 
 @dataclass(kw_only=True)
 class ServiceProcess:
     """A service in another process, started and stopped by the test; `log` holds its output."""
 
-    nursery: Nursery
     folder: Path
     port: int
     token: str
     workers: int = 1
     corpora: Sequence[str] = ()
-    pid: int = 0
-    code: int | None = None
+    child: Forked | None = None
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        assert self.child is not None
+        return self.child.pid
 
     @property
     def log(self) -> Path:
@@ -167,9 +160,8 @@ class ServiceProcess:
         """Start the service and wait until it responds."""
         fixed = {"LLM_PROVIDER": "deepseek", "DEEPSEEK_API_KEY": "none", "RESPONSE_CACHE": "false"}
         env = {"SERVICE_RATE_PER_MINUTE": "100000", **fixed, **os.environ}
-        wanted = {"port": self.port, "folder": str(self.folder), "log": str(self.log), "workers": self.workers}
-        self.pid = self.nursery.request(**wanted, corpora=list(self.corpora), env=env)
-        self.code = None
+        given = (self.port, self.workers, tuple(self.corpora), str(self.log))
+        self.child = forked_call(serve, *given, folder=self.folder, env=env, parent=True)
         deadline = time.monotonic() + 240
         while time.monotonic() < deadline:
             with suppress(OSError), urlopen(f"{self.url}/healthz"):  # cheaper than a client of httpx
@@ -177,15 +169,16 @@ class ServiceProcess:
             time.sleep(0.025)
         raise AssertionError(f"the service did not start: {self.log.read_text()}")
 
-    def stop(self, number: int) -> int:
+    def stop(self, number: signal.Signals) -> int:
         """Send the service a signal, wait until it ends, and return its exit code."""
-        self.code = self.nursery.stop(self.pid, number)
-        return self.code
+        assert self.child is not None
+        self.child.send(number)
+        return self.child.ended()
 
 
 @asynccontextmanager
 async def service_process(
-    nursery: Nursery, folder: Path, *, workers: int = 1, corpora: Sequence[str] = (), scopes: Sequence[str] = ("ask",)
+    folder: Path, *, workers: int = 1, corpora: Sequence[str] = (), scopes: Sequence[str] = ("ask",)
 ) -> AsyncIterator[ServiceProcess]:
     """Run a service with a key, in the environment's data folder."""
     settings = Settings.load()
@@ -193,10 +186,10 @@ async def service_process(
         token, _ = await Keys(engine=database).create("process", scopes)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    process = ServiceProcess(nursery=nursery, folder=folder, port=port, token=token, workers=workers, corpora=corpora)
+    process = ServiceProcess(folder=folder, port=port, token=token, workers=workers, corpora=corpora)
     await asyncio.to_thread(process.start)
     try:
         yield process
     finally:
-        if process.code is None:
-            process.stop(signal.SIGKILL)
+        if process.child is not None:
+            process.child.killed()

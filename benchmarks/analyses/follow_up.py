@@ -41,9 +41,10 @@ def _recalls(row: Row) -> list[float]:
 
 
 def _searches(row: Row) -> int:
-    """Rounds that searched again."""
-    plans = [round_["plan"] for round_ in row["rounds"]]
-    return sum(plan is not None and bool(plan.get("queries")) for plan in plans)
+    """Rounds that searched again: for a fact, or for a repair."""
+    planned = [round_["plan"] is not None and bool(round_["plan"].get("queries")) for round_ in row["rounds"]]
+    found = [bool(round_.get("searched_ids")) for round_ in row["rounds"]]
+    return sum(map(any, zip(planned, found, strict=True)))
 
 
 def _gain(rows: Sequence[Row], seed: int) -> dict[str, Any]:

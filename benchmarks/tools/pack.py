@@ -70,7 +70,8 @@ def packed(run: Path, record: Path | None = None) -> Iterator[tuple[str, bytes]]
 def _passages(run: Path, record: Path) -> bytes:
     """The passages that the answers were based on, one per line, from the questions of the record."""
     rows = [json.loads(line) for line in (run / SAMPLES).read_bytes().splitlines()]
-    used = {id_ for row in rows for round_ in row["rounds"] for id_ in round_["evidence_ids"]}
+    rounds = [round_ for row in rows for round_ in row["rounds"]]
+    used = {id_ for round_ in rounds for name in ("evidence_ids", "searched_ids") for id_ in round_.get(name, ())}
     paragraphs = (paragraph for question in Recording.read(record).questions for paragraph in question.paragraphs)
     found = {passage.id: passage for passage in passages_of(paragraphs) if passage.id in used}
     lines = ({"title": passage.title, "text": passage.text} for passage in found.values())

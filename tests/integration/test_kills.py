@@ -19,7 +19,7 @@ from tests.integration.test_runner import command, environment, lines, only_run,
 
 pytestmark = pytest.mark.slow
 
-KILLS = 4
+KILLS = 10
 WORDS = ("--n", "12", "--concurrency", "2", "--method", "metarag,standard_rag")
 
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from meta_agent_rag.testing.server import ServerReply, helpful, loopback_server
-from tests.service import ASKED, CONTEXT, Nursery, bearer, service_process
+from tests.service import ASKED, CONTEXT, bearer, service_process
 
 KEY = "sk-planted-model-0001"
 PLANTED = {
@@ -32,9 +32,7 @@ def repeating(body: dict[str, Any]) -> ServerReply:
 
 
 @pytest.mark.slow
-async def test_no_secret_is_output_logged_or_stored(
-    nursery: Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_no_secret_is_output_logged_or_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
 
     def keep(reply: httpx.Response) -> httpx.Response:
@@ -53,7 +51,7 @@ async def test_no_secret_is_output_logged_or_stored(
             monkeypatch.setenv(name, value)
         each_anew = httpx.Limits(max_keepalive_connections=0)
         async with (
-            service_process(nursery, tmp_path) as service,
+            service_process(tmp_path) as service,
             httpx.AsyncClient(base_url=service.url, limits=each_anew) as client,
         ):
             own = bearer(service.token)

@@ -23,7 +23,7 @@ from meta_agent_rag.service.uvicorn_server import LimitedProtocol, server_config
 from meta_agent_rag.testing import universal_reply
 from meta_agent_rag.testing.server import ServerReply, always
 from tests.loopback import Serve
-from tests.service import ASKED, GOOD, Nursery, Running, ServiceProcess, bearer, running, service_process
+from tests.service import ASKED, GOOD, Running, ServiceProcess, bearer, running, service_process
 
 
 def client_of(process: ServiceProcess) -> httpx.AsyncClient:
@@ -32,14 +32,14 @@ def client_of(process: ServiceProcess) -> httpx.AsyncClient:
 
 @pytest.mark.slow
 async def test_a_started_service_answers_cancels_and_drains(
-    serve: Serve, nursery: Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = serve(always(ServerReply(text=json.dumps({**universal_reply("Oslo"), **GOOD}))))
     monkeypatch.setenv("LLM_BASE_URL", server.base_url)
     monkeypatch.setenv("SERVICE_DEADLINE_SECONDS", "30")
     monkeypatch.setenv("CLAIM_CHECK", "exact")
     good = server.behaviour
-    async with service_process(nursery, tmp_path) as process, client_of(process) as client:
+    async with service_process(tmp_path) as process, client_of(process) as client:
         reported = await client.post("/v1/ask", json=ASKED)
         assert (reported.status_code, reported.json()["short_answer"]) == (200, "Oslo"), reported.text
         assert "server" not in reported.headers
@@ -83,7 +83,7 @@ def test_startup_errors_are_reported_in_one_sentence(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 async def test_workers_share_rate_limits_restart_and_drain(
-    redis_url: str, nursery: Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in (("REDIS_URL", redis_url), ("SERVICE_RATE_PER_MINUTE", "8"), ("SERVICE_DEADLINE_SECONDS", "60")):
         monkeypatch.setenv(name, value)
@@ -91,7 +91,7 @@ async def test_workers_share_rate_limits_restart_and_drain(
     def worker_pids() -> list[int]:
         return [int(number) for number in re.findall(r"Worker (\d+) started", process.log.read_text())]
 
-    async with service_process(nursery, tmp_path, workers=2) as process:
+    async with service_process(tmp_path, workers=2) as process:
 
         async def statuses(count: int) -> list[int]:
             async with client_of(process) as client:
@@ -110,12 +110,10 @@ async def test_workers_share_rate_limits_restart_and_drain(
 
 
 @pytest.mark.slow
-async def test_a_full_disk_is_not_ready_and_one_address_cannot_exhaust_the_descriptors(
-    nursery: Nursery, tmp_path: Path
-) -> None:
+async def test_a_full_disk_is_not_ready_and_one_address_cannot_exhaust_the_descriptors(tmp_path: Path) -> None:
     elsewhere = httpx.AsyncHTTPTransport(local_address="127.0.0.2")
     async with (
-        service_process(nursery, tmp_path) as process,
+        service_process(tmp_path) as process,
         httpx.AsyncClient(
             base_url=process.url, headers=bearer(process.token), timeout=30, transport=elsewhere
         ) as client,

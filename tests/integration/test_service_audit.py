@@ -24,7 +24,7 @@ from meta_agent_rag.settings import Settings
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import BIRTH_SENTENCE, QUESTION, settings_in
 from tests.postgres import Postgres
-from tests.service import ASKED, GOOD, SCRIPT, Nursery, code_of, events_of, running, service_process
+from tests.service import ASKED, GOOD, SCRIPT, code_of, events_of, running, service_process
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 _COUNTED = "x-ratelimit-limit"
@@ -168,12 +168,12 @@ async def test_waiting_rows_are_inserted_once_and_a_rejected_one_blocks_no_other
 @pytest.mark.slow
 @pytest.mark.parametrize("killed", ["service", "postgresql"])
 async def test_kills_neither_lose_nor_duplicate_rows(
-    killed: str, new_postgresql: Postgres, nursery: Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    killed: str, new_postgresql: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SERVICE_DEADLINE_SECONDS", "60")
     if killed == "service":
         monkeypatch.delenv("DATABASE_URL")
-    async with service_process(nursery, tmp_path) as process:
+    async with service_process(tmp_path) as process:
 
         def kill() -> None:
             if killed == "service":

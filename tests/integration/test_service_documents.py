@@ -22,7 +22,7 @@ from meta_agent_rag.retrieval.stores.embedded import WordStore
 from meta_agent_rag.service import uploads
 from meta_agent_rag.service.uploads import safe_name
 from tests.loop import BIRTH, BIRTH_SENTENCE, FILM, FILM_SENTENCE, QUESTION, settings_in
-from tests.service import CONTEXT, Nursery, Running, bearer, code_of, film_retrievers, running, service_process
+from tests.service import CONTEXT, Running, bearer, code_of, film_retrievers, running, service_process
 
 BRIDGE = b"# The Mill Bridge\n\nThe Mill Bridge has nine arches of grey stone.\n"
 TUNNEL = b"# The Ridge Tunnel\n\nThe Ridge Tunnel was dug in 1871 by Ines Karstad and forty men.\n"
@@ -126,18 +126,16 @@ async def test_a_key_cannot_replace_or_delete_the_document_of_another(tmp_path: 
 
 
 @pytest.mark.slow
-async def test_acknowledged_uploads_survive_kills(
-    nursery: Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_acknowledged_uploads_survive_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ENCODER", HashEncoder().name)
     async with serving(tmp_path / "data"):
         pass  # builds the corpus
-    async with service_process(nursery, tmp_path, corpora=["films"], scopes=("ask", "ingest")) as process:
+    async with service_process(tmp_path, corpora=["films"], scopes=("ask", "ingest")) as process:
         names: dict[str, str] = {}
         chance = random.Random(7)
-        for kill in range(2):
+        for kill in range(10):
             async with httpx.AsyncClient(base_url=process.url, headers=bearer(process.token), timeout=30) as client:
-                for number in range(3):
+                for number in range(2):
                     text = f"# Inn {kill} {number}\n\nThe inn number {kill} {number} burnt down.\n"
                     files = [("files", (f"inn-{kill}-{number}.md", text.encode()))]
                     took = await client.post("/v1/documents", files=files)

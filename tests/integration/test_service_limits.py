@@ -230,6 +230,15 @@ async def test_one_index_down_or_slow_is_tolerated_and_reported(down: tuple[str,
         assert (ready.status_code, ready.json()["degraded"]) == (200, silent)
 
 
+async def test_readiness_asked_at_the_same_time_is_probed_once(tmp_path: Path) -> None:
+    films = FakeRetriever({})
+    async with running(tmp_path, retrievers={"films": films}) as service:
+        ready = await asyncio.gather(*(service.client.get("/readyz") for _ in range(20)))
+        assert {one.status_code for one in ready} == {200}
+        assert len(films.asked) < 20
+        assert (await service.client.get("/readyz")).json()["status"] == "ready"
+
+
 async def test_requests_beyond_the_concurrency_limit_are_refused_at_once(tmp_path: Path) -> None:
     model = ScriptedModel(SCRIPT, seconds=0.2)
     async with running(tmp_path, "SERVICE_CONCURRENCY=2", model=model) as service:

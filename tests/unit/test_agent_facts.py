@@ -1,13 +1,14 @@
 """The loop under MONITOR_POLICY=vote: a derivation, a vote over routes, and a diagnosis by facts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from meta_agent_rag.errors import BudgetError
+from meta_agent_rag.errors import BudgetError, CorpusError
 from meta_agent_rag.llm.messages import Request
+from meta_agent_rag.retrieval.retriever import Retrieval
 from meta_agent_rag.testing import Scripted, ScriptedModel
 from tests.loop import BIRTH, BIRTH_SENTENCE, FILM, FILM_SENTENCE, FakeRetriever, Run, ask, critique, draft, user_text
 
@@ -20,6 +21,7 @@ AGES = (
     FILM.__class__(id="ada", doc_id="ada", title="Ada Roth", text="Ada Roth was born on 8 May 1931 in Oslo."),
     FILM.__class__(id="bo", doc_id="bo", title="Bo Lind", text="Bo Lind was born on 2 May 1952 in Bergen."),
 )
+NAMESAKE = FILM.__class__(id="holt", doc_id="holt", title="Mira Holt", text="Mira Holt directs films.")
 BIRTHS = {
     "chains": [
         {"of": "Ada Roth", "facts": ["When was Ada Roth born?"]},
@@ -105,8 +107,51 @@ async def test_the_draft_is_kept_if_the_plan_exceeds_the_budget(tmp_path: Path) 
     assert (run.answer.short_answer, run.answer.stop_reason) == ("Oslo", "budget")
 
 
-async def test_only_the_open_fact_is_searched_and_looked_up_again(tmp_path: Path) -> None:
+async def test_the_subject_of_a_later_fact_is_searched_before_it_is_looked_up(tmp_path: Path) -> None:
     retriever = FakeRetriever({QUESTION: [FILM], "Where was Mira Holt born?": [BIRTH]})
+    script: Mapping[str, Scripted] = {
+        "write": draft("Mira Holt", quotes=[FILM_SENTENCE]),
+        "plan": CHAIN,
+        "look_up": LOOKED_UP,
+        "route": route("Oslo"),
+    }
+    run = await vote(tmp_path, script, retriever=retriever)
+    first = run.answer.rounds[0]
+    assert retriever.queries == [QUESTION, "Mira Holt", "Where was Mira Holt born?"]
+    assert first.derivation is not None
+    assert [(fact.passage_id, fact.searched) for fact in first.derivation.facts] == [("film", False), ("birth", True)]
+    assert (first.evidence_ids, first.searched_ids) == (("film",), ("birth",))
+    assert run.answer.rounds[1].evidence_ids == ("film", "birth")
+    assert first.diagnosis is not None
+    assert (first.diagnosis.deficit, first.diagnosis.about) == ("insufficient_knowledge", "Where was Mira Holt born?")
+    assert run.answer.short_answer == "Oslo"
+    assert run.stages == ["write", "plan", "look_up", "look_up", "route"], (
+        "neither the search nor its answer costs a call"
+    )
+
+
+async def test_a_search_that_fails_leaves_the_fact_open(tmp_path: Path) -> None:
+    class Failing(FakeRetriever):
+        async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
+            if queries[0] != QUESTION:
+                raise CorpusError("The index does not respond.")
+            return await super().retrieve(queries, k=k, exclude=exclude)
+
+    script: Mapping[str, Scripted] = {
+        "write": draft("Paris", quotes=[FILM_SENTENCE]),
+        "plan": CHAIN,
+        "look_up": values({"Who directed": "Mira Holt"}),
+        "route": route("Paris"),
+    }
+    run = await vote(tmp_path, script, THREE, retriever=Failing({QUESTION: [FILM]}))
+    derivation = run.answer.rounds[0].derivation
+    assert derivation is not None
+    assert [fact.open is None for fact in derivation.facts] == [True, False]
+    assert run.answer.short_answer == "Paris"
+
+
+async def test_only_the_open_fact_is_searched_and_looked_up_again(tmp_path: Path) -> None:
+    retriever = FakeRetriever({QUESTION: [FILM, NAMESAKE], "Where was Mira Holt born?": [BIRTH]})
     looked_up: dict[str, int] = {}
 
     def line(request: Request) -> str:
@@ -126,7 +171,7 @@ async def test_only_the_open_fact_is_searched_and_looked_up_again(tmp_path: Path
     first = run.answer.rounds[0].diagnosis
     assert first is not None
     assert (first.deficit, first.about) == ("insufficient_knowledge", "Where was Mira Holt born?")
-    assert retriever.queries == [QUESTION, "Where was Mira Holt born?"]
+    assert retriever.queries == [QUESTION, "Where was Mira Holt born?"], "a passage is about her already"
     assert run.answer.short_answer == "Oslo"
     assert looked_up == {"film": 1}, "an established fact is not looked up again"
 

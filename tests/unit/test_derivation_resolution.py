@@ -113,5 +113,6 @@ async def test_a_name_that_no_passage_has_is_searched_by_its_description(tmp_pat
     first = run.answer.rounds[0].diagnosis
     assert first is not None
     assert (first.deficit, first.about) == ("insufficient_knowledge", "the actor in Lean on Pete")
-    assert found.queries == [QUESTION, "the actor in Lean on Pete"]
+    left = STEP["ask"]
+    assert found.queries == [QUESTION, "the actor in Lean on Pete", "Charlie Plummer", left]
     assert run.answer.short_answer == "Timmy Sanders"

@@ -14,6 +14,7 @@ from meta_agent_rag.agent.derivation.derivation import Plan
 from meta_agent_rag.agent.derivation.derive import look_up_facts
 from meta_agent_rag.agent.derivation.operator import discover_operators
 from meta_agent_rag.agent.derivation.planning import fault_of
+from meta_agent_rag.agent.derivation.reading import Reading
 from meta_agent_rag.agent.prompting import pack
 from meta_agent_rag.agent.state import Signals
 from meta_agent_rag.datasets import discover, load_questions
@@ -32,8 +33,9 @@ QUESTION, PLAN = discover_operators()["count"].examples[0]
 
 async def derive() -> None:
     context: Any = SimpleNamespace(settings=Settings.load())
+    reading = Reading(evidence=(), packed=pack((), 1), known=frozenset())
     operators = {"count": replace(discover_operators()["count"], combine=broken)}
-    await look_up_facts(context, "", Plan(operator="count", chains=()), pack((), 1), operators, round_=0)
+    await look_up_facts(context, "", Plan(operator="count", chains=()), reading, operators, round_=0)
 
 
 def check() -> None:

@@ -15,13 +15,14 @@ from ..llm.ledger import total
 from ..prompts import phrase
 from .context import Context
 from .deficits import DeficitRegistry
+from .derivation.reading import reading_of
 from .monitor import VOTE, policy, second_answer
-from .prompting import Line, Lines, Packed, ReplyModel, pack, task
+from .prompting import Line, Lines, Packed, ReplyModel, task
 from .routes import RouteAnswer
 from .signals import measure
-from .state import NO_DEFICIT, Diagnosis, Round, State, StopReason, Update, shown
+from .state import NO_DEFICIT, Diagnosis, Round, State, StopReason, Update, add_found, shown
 from .stopping import calls_of, out_of_time, reason_to_stop, select, settled_without_a_model
-from .voting import findings_of, run_vote
+from .voting import derived, findings_of, run_vote
 
 
 async def diagnose(state: State, runtime: Runtime[Context]) -> Update:
@@ -56,9 +57,13 @@ async def _examined(state: State, runtime: Runtime[Context]) -> Update:
     if (settled := settled_without_a_model(state, context)) is not None:
         return {"rounds": (replace(round_, cost_usd=Decimal(0)),), "stop_reason": settled}
     drawn: tuple[RouteAnswer, ...] = ()
+    searched: dict[str, object] = {}
     try:
         if context.settings.monitor_policy == VOTE:
-            round_, drawn = await run_vote(state, context, round_, _packed(state, context))
+            derivation, reading = await derived(state, context, round_=index)
+            round_, drawn, reading = await run_vote(state, context, round_, derivation, reading)
+            searched = {"evidence": reading.added, "dropped": reading.dropped}
+            state = {**state, "evidence": add_found(state.get("evidence", ()), reading.added)}
             if round_.satisfied and context.settings.diagnosis == "facts" and context.oracles.monitor is None:
                 # a deficit that speaks before a draft is accepted may object
                 findings = findings_of(state, context, round_)
@@ -77,7 +82,8 @@ async def _examined(state: State, runtime: Runtime[Context]) -> Update:
     spent = total(calls_of(state, context, index))
     seconds = round(time.perf_counter() - started, 4)
     update: dict[str, object] = {
-        "rounds": (replace(round_, calls=spent.calls, cost_usd=spent.cost_usd, seconds=seconds),)
+        "rounds": (replace(round_, calls=spent.calls, cost_usd=spent.cost_usd, seconds=seconds),),
+        **searched,
     }
     if round_.derivation is not None:
         update |= {"derivation": round_.derivation, "routes": drawn}
@@ -85,7 +91,7 @@ async def _examined(state: State, runtime: Runtime[Context]) -> Update:
 
 
 async def _monitored(state: State, context: Context, round_: Round) -> Round:
-    packed = _packed(state, context)
+    packed = reading_of(state, context).packed
     # it depends only on question and evidence: without new evidence it is reused
     known_second = (
         one
@@ -106,16 +112,11 @@ async def _monitored(state: State, context: Context, round_: Round) -> Round:
     return replace(round_, second_answer=second, signals=signals, satisfied=satisfied)
 
 
-def _packed(state: State, context: Context) -> Packed:
-    # everything found, even if the draft was written from memory
-    return pack(shown(state), context.model.owner.evidence_tokens(), marked=context.grounded)
-
-
 async def _diagnosed(state: State, context: Context, round_: Round) -> Diagnosis:
     if context.settings.diagnosis == "facts" and round_.vote is not None:
         diagnosis = context.deficits.by_facts(findings_of(state, context, round_))
     else:
-        diagnosis = await evaluate(context, state["question"], round_, _packed(state, context))
+        diagnosis = await evaluate(context, state["question"], round_, reading_of(state, context).packed)
     known = context.oracles.diagnosis
     if known is not None:
         diagnosis = replace(diagnosis, deficit=await known(round_))

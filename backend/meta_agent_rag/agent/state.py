@@ -218,7 +218,8 @@ class Round:
     (`None` if the critic was not asked). `calls` counts model calls, `cost_usd` is `None` if a
     price is unknown, `seconds` is the duration of the diagnosis. `p_correct` (0..1) is the probability
     of being correct according to a calibrated monitor, else `None`; older rows call it `chance`, and the second
-    answer `reference`. `derivation` and `vote` are set with MONITOR_POLICY=vote.
+    answer `reference`. `derivation` and `vote` are set with MONITOR_POLICY=vote. `evidence_ids` is the evidence of the
+    draft, `searched_ids` what was then found for the derivation's facts and for routes.
     """
 
     index: int
@@ -231,6 +232,7 @@ class Round:
     satisfied: bool = False
     p_correct: Annotated[float | None, _read_as("p_correct", "chance")] = None
     derivation: Derivation | None = None
+    searched_ids: tuple[str, ...] = ()
     vote: Vote | None = None
     diagnosis: Diagnosis | None = None
     calls: int = 0

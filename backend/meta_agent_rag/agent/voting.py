@@ -14,6 +14,7 @@ from .context import Context
 from .deficits import Findings
 from .derivation import Derivation
 from .derivation.derive import derive, make_plan
+from .derivation.reading import Reading, extended, reading_of
 from .prompting import Packed
 from .routes import DERIVATION, DRAFT, Ballot, RouteAnswer, Vote
 from .routes.route import RouteInput
@@ -29,28 +30,38 @@ OPEN = 0.6
 """The derivation's weight in the vote if all its facts are reliable, and if some are open (docs/decisions/015)."""
 
 
-async def run_vote(
-    state: State, context: Context, round_: Round, packed: Packed
-) -> tuple[Round, tuple[RouteAnswer, ...]]:
-    """The round with its derivation and vote, and the answers of the routes drawn for it.
+async def derived(state: State, context: Context, *, round_: int) -> tuple[Derivation, Reading]:
+    """The question's derivation, made in the first round, and the evidence with what was searched for its facts."""
+    reading = reading_of(state, context)
+    if (derivation := state.get("derivation")) is not None:
+        return derivation, reading
+    made = state.get("planned") or await make_plan(context, state["question"], round_=round_)
+    return await derive(context, state["question"], made, reading, round_=round_)
 
-    Routes are drawn one after another, and only while the vote is undecided.
+
+async def run_vote(
+    state: State, context: Context, round_: Round, derivation: Derivation, reading: Reading
+) -> tuple[Round, tuple[RouteAnswer, ...], Reading]:
+    """The round with its derivation and vote, the answers of the routes drawn for it, and the evidence at its end.
+
+    Routes are drawn one after another, and only while the vote is undecided. Without a derivation nothing has searched
+    for what lies between question and answer, so all but the first also read what is found with the draft's answer.
     """
-    derivation = state.get("derivation")
-    if derivation is None:
-        made = state.get("planned") or await make_plan(context, state["question"], round_=round_.index)
-        derivation = await derive(context, state["question"], made, packed, round_=round_.index)
-    signals = measure_alone(context, state["question"], round_.draft, packed)
+    signals = measure_alone(context, state["question"], round_.draft, reading.packed)
     round_ = replace(round_, derivation=derivation, signals=signals)
-    counted = _ballots(context, state, round_, derivation, packed)
+    counted = _ballots(context, state, round_, derivation, reading.packed)
     earlier = _still_valid(state, round_)
     drawn: list[RouteAnswer] = []
     vote = counted(earlier)
     for name in _left(voters(context.settings), earlier):
         if decided(vote, VOTE_SHARE):
             break
+        if derivation.plan is None and len(drawn) == 1 and round_.index == 0:
+            draft = "" if round_.draft.abstained else round_.draft.short_answer
+            reading = await extended(context, reading, [f"{draft} {state['question']}".strip()])
+            counted = _ballots(context, state, round_, derivation, reading.packed)
         taken = sum(answer.route == name for answer in (*earlier, *drawn))
-        given = RouteInput(question=state["question"], packed=packed, round=round_.index, draw=taken)
+        given = RouteInput(question=state["question"], packed=reading.packed, round=round_.index, draw=taken)
         with calling("route", name, context.routes[name].run):
             answer = await context.routes[name].run(context, given)
             require_result(answer, RouteAnswer)
@@ -58,12 +69,13 @@ async def run_vote(
                 raise ValueError(f"it returned an answer of the route {answer.route!r}")
         drawn.append(answer)
         vote = counted([*earlier, *drawn])
-    signals = _with_vote(signals, round_.draft, derivation, vote, packed)
+    signals = _with_vote(signals, round_.draft, derivation, vote, reading.packed)
     p_correct = round(probability(signals, calibration_of_votes(context.settings)), 4)
     round_ = replace(round_, vote=vote, signals=signals, p_correct=p_correct)
     known = context.oracles.monitor
     satisfied = _satisfied(state, context, round_) if known is None else known(round_.draft)
-    return replace(round_, satisfied=satisfied), tuple(drawn)
+    searched = tuple(found.passage.id for found in reading.added)
+    return replace(round_, satisfied=satisfied, searched_ids=searched), tuple(drawn), reading
 
 
 def _with_vote(signals: Signals, draft: Draft, derivation: Derivation, vote: Vote, packed: Packed) -> Signals:

@@ -18,6 +18,7 @@ from .context import Context
 from .derivation import Derivation, Fact
 from .derivation.derive import look_up_facts, make_plan
 from .derivation.look_up import kind_wanted, look_up, value_of
+from .derivation.reading import Reading, reading_of
 from .derivation.resolution import resolve
 from .monitor import VOTE
 from .prompting import (
@@ -47,7 +48,7 @@ async def write(state: State, runtime: Runtime[Context]) -> Update:
     mode: AnswerMode = "evidence_and_memory" if plan is None else plan.answer_mode
     if context.grounded and mode == "evidence_and_memory":
         mode = "evidence"  # memory never adds to it
-    packed = None if mode == "memory" else _packed(state, context)
+    packed = None if mode == "memory" else reading_of(state, context).packed
     packing = packed.packing if packed is not None else Packing()
     if context.grounded and (packed is None or not packed.texts):
         said = phrase("not_found")
@@ -63,10 +64,6 @@ async def write(state: State, runtime: Runtime[Context]) -> Update:
         if not state.get("rounds") or (isinstance(error, ModelError) and error.stops_run):
             raise
         return {"stop_reason": error.stop_reason if isinstance(error, BudgetError) else "write_failed"}
-
-
-def _packed(state: State, context: Context) -> Packed:
-    return pack(shown(state), context.model.owner.evidence_tokens(), marked=context.grounded)
 
 
 async def _planned_beside(state: State, context: Context, drafting: Coroutine[None, None, Draft]) -> Update:
@@ -89,7 +86,8 @@ async def _planned_beside(state: State, context: Context, drafting: Coroutine[No
 
 async def _repaired(state: State, context: Context, plan: RepairPlan) -> Update:
     """A draft that follows from the facts or the vote, or one reread from the cited passages."""
-    packed = _packed(state, context)
+    reading = reading_of(state, context)
+    packed = reading.packed
     last = state["rounds"][-1]
     vote, derivation = last.vote, last.derivation
     if plan.repair == "reread":
@@ -99,8 +97,9 @@ async def _repaired(state: State, context: Context, plan: RepairPlan) -> Update:
     update: dict[str, object] = {}
     draft, packing = _quoting(plan.adopt or "", packed, route=plan.deficit), packed.packing
     if plan.repair == "look_up" and derivation is not None and any(one.asked == plan.ask for one in derivation.facts):
-        derivation = await _retry_fact(state, context, plan, packed)
-        update = {"derivation": derivation}
+        derivation, reading = await _retry_fact(state, context, plan, reading)
+        update = {"derivation": derivation, "evidence": reading.added, "dropped": reading.dropped}
+        packed, packing = reading.packed, reading.packed.packing
         if derivation.answer:
             draft = draft_of(derivation, packed.packing.packed_ids)
         elif vote is not None:
@@ -201,7 +200,7 @@ def _to_repair(state: State, context: Context, plan: RepairPlan, mode: AnswerMod
     }
 
 
-async def _retry_fact(state: State, context: Context, plan: RepairPlan, packed: Packed) -> Derivation:
+async def _retry_fact(state: State, context: Context, plan: RepairPlan, reading: Reading) -> tuple[Derivation, Reading]:
     """The derivation with the plan's fact asked again, from the evidence or from memory.
 
     All other facts are kept, except those that depend on this one.
@@ -210,12 +209,12 @@ async def _retry_fact(state: State, context: Context, plan: RepairPlan, packed: 
     assert before.plan is not None
     round_ = len(state.get("rounds", ()))
     if before.resolved and plan.answer_mode != "memory":
-        return await resolve(context, state["question"], packed, round_=round_)
+        return await resolve(context, state["question"], reading, round_=round_)
     known = [fact for fact in before.facts if fact.asked != plan.ask]
     if plan.answer_mode == "memory":
         known += [await _recalled(context, fact, round_) for fact in before.facts if fact.asked == plan.ask]
     return await look_up_facts(
-        context, state["question"], before.plan, packed, context.operators, round_=round_, known=known
+        context, state["question"], before.plan, reading, context.operators, round_=round_, known=known
     )
 
 

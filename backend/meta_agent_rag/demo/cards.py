@@ -90,7 +90,8 @@ def cards(view: LoopView, settings: Settings) -> list[str]:
     shown = [html("retrieval", first, evidence, view.state.get("dropped", ()))] if first else []
     for one in view.passes:
         if one.plan is not None:
-            new = [id_ for id_ in one.ids if before is None or id_ not in before.evidence_ids]
+            known = () if before is None else (*before.evidence_ids, *before.searched_ids)
+            new = [id_ for id_ in one.ids if id_ not in known]
             numbered = [(number, found) for number, (id_, found) in enumerate(evidence.items(), 1) if id_ in new]
             shown += [html("planning", one.plan), html("remediation", one.plan, numbered, evidence)]
         if one.draft is not None:

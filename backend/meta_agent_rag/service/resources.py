@@ -61,6 +61,7 @@ class Service:
     uploads: Uploads
     unpriced: tuple[str, ...] = ()
     _coaches: dict[str, tuple[int, Coach]] = field(default_factory=dict, repr=False)
+    _probe: "asyncio.Task[tuple[list[str], bool]] | None" = None
 
     @property
     def search_seconds(self) -> float:
@@ -102,7 +103,21 @@ class Service:
             self._coaches[corpus] = held = (version, coach)
         return held[1]
 
-    async def unwritable(self) -> list[str]:
+    async def condition(self) -> tuple[list[str], bool]:
+        """What is degraded, and whether questions can be answered.
+
+        Anyone may ask, so those who ask at the same time share one probe.
+        """
+        if self._probe is None or self._probe.done():
+            self._probe = asyncio.create_task(self._probed())
+        return await asyncio.shield(self._probe)
+
+    async def _probed(self) -> tuple[list[str], bool]:
+        unwritable, (silent, blind) = await asyncio.gather(self._unwritable(), self._unsearchable())
+        degraded = [*(["audit"] if self.audit.fault else []), *unwritable, *silent]
+        return degraded, not (unwritable or blind)
+
+    async def _unwritable(self) -> list[str]:
         """What cannot be written, so that questions fail or are not recorded: `disk`, `database`."""
 
         def require_space() -> None:
@@ -120,7 +135,7 @@ class Service:
             found.append("database")
         return found
 
-    async def unsearchable(self) -> tuple[list[str], bool]:
+    async def _unsearchable(self) -> tuple[list[str], bool]:
         """The indexes that do not respond, as `corpus: index`; and whether no corpus can be searched."""
         faults: list[str] = []
 

@@ -1,6 +1,5 @@
 """The addresses of the service: all of `/v1/` requires a key, the rest reveals nothing about clients."""
 
-import asyncio
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Form, Path, Query, Request, Response
@@ -176,12 +175,10 @@ async def healthz() -> dict[str, str]:
 @operation.get("/readyz", responses={503: {"model": Readiness}})
 async def readyz(context: Context, response: Response) -> Readiness:
     """Whether questions can be answered, and what is degraded."""
-    unwritable, (silent, blind) = await asyncio.gather(context.service.unwritable(), context.service.unsearchable())
-    degraded = [*(["audit"] if context.service.audit.fault else []), *unwritable, *silent]
-    unready = bool(unwritable) or blind
-    response.status_code = 503 if unready else 200
+    degraded, able = await context.service.condition()
+    response.status_code = 200 if able else 503
     return Readiness(
-        status="unready" if unready else "degraded" if degraded else "ready",
+        status="unready" if not able else "degraded" if degraded else "ready",
         corpora=list(context.service.retrievers),
         degraded=degraded,
     )

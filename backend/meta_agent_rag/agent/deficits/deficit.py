@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias, get_args
 
 from ...discovery import calling, contributed, named, require_functions, require_name, require_result
 from ...errors import DuplicateNameError, InputError
+from ...grounding.short_answer import same_answer
 from ...retrieval.passage import Found
 from ...text.normalise import normalised
 from ..derivation import Derivation, Fact
@@ -70,6 +71,14 @@ class Findings:
         if not self.may_search:
             return None
         return next((fact for fact in self.derivation.open_facts if fact.asked not in self.searched), None)
+
+    @property
+    def found_since(self) -> Fact | None:
+        """The first fact that a search has found after the first draft, if what follows from it is another answer."""
+        answer = self.derivation.answer
+        if not answer or same_answer(self.draft.short_answer, answer):
+            return None
+        return next((fact for fact in self.facts if fact.searched and fact.open is None), None)
 
     @property
     def to_remember(self) -> Fact | None:

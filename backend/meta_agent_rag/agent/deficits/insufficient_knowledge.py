@@ -5,16 +5,24 @@ from .deficit import Deficit, Findings
 
 
 def detect(findings: Findings) -> Diagnosis | None:
-    """A fact is open and has not been searched for."""
-    fact = findings.to_search
-    if fact is None:
-        return None
-    why = f"the passages do not settle {fact.asked!r}: {fact.open}"
-    return Diagnosis(rationale=why, about=fact.asked, suggested_queries=(fact.asked,), insists=True)
+    """A fact is open and has not been searched for, or a search has found it since the draft was written."""
+    if (fact := findings.to_search) is not None:
+        why = f"the passages do not settle {fact.asked!r}: {fact.open}"
+        return Diagnosis(rationale=why, about=fact.asked, suggested_queries=(fact.asked,), insists=True)
+    if (fact := findings.found_since) is not None and findings.unsettled is None:
+        why = f"the draft's passages do not settle {fact.asked!r}; a search has found {fact.value!r}"
+        return Diagnosis(rationale=why, about=fact.asked, insists=True)
+    return None
 
 
 def repair(state: State, findings: Findings) -> Repair:
-    """Search for what is missing; then ask for the fact again or, if the diagnosis names none, write again."""
+    """Search for what is missing, then ask for the fact again or, if the diagnosis names none, write again.
+
+    If it has been found since, adopt what was elected.
+    """
+    found = findings.found_since
+    if found is not None and findings.about == found.asked and findings.vote is not None:
+        return Repair(adopt=findings.vote.elected, search=())
     return Repair(ask=findings.about)
 
 

@@ -93,6 +93,7 @@ class Fact:
     `chain` and `index` are its place in the plan, from 0; `asked` is its question with every reference resolved;
     `entity` what it is about. `value` is the result of the look-up, `passage_id` and `sentence` where it occurs,
     `logprob` the mean log-probability of its tokens (<= 0). `open` says why the value is unreliable, or is `None`.
+    `searched` means that its passage was found by a search for it, after the first draft had been written.
     """
 
     chain: int
@@ -105,6 +106,7 @@ class Fact:
     logprob: float | None = None
     open: str | None = None
     from_memory: bool = False
+    searched: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

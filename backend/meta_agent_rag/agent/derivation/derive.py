@@ -3,14 +3,15 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from ...discovery import calling, require_result
 from ..context import Context
-from ..prompting import Packed
 from .derivation import LEFT_OUT, Derivation, Fact, Plan, Planned, references, resolved
 from .look_up import look_up
 from .operator import Operand, Operators, Outcome
 from .planning import plan_for
+from .reading import Reading, joined, read_on
 from .resolution import is_open, resolve
 
 _READS_OFF = "last"
@@ -24,33 +25,43 @@ async def make_plan(context: Context, question: str, *, round_: int) -> Planned:
     return await plan_for(context.model, context.settings, question, context.operators, round_=round_)
 
 
-async def derive(context: Context, question: str, made: Planned, packed: Packed, *, round_: int) -> Derivation:
-    """The derivation of a planned question over the evidence in `packed`. Raises only errors that must stop the run.
+async def derive(
+    context: Context, question: str, made: Planned, reading: Reading, *, round_: int
+) -> tuple[Derivation, Reading]:
+    """The derivation of a planned question, and the evidence that it ends with.
 
-    With PLANS=resolution, a question whose plan was rejected is resolved over the passages, unless it offers a choice.
+    Raises only errors that must stop the run. With PLANS=resolution, a question whose plan was rejected is resolved
+    over the passages, unless it offers a choice.
     """
     if made.plan is None and made.fault != LEFT_OUT and context.settings.plans == "resolution" and is_open(question):
-        return await resolve(context, question, packed, round_=round_)
+        return await resolve(context, question, reading, round_=round_)
     if made.plan is None:
-        return Derivation(plan=None, dropped=made.fault)
-    return await look_up_facts(context, question, made.plan, packed, context.operators, round_=round_)
+        return Derivation(plan=None, dropped=made.fault), reading
+    return await look_up_facts(context, question, made.plan, reading, context.operators, round_=round_)
 
 
 async def look_up_facts(
     context: Context,
     question: str,
     plan: Plan,
-    packed: Packed,
+    reading: Reading,
     operators: Operators,
     *,
     round_: int,
     known: Sequence[Fact] = (),
-) -> Derivation:
-    """The derivation of a plan; facts in `known` are not looked up again. Chains are looked up concurrently."""
+) -> tuple[Derivation, Reading]:
+    """The derivation of a plan, and the evidence that it ends with; facts in `known` are not looked up again.
+
+    Chains are looked up concurrently, each in what it finds itself, so that a prompt never depends on their timing.
+    """
     chains = await asyncio.gather(
-        *(_chain(context, plan, place, packed, known=known, round_=round_) for place in range(len(plan.chains)))
+        *(_chain(context, plan, place, reading, known=known, round_=round_) for place in range(len(plan.chains)))
     )
-    facts = [fact for chain in chains for fact in chain]
+    facts = [fact for chain, _ in chains for fact in chain]
+    return _concluded(context, question, plan, facts, operators), joined(context, reading, [read for _, read in chains])
+
+
+def _concluded(context: Context, question: str, plan: Plan, facts: Sequence[Fact], operators: Operators) -> Derivation:
     if "operators" in context.settings.loop_without and plan.operator != _READS_OFF:
         return Derivation(plan=plan, facts=tuple(facts))
     # operators rely on the checks of their plans
@@ -62,8 +73,8 @@ async def look_up_facts(
 
 
 async def _chain(
-    context: Context, plan: Plan, place: int, packed: Packed, *, known: Sequence[Fact], round_: int
-) -> list[Fact]:
+    context: Context, plan: Plan, place: int, reading: Reading, *, known: Sequence[Fact], round_: int
+) -> tuple[list[Fact], Reading]:
     chain = plan.chains[place]
     facts: list[Fact] = []
     values: dict[int, str] = {}
@@ -75,10 +86,15 @@ async def _chain(
         entity = values[used[-1]] if used else ""
         found = next((one for one in known if one.asked == asked), None)
         if found is None:
-            found = await look_up(context, asked, entity, packed, chain=place, index=index, of=chain.of, round_=round_)
+            if used and facts[used[-1]].open is None:
+                reading = await read_on(context, reading, entity, asked)
+            found = await look_up(
+                context, asked, entity, reading.packed, chain=place, index=index, of=chain.of, round_=round_
+            )
+            found = replace(found, searched=reading.was_searched(found.passage_id))
         facts.append(found)
         values[index] = found.value
-    return facts
+    return facts, reading
 
 
 def apply_operator(question: str, plan: Plan, facts: Sequence[Fact], operators: Operators) -> Derivation:

@@ -19,6 +19,7 @@ from ..context import Context
 from ..prompting import Packed, ReplyModel, task
 from .derivation import Chain, Derivation, Fact, Plan
 from .look_up import look_up, names_in
+from .reading import Reading, read_on
 from .unfolding import unfolded
 
 _MOST_HOPS = 4
@@ -59,30 +60,33 @@ class ResolutionStep:
     left: str
 
 
-async def resolve(context: Context, question: str, packed: Packed, *, round_: int) -> Derivation:
-    """The derivation of a question by steps over the evidence. Raises only errors that must stop the run.
+async def resolve(context: Context, question: str, reading: Reading, *, round_: int) -> tuple[Derivation, Reading]:
+    """The derivation of a question by steps over the evidence, and the evidence that it ends with.
 
+    Raises only errors that must stop the run. After each name, passages about it are searched for.
     The question that is left after the last step is looked up like any fact. A name that no passage has leaves an open
     fact: what was described is to be searched.
     """
     facts: list[Fact] = []
     left = question
     while len(facts) < _MOST_HOPS - 1 and (not facts or describes(left)):
-        reply = await _asked(context, left, packed, round_=round_)
-        step = _step(reply, left, len(facts), packed) if reply is not None else None
+        reply = await _asked(context, left, reading.packed, round_=round_)
+        step = _step(reply, left, len(facts), reading.packed) if reply is not None else None
         if step is None:
             break
         facts.append(step.fact)
         left = step.left
         if step.fact.open is not None:
-            return _derivation(facts)
+            return _derivation(facts), reading
+        reading = await read_on(context, reading, step.fact.value, left)
     if not facts:
-        return Derivation(plan=None, dropped="no step of the question could be resolved")
+        return Derivation(plan=None, dropped="no step of the question could be resolved"), reading
     entity = facts[-1].value
-    last = await look_up(context, left, entity, packed, chain=0, index=len(facts), of="", round_=round_)
+    last = await look_up(context, left, entity, reading.packed, chain=0, index=len(facts), of="", round_=round_)
+    last = replace(last, searched=reading.was_searched(last.passage_id))
     if last.open is None and _has(question, last.value):
         last = replace(last, open=f"{last.value!r} is in the question, not an answer to it")
-    return _derivation([*facts, last])
+    return _derivation([*facts, last]), reading
 
 
 def _derivation(facts: list[Fact]) -> Derivation:

@@ -23,7 +23,7 @@ RESERVED = (DERIVATION, DRAFT)
 
 @dataclass(frozen=True, kw_only=True)
 class RouteInput:
-    """A route's input: the question, the evidence as in the draft's prompt, and the round.
+    """A route's input: the question, the evidence, and the round.
 
     `draw` is the number of earlier draws of this route, from 0: ROUTES may name a route that samples several times.
     """

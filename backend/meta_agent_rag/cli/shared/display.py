@@ -194,6 +194,7 @@ def _derivation_lines(derivation: "Derivation") -> Iterator[str]:
     for fact in derivation.facts:
         value = plain(fact.value or "?")
         source = "from memory" if fact.from_memory else plain(passage_name(fact.passage_id or ""))
+        source += ", found by a search" if fact.searched else ""
         found = f"[green]{value}[/] ({source})" if fact.open is None else f"[red]{value}[/] (open: {plain(fact.open)})"
         yield f"    {plain(fact.asked)} {found}"
     if derivation.answer:

@@ -255,7 +255,7 @@ def replayed(row: Row, one_pass: Row | None, texts: Mapping[str, Found], setting
     Raises `InputError` for a damaged row.
     """
     rounds = rounds_of(row)
-    ids = dict.fromkeys(id_ for one in rounds for id_ in one.evidence_ids)
+    ids = dict.fromkeys(id_ for one in rounds for id_ in (*one.evidence_ids, *one.searched_ids))
     found = tuple(texts[id_] for id_ in ids if id_ in texts)
     steps = cards(LoopView(state=State(evidence=found, rounds=rounds), status="done"), settings)
     if row.get("error"):
