@@ -187,8 +187,8 @@ async def service_process(
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     process = ServiceProcess(folder=folder, port=port, token=token, workers=workers, corpora=corpora)
-    await asyncio.to_thread(process.start)
     try:
+        await asyncio.to_thread(process.start)
         yield process
     finally:
         if process.child is not None:

@@ -1,5 +1,7 @@
 """The loop under MONITOR_POLICY=vote: a derivation, a vote over routes, and a diagnosis by facts."""
 
+import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -130,11 +132,34 @@ async def test_the_subject_of_a_later_fact_is_searched_before_it_is_looked_up(tm
     )
 
 
-async def test_a_search_that_fails_leaves_the_fact_open(tmp_path: Path) -> None:
+async def test_what_a_search_found_is_no_reason_to_adopt_another_answer(tmp_path: Path) -> None:
+    retriever = FakeRetriever({QUESTION: [FILM], "Where was Mira Holt born?": [BIRTH]})
+    script = {"write": draft("Paris", quotes=[FILM_SENTENCE]), "plan": CHAIN, "look_up": LOOKED_UP}
+    run = await vote(tmp_path, {**script, "route": route("Rome"), "rewrite": draft("Rome")}, THREE, retriever=retriever)
+    first = run.answer.rounds[0]
+    assert first.vote is not None
+    assert first.vote.elected == "Rome"
+    assert first.diagnosis is not None
+    assert first.diagnosis.deficit != "insufficient_knowledge"
+
+
+async def test_a_passage_that_the_draft_had_was_not_found_since(tmp_path: Path) -> None:
+    retriever = FakeRetriever({QUESTION: [FILM, BIRTH], "Where was Mira Holt born?": [BIRTH]})
+    run = await vote(tmp_path, {"write": draft("Oslo"), "plan": CHAIN, "look_up": LOOKED_UP}, retriever=retriever)
+    first = run.answer.rounds[0]
+    assert first.derivation is not None
+    assert (first.searched_ids, [fact.searched for fact in first.derivation.facts]) == ((), [False, False])
+    assert first.searches == ("Mira Holt", "Where was Mira Holt born?")
+
+
+@pytest.mark.parametrize("fault", [CorpusError("The index does not respond."), ConnectionError("gone"), None])
+async def test_a_search_that_fails_or_is_late_leaves_the_fact_open(fault: Exception | None, tmp_path: Path) -> None:
     class Failing(FakeRetriever):
         async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
-            if queries[0] != QUESTION:
-                raise CorpusError("The index does not respond.")
+            if queries[0] == "Mira Holt":
+                if fault is not None:
+                    raise fault
+                await asyncio.sleep(60)
             return await super().retrieve(queries, k=k, exclude=exclude)
 
     script: Mapping[str, Scripted] = {
@@ -143,7 +168,8 @@ async def test_a_search_that_fails_leaves_the_fact_open(tmp_path: Path) -> None:
         "look_up": values({"Who directed": "Mira Holt"}),
         "route": route("Paris"),
     }
-    run = await vote(tmp_path, script, THREE, retriever=Failing({QUESTION: [FILM]}))
+    deadline = None if fault is not None else time.monotonic() + 4
+    run = await vote(tmp_path, script, THREE, retriever=Failing({QUESTION: [FILM]}), deadline=deadline)
     derivation = run.answer.rounds[0].derivation
     assert derivation is not None
     assert [fact.open is None for fact in derivation.facts] == [True, False]

@@ -297,7 +297,7 @@ async def test_code_decides_if_the_critic_fails(tmp_path: Path, fault: Exception
 async def test_the_evidence_of_a_grounded_answer_fills_the_budget(tmp_path: Path) -> None:
     many = [Passage(id=f"p{n}", doc_id="d", title="Log", text=f"Day {n}: nothing new. " * 10) for n in range(40)]
     retriever = FixedRetriever(passages=(*PASSAGES, *many))
-    for setting, count in (("EVIDENCE_TOKENS=6000", 20), ("EVIDENCE_TOKENS=600", 7), ("RETRIEVAL_TOP_K=5", 5)):
+    for setting, count in (("EVIDENCE_TOKENS=6000", 20), ("EVIDENCE_TOKENS=600", 6), ("RETRIEVAL_TOP_K=5", 5)):
         reply = await grounded(tmp_path, answering(), setting, retriever=retriever)
         assert reply.refused is None
         assert len(reply.answer.evidence) == len(reply.answer.rounds[0].packing.packed_ids) == count

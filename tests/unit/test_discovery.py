@@ -33,7 +33,7 @@ QUESTION, PLAN = discover_operators()["count"].examples[0]
 
 async def derive() -> None:
     context: Any = SimpleNamespace(settings=Settings.load())
-    reading = Reading(evidence=(), packed=pack((), 1), known=frozenset())
+    reading = Reading(evidence=(), packed=pack((), 1))
     operators = {"count": replace(discover_operators()["count"], combine=broken)}
     await look_up_facts(context, "", Plan(operator="count", chains=()), reading, operators, round_=0)
 

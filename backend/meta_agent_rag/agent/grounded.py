@@ -102,24 +102,24 @@ async def checked(
     """
     round_ = answer.rounds[answer.chosen]
     ask = partial(_checked, engine, answer, checks=checks, question_id=question_id, deadline=deadline)
-    written = await ask(round_.draft, how=checks.claim_check)
+    written = await ask(round_, round_.draft, how=checks.claim_check)
     derived = _derived(answer.question, round_) if written.refused in {"unsupported", "invented_quotes"} else None
     if derived is None:
         return written
-    found = await ask(derived, how="exact")
+    found = await ask(*derived, how="exact")
     return written if found.refused else replace(found, calls=written.calls)
 
 
-def _derived(question: str, round_: Round) -> Draft | None:
-    """The derivation as a draft, if it gives the same answer and has not been used yet.
+def _derived(question: str, round_: Round) -> tuple[Round, Draft] | None:
+    """The derivation as a draft, if it gives the same answer and has not been used yet, and a round that packs for it.
 
-    Each of its facts must have a sentence in the prompt, and there must be several, so that more is shown than one
-    look-up. A verdict or a choice must have been compared in code.
+    Each of its facts must have a sentence in the prompt, or in what was searched since, and there must be several, so
+    that more is shown than one look-up. A verdict or a choice must have been compared in code.
     """
     derivation, draft = round_.derivation, round_.draft
     if derivation is None or not derivation.stands or draft.route == DERIVATION:
         return None
-    packed = round_.packing.packed_ids
+    packed = tuple(dict.fromkeys((*round_.packing.packed_ids, *round_.searched_ids)))
     sentences = [fact.sentence for fact in derivation.facts if fact.passage_id in packed and fact.sentence]
     if len(sentences) < len(derivation.facts) or len(set(sentences)) < _FEWEST_SENTENCES:
         return None
@@ -128,13 +128,21 @@ def _derived(question: str, round_: Round) -> Draft | None:
     given, drafted = derivation.answer, draft.short_answer
     day = as_date(given)
     same = normalised(given) == normalised(drafted) or (day is not None and day == as_date(drafted))
-    return draft_of(derivation, packed) if same else None
+    packing = replace(round_.packing, packed_ids=packed)
+    return (replace(round_, packing=packing), draft_of(derivation, packed)) if same else None
 
 
 async def _checked(
-    engine: Engine, answer: Answer, draft: Draft, *, checks: Checks, how: str, question_id: str, deadline: float | None
+    engine: Engine,
+    answer: Answer,
+    round_: Round,
+    draft: Draft,
+    *,
+    checks: Checks,
+    how: str,
+    question_id: str,
+    deadline: float | None,
 ) -> GroundedAnswer:
-    round_ = answer.rounds[answer.chosen]
     passages = _packed(answer, round_)
     if reason := _nothing_said(answer, draft, passages):
         return _refused(answer, reason)

@@ -219,7 +219,7 @@ class Round:
     price is unknown, `seconds` is the duration of the diagnosis. `p_correct` (0..1) is the probability
     of being correct according to a calibrated monitor, else `None`; older rows call it `chance`, and the second
     answer `reference`. `derivation` and `vote` are set with MONITOR_POLICY=vote. `evidence_ids` is the evidence of the
-    draft, `searched_ids` what was then found for the derivation's facts and for routes.
+    draft, `searched_ids` what the `searches` between later calls have added, for facts and for routes.
     """
 
     index: int
@@ -232,6 +232,7 @@ class Round:
     satisfied: bool = False
     p_correct: Annotated[float | None, _read_as("p_correct", "chance")] = None
     derivation: Derivation | None = None
+    searches: tuple[str, ...] = ()
     searched_ids: tuple[str, ...] = ()
     vote: Vote | None = None
     diagnosis: Diagnosis | None = None
@@ -245,6 +246,11 @@ def add_found(known: Sequence[Found], new: Sequence[Found]) -> tuple[Found, ...]
     ids = {found.passage.id for found in known}
     fresh = {found.passage.id: found for found in reversed(new) if found.passage.id not in ids}
     return (*known, *(found for found in new if fresh.get(found.passage.id) is found))
+
+
+def add_new(known: Sequence[Dropped], new: Sequence[Dropped]) -> tuple[Dropped, ...]:
+    """Append what is not there yet."""
+    return tuple(dict.fromkeys((*known, *new)))
 
 
 def add_all(known: Sequence[object], new: Sequence[object]) -> tuple[object, ...]:
@@ -261,7 +267,7 @@ class State(TypedDict, total=False):
     question: str
     evidence: Annotated[tuple[Found, ...], add_found]
     set_aside: Annotated[tuple[str, ...], add_all]
-    dropped: Annotated[tuple[Dropped, ...], add_all]
+    dropped: Annotated[tuple[Dropped, ...], add_new]
     queries: Annotated[tuple[str, ...], add_all]
     plan: RepairPlan | None
     planned: Planned

@@ -45,9 +45,10 @@ async def run_vote(
     """The round with its derivation and vote, the answers of the routes drawn for it, and the evidence at its end.
 
     Routes are drawn one after another, and only while the vote is undecided. Without a derivation nothing has searched
-    for what lies between question and answer, so all but the first also read what is found with the draft's answer.
+    for what lies between question and answer, so in the first round all but the first also read what is found with the
+    draft's answer.
     """
-    signals = measure_alone(context, state["question"], round_.draft, reading.packed)
+    signals = measure_alone(context, state["question"], round_.draft, reading_of(state, context).packed)
     round_ = replace(round_, derivation=derivation, signals=signals)
     counted = _ballots(context, state, round_, derivation, reading.packed)
     earlier = _still_valid(state, round_)
@@ -56,7 +57,8 @@ async def run_vote(
     for name in _left(voters(context.settings), earlier):
         if decided(vote, VOTE_SHARE):
             break
-        if derivation.plan is None and len(drawn) == 1 and round_.index == 0:
+        searches_alone = derivation.plan is None and round_.index == 0
+        if searches_alone and len(drawn) == 1:
             draft = "" if round_.draft.abstained else round_.draft.short_answer
             reading = await extended(context, reading, [f"{draft} {state['question']}".strip()])
             counted = _ballots(context, state, round_, derivation, reading.packed)
@@ -75,7 +77,8 @@ async def run_vote(
     known = context.oracles.monitor
     satisfied = _satisfied(state, context, round_) if known is None else known(round_.draft)
     searched = tuple(found.passage.id for found in reading.added)
-    return replace(round_, satisfied=satisfied, searched_ids=searched), tuple(drawn), reading
+    round_ = replace(round_, satisfied=satisfied, searches=reading.searches, searched_ids=searched)
+    return round_, tuple(drawn), reading
 
 
 def _with_vote(signals: Signals, draft: Draft, derivation: Derivation, vote: Vote, packed: Packed) -> Signals:
@@ -174,10 +177,11 @@ def _ballots(
     taken_over = {DERIVATION, *context.routes}
     written = [one for one in _written(state, round_) if one.route not in taken_over and not one.abstained]
     # nor has one that repeats an earlier draft that its writer saw
-    first = {normalised(one.short_answer): one for one in reversed(written)}
-    own = [one for one in written if first[normalised(one.short_answer)] is one]
+    own: dict[str, Draft] = {}
+    for one in written:
+        own.setdefault(normalised(one.short_answer), one)
     # what a deficit concluded in code outranks the others, as a comparison does
-    fixed = [ballot(one.route, one.short_answer, outranks=one.route in context.deficits.names) for one in own]
+    fixed = [ballot(one.route, one.short_answer, outranks=one.route in context.deficits.names) for one in own.values()]
     if _concludes(state, round_, derivation):
         weight = STANDS if derivation.stands else OPEN
         fixed.append(ballot(DERIVATION, derivation.answer, weight=weight, outranks=derivation.compared))

@@ -314,8 +314,9 @@ def _answer(turn: Turn) -> dict[str, Any]:
         evidence = reply.trace.evidence
     if isinstance(reply, DocumentsReply):
         result, evidence = reply.grounded, reply.grounded.answer.evidence
-        plans = [one.plan for one in result.answer.rounds if one.plan is not None]
-        fields["queries"] = [turn.reading.standalone, *(query for plan in plans for query in plan.queries)]
+        rounds = result.answer.rounds
+        planned = [query for one in rounds if one.plan is not None for query in one.plan.queries]
+        fields["queries"] = [turn.reading.standalone, *planned, *(query for one in rounds for query in one.searches)]
         fields["checks"] = {
             "quotes": result.quotes,
             "claims": [{"text": claim.text, **asdict(support)} for claim, support in result.claims],

@@ -74,9 +74,8 @@ class Findings:
 
     @property
     def found_since(self) -> Fact | None:
-        """The first fact that a search has found after the first draft, if what follows from it is another answer."""
-        answer = self.derivation.answer
-        if not answer or same_answer(self.draft.short_answer, answer):
+        """The first fact that a search between calls has found, if another answer follows from it and was elected."""
+        if not self.follows or same_answer(self.draft.short_answer, self.derivation.answer):
             return None
         return next((fact for fact in self.facts if fact.searched and fact.open is None), None)
 

@@ -18,11 +18,11 @@ def detect(findings: Findings) -> Diagnosis | None:
 def repair(state: State, findings: Findings) -> Repair:
     """Search for what is missing, then ask for the fact again or, if the diagnosis names none, write again.
 
-    If it has been found since, adopt what was elected.
+    If it has been found since, adopt what follows.
     """
     found = findings.found_since
-    if found is not None and findings.about == found.asked and findings.vote is not None:
-        return Repair(adopt=findings.vote.elected, search=())
+    if found is not None and findings.about == found.asked:
+        return Repair(adopt=findings.derivation.answer, search=())
     return Repair(ask=findings.about)
 
 

@@ -93,7 +93,7 @@ class Fact:
     `chain` and `index` are its place in the plan, from 0; `asked` is its question with every reference resolved;
     `entity` what it is about. `value` is the result of the look-up, `passage_id` and `sentence` where it occurs,
     `logprob` the mean log-probability of its tokens (<= 0). `open` says why the value is unreliable, or is `None`.
-    `searched` means that its passage was found by a search for it, after the first draft had been written.
+    `searched` means that its passage was found by a search between two calls, after the first draft.
     """
 
     chain: int

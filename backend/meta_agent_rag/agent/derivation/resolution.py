@@ -74,7 +74,7 @@ async def resolve(context: Context, question: str, reading: Reading, *, round_: 
         step = _step(reply, left, len(facts), reading.packed) if reply is not None else None
         if step is None:
             break
-        facts.append(step.fact)
+        facts.append(replace(step.fact, searched=reading.was_searched(step.fact.passage_id)))
         left = step.left
         if step.fact.open is not None:
             return _derivation(facts), reading

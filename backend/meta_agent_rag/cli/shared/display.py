@@ -170,6 +170,10 @@ def round_steps(
         else:
             facts = "\n".join(_derivation_lines(derivation))
             yield f"[bold]Derivation.[/] The question is split into facts, each looked up separately:\n{facts}\n"
+    if round_.searches:
+        searched = "".join(f"\n    {plain(query)}" for query in round_.searches)
+        found = counted(len(round_.searched_ids), "passage")
+        yield f"[bold]Searched between calls[/], which added {found}:{searched}\n"
     if round_.vote is not None and (before is None or round_.vote != before.vote):
         ballots = "\n".join(_vote_lines(round_.vote, derivation))
         yield f"[bold]Vote.[/] Every route casts a ballot, and similar answers support each other:\n{ballots}\n"
