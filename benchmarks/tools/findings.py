@@ -183,7 +183,11 @@ def quality(recorded: Sequence[Recorded]) -> Table:
 
 def unseen(_: Sequence[Recorded]) -> Table:
     """One pass against the loop on questions that nothing was fitted on."""
-    folders = {"`PLANS=resolution`": "unseen", "by default": "unseen_default"}
+    folders = {
+        "HotpotQA, `PLANS=resolution`": "unseen",
+        "HotpotQA, by default": "unseen_default",
+        "MuSiQue, searching between calls": "unseen_searching",
+    }
     found = {label: quality(records(folder)) for label, folder in folders.items()}
     rows = [(label, *row[1:]) for label, table in found.items() for row in table.rows]
     return replace(next(iter(found.values())), name="unseen", rows=rows)

@@ -54,11 +54,11 @@ async def run_vote(
     earlier = _still_valid(state, round_)
     drawn: list[RouteAnswer] = []
     vote = counted(earlier)
+    searches = derivation.plan is None and round_.index == 0
     for name in _left(voters(context.settings), earlier):
         if decided(vote, VOTE_SHARE):
             break
-        searches_alone = derivation.plan is None and round_.index == 0
-        if searches_alone and len(drawn) == 1:
+        if searches and len(drawn) == 1:
             draft = "" if round_.draft.abstained else round_.draft.short_answer
             reading = await extended(context, reading, [f"{draft} {state['question']}".strip()])
             counted = _ballots(context, state, round_, derivation, reading.packed)
