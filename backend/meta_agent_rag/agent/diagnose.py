@@ -22,7 +22,7 @@ from .routes import RouteAnswer
 from .signals import measure
 from .state import NO_DEFICIT, Diagnosis, Round, State, StopReason, Update, add_found, shown
 from .stopping import calls_of, out_of_time, reason_to_stop, select, settled_without_a_model
-from .voting import derived, findings_of, run_vote
+from .voting import findings_of, run_vote
 
 
 async def diagnose(state: State, runtime: Runtime[Context]) -> Update:
@@ -60,8 +60,7 @@ async def _examined(state: State, runtime: Runtime[Context]) -> Update:
     searched: dict[str, object] = {}
     try:
         if context.settings.monitor_policy == VOTE:
-            derivation, reading = await derived(state, context, round_=index)
-            round_, drawn, reading = await run_vote(state, context, round_, derivation, reading)
+            round_, drawn, reading = await run_vote(state, context, round_)
             searched = {"evidence": reading.added, "dropped": reading.dropped}
             state = {**state, "evidence": add_found(state.get("evidence", ()), reading.added)}
             if round_.satisfied and context.settings.diagnosis == "facts" and context.oracles.monitor is None:

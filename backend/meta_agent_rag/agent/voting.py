@@ -30,25 +30,24 @@ OPEN = 0.6
 """The derivation's weight in the vote if all its facts are reliable, and if some are open (docs/decisions/015)."""
 
 
-async def derived(state: State, context: Context, *, round_: int) -> tuple[Derivation, Reading]:
+async def _derived(state: State, context: Context, reading: Reading, *, round_: int) -> tuple[Derivation, Reading]:
     """The question's derivation, made in the first round, and the evidence with what was searched for its facts."""
-    reading = reading_of(state, context)
     if (derivation := state.get("derivation")) is not None:
         return derivation, reading
     made = state.get("planned") or await make_plan(context, state["question"], round_=round_)
     return await derive(context, state["question"], made, reading, round_=round_)
 
 
-async def run_vote(
-    state: State, context: Context, round_: Round, derivation: Derivation, reading: Reading
-) -> tuple[Round, tuple[RouteAnswer, ...], Reading]:
+async def run_vote(state: State, context: Context, round_: Round) -> tuple[Round, tuple[RouteAnswer, ...], Reading]:
     """The round with its derivation and vote, the answers of the routes drawn for it, and the evidence at its end.
 
     Routes are drawn one after another, and only while the vote is undecided. Without a derivation nothing has searched
     for what lies between question and answer, so in the first round all but the first also read what is found with the
     draft's answer.
     """
-    signals = measure_alone(context, state["question"], round_.draft, reading_of(state, context).packed)
+    reading = reading_of(state, context)
+    signals = measure_alone(context, state["question"], round_.draft, reading.packed)
+    derivation, reading = await _derived(state, context, reading, round_=round_.index)
     round_ = replace(round_, derivation=derivation, signals=signals)
     counted = _ballots(context, state, round_, derivation, reading.packed)
     earlier = _still_valid(state, round_)
