@@ -234,6 +234,17 @@ async def test_routes_are_sampled_while_the_vote_is_undecided(tmp_path: Path) ->
     assert run.answer.rounds[-1].draft.route == "plain_pass"
 
 
+@pytest.mark.parametrize(("short", "searched"), [("Mira Holt", True), (FILM.title, False)])
+async def test_without_a_plan_a_draft_is_searched_unless_its_passage_was_read(
+    short: str, searched: bool, tmp_path: Path
+) -> None:
+    script: Mapping[str, Scripted] = {"write": draft(short), "plan": "no plan", "route": [route("Oslo")] * 3}
+    retriever = FakeRetriever({QUESTION: [FILM], f"{short} {QUESTION}": [BIRTH]})
+    run = await vote(tmp_path, script, THREE, retriever=retriever)
+    assert run.answer.rounds[0].searched_ids == (("birth",) if searched else ())
+    assert (f"{short} {QUESTION}" in retriever.queries) == searched
+
+
 async def test_the_critic_can_still_be_the_diagnoser(tmp_path: Path) -> None:
     script: Mapping[str, Scripted] = {
         "write": draft("Mira Holt"),

@@ -14,7 +14,7 @@ from .context import Context
 from .deficits import Findings
 from .derivation import Derivation
 from .derivation.derive import derive, make_plan
-from .derivation.reading import Reading, extended, reading_of
+from .derivation.reading import Reading, read_on, reading_of
 from .prompting import Packed
 from .routes import DERIVATION, DRAFT, Ballot, RouteAnswer, Vote
 from .routes.route import RouteInput
@@ -43,7 +43,7 @@ async def run_vote(state: State, context: Context, round_: Round) -> tuple[Round
 
     Routes are drawn one after another, and only while the vote is undecided. Without a derivation nothing has searched
     for what lies between question and answer, so in the first round all but the first also read what is found with the
-    draft's answer.
+    draft's answer, unless it is the title of a passage that they read already.
     """
     reading = reading_of(state, context)
     signals = measure_alone(context, state["question"], round_.draft, reading.packed)
@@ -59,7 +59,7 @@ async def run_vote(state: State, context: Context, round_: Round) -> tuple[Round
             break
         if searches and len(drawn) == 1:
             draft = "" if round_.draft.abstained else round_.draft.short_answer
-            reading = await extended(context, reading, [f"{draft} {state['question']}".strip()])
+            reading = await read_on(context, reading, draft, [f"{draft} {state['question']}".strip()])
             counted = _ballots(context, state, round_, derivation, reading.packed)
         taken = sum(answer.route == name for answer in (*earlier, *drawn))
         given = RouteInput(question=state["question"], packed=reading.packed, round=round_.index, draw=taken)

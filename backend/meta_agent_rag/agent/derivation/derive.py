@@ -87,7 +87,7 @@ async def _chain(
         found = next((one for one in known if one.asked == asked), None)
         if found is None:
             if used and facts[used[-1]].open is None:
-                reading = await read_on(context, reading, entity, asked)
+                reading = await read_on(context, reading, entity, [entity, asked])
             found = await look_up(
                 context, asked, entity, reading.packed, chain=place, index=index, of=chain.of, round_=round_
             )

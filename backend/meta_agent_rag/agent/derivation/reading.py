@@ -56,16 +56,14 @@ def reading_of(state: State, context: Context) -> Reading:
     )
 
 
-async def read_on(context: Context, reading: Reading, subject: str, asked: str) -> Reading:
-    """The evidence with passages for the question `asked`, unless one in the prompt has its subject as title."""
+async def read_on(context: Context, reading: Reading, subject: str, queries: Sequence[str]) -> Reading:
+    """The evidence with the best new passages for the queries, unless one in the prompt has the subject as title.
+
+    It is as it was if it cannot be searched for in time.
+    """
     wanted = set(content_words(unqualified(subject)))
-    if any(set(content_words(unqualified(title))) == wanted for title in reading.packed.titles):
+    if wanted and any(set(content_words(unqualified(title))) == wanted for title in reading.packed.titles):
         return reading
-    return await extended(context, reading, [subject, asked])
-
-
-async def extended(context: Context, reading: Reading, queries: Sequence[str]) -> Reading:
-    """The evidence with the best new passages for the queries; as it was, if it cannot be searched for in time."""
     fresh = [query for query in queries if query not in reading.asked and query not in reading.searches]
     if context.retriever is None or not context.may_search or not fresh:
         return reading

@@ -78,7 +78,7 @@ async def resolve(context: Context, question: str, reading: Reading, *, round_: 
         left = step.left
         if step.fact.open is not None:
             return _derivation(facts), reading
-        reading = await read_on(context, reading, step.fact.value, left)
+        reading = await read_on(context, reading, step.fact.value, [step.fact.value, left])
     if not facts:
         return Derivation(plan=None, dropped="no step of the question could be resolved"), reading
     entity = facts[-1].value
