@@ -43,7 +43,10 @@ FOLDS = 5
 FEWEST = 10
 """Minimum number of right and of wrong questions for a fit: two of each for every fold."""
 _SEED = 42
-_OF_A_VOTE = ("share", "voters", "derived", "in_evidence", "open_facts", "of_kind", "taken_over", "abstained")
+_OF_A_VOTE = (
+    *("share", "voters", "derived", "compared", "in_evidence", "open_facts"),
+    *("of_kind", "taken_over", "abstained"),
+)
 _C = 0.1
 """Inverse strength of the L2 penalty: two dozen signals would overfit a few hundred drafts."""
 _ORACLE = " oracle "

@@ -44,6 +44,7 @@ def features(signals: Signals) -> dict[str, float | None]:
         "in_evidence": signals.in_evidence,
         "open_facts": signals.open_facts,
         "taken_over": signals.taken_over,
+        "compared": signals.compared,
     }
     named: dict[str, float | None] = {}
     for name, value in measured.items():

@@ -93,9 +93,10 @@ class Signals:
     says so. `confidence` and `logprob` are the draft's, `reference_logprob` is the second answer's.
 
     With MONITOR_POLICY=vote: `share` (0..1) is the part of the vote that supports the draft, `voters` the number of
-    routes with an answer that counts, `derived` whether the derivation gives the same answer, `in_evidence` whether
-    the short answer occurs in the evidence, `open_facts` the number of facts without a reliable value, `taken_over`
-    whether the draft is the answer of another route. `None` means not measured.
+    routes with an answer that counts, `derived` whether the derivation gives the same answer, `compared` whether it
+    does so by comparing values, `in_evidence` whether the short answer occurs in the evidence, `open_facts` the number
+    of facts without a reliable value, `taken_over` whether the draft is the answer of another route. `None` means not
+    measured.
     """
 
     similarity: float | None
@@ -116,6 +117,7 @@ class Signals:
     in_evidence: bool | None = None
     open_facts: int | None = None
     taken_over: bool | None = None
+    compared: bool | None = None
 
     @property
     def misses(self) -> bool:

@@ -83,11 +83,13 @@ async def run_vote(state: State, context: Context, round_: Round) -> tuple[Round
 def _with_vote(signals: Signals, draft: Draft, derivation: Derivation, vote: Vote, packed: Packed) -> Signals:
     """The signals, extended by what the vote and the derivation say about the draft."""
     held = _spaced(packed)
+    derived = same(draft.short_answer, derivation.answer) if derivation.answer else None
     return replace(
         signals,
         share=round(support_for(vote, draft.short_answer), 4),
         voters=len(cast(vote)),
-        derived=same(draft.short_answer, derivation.answer) if derivation.answer else None,
+        derived=derived,
+        compared=derived is True and derivation.compared,
         in_evidence=None if draft.abstained else _in_evidence(draft.short_answer, held),
         open_facts=len(derivation.open_facts) if derivation.plan is not None else None,
         taken_over=draft.route != DRAFT,
