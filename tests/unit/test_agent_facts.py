@@ -234,6 +234,45 @@ async def test_routes_are_sampled_while_the_vote_is_undecided(tmp_path: Path) ->
     assert run.answer.rounds[-1].draft.route == "plain_pass"
 
 
+MAN = "Who is the man who directed The Salt Road?"
+NESTED = "Which river flows through the town where the man who directed The Salt Road was born?"
+
+
+@pytest.mark.parametrize(
+    ("question", "parts", "facts"),
+    [
+        (QUESTION, ["the man who directed The Salt Road"], (MAN, "Where was # born?")),
+        (
+            NESTED,
+            ["the town where the man who directed The Salt Road was born", "the man who directed The Salt Road"],
+            (MAN, "What is the town where # was born?", "Which river flows through #?"),
+        ),
+        (QUESTION, ["The Salt Road"], None),
+        (QUESTION, ["the man who directed Salt Roads"], None),
+        (QUESTION, [QUESTION], None),
+        (QUESTION, ["Where was the man who directed The Salt Road"], None),
+        (QUESTION, [""], None),
+    ],
+)
+async def test_what_a_question_describes_takes_the_place_of_a_rejected_plan(
+    question: str, parts: Sequence[str], facts: Sequence[str] | None, tmp_path: Path
+) -> None:
+    whole = {"chains": [{"of": "", "facts": [question]}], "operator": "last"}
+    replies = [whole, *({"described": part} for part in parts)]
+    script: Mapping[str, Scripted] = {
+        "write": draft("Oslo"),
+        "plan": [*replies, {"described": ""}],
+        "look_up": values({MAN: "Mira Holt", "Where was Mira Holt born?": "Oslo"}),
+        "route": [route("Oslo")] * 3,
+    }
+    derivation = (await vote(tmp_path, script, THREE, question=question)).answer.rounds[0].derivation
+    assert derivation is not None
+    made = derivation.plan
+    assert (None if made is None else made.chains[0].facts) == facts
+    if facts is None:
+        assert derivation.dropped == f"the fact {QUESTION!r} restates the question"
+
+
 @pytest.mark.parametrize(("short", "searched"), [("Mira Holt", True), (FILM.title, False)])
 async def test_without_a_plan_a_draft_is_searched_unless_its_passage_was_read(
     short: str, searched: bool, tmp_path: Path

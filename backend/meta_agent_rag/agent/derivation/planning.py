@@ -1,4 +1,4 @@
-"""Asks for a plan, checks it in code, and on failure asks once more, giving the reason."""
+"""Asks for a plan and checks it in code; if that fails, what the question describes makes the plan."""
 
 import json
 import re
@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field, create_model
 
 from ...discovery import calling, require_result
 from ...errors import ModelError
+from ...grounding.answer_kind import kind_asked
 from ...llm.client import ModelSession
 from ...llm.messages import Message
 from ...prompts import prompt
@@ -19,6 +20,7 @@ from ...text.names import content_words, spaced
 from ...text.normalise import normalised, tokens
 from ..prompting import ReplyModel
 from .derivation import CALL_FAILED, NO_GRAMMAR, Chain, Plan, Planned, references, tidied
+from .describing import described
 from .look_up import names_in
 from .operator import Operators
 from .unfolding import unfolded
@@ -57,6 +59,8 @@ async def plan_for(
 ) -> Planned:
     """The plan of a question: from its grammar if possible, else from a call that sees only the question.
 
+    If that plan fails its checks, another call points to what the question describes.
+
     Raises only errors that must stop the run.
     """
     by_grammar = None if "grammar" in settings.loop_without else unfolded(question)
@@ -66,13 +70,13 @@ async def plan_for(
         return Planned(plan=None, fault=NO_GRAMMAR)
     asked = _messages(settings, question, operators)
     if "plan_checks" in settings.loop_without:
-        return (await _asked(model, question, operators, asked, round_=round_, fault_in=flaw_of))[0]
-    planned, reply = await _asked(model, question, operators, asked, round_=round_)
-    if not reply:
+        return await _asked(model, question, operators, asked, round_=round_, fault_in=flaw_of)
+    planned = await _asked(model, question, operators, asked, round_=round_)
+    failed = (planned.fault or "").startswith(CALL_FAILED)
+    if planned.plan is not None or failed or kind_asked(question) in ("verdict", "choice"):
         return planned
-    fault = prompt("plan_again", settings.prompts_dir).text(fault=planned.fault)
-    again = (*asked, Message(role="assistant", content=reply), Message(role="user", content=fault))
-    return (await _asked(model, question, operators, again, round_=round_))[0]
+    plan = await described(model, settings, question, round_=round_)
+    return planned if plan is None or plan.operator not in operators else Planned(plan=plan)
 
 
 async def _asked(
@@ -83,19 +87,17 @@ async def _asked(
     *,
     round_: int,
     fault_in: PlanCheck | None = None,
-) -> tuple[Planned, str]:
-    """The result of one call, and the reply to show when asking again; empty if asking again would not help."""
+) -> Planned:
     try:
         reply = await model.ainvoke("plan", asked, plan_schema(tuple(operators)), round_=round_)
     except ModelError as error:
         if error.stops_run:
             raise
-        return Planned(plan=None, fault=f"{CALL_FAILED}{error}"), ""
+        return Planned(plan=None, fault=f"{CALL_FAILED}{error}")
     chains = tuple(Chain(of=chain.of, facts=tuple(chain.facts)) for chain in reply.chains)
     plan = directed(tidied(Plan(operator=reply.operator, chains=chains)), question)
     fault = (fault_in or fault_of)(plan, question, operators)
-    settled = fault is None or is_whole(plan, question)  # asked again, it would only invent facts
-    return Planned(plan=None if fault else plan, fault=fault), "" if settled else _written(plan)
+    return Planned(plan=None if fault else plan, fault=fault)
 
 
 def _messages(settings: Settings, question: str, operators: Operators) -> tuple[Message, ...]:
@@ -215,12 +217,6 @@ def _unused(chain: Chain) -> str | None:
         if index not in used:
             return f"no later fact uses the value of {fact!r}"
     return None
-
-
-def is_whole(plan: Plan, question: str) -> bool:
-    """Whether the plan's only fact is the question itself. Then the planner sees no way to decompose it."""
-    every = [fact for chain in plan.chains for fact in chain.facts]
-    return len(every) == 1 and _restates(every[0], question)
 
 
 def _restates(fact: str, question: str) -> bool:

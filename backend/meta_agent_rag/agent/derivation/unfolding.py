@@ -44,7 +44,8 @@ _AUXILIARIES = frozenset(
 _SUBJECT = re.compile(r"\b(?:did|does|do)\s+(?:the|an?)\s+\S+(?:\s+\S+)?\s+of$", re.IGNORECASE)
 _UNCLEAR = re.compile(r",|\b(?:what|which|who|whom|whose|that|where|when)\b", re.IGNORECASE)
 """Words of a clause within the clause, or of a question that comes late."""
-_PERSON = re.compile(rf"person|man|woman|actor|actress|{_RELATIVES}|{_MAKERS}")
+PERSON = rf"person|man|woman|actor|actress|{_RELATIVES}|{_MAKERS}"
+"""A pattern of nouns for people."""
 
 
 def unfolded(question: str) -> Plan | None:
@@ -89,7 +90,7 @@ def _about_a_clause(asked: str) -> tuple[str, ...]:
         return ()  # a clause within a clause
     if before[-1] in _AUXILIARIES or _SUBJECT.search(found["before"]):
         return ()  # the main verb follows, at an unknown place
-    person = found["link"].lower() in {"who", "whom"} or _PERSON.fullmatch(found["noun"].split()[-1].lower())
+    person = found["link"].lower() in {"who", "whom"} or bool(re.fullmatch(PERSON, found["noun"].split()[-1].lower()))
     inner = f"{'Who' if person else 'What'} is the {found['noun'].strip()} {found['link']} {found['clause'].strip()}?"
     return (*(_about_an_owner(inner, within_clause=True) or (inner,)), f"{found['before'].strip()} #?")
 

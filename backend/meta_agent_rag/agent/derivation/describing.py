@@ -1,0 +1,97 @@
+"""Decomposes a question by what it describes without naming it: a model copies the description, code makes the plan.
+
+A small planner answers a nested question with the question itself. It can point to a part of it.
+"""
+
+import json
+import re
+from typing import Annotated
+
+from pydantic import Field
+
+from ...errors import ModelError
+from ...llm.client import ModelSession
+from ...llm.messages import Message
+from ...prompts import prompt
+from ...settings import Settings
+from ...text.names import content_words
+from ..prompting import ReplyModel
+from .derivation import Chain, Plan
+from .look_up import names_in
+from .unfolding import PERSON
+
+_MOST_HOPS = 4
+_EXAMPLES = (
+    ("When was the company that built the Larkspur ferry founded?", "the company that built the Larkspur ferry"),
+    (
+        "What is the population of the town where the author of Winter Tides was born?",
+        "the author of Winter Tides",
+    ),
+    (
+        "What is the highest point of the region where Port Ellery is located?",
+        "the region where Port Ellery is located",
+    ),
+    (
+        "Who was the first president of the league that the Corvane Rovers play in?",
+        "the league that the Corvane Rovers play in",
+    ),
+    ("When did the state whose capital is Marston join the federation?", "the state whose capital is Marston"),
+    ("Which river flows through the birthplace of the composer of Night Ferry?", "the composer of Night Ferry"),
+)
+_ASKING = re.compile(r"\b(?:who|whom|whose|which|what|where|when|how|why)\b", re.IGNORECASE)
+_PERSON = re.compile(rf"(?:the|an?)\s+(?:\w+\s+)??(?:{PERSON})\b", re.IGNORECASE)
+
+
+class DescriptionReply(ReplyModel):
+    """The words of a question that describe something."""
+
+    described: Annotated[str, Field(json_schema_extra={"maxLength": 200})]
+
+
+async def described(model: ModelSession, settings: Settings, question: str, *, round_: int) -> Plan | None:
+    """The chain that leads from the innermost description to what is asked; `None` without a usable description.
+
+    Raises only errors that must stop the run.
+    """
+    facts = [question.strip()]
+    while len(facts) < _MOST_HOPS:
+        part = await _part(model, settings, facts[0], round_=round_)
+        if not _describes(part, facts[0]):
+            break
+        at = facts[0].casefold().index(part.casefold())
+        part = facts[0][at : at + len(part)]
+        inner = f"{'Who' if _PERSON.match(part) else 'What'} is {part}?"
+        facts[0:1] = [inner, facts[0].replace(part, "#", 1)]
+        if " the " not in part:
+            break  # nothing is described within it
+    return Plan(operator="last", chains=(Chain(of="", facts=tuple(facts)),)) if len(facts) > 1 else None
+
+
+async def _part(model: ModelSession, settings: Settings, question: str, *, round_: int) -> str:
+    messages = [Message(role="system", content=prompt("describe", settings.prompts_dir).text())]
+    for example, part in _EXAMPLES:
+        messages.append(Message(role="user", content=_asking(settings, example)))
+        messages.append(Message(role="assistant", content=json.dumps({"described": part})))
+    messages.append(Message(role="user", content=_asking(settings, question)))
+    try:
+        reply = await model.ainvoke("plan", tuple(messages), DescriptionReply, round_=round_)
+    except ModelError as error:
+        if error.stops_run:
+            raise
+        return ""
+    return reply.described.strip().rstrip("?").strip()
+
+
+def _asking(settings: Settings, question: str) -> str:
+    return prompt("question", settings.prompts_dir).text(question=question)
+
+
+def _describes(part: str, question: str) -> bool:
+    """Whether a part of a question, in its own words, says more of something than its name, and leaves a question."""
+    if part.casefold() not in question.casefold() or not _ASKING.search(
+        question.casefold().replace(part.casefold(), "")
+    ):
+        return False
+    words = set(content_words(part))
+    named = {word for name in names_in(part) for word in content_words(name)}
+    return bool(named) and bool(words - named) and bool(set(content_words(question)) - words)
