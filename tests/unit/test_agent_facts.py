@@ -258,7 +258,7 @@ async def test_what_a_question_describes_takes_the_place_of_a_rejected_plan(
     question: str, parts: Sequence[str], facts: Sequence[str] | None, tmp_path: Path
 ) -> None:
     whole = {"chains": [{"of": "", "facts": [question]}], "operator": "last"}
-    replies = [whole, *({"described": part} for part in parts)]
+    replies: list[Mapping[str, Any]] = [whole, *({"described": part} for part in parts)]
     script: Mapping[str, Scripted] = {
         "write": draft("Oslo"),
         "plan": [*replies, {"described": ""}],
