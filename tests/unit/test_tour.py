@@ -14,13 +14,14 @@ from tests.terminal import at_terminal
 def test_the_tour_shows_each_deficit_a_failure_and_a_right_draft() -> None:
     found = stops.tour()
     diagnosed = [[(one["diagnosis"] or {}).get("deficit") for one in stop.row["rounds"]] for stop in found]
-    assert [names[0] for names in diagnosed[:3]] == ["reasoning_error", "external_only", "insufficient_knowledge"]
-    assert "internal_only" in diagnosed[3][1:]
-    for stop in found[:4]:
+    named = ["reasoning_error", "reasoning_error", "external_only", "insufficient_knowledge"]
+    assert [names[0] for names in diagnosed[:4]] == named
+    assert "internal_only" in diagnosed[4][1:]
+    for stop in found[:5]:
         assert stop.row["f1"] > stop.row["rounds"][0]["f1"]
         assert stop.one_pass is not None
         assert stop.row["f1"] > stop.one_pass["f1"]
-    failed, kept = found[4].row, found[5].row
+    failed, kept = found[5].row, found[6].row
     assert (failed["f1"] < stops.RIGHT, len(failed["rounds"]) > 1) == (True, True)
     assert (kept["f1"], len(kept["rounds"])) == (1, 1)
 

@@ -194,15 +194,15 @@ class Stop:
 
 
 _TOUR = (
+    ("HotpotQA", "5abbf9b355429931dba145fe", "Described, not named: the draft stops one step short, repaired"),
     ("2WikiMultiHopQA", "05a2dec4088811ebbd6eac1f6bf848b6", "Reasoning error: repaired"),
     ("2WikiMultiHopQA", "15decb900bda11eba7f7acde48001122", "External only, then reasoning error: repaired"),
     ("MuSiQue", "2hop__16581_16525", "Insufficient knowledge: repaired"),
     ("MuSiQue", "2hop__135652_669373", "Internal only, in a later round"),
     ("2WikiMultiHopQA", "0404d2cc0bb011ebab90acde48001122", "A repair that fails"),
     ("2WikiMultiHopQA", "099f34280bda11eba7f7acde48001122", "A right draft that stays"),
-    ("HotpotQA", "5a87411d5542994846c1cd37", "Largest gain on HotpotQA"),
 )
-"""Data set, question and title: for each deficit the question with the largest gain, a failure, and a right draft."""
+"""Data set, question and title: a description, for each deficit a repair, a failure, and a right draft."""
 
 
 def tour() -> tuple[Stop, ...]:
