@@ -297,8 +297,8 @@ class Settings(ProviderKeys):
     )
     plans: Literal["model", "grammar", "resolution"] | None = Field(
         None,
-        description="Plans beyond the question's grammar: none (`grammar`), by `model`, or also, where that plan is "
-        "rejected, by `resolution` over the passages; default: `model`, `grammar` for the packaged model.",
+        description="Plans beyond the question's grammar: none (`grammar`), by `model`, or also, where there is "
+        "none, by `resolution` over the passages; default: `model`, `grammar` for the packaged model.",
     )
     loop_without: LoopParts = Field(
         (),

@@ -181,14 +181,17 @@ def quality(recorded: Sequence[Recorded]) -> Table:
     return Table(name="quality", title="One pass against the loop", head=("", "n", *scores), rows=rows)
 
 
+_STATES = {"unseen": "`PLANS=resolution`", "unseen_default": "by default", "unseen_searching": "searching"}
+"""The loop's state in the records over questions that nothing was fitted on, by folder."""
+
+
+def _unseen(*folders: str) -> list[Recorded]:
+    return [replace(one, label=f"{one.label}, {_STATES[own]}") for own in folders for one in records(own)]
+
+
 def unseen(_: Sequence[Recorded]) -> Table:
-    """One pass against the loop on questions that nothing was fitted on, by the loop's state at the time."""
-    states = {"`PLANS=resolution`": "unseen", "by default": "unseen_default", "searching": "unseen_searching"}
-    rows = [
-        (f"{one.label}, {state}", *_against(one.rows[ONE_PASS], one.rows[LOOP]))
-        for state, folder in states.items()
-        for one in records(folder)
-    ]
+    """One pass against the loop on questions that nothing was fitted on."""
+    rows = [(one.label, *_against(one.rows[ONE_PASS], one.rows[LOOP])) for one in _unseen(*_STATES)]
     return replace(quality(records("unseen")), name="unseen", rows=rows)
 
 
@@ -394,7 +397,7 @@ TABLES: Mapping[str, Callable[[Sequence[Recorded]], Table]] = {
     "cost": cost,
     "levels": levels,
     "unseen": unseen,
-    "unseen_types": lambda _: types((*records("unseen_default"), *records("unseen_searching"))),
+    "unseen_types": lambda _: types(_unseen("unseen_default", "unseen_searching")),
 }
 
 if __name__ == "__main__":

@@ -54,10 +54,10 @@ def test_a_missing_run_is_reported_and_a_recorded_one_filtered_and_replayed(
 
 def test_a_link_opens_an_answer_and_plots_fit_a_phone_screen(visit: OpenPage) -> None:
     page = visit(
-        "?run=recorded%3A+HotpotQA&question=5a86edcc55429960ec39b6da&method=standard_rag", width=390, dark=True
+        "?run=recorded%3A+HotpotQA&question=5abbf9b355429931dba145fe&method=standard_rag", width=390, dark=True
     )
     replay(page).get_by_text("Method standard_rag").wait_for()
-    assert replay(page).locator("h3[title='5a86edcc55429960ec39b6da']").count() == 1
+    assert replay(page).locator("h3[title='5abbf9b355429931dba145fe']").count() == 1
     assert page.locator("#runs-answers input:checked").count() == 1
     assert page.get_by_label("Method", exact=True).input_value() == "standard_rag"
     page.get_by_role("tab", name="Plots").click()

@@ -237,6 +237,8 @@ async def test_routes_are_sampled_while_the_vote_is_undecided(tmp_path: Path) ->
 MAN = "Who is the man who directed The Salt Road?"
 NESTED = "Which river flows through the town where the man who directed The Salt Road was born?"
 
+NAMING = "What is the name of the river that The Salt Road crosses, a long one?"
+
 
 @pytest.mark.parametrize(
     ("question", "parts", "facts"),
@@ -251,6 +253,8 @@ NESTED = "Which river flows through the town where the man who directed The Salt
         (QUESTION, ["the man who directed Salt Roads"], None),
         (QUESTION, [QUESTION], None),
         (QUESTION, ["Where was the man who directed The Salt Road"], None),
+        (QUESTION, ["he man who directed The Salt Road"], None),
+        (NAMING, ["the river that The Salt Road crosses, a long one"], None),
         (QUESTION, [""], None),
     ],
 )
@@ -270,7 +274,16 @@ async def test_what_a_question_describes_takes_the_place_of_a_rejected_plan(
     made = derivation.plan
     assert (None if made is None else made.chains[0].facts) == facts
     if facts is None:
-        assert derivation.dropped == f"the fact {QUESTION!r} restates the question"
+        assert derivation.dropped == f"the fact {question!r} restates the question"
+
+
+async def test_a_question_with_the_sign_for_an_earlier_value_has_no_plan(tmp_path: Path) -> None:
+    question = "Who sang the #1 hit of the man who directed The Salt Road?"
+    run = await vote(tmp_path, {"write": draft("Oslo"), "route": [route("Oslo")] * 3}, THREE, question=question)
+    derivation = run.answer.rounds[0].derivation
+    assert derivation is not None
+    assert "contains '#'" in (derivation.dropped or "")
+    assert "plan" not in run.stages
 
 
 @pytest.mark.parametrize(("short", "searched"), [("Mira Holt", True), (FILM.title, False)])

@@ -30,7 +30,7 @@ async def derive(
 ) -> tuple[Derivation, Reading]:
     """The derivation of a planned question, and the evidence that it ends with.
 
-    Raises only errors that must stop the run. With PLANS=resolution, a question whose plan was rejected is resolved
+    Raises only errors that must stop the run. With PLANS=resolution, a question without a plan is resolved
     over the passages, unless it offers a choice.
     """
     if made.plan is None and made.fault != LEFT_OUT and context.settings.plans == "resolution" and is_open(question):

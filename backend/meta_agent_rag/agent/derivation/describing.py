@@ -39,7 +39,10 @@ _EXAMPLES = (
     ("Which river flows through the birthplace of the composer of Night Ferry?", "the composer of Night Ferry"),
 )
 _ASKING = re.compile(r"\b(?:who|whom|whose|which|what|where|when|how|why)\b", re.IGNORECASE)
-_PERSON = re.compile(rf"(?:the|an?)\s+(?:\w+\s+)??(?:{PERSON})\b", re.IGNORECASE)
+_NAMED = re.compile(r"(?:who|what|which)(?:\s\w+)?\s(?:is|was|are|were)\s(?:the\sname\sof\s)?#\W*", re.IGNORECASE)
+"""A question for the name of what is described: its first fact would be the whole answer."""
+_LINKED = re.compile(r"\b(?:of|who|whom|whose|that|which|where|by|in|from)\b|['\u2019]s\b", re.IGNORECASE)
+_PERSON = re.compile(rf"(?:the|an?)\s+(?:\w+\s+)??(?:{PERSON})\b(?!['\u2019-])", re.IGNORECASE)
 
 
 class DescriptionReply(ReplyModel):
@@ -55,14 +58,12 @@ async def described(model: ModelSession, settings: Settings, question: str, *, r
     """
     facts = [question.strip()]
     while len(facts) < _MOST_HOPS:
-        part = await _part(model, settings, facts[0], round_=round_)
-        if not _describes(part, facts[0]):
+        found = _found(await _part(model, settings, facts[0], round_=round_), facts[0])
+        if found is None or (len(facts) > 1 and not _LINKED.search(found.group())):
             break
-        at = facts[0].casefold().index(part.casefold())
-        part = facts[0][at : at + len(part)]
-        inner = f"{'Who' if _PERSON.match(part) else 'What'} is {part}?"
-        facts[0:1] = [inner, facts[0].replace(part, "#", 1)]
-        if " the " not in part:
+        inner = f"{'Who' if _PERSON.match(found.group()) else 'What'} is {found.group()}?"
+        facts[0:1] = [inner, f"{facts[0][: found.start()]}#{facts[0][found.end() :]}"]
+        if " the " not in found.group():
             break  # nothing is described within it
     return Plan(operator="last", chains=(Chain(of="", facts=tuple(facts)),)) if len(facts) > 1 else None
 
@@ -86,12 +87,14 @@ def _asking(settings: Settings, question: str) -> str:
     return prompt("question", settings.prompts_dir).text(question=question)
 
 
-def _describes(part: str, question: str) -> bool:
-    """Whether a part of a question, in its own words, says more of something than its name, and leaves a question."""
-    if part.casefold() not in question.casefold() or not _ASKING.search(
-        question.casefold().replace(part.casefold(), "")
-    ):
-        return False
+def _found(part: str, question: str) -> re.Match[str] | None:
+    """A part of a question in its own words, if it says more of something than its name and leaves something to ask."""
+    found = re.search(rf"(?<!\w){re.escape(part)}(?!\w)", question, re.IGNORECASE)
+    if not part or found is None:
+        return None
+    left = f"{question[: found.start()]}#{question[found.end() :]}"
+    if not _ASKING.search(left) or _NAMED.fullmatch(left):
+        return None
     words = set(content_words(part))
     named = {word for name in names_in(part) for word in content_words(name)}
-    return bool(named) and bool(words - named) and bool(set(content_words(question)) - words)
+    return found if named and words - named and set(content_words(question)) - words else None

@@ -45,7 +45,7 @@ class Outcome:
 Combine: TypeAlias = Callable[[str, Sequence[Operand]], Outcome | None]
 """Maps the question and the operands to a conclusion; `None` if the values do not allow one."""
 Check: TypeAlias = Callable[[str, Plan], str | None]
-"""Maps the question and a plan to the plan's fault, worded for the planner; `None` if it has none."""
+"""Maps the question and a plan to the plan's fault, worded as a clause; `None` if it has none."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,7 @@ from .operator import Operators
 from .unfolding import unfolded
 
 PlanCheck: TypeAlias = Callable[[Plan, str, Operators], str | None]
-"""Maps a plan, its question and the operators to the plan's fault, worded for the planner."""
+"""Maps a plan, its question and the operators to the plan's fault, worded as a clause."""
 
 
 class ChainReply(ReplyModel):
@@ -63,6 +63,8 @@ async def plan_for(
 
     Raises only errors that must stop the run.
     """
+    if "#" in question:
+        return Planned(plan=None, fault="the question contains '#', which stands for an earlier value in plans")
     by_grammar = None if "grammar" in settings.loop_without else unfolded(question)
     if by_grammar is not None and by_grammar.operator in operators:
         return Planned(plan=by_grammar)
@@ -76,7 +78,7 @@ async def plan_for(
     if planned.plan is not None or failed or kind_asked(question) in ("verdict", "choice"):
         return planned
     plan = await described(model, settings, question, round_=round_)
-    return planned if plan is None or plan.operator not in operators else Planned(plan=plan)
+    return planned if plan is None or flaw_of(plan, question, operators) else Planned(plan=plan)
 
 
 async def _asked(
@@ -171,7 +173,7 @@ def flaw_of(plan: Plan, question: str, operators: Operators) -> str | None:
 
 
 def fault_of(plan: Plan, question: str, operators: Operators) -> str | None:
-    """What is wrong with a plan, worded for the planner; `None` if it may be looked up.
+    """What is wrong with a plan, worded as a clause; `None` if it may be looked up.
 
     Every fact but the last must be used by a later one, references must point backwards, no fact may restate the
     question or occur twice, a fact without references must name something from the question, facts and question must

@@ -1,8 +1,7 @@
 """Resolves what a question describes without naming, one step at a time, with the evidence in view.
 
 A step names what the question describes (`clue`, `name`) and asks the question that is then left (`ask`). It is checked
-in code, and each becomes a fact of the derivation. With PLANS=resolution, this takes the place of a plan that a model
-made from the question alone and that was rejected.
+in code, and each becomes a fact of the derivation. With PLANS=resolution, this takes the place of a missing plan.
 """
 
 import re
