@@ -236,7 +236,6 @@ async def test_routes_are_sampled_while_the_vote_is_undecided(tmp_path: Path) ->
 
 MAN = "Who is the man who directed The Salt Road?"
 NESTED = "Which river flows through the town where the man who directed The Salt Road was born?"
-
 NAMING = "What is the name of the river that The Salt Road crosses, a long one?"
 
 

@@ -12,6 +12,7 @@ With Spotlighting", who call it datamarking).
 running on. They are not validated, since a longer reply is acceptable.
 """
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -151,6 +152,18 @@ def messages(
         Message(role="system", content=prompt(system, folder).text()),
         Message(role="user", content=f"{shown}\n\n{asked}"),
     )
+
+
+def few_shot(
+    settings: Settings, name: str, examples: Sequence[tuple[str, object]], question: str
+) -> tuple[Message, ...]:
+    """The prompt `name`, example questions with the JSON that answers each, and the question, as turns of a chat."""
+    asking = prompt("question", settings.prompts_dir)
+    turns = [Message(role="system", content=prompt(name, settings.prompts_dir).text())]
+    for example, reply in examples:
+        turns.append(Message(role="user", content=asking.text(question=example)))
+        turns.append(Message(role="assistant", content=json.dumps(reply, ensure_ascii=False)))
+    return (*turns, Message(role="user", content=asking.text(question=question)))
 
 
 def as_asked(context: Context, messages: tuple[Message, ...]) -> tuple[Message, ...]:

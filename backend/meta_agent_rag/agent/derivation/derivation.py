@@ -35,7 +35,7 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Planned:
-    """A plan that passed the checks; if there is none, `fault` says why."""
+    """A plan that may be looked up; if there is none, `fault` says why."""
 
     plan: Plan | None
     fault: str | None = None

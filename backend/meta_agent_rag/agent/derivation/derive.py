@@ -12,7 +12,8 @@ from .look_up import look_up
 from .operator import Operand, Operators, Outcome
 from .planning import plan_for
 from .reading import Reading, joined, read_on
-from .resolution import is_open, resolve
+from .resolution import resolve
+from .unfolding import is_open
 
 _READS_OFF = "last"
 """The operator that combines nothing: it reads the value at the end of a chain."""

@@ -3,7 +3,6 @@
 A small planner answers a nested question with the question itself. It can point to a part of it.
 """
 
-import json
 import re
 from typing import Annotated
 
@@ -11,11 +10,9 @@ from pydantic import Field
 
 from ...errors import ModelError
 from ...llm.client import ModelSession
-from ...llm.messages import Message
-from ...prompts import prompt
 from ...settings import Settings
 from ...text.names import content_words
-from ..prompting import ReplyModel
+from ..prompting import ReplyModel, few_shot
 from .derivation import Chain, Plan
 from .look_up import names_in
 from .unfolding import PERSON
@@ -69,22 +66,15 @@ async def described(model: ModelSession, settings: Settings, question: str, *, r
 
 
 async def _part(model: ModelSession, settings: Settings, question: str, *, round_: int) -> str:
-    messages = [Message(role="system", content=prompt("describe", settings.prompts_dir).text())]
-    for example, part in _EXAMPLES:
-        messages.append(Message(role="user", content=_asking(settings, example)))
-        messages.append(Message(role="assistant", content=json.dumps({"described": part})))
-    messages.append(Message(role="user", content=_asking(settings, question)))
+    examples = [(example, {"described": part}) for example, part in _EXAMPLES]
+    asked = few_shot(settings, "describe", examples, question)
     try:
-        reply = await model.ainvoke("plan", tuple(messages), DescriptionReply, round_=round_)
+        reply = await model.ainvoke("plan", asked, DescriptionReply, round_=round_)
     except ModelError as error:
         if error.stops_run:
             raise
         return ""
     return reply.described.strip().rstrip("?").strip()
-
-
-def _asking(settings: Settings, question: str) -> str:
-    return prompt("question", settings.prompts_dir).text(question=question)
 
 
 def _found(part: str, question: str) -> re.Match[str] | None:

@@ -1,6 +1,5 @@
 """Asks for a plan and checks it in code; if that fails, what the question describes makes the plan."""
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -11,19 +10,17 @@ from pydantic import ConfigDict, Field, create_model
 
 from ...discovery import calling, require_result
 from ...errors import ModelError
-from ...grounding.answer_kind import kind_asked
 from ...llm.client import ModelSession
 from ...llm.messages import Message
-from ...prompts import prompt
 from ...settings import Settings
 from ...text.names import content_words, spaced
 from ...text.normalise import normalised, tokens
-from ..prompting import ReplyModel
+from ..prompting import ReplyModel, few_shot
 from .derivation import CALL_FAILED, NO_GRAMMAR, Chain, Plan, Planned, references, tidied
 from .describing import described
 from .look_up import names_in
 from .operator import Operators
-from .unfolding import unfolded
+from .unfolding import is_open, unfolded
 
 PlanCheck: TypeAlias = Callable[[Plan, str, Operators], str | None]
 """Maps a plan, its question and the operators to the plan's fault, worded as a clause."""
@@ -70,12 +67,13 @@ async def plan_for(
         return Planned(plan=by_grammar)
     if settings.plans == "grammar":
         return Planned(plan=None, fault=NO_GRAMMAR)
-    asked = _messages(settings, question, operators)
+    examples = [(example, _written(plan)) for example, plan in shown(operators)]
+    asked = few_shot(settings, "plan", examples, question)
     if "plan_checks" in settings.loop_without:
         return await _asked(model, question, operators, asked, round_=round_, fault_in=flaw_of)
     planned = await _asked(model, question, operators, asked, round_=round_)
     failed = (planned.fault or "").startswith(CALL_FAILED)
-    if planned.plan is not None or failed or kind_asked(question) in ("verdict", "choice"):
+    if planned.plan is not None or failed or not is_open(question):
         return planned
     plan = await described(model, settings, question, round_=round_)
     return planned if plan is None or flaw_of(plan, question, operators) else Planned(plan=plan)
@@ -102,16 +100,6 @@ async def _asked(
     return Planned(plan=None if fault else plan, fault=fault)
 
 
-def _messages(settings: Settings, question: str, operators: Operators) -> tuple[Message, ...]:
-    """The task, every operator's examples, and the question; all but the last are the same for every question."""
-    messages = [Message(role="system", content=prompt("plan", settings.prompts_dir).text())]
-    for example, plan in shown(operators):
-        messages.append(Message(role="user", content=_asking(settings, example)))
-        messages.append(Message(role="assistant", content=_written(plan)))
-    messages.append(Message(role="user", content=_asking(settings, question)))
-    return tuple(messages)
-
-
 def shown(operators: Operators) -> list[tuple[str, Plan]]:
     """The examples in the order of the prompt: one per operator in turn, with each operator's first ones last.
 
@@ -122,13 +110,9 @@ def shown(operators: Operators) -> list[tuple[str, Plan]]:
     return [one.examples[turn] for turn in turns for one in operators.values() if turn < len(one.examples)]
 
 
-def _asking(settings: Settings, question: str) -> str:
-    return prompt("question", settings.prompts_dir).text(question=question)
-
-
-def _written(plan: Plan) -> str:
+def _written(plan: Plan) -> object:
     chains = [{"of": chain.of, "facts": list(chain.facts)} for chain in plan.chains]
-    return json.dumps({"chains": chains, "operator": plan.operator}, ensure_ascii=False)
+    return {"chains": chains, "operator": plan.operator}
 
 
 _COMPARISONS = ("earliest", "latest", "most", "least")

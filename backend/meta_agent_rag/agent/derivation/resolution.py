@@ -11,7 +11,6 @@ from typing import Annotated
 from pydantic import Field
 
 from ...errors import ModelError
-from ...grounding.answer_kind import kind_asked
 from ...prompts import prompt
 from ...text.normalise import jaccard, normalised
 from ..context import Context
@@ -19,7 +18,7 @@ from ..prompting import Packed, ReplyModel, task
 from .derivation import Chain, Derivation, Fact, Plan
 from .look_up import look_up, names_in
 from .reading import Reading, read_on
-from .unfolding import unfolded
+from .unfolding import is_open, unfolded
 
 _MOST_HOPS = 4
 _RESTATED = 0.8
@@ -44,11 +43,6 @@ def describes(question: str) -> bool:
     (True, False)
     """
     return is_open(question) and (bool(_DESCRIBING.search(question)) or unfolded(question) is not None)
-
-
-def is_open(question: str) -> bool:
-    """Whether a question offers no choice and asks for no yes or no, so that something may be left to resolve."""
-    return kind_asked(question) not in ("verdict", "choice")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,6 +48,11 @@ PERSON = rf"person|man|woman|actor|actress|{_RELATIVES}|{_MAKERS}"
 """A pattern of nouns for people."""
 
 
+def is_open(question: str) -> bool:
+    """Whether a question offers no choice and asks for no yes or no, so that it may describe something."""
+    return kind_asked(question) not in ("verdict", "choice")
+
+
 def unfolded(question: str) -> Plan | None:
     """The plan of a question about a relative, a maker, or a thing that a relative clause describes; else `None`.
 
@@ -59,7 +64,7 @@ def unfolded(question: str) -> Plan | None:
     ('What is the company that published Salt Road?', 'Who founded #?')
     """
     asked = question.strip()
-    if kind_asked(asked) in ("verdict", "choice"):
+    if not is_open(asked):
         return None
     facts = _about_an_owner(asked, within_clause=False) or _about_a_clause(asked)
     return Plan(operator="last", chains=(Chain(of="", facts=facts),)) if len(facts) > 1 else None
