@@ -125,12 +125,20 @@ async def test_a_full_disk_is_not_ready_and_one_address_cannot_exhaust_the_descr
         assert (await client.post("/v1/ask", json=ASKED)).status_code == 503
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, limits)
         await asyncio.sleep(1.1)
-        assert (await client.get("/readyz")).status_code == 200
+        closing = {"Connection": "close"}
+        assert (await client.get("/readyz", headers=closing)).status_code == 200
         resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (150, 150))
         with ExitStack() as opened:
             for _ in range(400):
                 opened.enter_context(socket.create_connection(("127.0.0.1", process.port)))
-            assert (await client.post("/v1/ask", json=ASKED)).status_code == 200, "other addresses are served"
+            await asyncio.sleep(0.5)
+            os.kill(process.pid, signal.SIGSTOP)  # what connects now is accepted at once, before any of it is closed
+            for _ in range(25):
+                opened.enter_context(socket.create_connection(("127.0.0.1", process.port)))
+            asked = asyncio.create_task(client.post("/v1/ask", json=ASKED, headers=closing))
+            await asyncio.sleep(0.2)
+            os.kill(process.pid, signal.SIGCONT)
+            assert (await asked).status_code == 200, "other addresses are served"
         await asyncio.sleep(0.5)
         own = await asyncio.to_thread(httpx.get, f"{process.url}/healthz")
         assert own.status_code == 200, "and this one too, once it has closed its connections"

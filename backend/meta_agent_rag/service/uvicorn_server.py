@@ -136,6 +136,7 @@ class LimitedProtocol(H11Protocol):
             if time.monotonic() - self._logged > 60:
                 LimitedProtocol._logged = time.monotonic()
                 _LOG.warning("Connections from %s are closed: too many are open (limit %d).", address, most // 2)
+            self.connections.discard(self)  # else those being closed would count against every other address
             transport.abort()
         else:
             self.loop.call_later(self.head_seconds, self._close_silent)
