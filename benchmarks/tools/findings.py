@@ -181,7 +181,12 @@ def quality(recorded: Sequence[Recorded]) -> Table:
     return Table(name="quality", title="One pass against the loop", head=("", "n", *scores), rows=rows)
 
 
-_STATES = {"unseen": "`PLANS=resolution`", "unseen_default": "by default", "unseen_searching": "searching"}
+_STATES = {
+    "unseen": "`PLANS=resolution`",
+    "unseen_default": "by default",
+    "unseen_searching": "searching",
+    "unseen_describing": "describing",
+}
 """The loop's state in the records over questions that nothing was fitted on, by folder."""
 
 
@@ -397,7 +402,7 @@ TABLES: Mapping[str, Callable[[Sequence[Recorded]], Table]] = {
     "cost": cost,
     "levels": levels,
     "unseen": unseen,
-    "unseen_types": lambda _: types(_unseen("unseen_default", "unseen_searching")),
+    "unseen_types": lambda _: types(_unseen("unseen_default", "unseen_describing")),
 }
 
 if __name__ == "__main__":
