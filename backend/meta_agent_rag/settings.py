@@ -295,10 +295,10 @@ class Settings(ProviderKeys):
         description="Routes that vote beside draft and derivation, in this order; default: `plain_pass,"
         "chain_of_thought,step_by_step,chain_of_thought,chain_of_thought`, and `plain_pass` with the packaged model.",
     )
-    plans: Literal["model", "grammar", "resolution"] | None = Field(
+    plans: Literal["model", "grammar"] | None = Field(
         None,
-        description="Plans beyond the question's grammar: none (`grammar`), by `model`, or also, where there is "
-        "none, by `resolution` over the passages; default: `model`, `grammar` for the packaged model.",
+        description="Plans beyond the question's grammar: none (`grammar`), or by `model`; default: `model`, `grammar` "
+        "for the packaged model.",
     )
     loop_without: LoopParts = Field(
         (),

@@ -182,7 +182,6 @@ def quality(recorded: Sequence[Recorded]) -> Table:
 
 
 _STATES = {
-    "unseen": "`PLANS=resolution`",
     "unseen_default": "by default",
     "unseen_searching": "searching",
     "unseen_describing": "describing",
@@ -197,7 +196,7 @@ def _unseen(*folders: str) -> list[Recorded]:
 def unseen(_: Sequence[Recorded]) -> Table:
     """One pass against the loop on questions that nothing was fitted on."""
     rows = [(one.label, *_against(one.rows[ONE_PASS], one.rows[LOOP])) for one in _unseen(*_STATES)]
-    return replace(quality(records("unseen")), name="unseen", rows=rows)
+    return replace(quality(records("unseen_default")), name="unseen", rows=rows)
 
 
 def open_domain_baselines(_: Sequence[Recorded]) -> Table:

@@ -19,7 +19,6 @@ from .derivation import Derivation, Fact
 from .derivation.derive import look_up_facts, make_plan
 from .derivation.look_up import kind_wanted, look_up, value_of
 from .derivation.reading import Reading, reading_of
-from .derivation.resolution import resolve
 from .monitor import VOTE
 from .prompting import (
     AnswererReply,
@@ -208,8 +207,6 @@ async def _retry_fact(state: State, context: Context, plan: RepairPlan, reading:
     before = state["derivation"]
     assert before.plan is not None
     round_ = len(state.get("rounds", ()))
-    if before.resolved and plan.answer_mode != "memory":
-        return await resolve(context, state["question"], reading, round_=round_)
     known = [fact for fact in before.facts if fact.asked != plan.ask]
     if plan.answer_mode == "memory":
         known += [await _recalled(context, fact, round_) for fact in before.facts if fact.asked == plan.ask]

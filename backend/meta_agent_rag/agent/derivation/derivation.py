@@ -114,8 +114,7 @@ class Derivation:
     """An answer that follows from facts.
 
     `answer` is empty if the facts give none; `because` explains in one sentence how it follows. `compared` means
-    that an operator compared values in code, so the answer outranks a vote. `dropped` says why there is no plan,
-    `resolved` that the facts come from `resolution.py`.
+    that an operator compared values in code, so the answer outranks a vote. `dropped` says why there is no plan.
     """
 
     plan: Plan | None
@@ -124,7 +123,6 @@ class Derivation:
     because: str = ""
     compared: bool = False
     dropped: str | None = None
-    resolved: bool = False
 
     @property
     def why_none(self) -> str:

@@ -12,8 +12,6 @@ from .look_up import look_up
 from .operator import Operand, Operators, Outcome
 from .planning import plan_for
 from .reading import Reading, joined, read_on
-from .resolution import resolve
-from .unfolding import is_open
 
 _READS_OFF = "last"
 """The operator that combines nothing: it reads the value at the end of a chain."""
@@ -31,11 +29,8 @@ async def derive(
 ) -> tuple[Derivation, Reading]:
     """The derivation of a planned question, and the evidence that it ends with.
 
-    Raises only errors that must stop the run. With PLANS=resolution, a question without a plan is resolved
-    over the passages, unless it offers a choice.
+    Raises only errors that must stop the run.
     """
-    if made.plan is None and made.fault != LEFT_OUT and context.settings.plans == "resolution" and is_open(question):
-        return await resolve(context, question, reading, round_=round_)
     if made.plan is None:
         return Derivation(plan=None, dropped=made.fault), reading
     return await look_up_facts(context, question, made.plan, reading, context.operators, round_=round_)
