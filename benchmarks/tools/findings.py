@@ -181,21 +181,17 @@ def quality(recorded: Sequence[Recorded]) -> Table:
     return Table(name="quality", title="One pass against the loop", head=("", "n", *scores), rows=rows)
 
 
-_STATES = {
-    "unseen_default": "by default",
-    "unseen_searching": "searching",
-    "unseen_describing": "describing",
-}
-"""The loop's state in the records over questions that nothing was fitted on, by folder."""
+_STATES = {"unseen_default": "before", "unseen_describing": "now"}
+"""Records over questions that nothing was fitted on, by folder: before plans came from descriptions, and since."""
 
 
-def _unseen(*folders: str) -> list[Recorded]:
-    return [replace(one, label=f"{one.label}, {_STATES[own]}") for own in folders for one in records(own)]
+def _unseen() -> list[Recorded]:
+    return [replace(one, label=f"{one.label}, {state}") for own, state in _STATES.items() for one in records(own)]
 
 
 def unseen(_: Sequence[Recorded]) -> Table:
     """One pass against the loop on questions that nothing was fitted on."""
-    rows = [(one.label, *_against(one.rows[ONE_PASS], one.rows[LOOP])) for one in _unseen(*_STATES)]
+    rows = [(one.label, *_against(one.rows[ONE_PASS], one.rows[LOOP])) for one in _unseen()]
     return replace(quality(records("unseen_default")), name="unseen", rows=rows)
 
 
@@ -401,7 +397,7 @@ TABLES: Mapping[str, Callable[[Sequence[Recorded]], Table]] = {
     "cost": cost,
     "levels": levels,
     "unseen": unseen,
-    "unseen_types": lambda _: types(_unseen("unseen_default", "unseen_describing")),
+    "unseen_types": lambda _: types(_unseen()),
 }
 
 if __name__ == "__main__":
