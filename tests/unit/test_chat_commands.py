@@ -1,10 +1,13 @@
 """The slash commands of `marag chat`, and how sources and answers are displayed."""
 
 import io
-from collections.abc import AsyncIterator
+import os
+import signal
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from threading import Timer, get_ident
 from types import SimpleNamespace
 
 import pytest
@@ -52,6 +55,24 @@ async def test_a_conversation_is_forgotten_only_if_the_user_agrees(
         await run_command(talk, "/reset --yes")
         assert talk.chat.history.is_empty
     assert "Forgotten: 1 question " in capsys.readouterr().out
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Standard input is a terminal at which nothing is typed."""
+    master, slave = os.openpty()
+    with os.fdopen(slave) as typed, os.fdopen(master):
+        monkeypatch.setattr("sys.stdin", typed)
+        yield
+
+
+@pytest.mark.usefixtures("terminal")
+async def test_ctrl_c_discards_a_line_whichever_thread_receives_the_signal(tmp_path: Path) -> None:
+    async with shell(tmp_path) as talk:
+        pressed = Timer(0.2, lambda: signal.pthread_kill(get_ident(), signal.SIGINT))
+        pressed.start()
+        assert not await talk.confirmed("Delete it?")
+        pressed.join()
 
 
 @pytest.mark.parametrize(("provider", "times"), [("embedded", 1), ("deepseek", 0)])

@@ -109,18 +109,34 @@ async def stoppable(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def _plain_line() -> str:
-    """A line of standard input, unedited. Blocks the event loop, which has no other work at this time."""
+    """A line of standard input, unedited. From a pipe it blocks the event loop, which has no other work then."""
+    if sys.stdin.isatty():
+        try:
+            await stoppable(_typed())
+        except Stopped:
+            raise KeyboardInterrupt from None
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        if sys.stdin.isatty() and sys.stdout.isatty():
-            sys.stdout.write(PROMPT)
-            sys.stdout.flush()
         line = sys.stdin.readline()
     finally:
         signal.signal(signal.SIGINT, before)
     if not line:
         raise EOFError
     return line.rstrip("\r\n")
+
+
+async def _typed() -> None:
+    """Ask for a line and wait until it is typed. A read would miss a Ctrl+C that comes just before it blocks."""
+    if sys.stdout.isatty():
+        sys.stdout.write(PROMPT)
+        sys.stdout.flush()
+    loop, typed = asyncio.get_running_loop(), asyncio.Event()
+    with suppress(NotImplementedError):  # on Windows
+        loop.add_reader(sys.stdin, typed.set)
+        try:
+            await typed.wait()
+        finally:
+            loop.remove_reader(sys.stdin)
 
 
 def _edited_line(settings: Settings, screen: Screen) -> NextLine:
