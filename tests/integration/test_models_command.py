@@ -49,7 +49,7 @@ class Hub:
     """What the server sends, and the requests it received.
 
     `stops` are positions in the file after which the connection breaks, one for each GET; `held` keeps it open instead
-    until it is set.
+    until it is set. `storage` is the address that a GET is redirected to.
     """
 
     url: str = ""
@@ -57,6 +57,7 @@ class Hub:
     sha256: str = hashlib.sha256(WEIGHTS).hexdigest()
     stops: list[int] = field(default_factory=list)
     held: threading.Event | None = None
+    storage: str | None = None
     asked: list[tuple[str, str, str | None]] = field(default_factory=list)
     """Method, path and authorization."""
     ranges: list[str | None] = field(default_factory=list)
@@ -81,6 +82,10 @@ def loopback_hub() -> Iterator[Hub]:
             if "/resolve/" not in self.path:  # the client's other metadata requests
                 return self.send_error(404)
             hub.asked.append(("GET", self.path, self.headers.get("authorization")))
+            if hub.storage is not None:
+                self.send_response(302)
+                self.send_header("Location", hub.storage + self.path)
+                return self.end_headers()
             wanted = self.headers.get("range")
             hub.ranges.append(wanted)
             start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted else 0
@@ -162,6 +167,15 @@ def test_get_downloads_the_pinned_revision_and_checks_it(hub: Hub) -> None:
     assert marag("models", "get", "tiny").exit_code == 0
     assert hub.downloads == 1
     assert "downloaded, chosen by auto" in marag("models").stdout
+
+
+def test_the_token_stays_with_the_hub_where_another_server_stores_the_file(hub: Hub) -> None:
+    with loopback_hub() as storage:
+        hub.storage = storage.url
+        assert marag("models", "get", "tiny", HF_TOKEN="hf-planted").exit_code == 0
+    assert {key for _, _, key in hub.asked} == {"Bearer hf-planted"}
+    assert [key for _, _, key in storage.asked] == [None]
+    assert downloaded().read_bytes() == WEIGHTS
 
 
 SCRIPT = """

@@ -66,6 +66,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
+@pytest.mark.timeout(30)
 @pytest.mark.usefixtures("terminal")
 async def test_ctrl_c_discards_a_line_whichever_thread_receives_the_signal(tmp_path: Path) -> None:
     async with shell(tmp_path) as talk:

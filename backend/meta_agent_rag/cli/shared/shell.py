@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from io import TextIOWrapper
 from pathlib import Path
+from select import select
 from typing import Any, TypeAlias, TypeVar
 
 from ...agent.grounded import GroundedAnswer
@@ -31,6 +32,7 @@ from .display import Screen, dropped_line, round_line, round_steps, small_model_
 
 T = TypeVar("T")
 PROMPT = "> "
+_SECONDS_BETWEEN_LOOKS = 0.1
 TOPICS = 40
 """The number of topics that `/topic` and `/topics` show."""
 MODES = {"plain": "", "teacher": "teacher", "coach": "coach"}
@@ -109,34 +111,21 @@ async def stoppable(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def _plain_line() -> str:
-    """A line of standard input, unedited. From a pipe it blocks the event loop, which has no other work then."""
-    if sys.stdin.isatty():
-        try:
-            await stoppable(_typed())
-        except Stopped:
-            raise KeyboardInterrupt from None
+    """A line of standard input, unedited. Blocks the event loop, which has no other work at this time."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
+        if sys.stdin.isatty() and sys.stdout.isatty():
+            sys.stdout.write(PROMPT)
+            sys.stdout.flush()
+        if sys.stdin.isatty() and sys.platform != "win32":
+            while not select([sys.stdin], [], [], _SECONDS_BETWEEN_LOOKS)[0]:
+                pass  # a read would not notice a Ctrl+C that comes just before it blocks
         line = sys.stdin.readline()
     finally:
         signal.signal(signal.SIGINT, before)
     if not line:
         raise EOFError
     return line.rstrip("\r\n")
-
-
-async def _typed() -> None:
-    """Ask for a line and wait until it is typed. A read would miss a Ctrl+C that comes just before it blocks."""
-    if sys.stdout.isatty():
-        sys.stdout.write(PROMPT)
-        sys.stdout.flush()
-    loop, typed = asyncio.get_running_loop(), asyncio.Event()
-    with suppress(NotImplementedError):  # on Windows
-        loop.add_reader(sys.stdin, typed.set)
-        try:
-            await typed.wait()
-        finally:
-            loop.remove_reader(sys.stdin)
 
 
 def _edited_line(settings: Settings, screen: Screen) -> NextLine:
