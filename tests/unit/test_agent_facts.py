@@ -12,7 +12,19 @@ from meta_agent_rag.errors import BudgetError, CorpusError
 from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.retrieval.retriever import Retrieval
 from meta_agent_rag.testing import Scripted, ScriptedModel
-from tests.loop import BIRTH, BIRTH_SENTENCE, FILM, FILM_SENTENCE, FakeRetriever, Run, ask, critique, draft, user_text
+from tests.loop import (
+    BIRTH,
+    BIRTH_SENTENCE,
+    FILM,
+    FILM_SENTENCE,
+    FakeRetriever,
+    Run,
+    ask,
+    critique,
+    draft,
+    passage,
+    user_text,
+)
 
 QUESTION = "Where was the man who directed The Salt Road born?"
 """Its grammar yields no plan, so the planner is called."""
@@ -202,6 +214,27 @@ async def test_only_the_open_fact_is_searched_and_looked_up_again(tmp_path: Path
     assert looked_up == {"film": 1}, "an established fact is not looked up again"
 
 
+async def test_a_fact_that_two_chains_share_counts_for_both_when_one_is_looked_up_again(tmp_path: Path) -> None:
+    question = "Do director of film Blue Hill and director of film Grey Water have the same nationality?"
+    chains = [
+        {"of": film, "facts": [f"Who directed the film {film}?", "What is the nationality of #?"]}
+        for film in ("Blue Hill", "Grey Water")
+    ]
+    blue, grey = (passage(film, f"{film} is a film by Mira Holt.") for film in ("blue hill", "grey water"))
+    holt = passage("mira holt", "Mira Holt is a Norwegian director.")
+    script: Mapping[str, Scripted] = {
+        "write": draft("no"),
+        "plan": {"chains": chains, "operator": "same"},
+        "look_up": values(
+            {"film Blue Hill?": "Mira Holt", "film Grey Water?": "Mira Holt", "nationality": "Norwegian"}
+        ),
+        "route": [route("no")] * 3,
+    }
+    retriever = FakeRetriever({question: [blue, holt], "Who directed the film Grey Water?": [grey]})
+    run = await vote(tmp_path, script, THREE, question=question, retriever=retriever)
+    assert run.answer.short_answer == "yes"
+
+
 async def test_a_fact_that_no_search_finds_is_asked_from_memory(tmp_path: Path) -> None:
     retriever = FakeRetriever({QUESTION: [FILM]})
     script: Mapping[str, Scripted] = {
@@ -237,6 +270,7 @@ async def test_routes_are_sampled_while_the_vote_is_undecided(tmp_path: Path) ->
 MAN = "Who is the man who directed The Salt Road?"
 NESTED = "Which river flows through the town where the man who directed The Salt Road was born?"
 NAMING = "What is the name of the river that The Salt Road crosses, a long one?"
+TITLE = "What is the first novel by Ada Holm called?"
 
 
 @pytest.mark.parametrize(
@@ -248,12 +282,15 @@ NAMING = "What is the name of the river that The Salt Road crosses, a long one?"
             ["the town where the man who directed The Salt Road was born", "the man who directed The Salt Road"],
             (MAN, "What is the town where # was born?", "Which river flows through #?"),
         ),
+        (QUESTION, ["\u201cman who directed The Salt Road\u201d"], (MAN, "Where was # born?")),
+        (QUESTION, ["the man who directed The"], None),
         (QUESTION, ["The Salt Road"], None),
         (QUESTION, ["the man who directed Salt Roads"], None),
         (QUESTION, [QUESTION], None),
         (QUESTION, ["Where was the man who directed The Salt Road"], None),
         (QUESTION, ["he man who directed The Salt Road"], None),
         (NAMING, ["the river that The Salt Road crosses, a long one"], None),
+        (TITLE, ["the first novel by Ada Holm"], None),
         (QUESTION, [""], None),
     ],
 )

@@ -83,6 +83,8 @@ def test_a_fact_is_adjusted_to_what_the_question_asks(question: str, fact: str, 
             "male",
         ),
         ("Who is it?", plan("nonsense", ("", ("Who is Otto?",))), "no operator"),
+        ("Who is it?", plan("last", ("", ("Who is Otto?", *["Who is #?"] * 16))), "more than 16 facts"),
+        ("Who is it?", plan("last", ("", ("Who is Otto?", f"Who is #{'1' * 5000}?"))), "does not come before"),
     ],
 )
 def test_invalid_plans_are_reported(question: str, wrong: Plan, reason: str) -> None:

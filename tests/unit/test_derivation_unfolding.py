@@ -48,6 +48,9 @@ def test_relatives_makers_and_relative_clauses_are_unfolded(question: str, facts
         "What year did the mayor of the city where Bo Holt lived resign?",
         "Alder Press is a company by the man who died in which year?",  # the question word comes late
         "Who left the city where the man who founded Alder Press died?",  # a nested clause
+        "What's the city where the man who founded Alder Press died?",
+        "Where was the director of the film that stars Ada Holm born?",  # the main verb comes late
+        "What is the title of the novel that Ada Holm wrote?",  # one fact
         "Who bought the company that makes shoes?",  # no name
         "Who is the president of Norway for whom the treaty was signed in the year of the flood?",  # no end of the name
         "",

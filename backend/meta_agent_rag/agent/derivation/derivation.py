@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ...text.normalise import normalised
 
-_REFERENCE = re.compile(r"#(\d*)")
+_REFERENCE = re.compile(r"#(\d{0,2})")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,11 +63,11 @@ def tidied(plan: Plan) -> Plan:
     """The plan with slips corrected wherever only one reading is possible.
 
     In a chain's first fact, `#` can only stand for the subject of the chain; if a later chain has none, `#` stands
-    for the end of the previous chain, which this chain then continues. A fact repeated immediately is asked once.
+    for the end of the previous chain, which this chain then continues.
     """
     chains: list[Chain] = []
     for chain in plan.chains:
-        facts = tuple(dict.fromkeys(fact.strip() for fact in chain.facts if fact.strip()))
+        facts = tuple(fact.strip() for fact in chain.facts if fact.strip())
         if not facts:
             continue
         of = chain.of.strip().rstrip("?").rstrip()

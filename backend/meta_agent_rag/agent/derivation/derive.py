@@ -88,7 +88,7 @@ async def _chain(
                 context, asked, entity, reading.packed, chain=place, index=index, of=chain.of, round_=round_
             )
             found = replace(found, searched=reading.was_searched(found.passage_id))
-        facts.append(found)
+        facts.append(replace(found, chain=place, index=index))
         values[index] = found.value
     return facts, reading
 

@@ -15,9 +15,10 @@ from ...text.names import content_words
 from ..prompting import ReplyModel, few_shot
 from .derivation import Chain, Plan
 from .look_up import names_in
-from .unfolding import PERSON
+from .unfolding import PERSON, asks_for_name
 
 _MOST_HOPS = 4
+_AROUND = " \t\r\n?.\"'\u201c\u201d\u2018\u2019"
 _EXAMPLES = (
     ("When was the company that built the Larkspur ferry founded?", "the company that built the Larkspur ferry"),
     (
@@ -36,10 +37,10 @@ _EXAMPLES = (
     ("Which river flows through the birthplace of the composer of Night Ferry?", "the composer of Night Ferry"),
 )
 _ASKING = re.compile(r"\b(?:who|whom|whose|which|what|where|when|how|why)\b", re.IGNORECASE)
-_NAMED = re.compile(r"(?:who|what|which)(?:\s\w+)?\s(?:is|was|are|were)\s(?:the\sname\sof\s)?#\W*", re.IGNORECASE)
-"""A question for the name of what is described: its first fact would be the whole answer."""
 _LINKED = re.compile(r"\b(?:of|who|whom|whose|that|which|where|by|in|from)\b|['\u2019]s\b", re.IGNORECASE)
-_PERSON = re.compile(rf"(?:the|an?)\s+(?:\w+\s+)??(?:{PERSON})\b(?!['\u2019-])", re.IGNORECASE)
+_PERSON = re.compile(
+    rf"(?:the|an?)\s+(?:(?:\w+\s+)??(?:{PERSON})\b(?!['\u2019-])|(?:[\w-]+\s+){{1,3}}?who\b)", re.IGNORECASE
+)
 
 
 class DescriptionReply(ReplyModel):
@@ -54,6 +55,8 @@ async def described(model: ModelSession, settings: Settings, question: str, *, r
     Raises only errors that must stop the run.
     """
     facts = [question.strip()]
+    if not _ASKING.search(question) or not names_in(question):
+        return None
     while len(facts) < _MOST_HOPS:
         found = _found(await _part(model, settings, facts[0], round_=round_), facts[0])
         if found is None or (len(facts) > 1 and not _LINKED.search(found.group())):
@@ -74,16 +77,17 @@ async def _part(model: ModelSession, settings: Settings, question: str, *, round
         if error.stops_run:
             raise
         return ""
-    return reply.described.strip().rstrip("?").strip()
+    return reply.described
 
 
 def _found(part: str, question: str) -> re.Match[str] | None:
     """A part of a question in its own words, if it says more of something than its name and leaves something to ask."""
-    found = re.search(rf"(?<!\w){re.escape(part)}(?!\w)", question, re.IGNORECASE)
-    if not part or found is None:
+    copied = r"\s+".join(re.sub(r"['\u2019]", "['\u2019]", re.escape(word)) for word in part.strip(_AROUND).split())
+    found = re.search(rf"(?<!\w)(?:(?:the|an?)\s+)?{copied}(?!\w)", question, re.IGNORECASE) if copied else None
+    if found is None or not set(names_in(found.group())) <= set(names_in(question)):
         return None
     left = f"{question[: found.start()]}#{question[found.end() :]}"
-    if not _ASKING.search(left) or _NAMED.fullmatch(left):
+    if not _ASKING.search(left) or asks_for_name(left):
         return None
     words = set(content_words(part))
     named = {word for name in names_in(part) for word in content_words(name)}

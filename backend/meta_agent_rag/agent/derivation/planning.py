@@ -115,6 +115,7 @@ def _written(plan: Plan) -> object:
     return {"chains": chains, "operator": plan.operator}
 
 
+_MOST_FACTS = 16
 _COMPARISONS = ("earliest", "latest", "most", "least")
 _RESTATED = 0.8
 """Jaccard similarity of the words of fact and question from which a fact counts as the question itself."""
@@ -149,6 +150,8 @@ def flaw_of(plan: Plan, question: str, operators: Operators) -> str | None:
         return f"there is no operator {plan.operator!r}"
     if not plan.chains:
         return "it has no fact"
+    if sum(len(chain.facts) for chain in plan.chains) > _MOST_FACTS:
+        return f"it has more than {_MOST_FACTS} facts"
     for chain in plan.chains:
         for index, fact in enumerate(chain.facts):
             if any(not 0 <= place < index for place in references(fact, index)):

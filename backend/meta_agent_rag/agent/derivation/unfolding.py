@@ -21,7 +21,10 @@ _WORKS = r"film|movie|song|single|album|book|novel|play|poem|opera|painting|seri
 _RUN_ON = re.compile(r"(?:\s[a-z]+){3}")
 """A run of lower-case words, which belong to no name and leave its end uncertain."""
 _NESTED = re.compile(r",|\b(?:whose|that|who|which|where|when)\b", re.IGNORECASE)
-_NAMED = re.compile(r"(?:who|what)\s+(?:is|was)\s+(?:the\s+name\s+of\s+)?#\s*\??", re.IGNORECASE)
+_NAMED = re.compile(
+    r"(?:who|what|which(?:\s\w+)?)\s(?:is|was|are|were)\s(?:the\s(?:name|title)\sof\s)?#(?:\s(?:called|named|titled))?\W*",
+    re.IGNORECASE,
+)
 _POSSESSIVE = re.compile(
     rf"^(?P<before>\S+\s.*?)\b(?P<owner>[A-Z0-9][^?]*?)(?:['\u2019]s|s['\u2019])\s+(?P<relative>{_RELATIVES})\b(?P<after>.*)$"
 )
@@ -42,6 +45,10 @@ _AUXILIARIES = frozenset(
     {"is", "are", "was", "were", "did", "does", "do", "has", "have", "had", "and", "or", "than", "as"}
 )
 _SUBJECT = re.compile(r"\b(?:did|does|do)\s+(?:the|an?)\s+\S+(?:\s+\S+)?\s+of$", re.IGNORECASE)
+_STATE = re.compile(
+    r"^(?:when|where|how|(?:in|on|at)\s.*)\s(?:is|are|was|were)\s+(?:the|an?)\s+\S+(?:\s+\S+)?\s+of$", re.IGNORECASE
+)
+"""The beginning of a question whose participle may come after the clause."""
 _UNCLEAR = re.compile(r",|\b(?:what|which|who|whom|whose|that|where|when)\b", re.IGNORECASE)
 """Words of a clause within the clause, or of a question that comes late."""
 PERSON = rf"person|man|woman|actor|actress|{_RELATIVES}|{_MAKERS}"
@@ -51,6 +58,15 @@ PERSON = rf"person|man|woman|actor|actress|{_RELATIVES}|{_MAKERS}"
 def is_open(question: str) -> bool:
     """Whether a question offers no choice and asks for no yes or no, so that it may describe something."""
     return kind_asked(question) not in ("verdict", "choice")
+
+
+def asks_for_name(fact: str) -> bool:
+    """Whether a fact asks only what `#` is called: the fact before is then all that is asked.
+
+    >>> asks_for_name("What is the title of #?"), asks_for_name("What is the capital of #?")
+    (True, False)
+    """
+    return bool(_NAMED.fullmatch(fact.strip()))
 
 
 def unfolded(question: str) -> Plan | None:
@@ -79,7 +95,7 @@ def _about_an_owner(asked: str, *, within_clause: bool) -> tuple[str, ...]:
         return ()
     hops = _hops(found["relative"].lower(), found["owner"].strip())
     rest = f"{found['before']}#{found['after']}"
-    return hops if _NAMED.fullmatch(rest.strip()) else (*hops, rest)
+    return hops if asks_for_name(rest) else (*hops, rest)
 
 
 def _about_a_clause(asked: str) -> tuple[str, ...]:
@@ -90,14 +106,16 @@ def _about_a_clause(asked: str) -> tuple[str, ...]:
     found = _CLAUSE.match(asked)
     if found is None or _UNCLEAR.search(found["clause"]) or not names_in(found["clause"]):
         return ()
-    before = found["before"].lower().split()
+    before = re.findall(r"[a-z]+", found["before"].lower())
     if sum(word in _ASKING for word in before) != 1:
         return ()  # a clause within a clause
-    if before[-1] in _AUXILIARIES or _SUBJECT.search(found["before"]):
+    in_state = _STATE.match(found["before"]) and found["clause"].split()[-1].islower()
+    if before[-1] in _AUXILIARIES or _SUBJECT.search(found["before"]) or in_state:
         return ()  # the main verb follows, at an unknown place
     person = found["link"].lower() in {"who", "whom"} or bool(re.fullmatch(PERSON, found["noun"].split()[-1].lower()))
     inner = f"{'Who' if person else 'What'} is the {found['noun'].strip()} {found['link']} {found['clause'].strip()}?"
-    return (*(_about_an_owner(inner, within_clause=True) or (inner,)), f"{found['before'].strip()} #?")
+    hops, rest = _about_an_owner(inner, within_clause=True) or (inner,), f"{found['before'].strip()} #?"
+    return hops if asks_for_name(rest) else (*hops, rest)
 
 
 def _hops(relative: str, owner: str) -> tuple[str, ...]:
