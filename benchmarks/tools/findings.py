@@ -12,9 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, reduce
+from itertools import product
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -27,17 +28,22 @@ from meta_agent_rag.statistics import mcnemar_exact, paired_difference, permutat
 
 from ..analyses import Material, Row, diagnosis, discover_analyses
 from ..metrics import RIGHT, contains_answer
+from ..plots import Plot, intervals, legend, save
 from ..recording import Recording
 from ..statistics import binomial_interval
 from ..tables import Cells, Table, as_markdown, number, p_words, signed
 
-ONE_PASS, LOOP = "standard_rag", "metarag"
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ONE_PASS, SAMPLING, LOOP = "standard_rag", "self_consistency", "metarag"
 POOLED = ("hotpotqa", "2wikimultihopqa")
 """The data sets that are also reported together."""
 SEED = 42
 RESULTS = Path(__file__).parents[1] / "results"
 HELD_OUT = RESULTS.with_name("recorded") / "held_out.json"
 """The held-out result of each data set, which the demo opens with."""
+IMAGES = Path(__file__).parents[2] / "docs" / "images"
 _TABLE = re.compile(r"(<!-- table: ([\w@-]+) -->\n).*?(<!-- /table -->)", re.DOTALL)
 
 Rows: TypeAlias = Sequence[Row]
@@ -51,8 +57,12 @@ def main(
     documents: Annotated[list[Path], typer.Argument(help="Markdown files with marked tables.")],
     debug: Debug = False,
 ) -> None:
-    """Regenerate every marked table, and `recorded/held_out.json`; identical records give identical files."""
+    """Regenerate every marked table, `recorded/held_out.json` and the findings' plot.
+
+    Identical records give identical tables.
+    """
     HELD_OUT.write_text(json.dumps(held_out(records()), indent=1) + "\n", encoding="utf-8")
+    save(gain_by_size(), IMAGES)
     for document in documents:
         text = document.read_text(encoding="utf-8")
         document.write_text(rendered(text), encoding="utf-8")
@@ -193,6 +203,54 @@ def unseen(_: Sequence[Recorded]) -> Table:
     """One pass against the loop on questions that nothing was fitted on."""
     rows = [(one.label, *_against(one.rows[ONE_PASS], one.rows[LOOP])) for one in _unseen()]
     return replace(quality(records("unseen_default")), name="unseen", rows=rows)
+
+
+_MODELS = {
+    "smollm2-135m-instruct": "SmolLM2-135M",
+    "qwen2.5-coder-0.5b-instruct": "Qwen2.5-Coder-0.5B",
+    "qwen2.5-coder-1.5b-instruct": "Qwen2.5-Coder-1.5B",
+}
+"""Models by the folder of their records, the smallest first."""
+
+
+def _of_model(folder: str) -> Recorded:
+    return _together(records(f"model_sizes/{folder}"))
+
+
+def model_sizes(_: Sequence[Recorded]) -> Table:
+    """What sampling and the loop gain over one pass with models of different sizes."""
+    rows: list[Cells] = []
+    for folder, label in _MODELS.items():
+        own = _of_model(folder).rows
+        cells = [label, number(fmean(_percent(own[ONE_PASS], "f1")))]
+        for method in (SAMPLING, LOOP):
+            *scores, gain, calls = _against(own[ONE_PASS], own[method])
+            cells += [scores[4], gain, calls.rpartition(" ")[2]]
+        rows.append(tuple(cells))
+    head = (
+        "model",
+        "one pass, F1",
+        *(cell for name in (SAMPLING, LOOP) for cell in (f"`{name}`, F1", "gain", "calls")),
+    )
+    return Table(name="model_sizes", title="Gain by model size", head=head, rows=rows)
+
+
+def gain_by_size() -> Plot:
+    """The gains of `model_sizes` with their intervals, one row per model."""
+
+    def draw(figure: "Figure") -> None:
+        axes = figure.subplots()
+        gains: dict[str, list[tuple[float, float, float]]] = {SAMPLING: [], LOOP: []}
+        for folder, (method, values) in product(_MODELS, gains.items()):
+            alone, own = (_percent(_of_model(folder).rows[name], "f1") for name in (ONE_PASS, method))
+            found = paired_difference(alone, own, seed=SEED)
+            values.append((found.mean, found.low, found.high))
+        axes.axvline(0.0, color="grey", linewidth=0.8)
+        intervals(axes, list(_MODELS.values()), gains)
+        axes.set_xlabel("F1 points over one pass, with 95 % intervals")
+        legend(axes)
+
+    return Plot(name="gain-by-size", title="What the loop gains by model size", draw=draw, height=2.5)
 
 
 def open_domain_baselines(_: Sequence[Recorded]) -> Table:
@@ -398,6 +456,7 @@ TABLES: Mapping[str, Callable[[Sequence[Recorded]], Table]] = {
     "levels": levels,
     "unseen": unseen,
     "unseen_types": lambda _: types(_unseen()),
+    "model_sizes": model_sizes,
 }
 
 if __name__ == "__main__":
