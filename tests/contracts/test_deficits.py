@@ -120,6 +120,14 @@ class TestEveryDeficit:
         assert (run.answer.stop_reason, run.answer.chosen) == ("satisfied", 1), "the repaired draft is returned"
 
 
+@pytest.mark.parametrize(
+    "fields", [{"adopt": 1934}, {"ask": ["Who?"]}, {"drop": "film"}, {"search": "Oslo"}, {"mode": "fromevidence"}]
+)
+def test_a_repair_of_the_wrong_kind_is_named(fields: dict[str, Any]) -> None:
+    with pytest.raises((TypeError, ValueError), match=next(iter(fields))):
+        Repair(**fields)
+
+
 def test_the_rules_always_select_a_deficit() -> None:
     by_priority = sorted(DEFICITS, key=lambda deficit: deficit.priority)
     for signals in SIGNALS:

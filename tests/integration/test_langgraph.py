@@ -61,6 +61,16 @@ async def test_it_is_a_node_that_needs_only_a_question(tmp_path: Path) -> None:
     assert final == {"question": QUESTION, "answer": "She was born in Oslo [2].", "short_answer": "Oslo"}
 
 
+async def test_another_question_on_a_thread_is_answered_anew(tmp_path: Path) -> None:
+    given = resources(tmp_path, evidence=EVIDENCE)
+    graph = build_graph(**given, checkpointer=InMemorySaver())
+    config = {"configurable": {"thread_id": "1"}}
+    first = await graph.ainvoke(ASKED, config)
+    again = await graph.ainvoke({"question": "Where was Mira Holt born?"}, config)
+    assert len(given["model"].requests) == len(first["calls"]) + len(again["calls"])
+    assert [len(again[name]) for name in ("calls", "rounds", "evidence")] == [4, 2, 2]
+
+
 def test_it_runs_without_an_event_loop(tmp_path: Path) -> None:
     graph = build_graph(evidence=EVIDENCE, **resources(tmp_path))
     assert graph.invoke(ASKED)["short_answer"] == "Oslo"

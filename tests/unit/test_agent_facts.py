@@ -188,6 +188,37 @@ async def test_a_search_that_fails_or_is_late_leaves_the_fact_open(fault: Except
     assert run.answer.short_answer == "Paris"
 
 
+async def test_a_repair_whose_search_fails_keeps_the_drafts(tmp_path: Path) -> None:
+    class Failing(FakeRetriever):
+        async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
+            if queries[0] != QUESTION:
+                raise ConnectionError("gone")
+            return await super().retrieve(queries, k=k, exclude=exclude)
+
+    script: Mapping[str, Scripted] = {"write": draft("Paris"), "plan": CHAIN, "route": route("Rome")}
+    script = {**script, "look_up": values({"Who directed": "Mira Holt"})}
+    run = await vote(tmp_path, script, THREE, retriever=Failing({QUESTION: [FILM]}))
+    assert run.answer.stop_reason == "search_failed"
+    assert run.answer.short_answer in {"Paris", "Rome"}
+
+
+async def test_routes_that_abstain_cast_no_vote(tmp_path: Path) -> None:
+    script = {"write": draft("Oslo", quotes=[BIRTH_SENTENCE]), "plan": "no plan", "route": [route("NOT FOUND")] * 3}
+    run = await vote(tmp_path, script, THREE)
+    assert run.answer.short_answer == "Oslo"
+    assert not run.answer.rounds[-1].draft.abstained
+
+
+async def test_a_look_up_that_declines_gives_no_date(tmp_path: Path) -> None:
+    ages = values({"Ada Roth born": "Not stated; her film is from 1969.", "Bo Lind born": "2 May 1952"})
+    script = {"write": draft("Ada Roth"), "plan": BIRTHS, "look_up": ages, "route": route("Ada Roth")}
+    run = await vote(tmp_path, script, THREE, question=OLDER, evidence=AGES)
+    derivation = run.answer.rounds[0].derivation
+    assert derivation is not None
+    assert "1969" not in {fact.value for fact in derivation.facts}
+    assert run.answer.short_answer == "Ada Roth"
+
+
 async def test_only_the_open_fact_is_searched_and_looked_up_again(tmp_path: Path) -> None:
     retriever = FakeRetriever({QUESTION: [FILM, NAMESAKE], "Where was Mira Holt born?": [BIRTH]})
     looked_up: dict[str, int] = {}

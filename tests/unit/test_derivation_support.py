@@ -8,6 +8,8 @@ TEXTS = (
     Text(id="film", text="Salt Road\nSalt Road is a 1952 film that Mira Holt directed. It has four reels."),
     Text(id="life", text="Mira Holt\nMira Holt (8 December 1931 - 2 May 1990) was born in Oslo."),
     Text(id="other", text="Bergen\nBergen is a city. Karl Lutz lived there."),
+    Text(id="region", text="Paris\nParis lies in France. It has 11 parks, and was renewed in 2018."),
+    Text(id="work", text="Ada Roth\nTin was mined there. Ada Roth mined tin."),
 )
 
 
@@ -19,6 +21,7 @@ TEXTS = (
         ("How many reels does Salt Road have?", "Salt Road", "4", "film"),
         ("Is Salt Road a film?", "Salt Road", "yes", "film"),
         ("Where did Karl Lutz live?", "Karl Lutz", "Bergen", "other"),
+        ("What did Ada Roth mine?", "Ada Roth", "tin", "work"),
     ],
 )
 def test_a_supported_value_is_accepted(fact: str, entity: str, value: str, passage: str) -> None:
@@ -34,6 +37,9 @@ def test_a_supported_value_is_accepted(fact: str, entity: str, value: str, passa
         ("Who directed Salt Road?", "Salt Road", "Ann Bode", "occurs in no passage"),
         ("Where was Mira Holt born?", "Mira Holt", "Bergen", "mentions"),
         ("Where was Mira Holt born?", "Mira Holt", "NOT FOUND", "no passage gives it"),
+        ("Which mission visited Paris?", "Paris", "Apollo 11", "occurs in no passage"),
+        ("Which games did Paris hold?", "Paris", "2018 Winter Olympics", "occurs in no passage"),
+        ("Where was Paris Hilton born?", "Paris Hilton", "France", "no passage that gives"),
         ("Is Blue Hill a film?", "Blue Hill", "yes", "no passage mentions"),
     ],
 )

@@ -21,6 +21,8 @@ from meta_agent_rag.text.dates import Date, as_date, dates_in
         ("12th May 2001", Date(year=2001, month=5, day=12)),
         ("the 1990s", None),
         ("17th century", None),
+        ("356 BC", Date(year=-356)),
+        ("Vancouver, BC, 5 May 1950", Date(year=1950, month=5, day=5)),
         ("1,234", None),
         ("Berlin", None),
     ],
@@ -78,11 +80,35 @@ def test_every_parser_accepts_any_text(text: str) -> None:
         ("How many years lie between the two?", "19th century", "1850", None),
         ("How many years lie between the two?", "early 1900s", "1905", None),
         ("How many degrees warmer was it?", "-5 °C", "3 °C", "8"),
+        ("How many hours longer was it?", "120 minutes", "1 hour", "1"),
+        ("How many years lie between the two?", "300 BC", "400", "699"),
     ],
 )
 def test_a_difference_is_in_the_unit_asked_for(question: str, one: str, other: str, answer: str | None) -> None:
     operands = [Operand(of="A", value=one), Operand(of="B", value=other)]
     found = discover_operators()["difference"].combine(question, operands)
+    assert (found.answer if found else None) == answer
+
+
+@pytest.mark.parametrize(
+    ("operator", "question", "values", "answer"),
+    [
+        ("count", "How many fans came?", ("1,200",), "1,200"),
+        ("count", "How many children had he?", ("two sons and three daughters",), None),
+        ("count", "How many children had he?", ("12, including Anna and Bo",), "12"),
+        ("most", "Which has the higher peak, A or B?", ("4,500 m", "3,200 m"), "A"),
+        ("most", "Which city ranks higher in population, A or B?", ("45,000", "32,000"), "A"),
+        ("most", "Which song ranked higher, A or B?", ("4", "12"), "A"),
+        ("most", "Which song ranked higher, A or B?", ("12", "4"), "B"),
+        ("earliest", "Who was born first, A or B?", ("356 BC", "27 February 312"), "A"),
+        ("same", "Were they born in the same year?", ("8 May 1931", "2 June 1931"), "yes"),
+        ("same", "Do they have the same nationality?", ("US", "American"), "yes"),
+        ("same", "Did they open the same event?", ("2018 Winter Olympics", "2018 FIFA World Cup"), "no"),
+    ],
+)
+def test_values_are_combined(operator: str, question: str, values: tuple[str, ...], answer: str | None) -> None:
+    operands = [Operand(of=of, value=value) for of, value in zip("AB", values, strict=False)]
+    found = discover_operators()[operator].combine(question, operands)
     assert (found.answer if found else None) == answer
 
 

@@ -92,7 +92,7 @@ class ClaimCheck:
                 raise
             return Judged(support=self.exactly(), sufficient=sufficient, calls=tuple(model.rows))
         verdicts = {verdict.claim: verdict for verdict in reply.claims}
-        if _CONTROL in verdicts and verdicts[_CONTROL].verdict == "supported":
+        if any(verdict.claim == _CONTROL and verdict.verdict == "supported" for verdict in reply.claims):
             return Judged(support=self.exactly(), sufficient=sufficient, calls=tuple(model.rows))
         support = tuple(self._confirmed(claim, verdicts.get(n)) for n, claim in enumerate(self.claims, start=1))
         return Judged(

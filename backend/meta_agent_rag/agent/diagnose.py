@@ -21,7 +21,7 @@ from .prompting import Line, Lines, Packed, ReplyModel, task
 from .routes import RouteAnswer
 from .signals import measure
 from .state import NO_DEFICIT, Diagnosis, Round, State, StopReason, Update, add_found, shown
-from .stopping import calls_of, out_of_time, reason_to_stop, select, settled_without_a_model
+from .stopping import calls_of, reason_to_stop, select, settled_without_a_model
 from .voting import findings_of, run_vote
 
 
@@ -75,7 +75,7 @@ async def _examined(state: State, runtime: Runtime[Context]) -> Update:
         if stop_reason is None:
             diagnosis = round_.diagnosis or await _diagnosed(state, context, round_)
             round_ = replace(round_, diagnosis=diagnosis)
-            stop_reason = "critic_satisfied" if diagnosis.deficit == NO_DEFICIT else out_of_time(state, context, index)
+            stop_reason = "critic_satisfied" if diagnosis.deficit == NO_DEFICIT else None
     except BudgetError as error:
         stop_reason = error.stop_reason
     spent = total(calls_of(state, context, index))

@@ -83,7 +83,7 @@ def build_graph(
     resources = Resources(
         corpus=corpus, retriever=retriever, evidence=evidence, model=model, settings=settings, grounded=grounded
     )
-    known = deficits or discover_deficits(getattr(settings, "deficits_dir", None))
+    known = deficits or discover_deficits(getattr(settings or Settings.load(), "deficits_dir", None))
 
     async def find(state: State, config: RunnableConfig, given: Any) -> Context:
         if isinstance(given, Context):

@@ -1,17 +1,20 @@
 """Node `remediate` (planning): carries out a deficit's repair as far as it needs no draft: search, and set aside."""
 
+import asyncio
 import logging
+import time
 from collections.abc import Sequence
 
 from langgraph.runtime import Runtime
 
 from ..discovery import calling, require_result
-from ..errors import CorpusError
+from ..errors import DeadlineError
 from ..grounding.abstention import is_abstention
 from ..text.names import spaced, stop_words, words
 from ..text.normalise import jaccard, normalised, tokens
 from .context import Context
 from .state import VERDICTS, Repair, RepairPlan, Round, State, Update
+from .stopping import out_of_time
 from .voting import findings_of
 
 _LOG = logging.getLogger(__name__)
@@ -31,6 +34,8 @@ async def remediate(state: State, runtime: Runtime[Context]) -> Update:
     with calling("deficit", deficit.name, deficit.repair):
         repair = deficit.repair(state, findings_of(state, context, last))
         require_result(repair, Repair)
+    if repair.kind != "conclude" and (late := out_of_time(state, context, last.index)) is not None:
+        return {"stop_reason": late}
     update: dict[str, object] = {"set_aside": repair.drop} if repair.drop else {}
     queries: tuple[str, ...] = ()
     if context.may_search and repair.search is not None:
@@ -40,8 +45,12 @@ async def remediate(state: State, runtime: Runtime[Context]) -> Update:
     if queries and context.retriever is not None:
         known = frozenset(found.passage.id for found in state.get("evidence", ()))
         try:
-            retrieval = await context.retriever.retrieve(queries, k=context.settings.retrieval_top_k, exclude=known)
-        except CorpusError as error:
+            searching = context.retriever.retrieve(queries, k=context.settings.retrieval_top_k, exclude=known)
+            left = None if context.deadline is None else context.deadline - time.monotonic()
+            retrieval = await asyncio.wait_for(searching, left)
+        except TimeoutError:
+            return {"stop_reason": DeadlineError.stop_reason}
+        except Exception as error:  # noqa: BLE001  # a caller's retriever may raise anything
             _LOG.warning("A follow-up search failed; the drafts so far are kept: %s", error)
             return {"stop_reason": "search_failed"}
         update |= {"evidence": retrieval.found, "dropped": retrieval.dropped, "queries": queries}

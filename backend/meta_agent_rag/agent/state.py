@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from decimal import Decimal
-from typing import Annotated, Any, Literal, NewType, cast
+from typing import Annotated, Any, Literal, NewType, cast, get_args, get_origin, get_type_hints
 
 from pydantic import AliasChoices, Field
 from typing_extensions import TypedDict  # required by pydantic before Python 3.12
@@ -172,6 +172,17 @@ class Repair:
     because: str = ""
     obsolete: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        for name in ("search", "drop", "obsolete"):
+            value: object = getattr(self, name)
+            if value is not None and not (isinstance(value, list | tuple) and all(isinstance(v, str) for v in value)):
+                raise TypeError(f"the {name!r} of a repair must be a tuple of texts, not {value!r}")
+        for name in ("adopt", "ask"):
+            if not isinstance(value := getattr(self, name), str | None):
+                raise TypeError(f"the {name!r} of a repair must be a text, not {value!r}")
+        if self.mode not in (None, *get_args(AnswerMode)):
+            raise ValueError(f"a repair has no mode {self.mode!r}; choose one of {', '.join(get_args(AnswerMode))}")
+
     @property
     def kind(self) -> RepairKind:
         """How the next draft comes about."""
@@ -292,6 +303,19 @@ def shown(state: State) -> tuple[Found, ...]:
     """The evidence, without the passages that a repair has set aside."""
     aside = state.get("set_aside", ())
     return tuple(found for found in state.get("evidence", ()) if found.passage.id not in aside)
+
+
+def afresh(update: Update) -> Update:
+    """An update that replaces all that an earlier question has left in the state."""
+    from langgraph.types import Overwrite
+
+    hints = get_type_hints(State, include_extras=True)
+    added = {name for name, hint in hints.items() if get_origin(hint) is Annotated}
+    return {
+        name: Overwrite(update.get(name, ())) if name in added else update.get(name)
+        for name in hints
+        if name != "question"
+    }
 
 
 def restored(state: State) -> State:

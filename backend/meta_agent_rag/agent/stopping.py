@@ -5,6 +5,7 @@ before B" from "B came before A", so the short answers must be equal as well. `s
 """
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
@@ -54,7 +55,8 @@ def reason_to_stop(state: State, context: Context, round_: Round) -> StopReason 
 
 def calls_of(state: State, context: Context, index: int) -> list[LedgerRow]:
     """The model calls of a round: those in the state, and those that the present node has made."""
-    return [row for row in dict.fromkeys((*state.get("calls", ()), *context.model.rows)) if row.round == index]
+    rows = Counter(state.get("calls", ())) | Counter(context.model.rows)
+    return [row for row in rows.elements() if row.round == index]
 
 
 def out_of_time(state: State, context: Context, index: int) -> StopReason | None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..discovery import calling, require_result
+from ..grounding.abstention import is_abstention
 from ..llm.local import own_model_file
 from ..llm.providers import choose_provider
 from ..llm.stages import serving, stage
@@ -189,7 +190,12 @@ def _ballots(
 
     def counted(answers: Sequence[RouteAnswer]) -> Vote:
         weights = {name: route.weight for name, route in context.routes.items()}
-        drawn = [ballot(one.route, one.short_answer, weight=weights.get(one.route, 1.0)) for one in answers]
+        drawn = [
+            ballot(one.route, short, weight=weights.get(one.route, 1.0))
+            for one in answers
+            # over documents, NOT FOUND is an answer
+            for short in ["" if not context.grounded and is_abstention(one.short_answer) else one.short_answer]
+        ]
         return count([*fixed, *drawn])
 
     return counted
@@ -254,5 +260,7 @@ def findings_of(state: State, context: Context, round_: Round) -> Findings:
 def _repaired(plans: Sequence[RepairPlan], *, from_memory: bool) -> frozenset[str]:
     """The facts that earlier rounds already searched for or recalled from memory."""
     return frozenset(
-        plan.about for plan in plans if plan.about is not None and (plan.answer_mode == "memory") == from_memory
+        plan.about
+        for plan in plans
+        if plan.about is not None and (plan.ask or plan.queries) and (plan.answer_mode == "memory") == from_memory
     )

@@ -1,5 +1,6 @@
 """The loop's wiring, and nothing else."""
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -14,7 +15,7 @@ from .deficits import DeficitRegistry
 from .diagnose import diagnose
 from .remediate import remediate
 from .retrieve import retrieve
-from .state import State, Update, restored
+from .state import State, Update, afresh, restored
 from .write import write
 
 if TYPE_CHECKING:
@@ -68,9 +69,13 @@ def _runnable(name: str, node: Node, find: FindContext | None, wait: Wait | None
         context = runtime.context if find is None else await find(state, config, runtime.context)
         if "thread_id" in config.get("configurable", {}):
             state = restored(state)
+        anew = name == "retrieve" and any(value for key, value in state.items() if key != "question")
+        if anew:  # a checkpointer has kept the thread's last question
+            state = {"question": state["question"]}
         update = await node(state, runtime.override(context=context))
-        known = state.get("calls", ())
-        return {**update, "calls": tuple(row for row in context.model.rows if row not in known)}
+        made = Counter(context.model.rows) - Counter(state.get("calls", ()))  # rows from the cache may be equal
+        update = {**update, "calls": tuple(made.elements())}
+        return afresh(update) if anew else update
 
     def run_and_wait(state: State, config: RunnableConfig, runtime: Runtime[Any]) -> Update:
         assert wait is not None

@@ -32,7 +32,7 @@ from .prompting import (
 )
 from .routes import DERIVATION, Vote
 from .signals import mean_logprob, right_kind, short_answer_logprob, with_logprobs
-from .state import AnswerMode, Draft, Packing, RepairPlan, State, Update, shown
+from .state import VERDICTS, AnswerMode, Draft, Packing, RepairPlan, State, Update, shown
 
 
 async def write(state: State, runtime: Runtime[Context]) -> Update:
@@ -221,7 +221,7 @@ def _quoting(short_answer: str, packed: Packed, *, route: str, steps: Sequence[s
     wanted = f" {normalised(short_answer)} "
     for number, text in enumerate(packed.texts, start=1):
         for sentence in sentences(text.partition("\n")[2]):
-            if wanted.strip() and wanted in f" {normalised(sentence)} ":
+            if wanted.strip() not in ("", *VERDICTS) and wanted in f" {normalised(sentence)} ":
                 quote = sentence.strip()
                 answer = f"{quote.rstrip('.')} [{number}]."
                 return Draft(answer=answer, short_answer=said, quotes=(quote,), route=route)
@@ -283,5 +283,6 @@ def _draft_from_vote(state: State, vote: Vote, packed: Packed) -> tuple[Draft, P
     for round_ in state.get("rounds", ()):
         if round_.draft.route == vote.route and round_.draft.short_answer == vote.elected:
             return round_.draft, round_.packing
-    steps = next((answer.steps for answer in state.get("routes", ()) if answer.route == vote.route), ())
+    drawn = (one for one in state.get("routes", ()) if (one.route, one.short_answer) == (vote.route, vote.elected))
+    steps = next((one.steps for one in drawn), ())
     return _quoting(vote.elected, packed, route=vote.route, steps=steps), packed.packing

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 _YEAR = re.compile(r"(?<![\d.,])(1\d{3}|20\d{2}|[3-9]\d{2})(?![\d,]|\.\d)")
-_BEFORE_CHRIST = re.compile(r"\b(?:b\.?\s?c\.?(?:\s?e\.?)?)(?=\W|$)", re.IGNORECASE)
+_BC = r"\s?\b(?:b\.?\s?c\.?(?:\s?e\.?)?)(?=\W|$)"
+_BEFORE_CHRIST = re.compile(_BC, re.IGNORECASE)
 _DECADE = re.compile(r"\b\d{3,4}s\b|\bcentur(?:y|ies)\b", re.IGNORECASE)
 _TIME_OR_ORDINAL = re.compile(r"\b(?:c(?:a|irca)?\.?|about|around|born|died|in|on|by)\s+(?=\d)", re.IGNORECASE)
 _FIRST = datetime(1, 1, 1)
@@ -30,7 +31,7 @@ def as_date(text: str) -> Date | None:
     year = _YEAR.search(text)
     if year is None or _DECADE.search(text):
         return None
-    sign = -1 if _BEFORE_CHRIST.search(text) else 1
+    sign = -1 if _BEFORE_CHRIST.match(text, year.end()) else 1
     month, day = _month_and_day(text, int(year[0]))
     return Date(year=sign * int(year[0]), month=month, day=day if month else 0)
 
@@ -56,8 +57,8 @@ _MONTHS = (
 )
 _YEARS = r"(?:1\d{3}|20\d{2}|[3-9]\d{2})"
 _DATES = re.compile(
-    rf"\b\d{{1,2}}(?:st|nd|rd|th)?\s+{_MONTHS},?\s+{_YEARS}\b|\b{_MONTHS}\s+\d{{1,2}}(?:st|nd|rd|th)?\s*,?\s+{_YEARS}\b"
-    rf"|\b{_MONTHS}\s+{_YEARS}\b|(?<![\d.,])\b{_YEARS}\b(?![,.]\d)",
+    rf"(?:\b\d{{1,2}}(?:st|nd|rd|th)?\s+{_MONTHS},?\s+{_YEARS}\b|\b{_MONTHS}\s+\d{{1,2}}(?:st|nd|rd|th)?\s*,?\s+{_YEARS}\b"
+    rf"|\b{_MONTHS}\s+{_YEARS}\b|(?<![\d.,])\b{_YEARS}\b(?![,.]\d))(?:{_BC})?",
     re.IGNORECASE,
 )
 
@@ -69,6 +70,18 @@ def date_texts(text: str) -> tuple[str, ...]:
     ('8 December 1966', '1990')
     """
     return tuple(_DATES.findall(text))
+
+
+_AROUND = re.compile(r"\b(?:in|on|by|the|of|about|around|circa|ca?|born|died|year|ad|ce)\b|\W", re.IGNORECASE)
+
+
+def is_date(text: str) -> bool:
+    """Whether a text is nothing but a date.
+
+    >>> is_date("born on 8 December 1966"), is_date("2018 Winter Olympics")
+    (True, False)
+    """
+    return as_date(text) is not None and not _AROUND.sub("", _DATES.sub("", text))
 
 
 def dates_in(text: str) -> frozenset[Date]:

@@ -7,12 +7,11 @@ from typing import Literal, TypeAlias, get_args
 
 from ...discovery import calling, contributed, named, require_functions, require_name, require_result
 from ...errors import DuplicateNameError, InputError
-from ...grounding.short_answer import same_answer
 from ...retrieval.passage import Found
 from ...text.normalise import normalised
 from ..derivation import Derivation, Fact
 from ..routes import Vote
-from ..routes.vote import upholds
+from ..routes.vote import same, upholds
 from ..state import NO_DEFICIT, AnswerMode, Diagnosis, Draft, Repair, Signals, State
 
 
@@ -75,7 +74,7 @@ class Findings:
     @property
     def found_since(self) -> Fact | None:
         """The first fact that a search between calls has found, if another answer follows from it and was elected."""
-        if not self.follows or same_answer(self.draft.short_answer, self.derivation.answer):
+        if not self.follows or same(self.draft.short_answer, self.derivation.answer):
             return None
         return next((fact for fact in self.facts if fact.searched and fact.open is None), None)
 
@@ -109,8 +108,9 @@ class Findings:
     @property
     def names_an_earlier_fact(self) -> Fact | None:
         """The fact at which the draft stopped: its answer is the value of an earlier hop."""
-        said = normalised(self.draft.short_answer)
-        return next((fact for fact in self.facts[:-1] if said and normalised(fact.value) == said), None)
+        said, plan = normalised(self.draft.short_answer), self.derivation.plan
+        earlier = self.facts[:-1] if plan is not None and len(plan.chains) == 1 else ()
+        return next((fact for fact in earlier if said and normalised(fact.value) == said), None)
 
 
 Heuristic: TypeAlias = Callable[[Signals], bool]

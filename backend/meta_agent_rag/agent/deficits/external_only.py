@@ -1,6 +1,6 @@
 """The evidence suffices, memory does not: answer strictly from the references."""
 
-from ...grounding.short_answer import same_answer
+from ..routes.vote import same
 from ..state import Diagnosis, Repair, Signals, State
 from .deficit import Deficit, Findings
 
@@ -14,7 +14,7 @@ def detect(findings: Findings) -> Diagnosis | None:
     if findings.unsettled is not None:
         return None
     fact = findings.last_fact
-    otherwise = fact is not None and not same_answer(fact.value, findings.draft.short_answer)
+    otherwise = fact is not None and not same(fact.value, findings.draft.short_answer)
     if fact is not None and otherwise and findings.names_an_earlier_fact is None:
         return Diagnosis(rationale=f"{fact.asked!r} is {fact.value!r} in the passages", about=fact.asked)
     if findings.derivation.plan is None and _not_from_the_evidence(findings.signals):

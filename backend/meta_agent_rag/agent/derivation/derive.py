@@ -50,9 +50,17 @@ async def look_up_facts(
 
     Chains are looked up concurrently, each in what it finds itself, so that a prompt never depends on their timing.
     """
-    chains = await asyncio.gather(
-        *(_chain(context, plan, place, reading, known=known, round_=round_) for place in range(len(plan.chains)))
-    )
+    looking = [
+        asyncio.create_task(_chain(context, plan, place, reading, known=known, round_=round_))
+        for place in range(len(plan.chains))
+    ]
+    try:
+        chains = await asyncio.gather(*looking)
+    except BaseException:
+        for task in looking:
+            task.cancel()
+        await asyncio.gather(*looking, return_exceptions=True)  # no call goes on after the question has ended
+        raise
     facts = [fact for chain, _ in chains for fact in chain]
     return _concluded(context, question, plan, facts, operators), joined(context, reading, [read for _, read in chains])
 

@@ -13,7 +13,7 @@ from ...grounding.answer_kind import kind_asked, of_kind
 from ...grounding.short_answer import without_disambiguation
 from ...llm.messages import Reply
 from ...prompts import phrase
-from ...text.dates import Date, as_date, date_texts, dates_in
+from ...text.dates import Date, as_date, date_texts, dates_in, is_date
 from ...text.names import content_words, spaced, unqualified
 from ...text.normalise import normalised
 from ...text.sentences import sentences
@@ -62,7 +62,8 @@ def grounded(fact: Fact, value: str, packed: Packed, *, logprob: float | None) -
 def value_of(reply: Reply, asked: str, titles: Iterable[str]) -> str:
     """The bare value of a reply: its first line, or only the date if that line is a sentence that gives one."""
     line = reply.text.strip().partition("\n")[0].strip().strip('"').rstrip(".").strip()
-    if kind_asked(asked) == "date" and len(dates := date_texts(line)) == 1:
+    declined = is_abstention(re.split(r"[;:(,.]", line, maxsplit=1)[0])
+    if kind_asked(asked) == "date" and not declined and len(dates := date_texts(line)) == 1:
         return dates[0]
     return without_disambiguation(line, titles)
 
@@ -144,7 +145,7 @@ def supported(fact: str, entity: str, value: str, texts: Sequence[Text]) -> Occu
         return Occurrence(passage_id=about[0].id) if about else Occurrence(fault=f"no passage mentions {entity!r}")
     places = list(_places(value, texts))
     titled = bool(entity) and any(names(text.title, entity) for text in texts)
-    by_title = [place for place in places if entity and names(place[0].title, entity)]
+    by_title = [place for place in places if entity and names(place[0].title, entity) and place[0] in about]
     near = [place for place in places if mentions(place[1], entity) or (not titled and place[0] in about)]
     if best := [*by_title, *near]:
         return Occurrence(passage_id=best[0][0].id, sentence=best[0][1])
@@ -177,19 +178,21 @@ def names(title: str, entity: str) -> bool:
 
 def _places(value: str, texts: Sequence[Text]) -> Iterator[tuple[Text, str]]:
     """The passages that contain a value, with the sentence: matched as words, as a date, or as a number."""
-    short, date, number = normalised(value), as_date(value), as_quantity(value)
-    nations = country_names(value)
+    short, nations, named = normalised(value), country_names(value), bool(names_in(value))
+    date = as_date(value) if is_date(value) or not named else None
+    number = None if named or date else as_quantity(value)
     for text in texts:
-        for sentence in sentences(text.text.partition("\n")[2]):
-            said = f" {normalised(sentence)} "
-            if f" {short} " in said or any(f" {name} " in said for name in nations):
-                yield text, sentence.strip()
-                break
-        else:
-            if f" {short} " in f" {normalised(text.title)} ":
-                yield text, ""
-            elif (found := _as_value(text, date, number.number if number and not date else None)) is not None:
-                yield text, found
+        holding = [
+            sentence.strip()
+            for sentence in sentences(text.text.partition("\n")[2])
+            if any(f" {name} " in f" {normalised(sentence)} " for name in (short, *nations))
+        ]
+        if holding:
+            yield from ((text, sentence) for sentence in holding)
+        elif f" {short} " in f" {normalised(text.title)} ":
+            yield text, ""
+        elif (found := _as_value(text, date, number.number if number else None)) is not None:
+            yield text, found
 
 
 def _as_value(text: Text, date: Date | None, number: float | None) -> str | None:

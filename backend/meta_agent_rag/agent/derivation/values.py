@@ -10,7 +10,7 @@ from functools import cache
 
 from ...grounding.answer_kind import kind_asked
 from ...grounding.short_answer import same_answer
-from ...text.dates import as_date, later
+from ...text.dates import as_date, is_date, later
 from ...text.figures import Figure, figures, in_digits, in_unit
 from ...text.normalise import normalised
 
@@ -73,7 +73,7 @@ def _country_codes() -> dict[str, str]:
     from countryinfo import all_countries
 
     by_size = sorted(all_countries(), key=lambda one: -(one.info().get("population") or 0))
-    codes: dict[str, str] = {}
+    codes = {"us": "US", "uk": "GB", "england": "GB", "english": "GB", "south korean": "KR"}
     for country in by_size:  # a demonym of several countries ("American") is assigned to the most populous one
         info = country.info()
         code = info.get("ISO", {}).get("alpha2", "")
@@ -93,14 +93,14 @@ def same_value(one: str, other: str) -> bool | None:
     if left and right:
         return bool(left & right)
     first, second = as_date(one), as_date(other)
-    if first is not None and second is not None:
+    if first is not None and second is not None and is_date(one) and is_date(other):
         if later(first, second) is not None:
             return False
         return True if first == second else None
     alike = _same_quantity(one, other)
     if alike is not None:
         return alike
-    return normalised(one) == normalised(other) or same_answer(one, other)
+    return same_answer(one, other)
 
 
 def _same_quantity(one: str, other: str) -> bool | None:

@@ -4,18 +4,25 @@ import re
 from collections.abc import Sequence
 
 from ....grounding.answer_kind import kind_asked
+from ....text.figures import in_digits
 from ..derivation import Chain, Plan
 from ..operator import Operand, Operator, Outcome, one_chain
-from ..values import as_quantity
+from ..values import as_quantity, numbers_in
 
-_SEPARATOR = re.compile(r"\s*(?:,|;|\band\b|&)\s*")
+_SEPARATOR = re.compile(r"\s*(?:,(?!\d)|;|\band\b|&)\s*")
+_STATED = re.compile(r"\d")
 
 
 def _count(question: str, operands: Sequence[Operand]) -> Outcome | None:
     (operand,) = operands
     items = [item for item in _SEPARATOR.split(operand.value) if item]
-    if len(items) < 2 and (stated := as_quantity(operand.value)) is not None:
-        return Outcome(answer=operand.value, because=f"stated: {stated.number:g}")
+    stated = as_quantity(operand.value)
+    if stated is not None and (len(items) < 2 or _STATED.match(in_digits(operand.value))):
+        if len(numbers_in(operand.value)) > 1:
+            return None  # "two sons and three daughters"
+        return Outcome(
+            answer=operand.value if len(items) < 2 else f"{stated.number:g}", because=f"stated: {stated.number:g}"
+        )
     return Outcome(answer=str(len(items)), because=f"{', '.join(items)}: {len(items)}") if items else None
 
 

@@ -10,9 +10,9 @@ from ..operator import Operand, Operator, Outcome, candidates, two_candidates
 from ..values import Quantity, as_quantity
 
 V = TypeVar("V")
-_RANKED = re.compile(r"\b(?:rank(?:s|ed|ing)?|seed(?:ed)?|position|chart(?:s|ed)?|peak(?:s|ed)?|finish(?:ed)?)\b", re.I)
-_BETTER = re.compile(r"\b(?:high(?:er|est)|best|better|top)\b", re.IGNORECASE)
-_WORSE = re.compile(r"\b(?:low(?:er|est)|worst|worse)\b", re.IGNORECASE)
+_RANKED = re.compile(r"\b(?:rank(?:s|ed|ing)?|seed(?:ed)?|position|chart(?:s|ed)?|finish(?:ed)?)\b", re.IGNORECASE)
+_COMPARED = re.compile(r"\b(?:high(?:er|est)|best|better|top|low(?:er|est)|worst|worse)\b", re.IGNORECASE)
+_LOWEST_RANK = 1000
 
 
 def extreme(
@@ -42,14 +42,14 @@ def earliest(question: str, operands: Sequence[Operand]) -> Outcome | None:
 
 def most(question: str, operands: Sequence[Operand]) -> Outcome | None:
     """The candidate with the greatest number; for ranks, the one with the smallest."""
-    if lower_is_better(question):
+    if lower_is_better(question, operands):
         return extreme(operands, as_quantity, smaller, "a higher rank")
     return extreme(operands, as_quantity, greater, "more")
 
 
 def least(question: str, operands: Sequence[Operand]) -> Outcome | None:
     """The candidate with the smallest number; for ranks, the one with the greatest."""
-    if lower_is_better(question):
+    if lower_is_better(question, operands):
         return extreme(operands, as_quantity, greater, "a lower rank")
     return extreme(operands, as_quantity, smaller, "less")
 
@@ -66,13 +66,12 @@ def smaller(one: Quantity, other: Quantity) -> bool | None:
     return None if verdict is None else not verdict
 
 
-def lower_is_better(question: str) -> bool:
-    """Whether the question asks for a rank, where a lower number is a higher rank.
-
-    >>> lower_is_better("Which song had the higher chart position, A or B?"), lower_is_better("Which tower is higher?")
-    (True, False)
-    """
-    return bool(_RANKED.search(question) and (_BETTER.search(question) or _WORSE.search(question)))
+def lower_is_better(question: str, operands: Sequence[Operand]) -> bool:
+    """Whether the question asks for a rank, where a lower number is a higher rank, and the values may be ranks."""
+    if not (_RANKED.search(question) and _COMPARED.search(question)):
+        return False
+    values = [as_quantity(operand.value) for operand in operands]
+    return all(value is None or (not value.unit and value.number <= _LOWEST_RANK) for value in values)
 
 
 OPERATOR = (

@@ -14,6 +14,8 @@ from ..values import as_quantity, asks_yes_or_no, same_value, verdict
 _UNIT_ASKED = re.compile(r"\bhow\s+many\s+(?:\w+\s+)?(days?|weeks?|months?)\b", re.IGNORECASE)
 _VAGUE = re.compile(r"\b(?:BC|BCE|AD|CE)\b|(?i:\bcentur(?:y|ies)\b|\b\d{3,4}s\b)")
 """Times that are not read as a date: an era, a century, a decade."""
+_COUNTED = re.compile(r"\bhow\s+many\s+(\w+)", re.IGNORECASE)
+_SAME_YEAR = re.compile(r"\bsame\s+year\b", re.IGNORECASE)
 _SHARED = re.compile(r"\b(?:both|common|share[sd]?|same|mutual)\b|\band\b", re.IGNORECASE)
 _SEPARATOR = re.compile(r"\s*(?:,|;|\band\b|&|/)\s*")
 
@@ -61,10 +63,13 @@ def _difference(question: str, operands: Sequence[Operand]) -> Outcome | None:
         left, right = as_quantity(one), as_quantity(other)
         if left is None or right is None:
             return None
-        converted = in_unit(right.number, right.unit, left.unit)
-        if converted is None:
+        wanted = _COUNTED.search(question)
+        unit_asked = as_quantity(f"1 {wanted[1]}") if wanted else None
+        to = (unit_asked.unit if unit_asked and left.unit else "") or left.unit
+        one_in, other_in = in_unit(left.number, left.unit, to), in_unit(right.number, right.unit, to)
+        if one_in is None or other_in is None:
             return None
-        apart = abs(left.number - converted)
+        apart = abs(one_in - other_in)
         answer = int(apart) if apart == int(apart) else round(apart, 4)  # type: ignore[assignment]
     return Outcome(answer=str(answer), because=f"between {one} and {other}: {answer}")
 
@@ -72,7 +77,7 @@ def _difference(question: str, operands: Sequence[Operand]) -> Outcome | None:
 def _apart(first: Date, second: Date, unit: str) -> int | None:
     """The years between two dates, or the `d`ays, `w`eeks or `m`onths; `None` if they are not precise enough."""
     if not unit:
-        return abs(first.year - second.year)
+        return abs(first.year - second.year) - (first.year * second.year < 0)  # there is no year 0
     if not (first.month and second.month):
         return None
     if unit == "m":
@@ -95,7 +100,11 @@ def _same(question: str, operands: Sequence[Operand]) -> Outcome | None:
     if (answered := _both(question, operands)) is not None:  # each chain ends with a yes or no
         return answered
     first, *others = operands
-    verdicts = [same_value(first.value, other.value) for other in others]
+    dates = [as_date(operand.value) for operand in operands]
+    if _SAME_YEAR.search(question) and all(dates):
+        verdicts: list[bool | None] = [len({date.year for date in dates if date}) == 1]
+    else:
+        verdicts = [same_value(first.value, other.value) for other in others]
     if any(one is None for one in verdicts):
         return None
     values = " and ".join(operand.value for operand in operands)
