@@ -64,9 +64,9 @@ async def test_it_is_a_node_that_needs_only_a_question(tmp_path: Path) -> None:
 async def test_another_question_on_a_thread_is_answered_anew(tmp_path: Path) -> None:
     given = resources(tmp_path, evidence=EVIDENCE)
     graph = build_graph(**given, checkpointer=InMemorySaver())
-    config = {"configurable": {"thread_id": "1"}}
+    config: Any = {"configurable": {"thread_id": "1"}}
     first = await graph.ainvoke(ASKED, config)
-    again = await graph.ainvoke({"question": "Where was Mira Holt born?"}, config)
+    again = await graph.ainvoke(ASKED | {"question": "Where was Mira Holt born?"}, config)
     assert len(given["model"].requests) == len(first["calls"]) + len(again["calls"])
     assert [len(again[name]) for name in ("calls", "rounds", "evidence")] == [4, 2, 2]
 

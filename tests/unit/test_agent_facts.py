@@ -203,7 +203,11 @@ async def test_a_repair_whose_search_fails_keeps_the_drafts(tmp_path: Path) -> N
 
 
 async def test_routes_that_abstain_cast_no_vote(tmp_path: Path) -> None:
-    script = {"write": draft("Oslo", quotes=[BIRTH_SENTENCE]), "plan": "no plan", "route": [route("NOT FOUND")] * 3}
+    script: Mapping[str, Scripted] = {
+        "write": draft("Oslo", quotes=[BIRTH_SENTENCE]),
+        "plan": "no plan",
+        "route": [route("NOT FOUND")] * 3,
+    }
     run = await vote(tmp_path, script, THREE)
     assert run.answer.short_answer == "Oslo"
     assert not run.answer.rounds[-1].draft.abstained
