@@ -93,7 +93,7 @@ def same_value(one: str, other: str) -> bool | None:
     if left and right:
         return bool(left & right)
     first, second = as_date(one), as_date(other)
-    if first is not None and second is not None and is_date(one) and is_date(other):
+    if first is not None and second is not None and (is_date(one) or is_date(other) or (first.day and second.day)):
         if later(first, second) is not None:
             return False
         return True if first == second else None
