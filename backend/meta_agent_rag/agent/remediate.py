@@ -48,11 +48,10 @@ async def remediate(state: State, runtime: Runtime[Context]) -> Update:
             searching = context.retriever.retrieve(queries, k=context.settings.retrieval_top_k, exclude=known)
             left = None if context.deadline is None else context.deadline - time.monotonic()
             retrieval = await asyncio.wait_for(searching, left)
-        except TimeoutError:
-            return {"stop_reason": DeadlineError.stop_reason}
         except Exception as error:  # noqa: BLE001  # a caller's retriever may raise anything
             _LOG.warning("A follow-up search failed; the drafts so far are kept: %s", error)
-            return {"stop_reason": "search_failed"}
+            late = left is not None and isinstance(error, TimeoutError)
+            return {"stop_reason": DeadlineError.stop_reason if late else "search_failed"}
         update |= {"evidence": retrieval.found, "dropped": retrieval.dropped, "queries": queries}
     plan = RepairPlan(
         deficit=deficit.name,

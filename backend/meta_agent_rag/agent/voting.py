@@ -190,12 +190,11 @@ def _ballots(
 
     def counted(answers: Sequence[RouteAnswer]) -> Vote:
         weights = {name: route.weight for name, route in context.routes.items()}
-        drawn = [
-            ballot(one.route, short, weight=weights.get(one.route, 1.0))
-            for one in answers
+        drawn: list[Ballot] = []
+        for one in answers:
             # over documents, NOT FOUND is an answer
-            for short in ["" if not context.grounded and is_abstention(one.short_answer) else one.short_answer]
-        ]
+            said = one.short_answer if context.grounded or not is_abstention(one.short_answer) else ""
+            drawn.append(ballot(one.route, said, weight=weights.get(one.route, 1.0)))
         return count([*fixed, *drawn])
 
     return counted
