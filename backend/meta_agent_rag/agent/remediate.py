@@ -25,7 +25,7 @@ _RESTATED = 0.7
 async def remediate(state: State, runtime: Runtime[Context]) -> Update:
     """Plan the next write for the deficit diagnosed in the last round, and search if its repair does.
 
-    If the search fails, the loop stops and keeps the drafts so far.
+    If the search fails, or no time is left for a repair that costs any, the loop stops and keeps the drafts so far.
     """
     context = runtime.context
     last = state["rounds"][-1]
