@@ -20,6 +20,14 @@ pytestmark = pytest.mark.slow
 
 FAULTS = (Path(__file__).parent / "layout.js").read_text()
 WIDTHS = {1440: 900, 768: 1024, 390: 844}
+STEPS = {
+    "Retrieval": "write",
+    "First draft": "diagnose",
+    "Not satisfied": "insufficient knowledge",
+    "Planning": "write",
+    "Draft after repair 1": "diagnose",
+}
+"""What each step shows, and the next one."""
 SETTLED = 150
 """Milliseconds to wait for transitions and for scripts that react to the page width."""
 
@@ -43,10 +51,11 @@ def look(page: "Page", name: str) -> list[str]:
 
 def loop(page: "Page") -> None:
     """Press Next step until the answer appears."""
-    for card in ("Retrieval", "First draft", "Not satisfied", "Planning", "Draft after repair 1"):
+    for card, waiting in STEPS.items():
         page.click("#loop-step")
         page.locator("#loop-stages", has_text=card).wait_for()
-        page.locator("#loop-status", has_text="Paused").wait_for()  # a click before is not a step
+        # a click before is not a step, and the last pause may still be shown
+        page.locator("#loop-status", has_text=f"Paused; the next step is “{waiting}”.").wait_for()
     page.click("#loop-step")
     page.locator("#loop-answer .m-outcome").wait_for()
 
