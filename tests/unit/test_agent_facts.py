@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from meta_agent_rag.errors import BudgetError, CorpusError
+from meta_agent_rag.errors import BudgetError, CorpusError, DeadlineError
 from meta_agent_rag.llm.messages import Request
 from meta_agent_rag.retrieval.retriever import Retrieval
 from meta_agent_rag.testing import Scripted, ScriptedModel
@@ -119,6 +119,13 @@ async def test_the_draft_is_kept_if_the_plan_exceeds_the_budget(tmp_path: Path) 
     model = ScriptedModel({"write": draft("Oslo"), "plan": BudgetError("The cost limit is reached.")})
     run = await vote(tmp_path, {}, model=model)
     assert (run.answer.short_answer, run.answer.stop_reason) == ("Oslo", "budget")
+
+
+async def test_the_ballots_so_far_decide_if_a_route_exceeds_a_limit(tmp_path: Path) -> None:
+    script = {"write": draft("Mira Holt"), "plan": CHAIN, "look_up": LOOKED_UP, "route": DeadlineError("late")}
+    run = await vote(tmp_path, script)
+    assert (run.answer.short_answer, run.answer.stop_reason) == ("Oslo", "deadline")
+    assert run.answer.rounds[-1].p_correct is not None
 
 
 async def test_the_subject_of_a_later_fact_is_searched_before_it_is_looked_up(tmp_path: Path) -> None:

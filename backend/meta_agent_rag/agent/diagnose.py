@@ -57,12 +57,14 @@ async def _examined(state: State, runtime: Runtime[Context]) -> Update:
     if (settled := settled_without_a_model(state, context)) is not None:
         return {"rounds": (replace(round_, cost_usd=Decimal(0)),), "stop_reason": settled}
     drawn: tuple[RouteAnswer, ...] = ()
+    cut: StopReason | None = None
     searched: dict[str, object] = {}
     try:
         if context.settings.monitor_policy == VOTE:
-            round_, drawn, reading = await run_vote(state, context, round_)
-            searched = {"evidence": reading.added, "dropped": reading.dropped}
-            state = {**state, "evidence": add_found(state.get("evidence", ()), reading.added)}
+            voted = await run_vote(state, context, round_)
+            round_, drawn, cut, added = voted.round, voted.drawn, voted.cut, voted.reading.added
+            searched = {"evidence": added, "dropped": voted.reading.dropped}
+            state = {**state, "evidence": add_found(state.get("evidence", ()), added)}
             if round_.satisfied and context.settings.diagnosis == "facts" and context.oracles.monitor is None:
                 # a deficit that speaks before a draft is accepted may object
                 findings = findings_of(state, context, round_)
@@ -72,7 +74,9 @@ async def _examined(state: State, runtime: Runtime[Context]) -> Update:
             round_ = await _monitored(state, context, round_)
         runtime.stream_writer(round_)  # observers see the monitor's verdict before the critic's
         stop_reason = reason_to_stop(state, context, round_)
-        if stop_reason is None:
+        if stop_reason is not None:
+            stop_reason = cut or stop_reason
+        else:  # even after a limit: adopting what was elected costs nothing
             diagnosis = round_.diagnosis or await _diagnosed(state, context, round_)
             round_ = replace(round_, diagnosis=diagnosis)
             stop_reason = "critic_satisfied" if diagnosis.deficit == NO_DEFICIT else None

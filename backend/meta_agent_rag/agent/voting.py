@@ -1,9 +1,10 @@
 """The monitor by facts: a derivation beside the draft, and a vote over routes."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..discovery import calling, require_result
+from ..errors import BudgetError
 from ..grounding.abstention import is_abstention
 from ..llm.local import own_model_file
 from ..llm.providers import choose_provider
@@ -21,7 +22,7 @@ from .routes import DERIVATION, DRAFT, Ballot, RouteAnswer, Vote
 from .routes.route import RouteInput
 from .routes.vote import cast, count, decided, same, support_for, upholds
 from .signals import measure_alone, right_kind
-from .state import VERDICTS, Draft, RepairPlan, Round, Signals, State, shown
+from .state import VERDICTS, Draft, RepairPlan, Round, Signals, State, StopReason, shown
 
 VOTE_SHARE = 0.7
 """The share of the vote that elects an answer without asking another route."""
@@ -39,8 +40,21 @@ async def _derived(state: State, context: Context, reading: Reading, *, round_: 
     return await derive(context, state["question"], made, reading, round_=round_)
 
 
-async def run_vote(state: State, context: Context, round_: Round) -> tuple[Round, tuple[RouteAnswer, ...], Reading]:
-    """The round with its derivation and vote, the answers of the routes drawn for it, and the evidence at its end.
+@dataclass(frozen=True, kw_only=True)
+class Voted:
+    """A round with its derivation and vote, the answers of the routes drawn for it, and the evidence at its end.
+
+    `cut` is the limit that a route would have exceeded: the ballots so far decide.
+    """
+
+    round: Round
+    drawn: tuple[RouteAnswer, ...]
+    reading: Reading
+    cut: StopReason | None
+
+
+async def run_vote(state: State, context: Context, round_: Round) -> Voted:
+    """Derive an answer in the first round, and take the vote.
 
     Routes are drawn one after another, and only while the vote is undecided. Without a derivation nothing has searched
     for what lies between question and answer, so in the first round all but the first also read what is found with the
@@ -53,6 +67,7 @@ async def run_vote(state: State, context: Context, round_: Round) -> tuple[Round
     counted = _ballots(context, state, round_, derivation, reading.packed)
     earlier = _still_valid(state, round_)
     drawn: list[RouteAnswer] = []
+    cut: StopReason | None = None
     vote = counted(earlier)
     searches = derivation.plan is None and round_.index == 0
     for name in _left(voters(context.settings), earlier):
@@ -64,11 +79,15 @@ async def run_vote(state: State, context: Context, round_: Round) -> tuple[Round
             counted = _ballots(context, state, round_, derivation, reading.packed)
         taken = sum(answer.route == name for answer in (*earlier, *drawn))
         given = RouteInput(question=state["question"], packed=reading.packed, round=round_.index, draw=taken)
-        with calling("route", name, context.routes[name].run):
-            answer = await context.routes[name].run(context, given)
-            require_result(answer, RouteAnswer)
-            if answer.route != name:
-                raise ValueError(f"it returned an answer of the route {answer.route!r}")
+        try:
+            with calling("route", name, context.routes[name].run):
+                answer = await context.routes[name].run(context, given)
+                require_result(answer, RouteAnswer)
+                if answer.route != name:
+                    raise ValueError(f"it returned an answer of the route {answer.route!r}")
+        except BudgetError as error:
+            cut = error.stop_reason
+            break
         drawn.append(answer)
         vote = counted([*earlier, *drawn])
     signals = _with_vote(signals, round_.draft, derivation, vote, reading.packed)
@@ -78,7 +97,7 @@ async def run_vote(state: State, context: Context, round_: Round) -> tuple[Round
     satisfied = _satisfied(state, context, round_) if known is None else known(round_.draft)
     searched = tuple(found.passage.id for found in reading.added)
     round_ = replace(round_, satisfied=satisfied, searches=reading.searches, searched_ids=searched)
-    return round_, tuple(drawn), reading
+    return Voted(round=round_, drawn=tuple(drawn), reading=reading, cut=cut)
 
 
 def _with_vote(signals: Signals, draft: Draft, derivation: Derivation, vote: Vote, packed: Packed) -> Signals:
