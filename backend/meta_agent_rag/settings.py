@@ -188,7 +188,9 @@ def _model_roles(value: object) -> object:
     except OSError as error:
         raise ValueError(f"the file cannot be read ({error.strerror}); check the path") from None
     except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ValueError(f"the file is not YAML ({' '.join(str(error).split())})") from None
+        mark = getattr(error, "problem_mark", None)  # without the line itself, which may hold a secret
+        place = "" if mark is None else f" in line {mark.line + 1}, column {mark.column + 1}"
+        raise ValueError(f"the file is not YAML{place}; correct it") from None
 
 
 Roles = Annotated[ModelRoles, NoDecode, BeforeValidator(_model_roles)]
@@ -476,7 +478,7 @@ class Settings(ProviderKeys):
         description="Corpora, cache and ledger; default: the platform's user data folder.",
     )
 
-    _roles_from_file: bool = PrivateAttr(False)
+    _from_file: frozenset[str] = PrivateAttr(frozenset())
 
     @classmethod
     def settings_customise_sources(
@@ -492,22 +494,23 @@ class Settings(ProviderKeys):
             _warn_of_slips(dotenv_settings.env_vars, cls.model_fields)
         if isinstance(dotenv_settings, DotEnvSettingsSource) and isinstance(env_settings, EnvSettingsSource):
             given = set(init_settings()) | set(env_settings.env_vars)
-            env_settings.env_vars, dotenv_settings.env_vars = _trusted(
-                env_settings.env_vars, dotenv_settings.env_vars, given
-            )
+            emptied = {name.lower() for name, value in os.environ.items() if not value}
+            found = {name: value for name, value in dotenv_settings.env_vars.items() if name not in emptied}
+            env_settings.env_vars, dotenv_settings.env_vars = _trusted(env_settings.env_vars, found, given)
         return init_settings, env_settings, dotenv_settings
 
-    def secret(self, variable: str, *, foreign: bool = False) -> SecretStr | None:
+    def secret(self, variable: str, *, by: str | None = None) -> SecretStr | None:
         """A key by the name of its variable: that of a setting, or any other in the environment and `.env`.
 
-        A `foreign` one is named by MODEL_ROLES; if those come from `.env`, so must the key.
+        `by` is the setting that sends it to another address, LLM_BASE_URL or MODEL_ROLES; if that comes from `.env`, so
+        must the key.
         """
         value = dotenv_values(_WORKING_FOLDER_ENV).get(variable)
-        if foreign and self._roles_from_file:
+        if by in self._from_file:
             if not value and variable in os.environ:
                 _warn_once(
-                    f"MODEL_ROLES in .env names the key {variable}, which is not in .env and is not sent; set "
-                    "MODEL_ROLES in the environment or with --set."
+                    f"{by} in .env names an address for the key {variable}, which is not in .env and is not sent; set "
+                    f"{by} in the environment or with --set."
                 )
         elif variable.lower() in type(self).model_fields:
             key: SecretStr | None = getattr(self, variable.lower())
@@ -525,7 +528,8 @@ class Settings(ProviderKeys):
         values = {**_assigned(assignments), **overrides}
         try:
             settings = cls(**values)  # type: ignore[arg-type]  # names and values are checked by pydantic
-            settings._roles_from_file = "model_roles" not in values and "MODEL_ROLES" not in map(str.upper, os.environ)
+            set_elsewhere = {name.upper() for name, value in (*os.environ.items(), *values.items()) if value}
+            settings._from_file = frozenset({"LLM_BASE_URL", "MODEL_ROLES"} - set_elsewhere)
             return settings
         except ValidationError as error:
             raise SettingsError(_fault(error, cls.model_fields)) from None
@@ -594,8 +598,9 @@ def _assigned(assignments: Sequence[str]) -> dict[str, object]:
             meant = nearest_setting(field, Settings.model_fields)
             near = f" (did you mean {meant.upper()}?)" if meant else ""
             raise SettingsError(f"There is no setting {name.strip()!r}{near}; `marag config show` lists them.")
-        values[field] = value.strip() or None
-    return {name: value for name, value in values.items() if value is not None}
+        default = Settings.model_fields[field].get_default(call_default_factory=True)
+        values[field] = value.strip() or default
+    return values
 
 
 def child_environment(**defaults: str) -> dict[str, str]:

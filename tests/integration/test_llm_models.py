@@ -21,11 +21,12 @@ from typer.testing import CliRunner
 
 from benchmarks.runner import app
 from meta_agent_rag import Passage, answer
-from meta_agent_rag.errors import InputError, SettingsError
+from meta_agent_rag.errors import InputError, ModelError, SettingsError
 from meta_agent_rag.llm.ledger import LedgerRow
 from meta_agent_rag.llm.opening import open_language_model
+from meta_agent_rag.llm.providers import choose_provider
 from meta_agent_rag.settings import Settings
-from meta_agent_rag.testing import universal_reply
+from meta_agent_rag.testing import ScriptedModel, universal_reply
 from meta_agent_rag.testing.server import LoopbackServer, ServerReply, always, helpful, loopback_server
 from tests.loopback import ASK, GOOD, Answer, in_turn
 
@@ -133,6 +134,81 @@ async def test_the_retries_are_ours(kind: str, tmp_path: Path) -> None:
         _, rows = await rows_of(chat_of(kind, server), tmp_path)
     assert len(server.bodies) == 3
     assert [row.error for row in rows] == ["BusyError", "BusyError", None]
+
+
+class Nameless(FakeListChatModel):
+    """Describes itself by its fields alone, like most classes of users'."""
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        return {}
+
+
+async def test_objects_of_one_class_that_answer_differently_do_not_share_replies(tmp_path: Path) -> None:
+    settings = Settings.load(marag_data_dir=tmp_path, response_cache=True)
+    said = []
+    for name in ("Goethe", "Schiller"):
+        model = Nameless(responses=[json.dumps({"answer": name})])
+        async with open_language_model(settings, model=model) as opened:
+            said.append((await opened.session().ainvoke("write", ASK, Answer)).answer)
+    assert said == ["Goethe", "Schiller"]
+
+
+@pytest.mark.parametrize(
+    ("said", "left_out"),
+    [
+        ("`temperature` is deprecated for this model.", "temperature"),
+        ("output_config.format: Extra inputs are not permitted", "output_config"),
+    ],
+)
+async def test_what_a_model_of_anthropics_rejects_is_left_out(said: str, left_out: str, tmp_path: Path) -> None:
+    def answered(body: dict[str, Any]) -> ServerReply:
+        return ServerReply(status=400, body={"error": {"message": said}}) if left_out in body else GOOD
+
+    with loopback_server(answered, kind=Providers) as server:
+        got, _ = await rows_of(chat_of("anthropic", server), tmp_path)
+    assert got == Answer(answer="Goethe")
+
+
+async def test_reasoning_of_anthropics_has_its_budget_beside_the_reply(tmp_path: Path) -> None:
+    with loopback_server(always(GOOD), kind=Providers) as server:
+        thinking = {"type": "enabled", "budget_tokens": 2048}
+        model = chat_of("anthropic", server).model_copy(update={"thinking": thinking})
+        await rows_of(model, tmp_path)
+    assert server.bodies[0]["max_tokens"] == 700 + 2048
+    assert "temperature" not in server.bodies[0]
+
+
+async def test_what_a_server_rejected_as_invalid_is_asked_again(tmp_path: Path) -> None:
+    invalid = {"message": "Failed to generate JSON.", "code": "json_validate_failed", "failed_generation": "Goethe"}
+    with loopback_server(in_turn(ServerReply(status=400, body={"error": invalid}), GOOD)) as server:
+        got, rows = await rows_of(chat_of("openai", server), tmp_path)
+    assert (got, [row.attempt for row in rows]) == (Answer(answer="Goethe"), [0, 1])
+
+
+async def test_a_secret_of_a_model_that_its_server_repeats_is_not_shown(tmp_path: Path) -> None:
+    echo = ServerReply(status=400, body={"error": {"message": f"Received={KEY.get_secret_value()}"}})
+    with loopback_server(always(echo)) as server, pytest.raises(ModelError, match=r"Received=\*\*\*"):
+        await rows_of(chat_of("openai", server), tmp_path)
+
+
+async def test_a_given_pro_model_leaves_the_other_tier_where_it_is(tmp_path: Path) -> None:
+    with loopback_server(always(GOOD)) as server:
+        settings = settings_in(tmp_path, llm_base_url=server.base_url, flash_model="own", deepseek_api_key="sk-other")
+        async with open_language_model(settings, pro=chat_of("openai", server)) as opened:
+            assert opened.choice.tiers["flash"].base_url == server.base_url
+
+
+async def test_the_embedded_model_costs_nothing_under_a_limit(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, llm_provider="embedded", cost_limit_usd=0.01)
+    async with open_language_model(settings, model=ScriptedModel({"write": {"answer": "Goethe"}})) as opened:
+        assert await opened.session().ainvoke("write", ASK, Answer) == Answer(answer="Goethe")
+
+
+def test_both_tiers_follow_the_provider_and_the_settings_of_a_prefixed_model() -> None:
+    settings = Settings.load(["FLASH_MODEL=anthropic:small", "PRO_MODEL=large", "PRO_THINKING=true"])
+    pro = choose_provider(settings).tiers["pro"]
+    assert (pro.provider.name, pro.model, pro.thinking) == ("anthropic", "large", True)
 
 
 async def test_a_model_without_json_mode_is_parsed_and_asked_again(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pydantic import SecretStr
 
 from meta_agent_rag import settings as settings_module
 from meta_agent_rag.errors import SettingsError
+from meta_agent_rag.llm.providers import choose_provider
 from meta_agent_rag.settings import Settings
 
 SECRET = "sk-0123456789-very-secret"
@@ -138,16 +139,36 @@ def test_an_address_of_a_file_gets_no_key_of_the_environment(
     assert getattr(Settings.load(), key).get_secret_value() == SECRET
 
 
+def test_an_empty_value_hides_those_of_lower_sources(monkeypatch: pytest.MonkeyPatch) -> None:
+    dotenv(f"DEEPSEEK_API_KEY={SECRET}\nRRF_K=8\n")
+    monkeypatch.setenv("DEEPSEEK_API_KEY", "")
+    monkeypatch.setenv("COST_LIMIT_USD", "5")
+    read = Settings.load(["COST_LIMIT_USD=", "RRF_K="])
+    assert (read.deepseek_api_key, read.cost_limit_usd, read.rrf_k) == (None, None, 60)
+
+
+def test_no_address_of_a_file_gets_the_key_that_the_environment_has_for_a_provider(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    monkeypatch.setenv("LLM_PROVIDER", "openai")
+    dotenv("LLM_BASE_URL=http://elsewhere.example/v1\n")
+    assert choose_provider(Settings.load()).tiers["flash"].api_key is None
+    monkeypatch.setenv("LLM_BASE_URL", "http://127.0.0.1:9/v1")
+    assert choose_provider(Settings.load()).tiers["flash"].api_key == SecretStr(SECRET)
+
+
 def test_roles_of_a_file_get_keys_of_the_same_file_only(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = "endpoints: {e: {base_url: 'http://elsewhere.example/v1', model: m, key: AWS_SECRET_ACCESS_KEY}}\n"
     Path("roles.yaml").write_text(f"{rows}roles: {{flash: e, pro: e}}\n", encoding="utf-8")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    monkeypatch.setenv("MODEL_ROLES", "")
     dotenv("MODEL_ROLES=roles.yaml\n")
-    assert Settings.load().secret("AWS_SECRET_ACCESS_KEY", foreign=True) is None
-    trusted = Settings.load(["MODEL_ROLES=roles.yaml"]).secret("AWS_SECRET_ACCESS_KEY", foreign=True)
+    assert Settings.load().secret("AWS_SECRET_ACCESS_KEY", by="MODEL_ROLES") is None
+    trusted = Settings.load(["MODEL_ROLES=roles.yaml"]).secret("AWS_SECRET_ACCESS_KEY", by="MODEL_ROLES")
     assert trusted is not None
     assert trusted.get_secret_value() == SECRET
     dotenv("MODEL_ROLES=roles.yaml\nAWS_SECRET_ACCESS_KEY=own\n")
-    own = Settings.load().secret("AWS_SECRET_ACCESS_KEY", foreign=True)
+    own = Settings.load().secret("AWS_SECRET_ACCESS_KEY", by="MODEL_ROLES")
     assert own is not None
     assert own.get_secret_value() == "own"

@@ -4,6 +4,7 @@ import asyncio
 import importlib
 import json
 import logging
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -14,7 +15,7 @@ from pydantic import SecretStr, ValidationError
 from ..errors import SettingsError
 from ..text.normalise import encodable
 from ..wording import first_fault
-from .faults import fault, refused_parameter
+from .faults import FORMAT, failed_generation, fault, refused_parameter
 from .messages import CURRENT, Reply, Request, Usage
 from .providers import Endpoint
 
@@ -26,10 +27,11 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _LIMITS = ("max_tokens", "num_predict", "max_output_tokens")
 """The fields in which LangChain's classes hold the limit of a reply."""
-_FORMAT = "response_format"
 _FINISHED = {
     "max_tokens": "length",
+    "max_output_tokens": "length",
     "model_length": "length",
+    "model_context_window_exceeded": "length",
     "end_turn": "stop",
     "stop_sequence": "stop",
     "safety": "content_filter",
@@ -44,11 +46,13 @@ _FINISHED = {
 class Connection:
     """A chat model, opened at the first call, and the stable identity of what serves it: part of the cache key.
 
-    A parameter that it rejects by name is omitted from then on.
+    The identity is unsure from the `time.monotonic` timestamp `ask_again`. A parameter that the model rejects by name
+    is omitted from then on.
     """
 
     endpoint: Endpoint
     identity: str
+    ask_again: float = math.inf
     model: "BaseChatModel | None" = None
     _left_out: set[str] = field(default_factory=set)
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -72,14 +76,16 @@ class Connection:
         token = CURRENT.set(request)
         try:
             while True:
-                in_body = "extra_body" in type(model).model_fields
+                in_body = "extra_body" in type(model).model_fields and not _by_responses(model)
                 call = self._in_body(model, request) if in_body else self._in_fields(model, request)
                 try:
                     came = await call.model.ainvoke(messages, config, **call.options)
-                    return _reply(came["raw"] if call.structured else came)
+                    return _reply(came["raw"] if call.structured else came, request)
                 except Exception as error:
+                    if (text := failed_generation(error)) is not None:
+                        return Reply(text=text, usage=None)
                     unstructured = isinstance(error, NotImplementedError) and call.structured
-                    name = _FORMAT if unstructured else refused_parameter(error, call.optional)
+                    name = FORMAT if unstructured else refused_parameter(error, call.optional)
                     if name is None:
                         raise fault(error, self.endpoint) from error
                     _LOG.warning("%s does not accept the parameter %r; it is omitted.", self.endpoint.where, name)
@@ -105,7 +111,7 @@ class Connection:
         if schema is not None:
             reply = {"name": "reply", "strict": True, "schema": schema}
             of_a_schema = {"json_schema": reply} if provider.json_mode == "json_schema" else {}
-            body[_FORMAT] = {"type": provider.json_mode, **of_a_schema}
+            body[FORMAT] = {"type": provider.json_mode, **of_a_schema}
         if not provider.seeds:
             body.pop("seed", None)
         body = {name: value for name, value in body.items() if name not in self._left_out}
@@ -117,17 +123,24 @@ class Connection:
 
         known, schema = type(model).model_fields, request.json_schema
         limit = next((name for name in _LIMITS if name in known), None)
-        update = {name: value for name, value in self._wanted(request).items() if name in known}
+        update = {name: value for name, value in self._wanted(request).items() if name in known and name != "stop"}
+        thinking = getattr(model, "thinking", None)
+        budget = thinking.get("budget_tokens", 0) if isinstance(thinking, Mapping) else 0
+        if budget:  # Anthropic's, which counts in the limit and excludes a temperature
+            update.pop("temperature", None)
         if limit is not None:
-            update[limit] = request.max_tokens
+            update[limit] = request.max_tokens + budget
         runs: Any = model.model_copy(update=update) if update else model
         # a structured output of the class's own, rather than LangChain's general one by tools
         own = type(model).with_structured_output is not BaseChatModel.with_structured_output
-        structured = schema is not None and own and _FORMAT not in self._left_out
+        structured = schema is not None and own and FORMAT not in self._left_out
         if structured:
-            runs = runs.with_structured_output(schema, method="json_schema", include_raw=True)
+            try:
+                runs = runs.with_structured_output(schema, method="json_schema", include_raw=True)
+            except (NotImplementedError, TypeError, ValueError):  # by another method alone
+                structured = False
         options = {"stop": list(request.stop)} if request.stop and not structured else {}
-        optional = frozenset({*update} - {limit}) | ({_FORMAT} if structured else set())
+        optional = frozenset({*update} - {limit}) | ({FORMAT} if structured else set())
         return _PreparedCall(runs, options, optional, structured)
 
 
@@ -140,12 +153,20 @@ class _PreparedCall(NamedTuple):
     structured: bool = False
 
 
-def _reply(message: "AIMessage") -> Reply:
+def _by_responses(model: "BaseChatModel") -> bool:
+    """Whether a model of OpenAI's class uses the Responses API, whose body is another."""
+    chooses = getattr(model, "_use_responses_api", None)
+    return callable(chooses) and bool(chooses({}))
+
+
+def _reply(message: "AIMessage", request: Request) -> Reply:
     about = message.response_metadata
     text = str(message.text)
-    if not text and message.tool_calls:  # structured output by a tool
+    if message.tool_calls and (request.json_schema is not None or not text):  # structured output by a tool
         text = json.dumps(message.tool_calls[0]["args"], ensure_ascii=False)
-    reason = about.get("finish_reason") or about.get("stop_reason") or about.get("done_reason")
+    broken_off = about.get("incomplete_details") or {}
+    reasons = (about.get("finish_reason"), about.get("stop_reason"), about.get("done_reason"), broken_off.get("reason"))
+    reason = next(filter(None, reasons), None)
     finish_reason = None if reason is None else _FINISHED.get(str(reason).lower(), str(reason).lower())
     kept = message.additional_kwargs
     reasoned = bool(kept.get("reasoning_content") or kept.get("reasoning")) or any(
@@ -176,7 +197,7 @@ def _usage(message: "AIMessage") -> Usage | None:
         return None
     return Usage(
         prompt=used["input_tokens"],
-        cache_hit=used.get("input_token_details", {}).get("cache_read", 0) or 0,
+        cache_hit=min(used.get("input_token_details", {}).get("cache_read", 0) or 0, used["input_tokens"]),
         completion=used["output_tokens"],
         reasoning=used.get("output_token_details", {}).get("reasoning", 0) or 0,
     )

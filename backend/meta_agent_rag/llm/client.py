@@ -339,7 +339,8 @@ class ModelSession:
 
     async def _attempt(self, call: Call) -> Reply:
         owner = self.owner
-        most = self._held(call.now(owner.clock()))  # priced when sent, not when prepared
+        # priced when sent, not when prepared; the embedded model costs nothing
+        most = Decimal(0) if call.endpoint.is_embedded else self._held(call.now(owner.clock()))
         reserved = await owner.budget.acquire(most, model=call.request.model, deadline=self.deadline)
         try:
             seconds = self._seconds_left(call.endpoint)

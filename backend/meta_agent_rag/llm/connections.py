@@ -3,9 +3,11 @@
 import asyncio
 import hashlib
 import json
+import math
+import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 _SECONDS = 10.0
+_SLOW_SECONDS, _PAUSE_SECONDS = 1.0, 60.0
+"""A server that took so long and did not say what it serves is not asked again for so long."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,16 +46,20 @@ class Connections:
         """The connection to an endpoint; raises `SettingsError` if a key or a file is missing."""
         address = endpoint.base_url, endpoint.api_key, *endpoint.headers.items()
         key = endpoint.provider.name, endpoint.provider.json_mode, endpoint.model, id(endpoint.given), address
-        if (known := self._known.get(key)) is not None and known.identity:
+        if (known := self._known.get(key)) is not None and time.monotonic() < known.ask_again:
             return known
         async with self._opening:  # only once, even for concurrent first calls
             if key not in self._known:
                 self._known[key] = self._opened(endpoint)
             known = self._known[key]
-            if not known.identity:
-                with suppress(ModelError):  # a server that is still starting is asked again at the next call
-                    known.identity = identity(endpoint, await _reported(endpoint))
-            return known if known.identity else replace(known, identity=endpoint.base_url or "")
+            if (began := time.monotonic()) >= known.ask_again:
+                try:
+                    known.identity, known.ask_again = identity(endpoint, await _reported(endpoint)), math.inf
+                except ModelError:  # it may still be starting
+                    now = time.monotonic()
+                    pause = _PAUSE_SECONDS if now - began > _SLOW_SECONDS else 0.0
+                    known.identity, known.ask_again = endpoint.base_url or "", now + pause
+            return known
 
     async def aclose(self) -> None:
         """Close every connection that was opened, but not a caller's models."""
@@ -65,7 +73,8 @@ class Connections:
             about = model._get_ls_params()
             address = getattr(model, "openai_api_base", None) or getattr(model, "base_url", None)
             own = f"{about.get('ls_provider') or type(model).__name__}:"
-            own += _digest([about, model._identifying_params, address])
+            fields = {name: getattr(model, name) for name in type(model).model_fields}
+            own += _digest([about, model._identifying_params, address, type(model).__qualname__, _plain(fields)])
             return Connection(
                 endpoint=endpoint,
                 identity="scripted" if model is self.stand_in else own,
@@ -74,7 +83,19 @@ class Connections:
         endpoint.require()
         if endpoint.is_embedded:
             return EmbeddedConnection.of(endpoint, self.settings)
-        return Connection(endpoint=endpoint, identity="" if endpoint.has_own_address else identity(endpoint, {}))
+        if endpoint.has_own_address:
+            return Connection(endpoint=endpoint, identity="", ask_again=0.0)
+        return Connection(endpoint=endpoint, identity=identity(endpoint, {}))
+
+
+def _plain(fields: Mapping[str, object]) -> dict[str, object]:
+    """The fields with values of JSON's: neither clients nor secrets."""
+    found: dict[str, object] = {}
+    for name, value in fields.items():
+        with suppress(TypeError, ValueError):
+            json.dumps(value)
+            found[name] = value
+    return found
 
 
 def _digest(value: object) -> str:

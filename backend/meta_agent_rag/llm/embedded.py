@@ -127,7 +127,8 @@ async def _end(child: asyncio.subprocess.Process | None) -> None:
     if child is not None:
         if child.returncode is None:
             with suppress(ProcessLookupError):
-                os.kill(child.pid, signal.SIGKILL)  # `child.kill()` may reap it, and the event loop then warns
+                # `child.kill()` may reap it, and the event loop then warns; Windows has SIGTERM alone
+                os.kill(child.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
         await child.wait()
 
 

@@ -5,6 +5,8 @@ import re
 from collections.abc import Mapping, Set
 from typing import Any
 
+from pydantic import SecretStr
+
 from ..errors import (
     AuthenticationError,
     BalanceError,
@@ -17,6 +19,7 @@ from ..errors import (
     TransientError,
     UnknownModelError,
     UnreachableError,
+    WithheldError,
 )
 from .providers import Endpoint
 
@@ -37,8 +40,11 @@ _LOST = frozenset(
 """Exceptions of httpx and httpx2, which every LangChain integration checked here uses."""
 _NO_COMPLETION = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 _UNSUPPORTED = re.compile(
-    r"un(?:supported|known|recogni[sz]ed|expected)|not (?:supported|permitted|allowed)|extra input"
+    r"un(?:supported|known|recogni[sz]ed|expected)|not (?:supported?|permitted|allowed)|extra input|deprecated"
 )
+_OTHER_FORMATS = re.compile(r"output[_ ](?:config|format)|response_schema")
+"""What other providers call `response_format`."""
+FORMAT = "response_format"
 _TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error"})
 
 
@@ -50,13 +56,16 @@ def fault(error: Exception, endpoint: Endpoint) -> MetaRagError:
 
     where, (status, body, words) = endpoint.where, _stated(error)
     marks, said = {str(body.get("code")), str(body.get("type"))}, words
-    for secret in (endpoint.api_key, *endpoint.headers.values()):  # some servers repeat them
-        if secret is not None and len(secret.get_secret_value()) >= _SHORTEST_SECRET:
+    given = vars(endpoint.given).values() if endpoint.given is not None else ()
+    for secret in (endpoint.api_key, *endpoint.headers.values(), *given):  # some servers repeat them
+        if isinstance(secret, SecretStr) and len(secret.get_secret_value()) >= _SHORTEST_SECRET:
             said = said.replace(secret.get_secret_value(), "***")
     # DeepSeek and vLLM send a general code, with the reason only in the text
     too_long = status in (400, 413) and ("maximum context length" in words or marks & _TOO_LONG)
     kind: type[ModelError] = RefusedError
     words = f"{where} rejected the call with {status}: {said}; correct the settings of the model."
+    if "content_filter" in marks:
+        return WithheldError(f"{where} stopped the call by its content filter; rephrase the question.")
     if too_long or isinstance(error, ContextOverflowError):
         kind = ContextWindowError
         words = f"The prompt exceeds the context window of {endpoint.model!r} at {where}; lower EVIDENCE_TOKENS."
@@ -116,12 +125,21 @@ def _without_status(error: Exception, said: str, endpoint: Endpoint) -> ModelErr
     return ModelError(f"{where} failed with {type(error).__name__}: {said[:200]}; correct or replace the model.")
 
 
+def failed_generation(error: Exception) -> str | None:
+    """What a model wrote that its server rejected as invalid JSON, as Groq reports it."""
+    _, body, _ = _stated(error)
+    written = body.get("failed_generation")
+    return written if isinstance(written, str) and written else None
+
+
 def refused_parameter(error: Exception, optional: Set[str]) -> str | None:
     """The optional parameter that a 400 or 422 reports as unsupported."""
     status, body, words = _stated(error)
     words = words.lower()
     if status not in (400, 422) or not _UNSUPPORTED.search(words):
         return None
+    if FORMAT in optional and _OTHER_FORMATS.search(words):
+        return FORMAT
     named = [name for name in optional if name == body.get("param") or re.search(rf"\b{name}\b", words)]
     return max(named, key=len, default=None)
 

@@ -89,7 +89,7 @@ def with_model(settings: Settings, model: Given, pro: "BaseChatModel | None" = N
     roles = settings.model_roles
     tiers = {name.removeprefix("given_"): name for name in rows}
     changed = ModelRoles(endpoints={**roles.endpoints, **rows}, roles={**roles.roles, **tiers})
-    return settings.model_copy(update={"model_roles": changed, "llm_base_url": None})
+    return settings.model_copy(update={"model_roles": changed})
 
 
 def _stand_in(model: Given) -> "BaseChatModel | None":

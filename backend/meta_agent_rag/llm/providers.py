@@ -201,16 +201,20 @@ def choose_provider(settings: Settings) -> Choice:
             own[tier] = _named(role, settings)
             reasons.append(f"MODEL_ROLES has {tier}={role}")
         elif model and ":" in model and model.partition(":")[0] in known:
-            own[tier] = _named(model, settings)
+            own[tier] = replace(_named(model, settings), thinking=_thinks(tier, settings))
             reasons.append(f"{tier.upper()}_MODEL is {model!r}")
     if not own:
         return _chosen(settings)
     flash = own["flash"] if "flash" in own else _chosen(settings).tiers["flash"]
-    tiers: Mapping[Tier, Endpoint] = {
-        "flash": replace(flash, name="flash"),
-        "pro": replace(own.get("pro", flash), name="pro"),
-    }
+    pro = own.get("pro")
+    if pro is None:  # another model of that provider, or the same
+        pro = replace(flash, model=settings.pro_model or flash.model, thinking=flash.thinking or settings.pro_thinking)
+    tiers: Mapping[Tier, Endpoint] = {"flash": replace(flash, name="flash"), "pro": replace(pro, name="pro")}
     return Choice(tiers=tiers, reason=", ".join(reasons))
+
+
+def _thinks(tier: Tier, settings: Settings) -> bool:
+    return settings.flash_thinking if tier == "flash" else settings.pro_thinking
 
 
 def endpoint_named(name: str, settings: Settings, choice: Choice) -> Endpoint:
@@ -244,7 +248,8 @@ def _chosen(settings: Settings) -> Choice:
     else:
         name, reason = EMBEDDED, "no provider key is set"
     provider = known[name]
-    key: SecretStr | None = getattr(settings, provider.key) if provider.key else None
+    diverts = settings.llm_base_url and name != COMPATIBLE
+    key = settings.secret(provider.key.upper(), by="LLM_BASE_URL" if diverts else None) if provider.key else None
     if key is None and settings.llm_base_url:
         key = settings.llm_api_key
     elif key is None and provider.key and name != COMPATIBLE:
@@ -302,7 +307,7 @@ def _named(name: str, settings: Settings) -> Endpoint:
         raise SettingsError(f"The endpoint {name!r} of MODEL_ROLES has no {lacking}; add it to its row.")
     # the provider's key is only sent to the provider's address
     variable = row.key or ((standard.key or "").upper() if base_url == standard.base_url and not row.given else "")
-    key = settings.secret(variable, foreign=row.key is not None) if variable else None
+    key = settings.secret(variable, by="MODEL_ROLES" if row.key else None) if variable else None
     return Endpoint(
         name=name,
         provider=standard.model_copy(update=own),

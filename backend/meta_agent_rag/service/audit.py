@@ -11,7 +11,7 @@ import logging
 import re
 import shutil
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
@@ -30,6 +30,7 @@ from ..chat.store import open_sessions
 from ..errors import InputError, StorageError, UnknownNameError
 from ..journal import Journal, read_journal
 from ..llm.messages import Reply
+from ..llm.providers import EMBEDDED
 from ..retrieval.passage import Found
 from ..settings import Settings
 from ..text.normalise import encodable
@@ -221,6 +222,8 @@ async def prune(engine: AsyncEngine, settings: Settings, now: datetime, *, dry_r
         unused = await sessions.names(before=hot)
         for name in () if dry_run else unused:
             await sessions.drop(name)
+    if not dry_run:
+        await asyncio.to_thread(_keep_rejected, settings.marag_data_dir / "audit", lambda row: _moment(row) >= hot)
     async with _trial(engine, dry_run) as connection:
         expired = await connection.execute(delete(AUDIT).where(AUDIT.c.at < warm))
         whole = (AUDIT.c.at < hot) & AUDIT.c.prompts.is_not(null())
@@ -249,11 +252,30 @@ async def forget(engine: AsyncEngine, settings: Settings, client_id: str, *, dry
         uploads = await connection.execute(delete(UPLOADS).where(UPLOADS.c.client_id == client_id))
     if not dry_run:
         await asyncio.to_thread(shutil.rmtree, data_dir / "uploads" / client_id, ignore_errors=True)
+        await asyncio.to_thread(_keep_rejected, data_dir / "audit", lambda row: row.get("client_id") != client_id)
         async with open_sessions(data_dir / SESSIONS) as sessions:
             for name in await sessions.names():
                 if name.startswith(f"{client_id}."):
                     await sessions.drop(name)
     return {"records": records.rowcount, "uploads": uploads.rowcount}
+
+
+def _keep_rejected(folder: Path, wanted: Callable[[Row], bool]) -> None:
+    """Delete the rows that the database rejected but for the wanted ones."""
+    file = folder / "rejected.jsonl"
+    if not file.exists():
+        return
+    with FileLock(folder / "lock"):
+        kept = [row for row in read_journal(file).rows if wanted(row)]
+        file.unlink()
+        journal = Journal(file)
+        for row in kept:
+            journal.append(row)
+        journal.close()
+
+
+def _moment(row: Row) -> datetime:
+    return datetime.fromisoformat(str(row["at"]))
 
 
 @asynccontextmanager
@@ -334,10 +356,10 @@ def as_json(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _cost(calls: Sequence[ModelCall]) -> float | None:
-    """The cost in USD; if a call's bill is unknown, its maximum counts. `None` if a price is unknown."""
+    """What was paid in USD; if a call's bill is unknown, its maximum counts. `None` if a price is unknown."""
     spent = Decimal(0)
-    for call in (one.row for one in calls):
-        cost = call.paid_usd if call.cost_usd is None else call.cost_usd
+    for call in (one.row for one in calls if one.row.provider != EMBEDDED):
+        cost = call.paid_usd if call.cached or call.cost_usd is None else call.cost_usd
         if cost is None and call.error is None:
             return None
         spent += cost or 0

@@ -191,10 +191,15 @@ def _engine(settings: Settings) -> AsyncEngine:
         url = make_url(settings.database_url.get_secret_value())
         if url.drivername not in {"postgres", "postgresql"}:
             raise SettingsError(f"DATABASE_URL names {url.drivername!r}; use PostgreSQL.")
+        if "@" in (url.host or ""):  # of a password that is not percent-encoded
+            raise ValueError
         url = url.set(drivername="postgresql+psycopg")
         return create_async_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args=_POSTGRESQL)
     except (ArgumentError, ValueError):  # the error text may contain a part of the password
-        words = "DATABASE_URL is not a URL; write it as postgresql://NAME:PASSWORD@HOST/DATABASE."
+        words = (
+            "DATABASE_URL is not a URL; write it as postgresql://NAME:PASSWORD@HOST/DATABASE, and percent-encode "
+            "special characters of the password."
+        )
         raise SettingsError(words) from None
 
 
