@@ -144,7 +144,7 @@ class EndpointRow(BaseModel, frozen=True, extra="forbid", populate_by_name=True)
     """One endpoint in the file: a provider in `providers.yaml`, with the differences.
 
     `key` names the variable that holds the key, by default the provider's. `body` and `headers` are added to every
-    request; their values are never shown. The others are fields of `providers.yaml`, for this endpoint alone.
+    request; values of headers are never shown. The others are fields of `providers.yaml`, for this endpoint alone.
     """
 
     provider: str = "compatible"
@@ -267,7 +267,7 @@ class Settings(ProviderKeys):
     )
     llm_timeout_seconds: PositiveFloat | None = Field(
         None,
-        description="Time limit for one attempt of a call, including its retries; a call that hangs is "
+        description="Time limit for one attempt of a call; a call that hangs is "
         "attempted up to three times. Default: 180, or 900 with the embedded model.",
     )
     llm_max_retries: Annotated[int, Field(ge=0, le=20)] = Field(

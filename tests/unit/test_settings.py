@@ -144,7 +144,7 @@ def test_an_empty_value_hides_those_of_lower_sources(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("DEEPSEEK_API_KEY", "")
     monkeypatch.setenv("COST_LIMIT_USD", "5")
     read = Settings.load(["COST_LIMIT_USD=", "RRF_K="])
-    assert (read.deepseek_api_key, read.cost_limit_usd, read.rrf_k) == (None, None, 60)
+    assert (read.secret("DEEPSEEK_API_KEY"), read.cost_limit_usd, read.rrf_k) == (None, None, 60)
 
 
 def test_no_address_of_a_file_gets_the_key_that_the_environment_has_for_a_provider(
