@@ -28,6 +28,7 @@ from tests.loop import settings_in
         ("Ann", "Annette", False),
         ("", "Oslo", False),
         ("no", "no", True),
+        ("guilty", "not guilty", False),
     ],
 )
 def test_agreement_compares_short_answers(one: str, other: str, agree: bool) -> None:

@@ -23,6 +23,12 @@ from meta_agent_rag.text.dates import Date, as_date, dates_in
         ("17th century", None),
         ("356 BC", Date(year=-356)),
         ("Vancouver, BC, 5 May 1950", Date(year=1950, month=5, day=5)),
+        ("8. Dezember 1966", Date(year=1966)),
+        ("12 people in 1966", Date(year=1966)),
+        ("May Robson died in 1942", Date(year=1942)),
+        ("08.12.1966", Date(year=1966, month=12, day=8)),
+        ("1966-12-08", Date(year=1966, month=12, day=8)),
+        ("44 BC", Date(year=-44)),
         ("1,234", None),
         ("Berlin", None),
     ],
@@ -49,6 +55,8 @@ def test_a_written_date_is_found_in_a_sentence(year: int, month: int, day: int) 
         ("5 km", "4 kg", None),
         ("$5", "€4", None),
         ("5 million", "4,999,999", True),
+        ("$5m", "$4 million", True),
+        ("$900k", "$1.5M", False),
     ],
 )
 def test_quantities_of_one_kind_are_compared_across_units(one: str, other: str, is_greater: bool | None) -> None:

@@ -32,7 +32,7 @@ def test_a_quote_with_other_punctuation_marks_is_verbatim(quote: str) -> None:
     assert is_verbatim(quote, ["Another text.", TEXT])
 
 
-@pytest.mark.parametrize("quote", ["She was born in Paris.", "born Oslo", "", ".", '"."'])
+@pytest.mark.parametrize("quote", ["She was born in Paris.", "born Oslo", "rn in Oslo", "She was bor", "", ".", '"."'])
 def test_other_texts_are_not_verbatim(quote: str) -> None:
     assert not is_verbatim(quote, ["Another text.", TEXT])
 
@@ -71,6 +71,8 @@ def test_listed_abstentions_are_recognised_in_any_case_or_quotes() -> None:
         "Je n'ai pas trouvé cette information.",
         "Los documentos no mencionan la fecha.",
         "文書には記載されていません。",
+        "文档中找不到这个信息。",
+        "その情報は見つかりませんでした。",
     ],
 )
 def test_sentences_that_state_a_missing_answer_are_recognised(answer: str) -> None:
@@ -89,6 +91,8 @@ def test_sentences_that_state_a_missing_answer_are_recognised(answer: str) -> No
         "Nothing but the sea.",
         "No data centre was built in Oslo [1].",
         "It could not be found in 1990 by the crew.",
+        "他找不到工作\uff0c于是移民了。",
+        "彼の遺体は見つかりませんでした。",
     ],
 )
 def test_sentences_with_information_are_not_abstentions(answer: str) -> None:

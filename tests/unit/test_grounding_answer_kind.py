@@ -45,6 +45,7 @@ WHO = "Who directed Salt Road?"
         ("When Harry met Sally, which city did they live in?", None),
         ("In the same year as what film did it appear?", None),
         ("Do you know who founded the town?", None),
+        ("When does the office close?", None),
         ("", None),
     ],
 )
@@ -58,7 +59,7 @@ def test_the_kind_is_read_from_the_words_of_the_question(question: str, kind: st
         (CHOICE, ["Salt Road", "two lamps", "Two Lamps (film)"], ["Mira Holt", "1931", "yes"]),
         (VERDICT, ["yes", "No.", "Yes, Norway"], ["Norway", "both"]),
         (DATE, ["1931", "3 May 1931", "May", "the 19th century"], ["Mira Holt", "Oslo", "yes"]),
-        (NUMBER, ["12", "twelve films", "none", "40 members"], ["Mira Holt", "no"]),
+        (NUMBER, ["12", "twelve films", "none", "40 members", "hundreds"], ["Mira Holt", "no"]),
         (WHO, ["Mira Holt", "April", "the 9th Duke", "U2"], ["1931", "3 May 1931", "yes"]),
         ("Where was Mira Holt born?", ["Oslo", "2027 Fairmount Avenue"], ["8 December 1966", "no"]),
     ],

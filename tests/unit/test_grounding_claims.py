@@ -53,6 +53,8 @@ TEXT = (
         ("The net profit was 67,845 crore.", "Revenue 792,756 million Net profit 67,845 crore Exports 12,300 crore"),
         ("The pump delivers 40 litres a minute.", "The pump delivers 40 litres a minute."),
         ("水深は4.5メートルです", "港の水深は4.5メートルです。"),
+        ("Visitors can't enter it at night.", "Visitors cannot enter it at night."),
+        ("It cost 1,200 euros in all.", "It cost 1200 euros in all."),
     ],
 )
 def test_what_a_sentence_says_in_the_same_words_is_supported(claim: str, text: str) -> None:
@@ -76,6 +78,13 @@ def test_what_a_sentence_says_in_the_same_words_is_supported(claim: str, text: s
         ),
         ("It was chaired by Colin Marsh.", "It was chaired by Ama Boateng in the absence of Colin Marsh."),
         ("It is open daily.", "It is open daily except Monday."),
+        ("Visitors can enter it at night.", "Visitors cannot enter it at night."),
+        ("The pumps are safe at night.", "The pumps aren\u2019t safe at night."),
+        ("Ele \u00e9 m\u00e9dico hoje.", "Ele n\u00e3o \u00e9 m\u00e9dico hoje."),
+        ("他是医生。", "他不是医生。"),
+        ("他是医生。", "他是医生\uff1f"),
+        ("The tunnel is 35 km long.", "The tunnel is 3.5 km long."),
+        ("It is 12 degrees outside.", "It is -12 degrees outside."),
         ("", TEXT),
     ],
 )
@@ -88,6 +97,25 @@ def test_a_short_claim_must_answer_the_question() -> None:
     assert said_exactly("Oslo.", sources(text), "Where was Mira Holt born?").supported
     assert not said_exactly("Oslo.", sources(text), "Where did Mira Holt die?").supported
     assert not said_exactly("Mira Holt was born in Oslo.", sources(text, "Lives"), "How fast may boats go?").supported
+
+
+@pytest.mark.parametrize(
+    ("claim", "text", "missing"),
+    [
+        ("It costs 50 euros.", "It costs 1500 euros.", ["50"]),
+        ("It costs 250 euros.", "It costs 1,250 euros.", ["250"]),
+        ("It is 5 km long.", "It is 3.5 km long.", ["5"]),
+        ("It took 21 hours.", "It took 2\u00bd hours.", ["21"]),
+        ("It has 11 rooms.", "It was once a hall with many rooms.", ["11"]),
+        ("He had 2 sons.", "The rent is due to him.", ["2"]),
+        ("It took 2.5 hours.", "It took 2\u00bd hours.", []),
+        ("It has 50 m\u00b2.", "It has 50 square metres.", []),
+        ("Er hatte 2 S\u00f6hne.", "Er hatte zwei S\u00f6hne und lebte mit der Frau auf dem Land.", []),
+        ("It was on 12 August 1966.", "Es war am 12.08.1966 in Bern.", []),
+    ],
+)
+def test_a_figure_is_a_number_of_the_text_and_no_part_of_one(claim: str, text: str, missing: list[str]) -> None:
+    assert lacking(claim, sources(text), "", "") == (missing, [])
 
 
 @pytest.mark.parametrize(

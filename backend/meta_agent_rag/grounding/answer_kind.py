@@ -36,7 +36,7 @@ _MODAL = re.compile(
     r"(?i:can|could|must|shall|should|would)\s+(?!(?i:you|i|we)\b)|(?i:may|might|will)\s+(?!(?i:you|i|we)\b)(?=[a-z])"
 )
 _DATE = re.compile(
-    rf"^when\s+{_HELPER}\b"
+    r"^when\s+(?:was|were|did|has|have|had)\b"  # an office opens at noon
     rf"|\b(?:what|which)\s+(?:exact\s+)?(?:year|date|month(?!\s+of)|decade|century){_TIME_FOLLOWS}"
     rf"|\b(?:on|until|since|by)\s+(?:what|which)\s+day{_TIME_FOLLOWS}"
     r"|^what(?:\s+(?:is|was)|'s)\s+(?:the\s+|[^?]*'s\s+)?(?:date\s+of\s+(?:birth|death)\b|birthday(?=\s*\?|\s+of\b))",

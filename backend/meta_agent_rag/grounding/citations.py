@@ -87,7 +87,7 @@ def cite(answer: str, passages: Sequence[Found], quotes: Sequence[str], style: s
     citations: list[Citation] = []
     for mark in found:
         claim = next((one.text for one in stated if one.span[0] <= mark.start < one.span[1]), "")
-        own = [_citation(passages[n - 1], claim, quotes) for n in mark.numbers if 1 <= n <= len(passages)]
+        own = [citation_of(passages[n - 1], claim, quotes) for n in mark.numbers if 1 <= n <= len(passages)]
         citations.extend(own)
         written.append((mark, " ".join(dict.fromkeys(citation.written(style) for citation in own))))
     text = answer
@@ -106,7 +106,8 @@ def removed_marks(answer: str, passages: Sequence[Found]) -> int:
     return sum(not 1 <= number <= len(passages) for mark in found for number in mark.numbers)
 
 
-def _citation(found: Found, claim: str, quotes: Sequence[str]) -> Citation:
+def citation_of(found: Found, claim: str, quotes: Sequence[str]) -> Citation:
+    """The citation of a passage for a claim: the stretch that it relies on, and where that is."""
     passage = found.passage
     start, end, quoted = _stretch(passage.text, claim, quotes)
     first, last = excerpt(passage.text, start, end)

@@ -26,11 +26,20 @@ _DENIALS = frozenset(
     {"not", "no", "never", "none", "nobody", "nothing", "few", "hardly", "without", "nor", "neither", "except", "only"}
     | {"but", "unless", "if", "prohibited", "aber", "aucun", "pero"}
     | {"nicht", "kein", "keine", "nie", "ohne", "ne", "pas", "sans", "jamais", "nunca", "sin", "non", "senza", "niet"}
+    | {"geen", "nao", "sem", "inte", "ikke", "ingen", "ei", "nem", "\u043d\u0435", "\u043d\u0435\u0442", "\u043d\u0438"}
 )
 """Words that turn a statement round; a sentence with one that a claim lacks does not say the claim."""
+_CONTRACTED = re.compile(r"(?<!\bca)n['\u2019]t\b|(?<=\bcan)(?:not|['\u2019]t)\b", re.IGNORECASE)
+_DENIED = re.compile(
+    "[\u4e0d\u6ca1\u6c92\u672a\u7121\u65e0\u975e]|\u306a\u3044|\u307e\u305b\u3093|\uc54a|\uc548 |\uc5c6|\uc544\ub2c8"
+)
+"""The same in Chinese, Japanese and Korean, within words."""
+_ASKS = ("?", "\uff1f", "\u061f")
 _DECIDES = _DENIALS | {"before", "after", "under", "over", "below", "above", "up", "down", "more", "most", "until"}
 _SIGN = re.compile(r"([\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])")
+_GROUPING = re.compile(r"(?<=\d)[.,](?=\d{3}(?!\d))")
 _IN_NUMBER = re.compile(r"(?<=\d)[.,:](?=\d)")
+_BELOW_ZERO = re.compile(r"(?<![\w.,)])[-\u2212](?=\d)")
 _WIDEST_GAP = 2
 _FEWEST = 3
 """The number of words from which a claim states something without its question."""
@@ -89,7 +98,7 @@ def said_exactly(claim: str, sources: Iterable[Source], question: str) -> Suppor
         rest = wanted[len(title) :] if title and wanted[: len(title)] == title else ()
         for sentence in sentences(source.passage.text):
             said = _content(sentence)
-            denied = not _DENIALS.intersection(said) <= set(wanted) or sentence.rstrip().endswith("?")
+            denied = not _denials(sentence) <= _denials(claim) or sentence.rstrip().endswith(_ASKS)
             if denied or (asked and len(asked & about.union(said)) / len(asked) < enough):
                 continue
             if _in_order(wanted, said) or (rest and rest[0] in said[:2] and _in_order(rest, said)):
@@ -101,8 +110,13 @@ def said_exactly(claim: str, sources: Iterable[Source], question: str) -> Suppor
 @lru_cache(maxsize=4096)
 def _content(text: str) -> tuple[str, ...]:
     """The words of a text without function words, each sign of a script without spaces as a word."""
-    found = words(_IN_NUMBER.sub("", _SIGN.sub(r" \1 ", text)))
+    plain = _CONTRACTED.sub(" not", _SIGN.sub(r" \1 ", text))
+    found = words(_IN_NUMBER.sub("p", _GROUPING.sub("", _BELOW_ZERO.sub("m", plain))))
     return tuple(word for word in found if word in _DECIDES or word not in stop_words())
+
+
+def _denials(text: str) -> frozenset[str]:
+    return _DENIALS.intersection(_content(text)) | set(_DENIED.findall(text))
 
 
 def _in_order(wanted: Sequence[str], said: Sequence[str]) -> bool:
@@ -126,7 +140,7 @@ def lacking(claim: str, sources: Sequence[Source], question: str, calculation: s
     """
     texts = [*(source.text for source in sources), question]
     known = frozenset[float]().union(*map(values_in, texts))
-    given = as_quoted(" ".join(texts))
+    given = {one.written for text in texts for one in figures(text)}
     missing = [one for one in figures(claim) if not one.is_among(known) and one.written not in given]
     steps: dict[str, None] = {}
     if missing:
@@ -154,8 +168,16 @@ def _strange_names(claim: str, texts: Collection[str]) -> list[str]:
 
 _GROUPED = r"\d{1,3}(?:[.,'\u2019\u00a0\u202f ]\d{3})+(?:[.,]\d+)?(?![\d])"
 _NUMBER = re.compile(rf"(?<![\d.,:]){_GROUPED}|\d+(?:[.,:]\d+)*")
-_SPOKEN = ("en", "de", "fr", "es", "it", "pt", "nl")
-"""Languages whose number words text2num reads; a text is read in all of them."""
+_FREQUENT = {
+    "en": "the of and to in is was for on that by with as at",
+    "de": "der die das und ist nicht mit ein eine von zu den auf war",
+    "fr": "le la les et des est dans pour une du au un que",
+    "es": "el la los las y del en que una un con por es",
+    "it": "il la le di che della un una per con del nel era",
+    "pt": "o os as e do da em um uma com que no na",
+    "nl": "de het een van en is dat op te met in was",
+}
+"""Frequent words of the languages whose number words text2num reads; a text is read in the one of which it has most."""
 _FACTORS = frozenset(
     {24.0, 28.0, 29.0, 30.0, 31.0, 52.0, 60.0, 100.0, 365.0, 366.0, 1000.0, 3600.0, 10_000.0, 1_000_000.0}
     | {1.6, 1.609, 0.62, 0.621, 3.28, 3.281, 0.3048, 2.54, 2.2, 2.205, 0.454, 2.471, 0.405, 1.8, 32.0}
@@ -164,6 +186,9 @@ _FACTORS = frozenset(
 _COUNTED = 12
 """Whole numbers up to this one may be what was counted in the passages."""
 _ISO = re.compile(r"(?<!\d)(\d{4})-(\d{1,2})-(\d{1,2})(?!\d)")
+_DAY = re.compile(r"(?<![\d.,])(\d{1,2})\.\s?(\d{1,2})\.(?:\s?(\d{4})\b)?")
+_FRACTION = re.compile("(\\d*)\\s?([\u00bc-\u00be\u2150-\u215e])")
+_RAISED = re.compile("[\u00b2\u00b3\u00b9\u2070-\u2079]")
 _TIME = re.compile(r"(?<![\d:])([01]?\d|2[0-4]):([0-5]\d)(?![\d:])")
 _DOTTED_TIME = re.compile(r"([01]?\d|2[0-4])\.([0-5]\d)")
 _SPELT_TIME = re.compile(r"(?<![\d.,])(\d{1,2})\s?[.h\u6642\u70b9\u65f6]\s?([0-5]\d)(?!\d)")
@@ -199,7 +224,13 @@ def figures(text: str) -> tuple[ReadFigure, ...]:
     >>> [figure.values for figure in figures("In 2021 it cost 1,260.50 euros.")]
     [(2021.0,), (1260.5,)]
     """
-    return tuple(_figure(match[0]) for match in _NUMBER.finditer(unicodedata.normalize("NFKC", text)))
+    return tuple(_figure(match[0]) for match in _NUMBER.finditer(_written_out(text)))
+
+
+def _written_out(text: str) -> str:
+    """The text with its fractions as decimals and without exponents, which would read as digits of the number."""
+    whole = _FRACTION.sub(lambda match: f"{int(match[1] or 0) + unicodedata.numeric(match[2]):g}", text)
+    return unicodedata.normalize("NFKC", _RAISED.sub(" ", whole))
 
 
 def _figure(written: str) -> ReadFigure:
@@ -222,9 +253,9 @@ def _clock(hour: str | int, minute: str) -> float:
 @lru_cache(maxsize=1024)
 def values_in(text: str) -> frozenset[float]:
     """Every number of a text in digits, and the hour and the minute of a time."""
-    plain = unicodedata.normalize("NFKC", text)
+    plain = _written_out(text)
     found = {value for figure in figures(plain) for value in figure.values}
-    found |= {float(part) for match in _NUMBER.finditer(plain) for part in re.findall(r"\d+", match[0])}
+    found |= {float(part) for day in _DAY.findall(plain) for part in day if part}
     for hour, minute in (*_TIME.findall(plain), *_SPELT_TIME.findall(plain)):
         found |= {_clock(hour, minute), float(int(hour) % 12), _clock(int(hour) % 12, minute)}
     return frozenset(found)
@@ -232,11 +263,12 @@ def values_in(text: str) -> frozenset[float]:
 
 @lru_cache(maxsize=1024)
 def _spoken_values_in(text: str) -> frozenset[float]:
-    """Every number of a text, in words of the languages that text2num reads."""
+    """Every number of a text, also in words."""
     from text_to_num import alpha2digit
 
-    spoken = (str(alpha2digit(text, language, 0)) for language in _SPOKEN)
-    return frozenset(value for one in spoken for value in values_in(one))
+    said = text.lower().split()
+    language = max(_FREQUENT, key=lambda name: sum(said.count(word) for word in _FREQUENT[name].split()))
+    return values_in(str(alpha2digit(text, language, 0)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,13 @@ from ..text.sentences import sentences
 
 _CAPITAL_OR_DIGIT = re.compile(r"^\W*[A-Z\u00c0-\u00de\u0410-\u042f]|\d")
 _DIGIT = re.compile(r"\d")
+_SPACED = re.compile(r"[^\W_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _TAG = re.compile(r"</?passage\b[^>]*>", re.IGNORECASE)
-_ALIKE = {"'": "['\u2018\u2019]", '"': '["\u201c\u201d]', "-": "[-\u2013\u2014]"}
+_ALIKE = {
+    "'": "['\u2018-\u201a\u2039\u203a]",
+    '"': '["\u201c-\u201e\u00ab\u00bb]',
+    "-": "[-\u2010-\u2014\u2212]",
+}
 _COMBINING = "[\u0300-\u036f]"
 _LEAST_SHARED = 0.7
 _LEAST_WORDS = 5
@@ -22,7 +27,10 @@ def is_verbatim(quote: str, texts: Iterable[str]) -> bool:
     A full stop added at the end is accepted.
     """
     wanted = _core(quote)
-    return bool(wanted) and any(wanted in as_quoted(whole) for whole in texts)
+    whole_words = _bounded(wanted, re.escape(wanted))
+    return bool(wanted) and any(
+        re.search(whole_words, as_quoted(whole)) for whole in texts if wanted in as_quoted(whole)
+    )
 
 
 def as_written(quote: str, texts: Sequence[str], bodies: Sequence[str]) -> tuple[str, ...]:
@@ -78,10 +86,17 @@ def place(quote: str, text: str) -> tuple[int, int] | None:
 
     `None` if it does not occur, or if its letters are written differently there, as with ligatures.
     """
-    words = ("".join(_ALIKE.get(sign, re.escape(sign)) for sign in word) for word in _core(quote).split())
+    core = _core(quote)
+    words = ("".join(_ALIKE.get(sign, re.escape(sign)) for sign in word) for word in core.split())
     pattern = r"\s+".join(words)
-    found = re.search(rf"{pattern}(?!{_COMBINING})", text) if pattern else None
+    found = re.search(rf"{_bounded(core, pattern)}(?!{_COMBINING})", text) if pattern else None
     return None if found is None else found.span()
+
+
+def _bounded(core: str, pattern: str) -> str:
+    """The pattern of a text, as whole words where its script has blanks between them."""
+    before, after = (r"(?<!\w)" if _SPACED.match(core) else ""), (r"(?!\w)" if _SPACED.match(core[::-1]) else "")
+    return before + pattern + after
 
 
 def _core(quote: str) -> str:

@@ -34,6 +34,8 @@ def same_answer(one: str, other: str) -> bool:
     (True, False, False)
     """
     shorter, longer = sorted((_with_whole_numbers(one), _with_whole_numbers(other)), key=len)
+    if {"not", "never"} & (set(shorter.split()) ^ set(longer.split())):
+        return False
     return bool(shorter) and f" {shorter} " in f" {longer} "
 
 

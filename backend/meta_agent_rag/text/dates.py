@@ -4,13 +4,16 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 
-_YEAR = re.compile(r"(?<![\d.,])(1\d{3}|20\d{2}|[3-9]\d{2})(?![\d,]|\.\d)")
 _BC = r"\s?\b(?:b\.?\s?c\.?(?:\s?e\.?)?)(?=\W|$)"
+_YEAR = re.compile(rf"(?<![\d.,])(1\d{{3}}|20\d{{2}}|[3-9]\d{{2}}|\d{{1,2}}(?=(?i:{_BC})))(?![\d,]|\.\d)")
+_DOTTED = re.compile(r"(?<![\d.,])(\d{1,2})\.\s?(\d{1,2})\.\s?(1\d{3}|20\d{2})(?!\d)")
+"""The day comes first."""
 _BEFORE_CHRIST = re.compile(_BC, re.IGNORECASE)
 _DECADE = re.compile(r"\b\d{3,4}s\b|\bcentur(?:y|ies)\b", re.IGNORECASE)
 _TIME_OR_ORDINAL = re.compile(r"\b(?:c(?:a|irca)?\.?|about|around|born|died|in|on|by)\s+(?=\d)", re.IGNORECASE)
 _FIRST = datetime(1, 1, 1)
 _OTHER = datetime(2, 2, 2)
+_MONTHS_OF_A_YEAR = 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,11 +31,14 @@ def as_date(text: str) -> Date | None:
     >>> as_date("born 8 December 1966"), as_date("in 1969"), as_date("the 1990s")
     (Date(year=1966, month=12, day=8), Date(year=1969, month=0, day=0), None)
     """
+    if (dotted := _DOTTED.search(text)) is not None and 1 <= int(dotted[2]) <= _MONTHS_OF_A_YEAR:
+        return Date(year=int(dotted[3]), month=int(dotted[2]), day=int(dotted[1]))
     year = _YEAR.search(text)
     if year is None or _DECADE.search(text):
         return None
     sign = -1 if _BEFORE_CHRIST.match(text, year.end()) else 1
-    month, day = _month_and_day(text, int(year[0]))
+    named = next((one[0] for one in _DATES.finditer(text) if one.end() >= year.end()), "")
+    month, day = _month_and_day(named, int(year[0]))
     return Date(year=sign * int(year[0]), month=month, day=day if month else 0)
 
 
@@ -57,8 +63,9 @@ _MONTHS = (
 )
 _YEARS = r"(?:1\d{3}|20\d{2}|[3-9]\d{2})"
 _DATES = re.compile(
-    rf"(?:\b\d{{1,2}}(?:st|nd|rd|th)?\s+{_MONTHS},?\s+{_YEARS}\b|\b{_MONTHS}\s+\d{{1,2}}(?:st|nd|rd|th)?\s*,?\s+{_YEARS}\b"
-    rf"|\b{_MONTHS}\s+{_YEARS}\b|(?<![\d.,])\b{_YEARS}\b(?![,.]\d))(?:{_BC})?",
+    rf"(?:\b{_YEARS}-\d{{1,2}}-\d{{1,2}}\b|{_DOTTED.pattern}|\b\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTHS},?\s+{_YEARS}\b"
+    rf"|\b{_MONTHS}\s+\d{{1,2}}(?:st|nd|rd|th)?\s*,?\s+{_YEARS}\b|\b{_MONTHS},?\s+(?:of\s+)?{_YEARS}\b"
+    rf"|(?<![\d.,])\b{_YEARS}\b(?![,.]\d))(?:{_BC})?",
     re.IGNORECASE,
 )
 
@@ -69,7 +76,7 @@ def date_texts(text: str) -> tuple[str, ...]:
     >>> date_texts("Born on 8 December 1966, he died in 1990.")
     ('8 December 1966', '1990')
     """
-    return tuple(_DATES.findall(text))
+    return tuple(match[0] for match in _DATES.finditer(text))
 
 
 _AROUND = re.compile(r"\b(?:in|on|by|the|of|about|around|circa|ca?|born|died|year|ad|ce)\b|\W", re.IGNORECASE)

@@ -9,7 +9,9 @@ from typing import Any
 _NUMBER = re.compile(
     r"(?<![\w.,])(?:\d{1,3}(?:([.,'\u2019\u00a0\u202f ])\d{3})(?:\1\d{3})*(?:[.,]\d+)?(?!\d)|\d+(?:[.,]\d+)?)"
 )
-_POWERS = {"bn": 1e9, "lakh": 1e5, "crore": 1e7}
+_POWERS = {"bn": 1e9, "lakh": 1e5, "crore": 1e7, "k": 1e3, "m": 1e6, "b": 1e9}
+_SHORT_POWER = re.compile(r"(k|m|b)\b", re.IGNORECASE)
+"""After an amount of money; elsewhere, m are metres."""
 _POWER = re.compile(r"[ \u00a0]?(?:(10{3,12})(?!\d)|(bn|lakh|crore)(?![a-zA-Z]))")
 _MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
@@ -108,11 +110,14 @@ def _quantities(text: str) -> Iterator[Figure]:
         if match.start() < position:
             continue
         start, end, number, unit = match.start(), match.end(), _reading(match[0]), ""
+        sign = _SIGN.search(text[:start])
         if power := _POWER.match(text, end):
             number, end = number * (_POWERS.get(power[2]) or float(power[1])), power.end()
+        elif sign and (power := _SHORT_POWER.match(text, end)):
+            number, end = number * _POWERS[power[1].lower()], power.end()
         is_year = match[0].isdigit() and 1000 <= int(match[0]) <= 2199
         behind, ordinal = _UNIT.match(text, end), _ORDINAL.match(text, end)
-        if sign := _SIGN.search(text[:start]):
+        if sign:
             unit, start = f"currency:{_CURRENCIES[sign[1]]}", start - len(sign[0])
         elif ordinal:
             end = ordinal.end()

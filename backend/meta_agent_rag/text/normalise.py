@@ -15,9 +15,13 @@ _PUNCTUATION = re.compile(r"[^\w\s]")
 _MARKS = str.maketrans({"\u2010": "-", "\u2011": "-", "\u02bc": "'", "\u2032": "'"} | dict.fromkeys('*_`"'))
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\U000e0000-\U000e007f]")
 _APOSTROPHES = str.maketrans("", "", "'\u2019\u2018\u02bc\u00b4`")
+_UNSPACED = re.compile(r"([\u3040-\u30ff\u3400-\u9fff])")
 _NO_WORD = re.compile(r"[\W_]+")
 _TYPOGRAPHIC = str.maketrans(
-    {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2014": "-", "\u00a0": " "}
+    dict.fromkeys("\u2018\u2019\u201a\u2039\u203a", "'")
+    | dict.fromkeys("\u201c\u201d\u201e\u00ab\u00bb", '"')
+    | dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-")
+    | {"\u00a0": " "}
 )
 
 
@@ -74,6 +78,11 @@ def undisguised(text: str) -> str:
     """Lower case, without invisible characters, look-alike forms unified; punctuation is kept, since attacks use it."""
     # Lower case here instead of a flag in each regex, which is three times as fast.
     return _INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).lower()
+
+
+def apart(text: str) -> str:
+    """The text with blanks around each Chinese and Japanese character, since there are none between words."""
+    return text if text.isascii() else _UNSPACED.sub(r" \1 ", text)
 
 
 def typed(text: str) -> str:

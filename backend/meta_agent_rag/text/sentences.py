@@ -32,8 +32,10 @@ def sentences(text: str, language: str = "en") -> list[str]:
 @lru_cache(maxsize=2048)  # many questions find the same passages
 def _divided(stretch: str, language: str) -> tuple[str, ...]:
     """Cached, because the checks of one answer split it several times, at several milliseconds each."""
-    if (end := _FULL_WIDTH_END.search(stretch)) is not None and end.end() < len(stretch):
-        return stretch[: end.end()], *_divided(stretch[end.end() :], language)
+    ends = [match.end() for match in _FULL_WIDTH_END.finditer(stretch) if match.end() < len(stretch)]
+    if ends:
+        parts = [stretch[start:end] for start, end in zip([0, *ends], [*ends, len(stretch)], strict=True)]
+        return tuple(sentence for part in parts for sentence in _divided(part, language))
     spans = _segmenter(language).segment(stretch)
     starts = [_behind_a_number(stretch, span.start) for span in spans] or [0]
     starts[0] = 0
