@@ -33,6 +33,9 @@ async def read(folder: Path, message: str, model: ScriptedModel, *assignments: s
         ("Which documents did the court request?", "question"),
         ("What did we learn about the tides?", "question"),
         ("In Paris?", "question"),
+        ("What's the weather station made of?", "question"),
+        ("Which documents are in dispute?", "question"),
+        ("What sources are available to fund the bridge?", "question"),
         ("...", "question"),
     ],
 )

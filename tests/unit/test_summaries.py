@@ -76,6 +76,12 @@ async def test_every_point_is_supported_by_the_document_and_cited(tmp_path: Path
     assert "BANANA" in model.requests[0].messages[-1].content
 
 
+async def test_a_footnote_of_the_document_is_no_citation(tmp_path: Path) -> None:
+    text = "The harbour wall of Quell was built in 1912 [1] and is still in use."
+    summary, _, _ = await summarised(tmp_path, {"points": [{"quote": text, "point": text}]}, shelf=Shelf(text))
+    assert [one.text for one in summary.sections[0].points] == [f"{text} [Tides]"]
+
+
 async def test_a_failed_section_does_not_affect_the_others_but_a_rejected_key_ends_the_run(tmp_path: Path) -> None:
     def reply(request: Request) -> Any:
         return RefusedError("The server refused it.") if "pier" in request.messages[-1].content else REPLY

@@ -47,7 +47,7 @@ _REQUESTS: Mapping[tuple[Intent, str], Sequence[str]] = {
     ("small_talk", "capabilities"): ["(who|what) are you|what can (you|i) (do|ask)( you)?|how do you work|help( me)?"],
     ("small_talk", "off_topic"): [
         r"(write|tell|sing)( me| us)? (a|an|another)( \w+)? (poem|song|joke|story|limerick)( .*)?",
-        "(what|how)( i)?s the weather( .*)?|what time is it( now)?",
+        "(what|how)( i)?s the weather( like| today| tomorrow| now| outside)*|what time is it( now)?",
     ],
     ("about_conversation", ""): [
         "what (have|did) (we|i|you)( just)? (discuss|talk about|cover|ask|say)( you)?( so far| before)?",
@@ -57,7 +57,7 @@ _REQUESTS: Mapping[tuple[Intent, str], Sequence[str]] = {
         "how many questions (have|did) i ask(ed)?( you)?( so far)?",
     ],
     ("about_documents", ""): [
-        "(what|which) (documents|files|sources)( (do you (have|know)|are (there|in|available).*|can i ask.*))?",
+        "(what|which) (documents|files|sources)( (do you (have|know)|are (there|available)( here)?|can i ask.*))?",
         "(list|show)( me)?( all)?( of)?( the| your| my)? (documents|files|sources)",
         "how many (documents|files)( do you have| are there)?",
     ],

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from ..agent.prompting import ReplyModel, Sentence, pack
 from ..errors import InputError, ModelError
-from ..grounding.citations import Citation, cite
+from ..grounding.citations import Citation, citation_of
 from ..grounding.exact import Source, said_exactly
 from ..grounding.quotes import is_verbatim, place
 from ..llm.client import LanguageModel
@@ -206,8 +206,8 @@ def kept_points(reply: PointsReply, section: Section, style: str) -> SectionPoin
             continue
         supported = said_exactly(said.point, [Source(number=number, passage=passage)], "").supported
         text = said.point if supported else f"\u201c{sentence}\u201d"
-        cited = cite(f"{text} [{number}]", section, (sentence,), style)
-        points[sentence] = Point(text=cited.text, citation=cited.citations[0])
+        citation = citation_of(section[number - 1], text, (sentence,))
+        points[sentence] = Point(text=f"{text} {citation.written(style)}", citation=citation)
     return SectionPoints(heading=_heading(section), points=tuple(points.values()), invented=invented)
 
 

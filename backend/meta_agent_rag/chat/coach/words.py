@@ -15,11 +15,11 @@ _CLOSERS = (
     ")]}\u3009\u300b\u300d\u300f\u3011\u3015\uff02\uff09\uff3d\uff5d*_~`"
 )
 _CHARACTER = regex.compile(r"\X")
-_QUESTION_MARKS = "?\uff1f"
+_QUESTION_MARKS = "?\uff1f\u061f"
 _INVISIBLE = regex.compile(r"[\p{Cf}\p{Cc}&&[^\n\u200d]]+", regex.VERSION1)
 _SENTENCE = regex.compile(
-    r"""(?:[^.!?\u2026\n\u3002\uff01\uff1f] | [.\u2026](?=[\p{L}\p{N}.]) )*
-        (?:[.!?\u2026]+ [^\S\n]* | [\u3002\uff01\uff1f]+ | \n | \Z)""",
+    r"""(?:[^.!?\u061f\u2026\n\u3002\uff01\uff1f] | [.\u2026](?=[\p{L}\p{N}.]) )*
+        (?:[.!?\u061f\u2026]+ [^\S\n]* | [\u3002\uff01\uff1f]+ | \n | \Z)""",
     regex.VERBOSE,
 )
 _LEADING = regex.compile(r"\A(?:[-*\u2022>#\s\"'\u201c\u201e\u2018\u00ab\u00bb\u2039\u203a\u300c\u300e)\]]|\d+[.)]\s)+")

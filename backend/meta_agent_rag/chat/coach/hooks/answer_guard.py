@@ -13,7 +13,10 @@ from ..words import ends_with_question, holds, language_of, pieces, reason
 
 _LATEST = 2000
 """The number of characters read of what the learner said, the latest."""
-_DENIAL = re.compile(r"\b(?:not|never|no|isnt|wasnt|arent|doesnt|dont|didnt)\b|ない|ません")
+_CLAUSE = re.compile(r"[,:](?!\d)|[;\u2014\u3001\uff0c]|\bbut\b")
+_DENIAL = re.compile(
+    r"\b(?:not(?! only)|never(?! forget)|no(?! doubt| wonder)|isnt|wasnt|arent|doesnt|dont|didnt)\b|ない|ません"
+)
 _ENDING = 3
 _SHORTEST_STEM = 3
 
@@ -53,15 +56,17 @@ def gives_away(text: str, answer: str, said: Iterable[str] = ()) -> bool:
 
 
 def _told(text: str) -> Iterator[str]:
-    """The sentences of a text, without questions that offer alternatives and statements that deny something."""
+    """The sentences of a text, without questions that offer alternatives and clauses that deny something."""
     for piece in pieces(text):
-        asks = ends_with_question(piece)
-        if not (holds(typed(piece), "alternatives") if asks else _DENIAL.search(typed(piece))):
+        if not ends_with_question(piece):
+            yield " ".join(clause for clause in _CLAUSE.split(piece) if not _DENIAL.search(typed(clause)))
+        elif not holds(typed(piece), "alternatives"):
             yield piece
 
 
 def _in_digits(text: str) -> str:
-    return str(alpha2digit(text, "en"))
+    plain = re.sub(r"(?<=\d),(?=\d{3}\b)", "", text).replace("%", " percent")
+    return str(alpha2digit(plain, "en"))
 
 
 def _akin(word: str, other: str) -> bool:
