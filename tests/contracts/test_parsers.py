@@ -124,6 +124,33 @@ def test_damaged_and_foreign_text_is_decoded_without_nul() -> None:
 
 
 @pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("cp1252", "Le musée est fermé à l'été. Les élèves très doués ont été reçus à l'école."),
+        ("cp1252", "Però lunedì andrò in città perché è più bello così."),
+        ("cp1252", "A canção não é difícil e às vezes você a ouve em São João."),
+        ("cp1250", "Zażółć gęślą jaźń, święty łoś żółw źdźbło ćma ósmy."),
+        ("cp1250", "Příliš žluťoučký kůň úpěl ďábelské ódy při řece."),
+    ],
+)
+def test_accents_of_eight_bit_texts_are_read_by_their_language(encoding: str, text: str) -> None:
+    assert read("a.txt", (text * 3).encode(encoding)).text == text * 3
+
+
+def test_numbers_rows_and_patterns_keep_their_form() -> None:
+    assert read("a.html", b"<p>10<sup>6</sup> cells</p>").text == "10^6 cells"
+    assert read("a.md", b"Use re.sub('[^a-z]', it) here[^1].\n\n[^1]: A note.").text.startswith(
+        "Use re.sub('[^a-z]', it) here"
+    )
+    rows = "2026-01-01 a line of a log file that is rather long\n2026-01-02 a line of a log file that is rather long"
+    assert read("a.log", rows.encode()).text == rows
+    raised = (
+        '<w:p><w:r><w:t>10</w:t></w:r><w:r><w:rPr><w:vertAlign w:val="superscript"/></w:rPr><w:t>6</w:t></w:r></w:p>'
+    )
+    assert read("a.docx", word_archive(raised)).text == "10^6"
+
+
+@pytest.mark.parametrize(
     ("raw", "seen"),
     [
         ("ig\u200bno\u200dre \u202eall\u202c\ufeff", "ignore all"),
@@ -207,6 +234,7 @@ def test_contents_and_letters_printed_twice_are_repaired_in_a_pdf() -> None:
     lines = ["EENNFFOORRCCEEDD RRUULLEESS", "Springs . . . . . . . . 3", "Motors ........... 14", "(cid:2)The rules."]
     document = read("a.pdf", pdf([[line.replace("(", "\\(").replace(")", "\\)") for line in lines]]))
     assert document.text == "ENFORCED RULES The rules."
+    assert read("a.pdf", pdf([["A budget of 550000 euros for 110000 people."]])).text.count("0000") == 2
 
 
 def test_lines_of_code_and_of_japanese_keep_their_form() -> None:

@@ -155,6 +155,14 @@ async def test_any_store_finds_nothing_for_a_query_without_words(stores: Stores,
 
 
 @pytest.mark.parametrize("stores", LEXICAL, indirect=True)
+async def test_any_store_of_words_finds_names_in_scripts_without_blanks(stores: Stores) -> None:
+    castle = Passage(id="castle", doc_id="d", title="大阪城", text="大阪城は豊臣秀吉が築いた城である。")
+    await stores.publish({**THREE, 7: castle})
+    async with stores.opened() as search:
+        assert rows(await search("豊臣秀吉", 1)) == [7]
+
+
+@pytest.mark.parametrize("stores", LEXICAL, indirect=True)
 async def test_any_store_of_words_applies_stemming_and_ignores_function_words(stores: Stores) -> None:
     await stores.publish({**THREE, 7: Passage(id="band", doc_id="d", title="The Who", text="They are a band.")})
     async with stores.opened() as search:

@@ -85,6 +85,28 @@ NOTE = [
 ]
 
 
+async def test_a_page_is_looked_for_in_the_documents_that_the_question_is_about(tmp_path: Path) -> None:
+    encoder = AsyncEncoder(HashEncoder(64))
+    settings = Settings.load(marag_data_dir=tmp_path)
+    async with edit_corpus(settings, "reports", encoder, chunker="none") as editor:
+        for name in (*(f"other{number}" for number in range(60)), "foo"):
+            pages = [
+                Passage(
+                    id=f"{name}-{page}",
+                    doc_id=name,
+                    title=name,
+                    text=f"This is a page of {name}, a report.",
+                    start_page=page,
+                )
+                for page in (1, 12)
+            ]
+            await editor.put(DocumentRecord(id=name, source=name, title=name, kind="pdf", content_hash=name), pages)
+    async with open_corpus(settings, "reports", "hash-64", 64) as opened:
+        whole = HybridRetriever(corpus=opened, encoder=encoder, pool=20)
+        best = (await whole.retrieve(["What does page 12 of foo say?"], k=1)).found[0]
+        assert best.passage.id == "foo-12"
+
+
 async def test_a_small_document_is_found_among_many(tmp_path: Path) -> None:
     encoder = AsyncEncoder(HashEncoder(64))
     settings = Settings.load(marag_data_dir=tmp_path)

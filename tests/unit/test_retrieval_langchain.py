@@ -39,6 +39,18 @@ async def test_documents_become_passages() -> None:
     assert [found.passage for found in again.found] == [birth]
 
 
+async def test_parts_of_one_file_are_told_apart_and_its_blank_pages_left_out() -> None:
+    about = {"id": 7, "source": "a.pdf", "page": 0, "total_pages": 2}
+    parts = [
+        Document(page_content=text, metadata=about) for text in ("The first part of it.", " ", "The second part of it.")
+    ]
+    found = (await as_retriever(Fixed(documents=parts)).retrieve(["part"], k=5)).found
+    assert [(one.passage.text, one.passage.start_page) for one in found] == [
+        ("The first part of it.", 1),
+        ("The second part of it.", 1),
+    ]
+
+
 @pytest.mark.parametrize("document", [Document(page_content=""), Document(page_content=" \n")])
 async def test_a_document_without_text_is_reported_in_one_sentence(document: Document) -> None:
     with pytest.raises(InputError, match=r"^The retriever Fixed returned a document without text; return Documents"):
@@ -58,6 +70,7 @@ async def test_a_corpus_is_encoded_by_langchain_and_searched_through_langchain(t
     async with open_retriever(settings, "films", encoder=embeddings) as retriever:
         assert retriever.corpus.manifest.encoder == "langchain:DeterministicFakeEmbedding"
         found = await retriever.as_langchain(k=2).ainvoke("Who directed Silent Harbour?")
+        assert retriever.as_langchain(k=2).invoke("Who directed Silent Harbour?") == found
     assert [one.page_content for one in found] == [FILM.page_content, BIRTH.page_content]
     assert found[0].metadata["title"] == "Silent Harbour"
     with pytest.raises(CorpusError, match="built with the encoder 'langchain:"):

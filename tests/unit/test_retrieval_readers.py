@@ -1,5 +1,6 @@
 """Readers keep what they opened, and see an edit on the next question; a writer never disturbs them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,17 @@ async def test_a_reader_opens_and_searches_during_an_edit(tmp_path: Path) -> Non
         assert len(await (await corpus.view()).nearest((await ENCODER.queries(["x"]))[0], 9)) == 1
 
 
+async def test_a_changed_document_stays_as_it_was_until_its_edit_is_published(tmp_path: Path) -> None:
+    changed = replace(MORE, id="newer", text="A changed fact of the matter.")
+    await put_new(tmp_path)
+    async with open_corpus(at(tmp_path), "facts", "hash-64", 64) as corpus:
+        async with edit_corpus(at(tmp_path), "facts", ENCODER, chunker="none") as editor:
+            await editor.put(NEW, [changed])
+            await editor.publish()
+            assert [one.passage for one in await (await corpus.view()).matching("fact", 9)] == [MORE]
+        assert [one.passage for one in await (await corpus.view()).matching("fact", 9)] == [changed]
+
+
 async def test_a_reader_follows_a_rebuild_and_survives_a_drop(tmp_path: Path) -> None:
     await ensure_corpus(at(tmp_path), "facts", passages(), ENCODER)
     async with open_corpus(at(tmp_path), "facts", "hash-64", 64) as corpus:
@@ -72,6 +84,17 @@ async def test_a_lost_or_torn_index_is_derived_again(
         assert len(await view.matching("fact", 50)) == 20
         assert len(await view.nearest((await ENCODER.queries(["fact"]))[0], 50)) == 20
     assert "derived again" in caplog.text
+
+
+@pytest.mark.parametrize("lost", ["vectors.npy", "rows.npy", "words/meta.json"])
+@pytest.mark.parametrize("torn", [True, False])
+async def test_an_edit_derives_a_damaged_index_again(lost: str, torn: bool, tmp_path: Path) -> None:
+    await ensure_corpus(at(tmp_path), "facts", passages(20), ENCODER)
+    (file,) = (tmp_path / "corpora" / "facts").glob(f"*/index-*/{lost}")
+    file.write_bytes(file.read_bytes()[:40]) if torn else file.unlink()
+    await put_new(tmp_path)
+    async with open_corpus(at(tmp_path), "facts", "hash-64", 64) as corpus:
+        assert len(await (await corpus.view()).matching("fact", 50)) == 21
 
 
 async def test_a_full_disk_leaves_the_published_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,8 @@ _MOST_CONTROLS, _MOST_CONTROLS_IN_UTF8 = 0.01, 0.2
 _LEAST_FOREIGN = 8
 """The number of non-ASCII characters from which their encoding can be told; fewer are read as Windows-1252."""
 
+_AS_PLAUSIBLE = 0.05
+
 
 def decoded(content: bytes, declared: str | None = None) -> str | None:
     """`content` as text, `None` if it is not text.
@@ -65,8 +67,10 @@ def _eight_bit(content: bytes, declared: str | None) -> str:
     foreign = sum(1 for character in damaged if character > "\x7f")
     if damaged.count("\ufffd") * 2 <= foreign:  # most of the non-ASCII part is valid UTF-8
         return damaged
-    found = from_bytes(content[:_SAMPLE]).best() if foreign >= _LEAST_FOREIGN else None
-    return content.decode(found.encoding if found is not None else "cp1252", "replace")
+    found = list(from_bytes(content[:_SAMPLE])) if foreign >= _LEAST_FOREIGN else []
+    western = [one for one in found if one.encoding == "cp1252" and one.chaos <= found[0].chaos + _AS_PLAUSIBLE]
+    best = (western or found)[:1]  # the library prefers Central European to equally plausible French
+    return content.decode(best[0].encoding if best else "cp1252", "replace")
 
 
 _OBJECT = re.compile(r"'?<[\w.]+ object at 0x[0-9A-Fa-f]+>'?")

@@ -96,11 +96,10 @@ class HybridRetriever:
         ranked = reciprocal_rank_fusion(sides, self.rrf_k) if self.fusion == "rrf" else blend(sides)
         if self.links:
             ranked = expand_links(query, vector, ranked, view.catalogue)
-        ranked = _placed(query, vector, ranked, view.catalogue)
-        if self.documents:  # links and places lead to other documents too
-            owners = view.catalogue.owners([found.passage.id for found in ranked])
+        owners = view.catalogue.owners([found.passage.id for found in ranked])
+        if self.documents:  # links lead to other documents too
             ranked = [found for found in ranked if owners.get(found.passage.id) in self.documents]
-        return ranked
+        return _placed(query, vector, ranked, view.catalogue, sorted(self.documents or ()) or [*owners.values()])
 
     async def _sides(self, searches: Mapping[str, Awaitable[list[Found]]]) -> list[list[Found]]:
         """The results of each index. Raises an index's error, or, with `on_fault`, `CorpusError` if both fail."""
@@ -127,16 +126,18 @@ def confidence(found: Found) -> float:
     return blended_score(found.dense, found.lexical)
 
 
-def _placed(query: str, vector: FloatVector, ranked: Sequence[Found], catalogue: Catalogue) -> list[Found]:
+def _placed(
+    query: str, vector: FloatVector, ranked: Sequence[Found], catalogue: Catalogue, documents: Sequence[str]
+) -> list[Found]:
     """The candidates, first those at a place that the question names ("page 12", "section 2.4", "chapter 3").
 
-    They keep the order of their document, and their score is just above the best of the others.
+    They have the order of the documents and of their passages, and a score just above the best of the others.
     """
-    passages = []
+    passages, among = [], list(dict.fromkeys(documents))
     for page in _PAGE.findall(query):
-        passages += catalogue.passages_on(int(page), most=_MOST_PLACED)
+        passages += catalogue.passages_on(int(page), among)
     for kind, label, number in _HEADING.findall(query):
-        passages += catalogue.passages_under(f"{kind} {label.rstrip('.')}" if kind else number, most=_MOST_PLACED)
+        passages += catalogue.passages_under(f"{kind} {label.rstrip('.')}" if kind else number, among)
     placed = list({passage.id: passage for passage in passages}.values())[:_MOST_PLACED]
     if not placed:
         return list(ranked)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,8 +32,9 @@ class CorpusRetriever(BaseRetriever):
         return [_document(one) for one in found]
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-        retrieval: Retrieval = asyncio.run(self.retriever.retrieve([query], k=self.k))
-        return [_document(one) for one in retrieval.found]
+        with ThreadPoolExecutor(max_workers=1) as own:  # where no event loop runs
+            work = own.submit(asyncio.run, self.retriever.retrieve([query], k=self.k))
+            return [_document(one) for one in work.result().found]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,24 +61,31 @@ class ForeignRetriever:
         )
 
     def _ranked(self, documents: Sequence[Document]) -> list[Found]:
-        passages = {one.id: one for one in map(self._passage, documents)}
+        passages = {one.id: one for one in map(self._passage, documents) if one.text.strip()}
+        if documents and not passages:
+            raise self._unusable()
         return [Found(passage=one, score=1.0 / place) for place, one in enumerate(passages.values(), start=1)]
 
     def _passage(self, document: Document) -> Passage:
         text = getattr(document, "page_content", None)
-        if not isinstance(text, str) or not text.strip():
-            raise InputError(
-                f"The retriever {type(self.inner).__name__} returned a document without text; "
-                "return Documents whose page_content is the passage."
-            )
+        if not isinstance(text, str):
+            raise self._unusable()
         metadata = document.metadata or {}
         title, page = str(metadata.get("title") or metadata.get("source") or ""), metadata.get("page")
-        identity = str(document.id or metadata.get("id") or passage_id(title, text))
+        identity = document.id or passage_id(title, text)  # a splitter copies an id in the metadata to every part
         number = page if isinstance(page, int) and not isinstance(page, bool) else None
+        if number is not None and "total_pages" in metadata:  # LangChain's loaders of PDF count from 0
+            number += 1
         return Passage(
             id=identity, doc_id=str(metadata.get("source") or title or identity), title=title, text=text,
             start_page=number, end_page=number,
         )  # fmt: skip
+
+    def _unusable(self) -> InputError:
+        return InputError(
+            f"The retriever {type(self.inner).__name__} returned a document without text; "
+            "return Documents whose page_content is the passage."
+        )
 
 
 def _document(found: Found) -> Document:

@@ -46,8 +46,8 @@ def _parse(file: File) -> Document:
     if markup is None:
         raise Refused("type", "it is not text")
     soup = soup_of(markup)
-    heading = soup.title or soup.h1
-    title = heading.get_text(" ") if heading is not None else ""
+    stated = (heading.get_text(" ") for heading in (soup.title, soup.h1) if heading is not None)
+    title = next((one for one in stated if one.strip()), "")
     return Document(title=title.strip() or file.stem, kind="html", blocks=tuple(blocks_of(soup)))
 
 
@@ -69,6 +69,9 @@ def blocks_of(root: "Tag") -> Iterator[Block]:
         element.extract()
     for line_break in root.find_all("br"):
         line_break.replace_with("\n")
+    for raised in root.find_all("sup"):
+        if raised.get_text()[:1].isdigit():  # else 10 to the power of 6 would be 106
+            raised.insert_before("^")
     for numbered in root.find_all("ol"):
         first = _number(numbered, "start")
         for number, item in enumerate(numbered.find_all("li", recursive=False), start=first):

@@ -20,7 +20,10 @@ def _parse(file: File) -> Document:
 
     front, body, notes = _front_matter(clean(file.text or "").lstrip())
     reader = MarkdownIt("commonmark", {"maxNesting": _MOST_NESTED}).enable("table")
-    soup = soup_of(reader.render(_NOTE_MARK.sub(r" (note \1)", _NOTE.sub(r"\n\n(Note \1) ", body))))
+    labels = set(_NOTE.findall(body))  # a pattern such as [^a-z] is no note
+    body = _NOTE.sub(r"\n\n(Note \1) ", body)
+    marked = _NOTE_MARK.sub(lambda mark: f" (note {mark[1]})" if mark[1] in labels else mark[0], body)
+    soup = soup_of(reader.render(marked))
     headings = (soup.find(f"h{level}") for level in range(1, 7))
     first = next((heading.get_text() for heading in headings if heading is not None), "")
     return Document(

@@ -84,7 +84,9 @@ def _document(file: File, kind: str, title: str, blocks: Sequence[Block], pages:
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 _HEADING = re.compile(r"(?:heading|title)\b", re.I)
+_MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _WRAPPERS = [f"{_WORD}{name}" for name in ("sdt", "sdtContent", "customXml", "ins", "moveTo", "smartTag", "fldSimple")]
+_WRAPPERS.append(f"{_MATH}oMathPara")
 _UNREAD = [f"{_WORD}sdtPr", f"{_WORD}sdtEndPr", f"{_WORD}del", f"{_WORD}moveFrom", _FALLBACK]
 _ROMAN = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii", "xiii", "xiv", "xv", "xvi")
 
@@ -97,6 +99,12 @@ def _word(file: File, _: zipfile.ZipFile) -> Document:
     document = docx.Document(io.BytesIO(file.content))
     body = document.element.body
     etree.strip_elements(body, *_UNREAD, with_tail=False)  # marks of changes, a second rendering for older programs
+    for formula in list(body.iter(f"{_MATH}oMath")):  # python-docx reads runs alone
+        formula.getparent().replace(formula, _run("".join(formula.itertext())))
+    for raised in body.iterfind(f".//{_WORD}vertAlign[@{_WORD}val='superscript']"):
+        text = raised.getparent().getparent().find(f"{_WORD}t")
+        if text is not None and (text.text or "")[:1].isdigit():  # else 10 to the power of 6 would be 106
+            text.text = f"^{text.text}"
     etree.strip_tags(body, *_WRAPPERS)
     styles = {style.get(f"{_WORD}styleId"): style for style in document.styles.element.iterfind(f"{_WORD}style")}
     headings = {name for name, style in styles.items() if _HEADING.match(_value(style, "name")) or _is_outlined(style)}
@@ -116,8 +124,22 @@ def _word(file: File, _: zipfile.ZipFile) -> Document:
     return _document(file, "docx", document.core_properties.title or "", blocks)
 
 
+_BODY_TEXT = 9
+"""The outline level of what is no heading."""
+
+
+def _run(text: str) -> Any:
+    from docx.oxml import OxmlElement
+
+    run, held = OxmlElement("w:r"), OxmlElement("w:t")
+    held.text = text
+    run.append(held)
+    return run
+
+
 def _is_outlined(element: Any) -> bool:
-    return element.find(f"{_WORD}pPr/{_WORD}outlineLvl") is not None
+    level = _value(element, "pPr", "outlineLvl")
+    return bool(level) and int(level) < _BODY_TEXT
 
 
 def _grid(table: Any) -> Iterator[list[Cell]]:
@@ -156,6 +178,7 @@ class _Numbering:
         self._counts: Counter[tuple[str, int]] = Counter()
         self._styles = styles
         self._levels: dict[tuple[str, int], Any] = {}
+        self._starts: dict[tuple[str, int], int] = {}
         try:
             root = document.part.numbering_part.element
         except (KeyError, NotImplementedError):  # python-docx cannot make a part that is missing
@@ -165,6 +188,9 @@ class _Numbering:
             levels = abstract.get(_value(number, "abstractNumId"))
             for level in () if levels is None else levels.iterfind(f"{_WORD}lvl"):
                 self._levels[number.get(f"{_WORD}numId"), int(level.get(f"{_WORD}ilvl"))] = level
+            for override in number.iterfind(f"{_WORD}lvlOverride"):
+                if start := _value(override, "startOverride"):
+                    self._starts[number.get(f"{_WORD}numId"), int(override.get(f"{_WORD}ilvl"))] = int(start)
 
     def of(self, paragraph: Any) -> str:
         """The number of a paragraph with a blank after it; empty if it has none."""
@@ -186,7 +212,7 @@ class _Numbering:
         level = self._levels.get((name, depth))
         if level is None:  # a text may name a level that the list does not have
             return ""
-        form, start = _value(level, "numFmt"), int(_value(level, "start") or 1)
+        form, start = _value(level, "numFmt"), self._starts.get((name, depth), int(_value(level, "start") or 1))
         count = max(self._counts[name, depth], 1) + start - 1
         shown = str(count)
         if form.endswith("Letter") and 0 < count <= 26:
@@ -246,8 +272,8 @@ def _shown(cell: Any) -> str:
         return value.isoformat()
     if isinstance(value, float) or type(value) is int:
         if "%" in (cell.number_format or ""):
-            return f"{round(value * 100, 10):g}%"
-        return str(int(value)) if float(value).is_integer() else str(value)
+            return f"{value * 100:.15g}%"
+        return str(int(value)) if float(value).is_integer() else f"{value:.15g}"
     return "" if value is None else str(value)
 
 

@@ -41,7 +41,7 @@ _EDGE = 2
 _CODE = re.compile(r"courier|mono|consol|menlo|typewriter|cmtt|inconsolata", re.I)
 _LETTER = 0.6
 """The width of a letter of a typewriter face, in heights of the type."""
-_LEADER = re.compile(r"(?:(?:\.\s?){3,}\s*[\divxlc]+|(?:[.\u2026\u00b7]\s*){5,})\s*$", re.I)
+_LEADER = re.compile(r"(?:(?:\.\s?){5,}\s*[\divxlc]+|(?:[.\u2026\u00b7]\s*){5,})\s*$", re.I)
 _HYPHENATED = re.compile(r"(?<=[^\W\d_])-\n(?=[a-z])")
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
 _GLYPH = re.compile(r"\(cid:\d+\)")
@@ -167,7 +167,7 @@ def _mended(text: str) -> str:
     """A line without glyphs that stand for no character and without letters printed twice."""
     words = _GLYPH.sub("", text.translate(_LIGATURES)).split(" ")
     doubled = [word for word in words if _DOUBLED.fullmatch(word)]
-    if any(len(word) >= _LEAST_DOUBLED and len(set(word)) > 1 for word in doubled):
+    if any(len(word) >= _LEAST_DOUBLED and len(set(word)) > 1 and not re.search(r"\d", word) for word in doubled):
         words = [word[::2] if word in doubled else word for word in words]
     return " ".join(words)
 

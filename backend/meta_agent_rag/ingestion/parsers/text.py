@@ -6,13 +6,16 @@ from ..document import Block, Document
 from ..text import clean, flowed
 from . import File, Parser
 
+_ROWS = (".csv", ".tsv", ".log", ".json", ".xml", ".yaml", ".yml")
+"""Files whose lines are rows, which are not joined."""
 _BLANK_LINES = re.compile(r"\n[^\S\n]*\n\s*")
 _LONGEST_HEADLINE = 100
 _SHORTEST_WRAPPED, _LONGEST_WRAPPED = 45, 120
 
 
 def _parse(file: File) -> Document:
-    paragraphs = [unwrapped(part) for part in _BLANK_LINES.split(clean(file.text or "").strip())]
+    parts = _BLANK_LINES.split(clean(file.text or "").strip())
+    paragraphs = parts if file.ends_with(_ROWS) else [unwrapped(part) for part in parts]
     headline = paragraphs[0]
     is_title = len(paragraphs) > 1 and len(headline) <= _LONGEST_HEADLINE and not headline.endswith((".", ",", ";"))
     title = headline if is_title and "\n" not in headline else file.stem
@@ -29,7 +32,7 @@ def unwrapped(paragraph: str) -> str:
 
 PARSER = Parser(
     kind="text",
-    suffixes=(".txt", ".text", ".csv", ".tsv", ".log", ".rst", ".json", ".xml", ".yaml", ".yml"),
+    suffixes=(".txt", ".text", ".rst", *_ROWS),
     priority=9,
     recognises=lambda file: file.text is not None,
     parse=_parse,

@@ -101,6 +101,13 @@ class Catalogue:
         """Close the file; its write-ahead log is merged into it."""
         self._connection.close()
 
+    def hold(self) -> None:
+        """Read the contents as they are now from here on, whatever another connection commits."""
+        if self._connection.in_transaction:
+            self._connection.execute("COMMIT")
+        self._connection.execute("BEGIN")
+        self.edits()  # the state is taken by the first statement
+
     # -- documents and passages
 
     def documents(self) -> tuple[DocumentRecord, ...]:
@@ -153,21 +160,23 @@ class Catalogue:
         rows = self._rows("SELECT record FROM passages WHERE document = ? ORDER BY row", (document,))
         return tuple(from_record(row[0]) for row in rows)
 
-    def passages_on(self, page: int, *, most: int) -> list[Passage]:
-        """Up to `most` passages on a page of any document, in order."""
-        statement = "SELECT record FROM passages WHERE first_page <= ? AND last_page >= ? ORDER BY row LIMIT ?"
-        return [from_record(row[0]) for row in self._rows(statement, (page, page, most))]
+    def passages_on(self, page: int, documents: Sequence[str]) -> list[Passage]:
+        """The passages on a page of these documents, in their order."""
+        statement = "SELECT document, row, record FROM passages WHERE document IN ({}) AND first_page IS NOT NULL"
+        rows = self._among(f"{statement} AND first_page <= {page:d} AND last_page >= {page:d}", documents)
+        return _in_order(rows, documents)
 
-    def passages_under(self, heading: str, *, most: int) -> list[Passage]:
-        """Up to `most` passages in sections whose heading begins with `heading` as whole words, in order.
+    def passages_under(self, heading: str, documents: Sequence[str]) -> list[Passage]:
+        """The passages of these documents in sections whose heading begins with `heading` as whole words, in order.
 
-        Where headings are nested (`Chapter 3 > 3.1 Pumps`), any of them counts.
+        Where headings are nested (`Chapter 3 > 3.1 Pumps`) or joined, any of them counts.
         """
-        wanted = re.compile(rf"(^|[>|/]\s*){re.escape(heading)}(?![\w]|\.\d)", re.IGNORECASE)
+        begins = rf"(^|[>|/;]\s*)(section\s+|\u00a7\s*)?{re.escape(heading)}(?![\w]|\.\d)"
+        wanted = re.compile(begins, re.IGNORECASE)
         sections = self._rows("SELECT DISTINCT section FROM passages WHERE section IS NOT NULL")
         named = [section for (section,) in sections if wanted.search(section)]
-        rows = self._among("SELECT row, record FROM passages WHERE section IN ({})", named)
-        return [from_record(record) for _, record in sorted(rows)[:most]]
+        rows = self._among("SELECT document, row, record FROM passages WHERE section IN ({})", named)
+        return _in_order([row for row in rows if row[0] in documents], documents)
 
     def rows(self) -> Rows:
         """The rows of all passages, ascending."""
@@ -338,6 +347,12 @@ class Catalogue:
             f"The catalogue {str(self._file)!r} cannot be used ({error}); free disk space or fix its permissions, "
             "or drop the corpus and ingest it again."
         )
+
+
+def _in_order(rows: Iterable[tuple[Any, ...]], documents: Sequence[str]) -> list[Passage]:
+    places = {document: place for place, document in enumerate(documents)}
+    ordered = sorted((places[document], row, record) for document, row, record in rows)
+    return [from_record(record) for _, _, record in ordered]
 
 
 def in_parts(values: Iterable[T], size: int) -> Iterator[list[T]]:

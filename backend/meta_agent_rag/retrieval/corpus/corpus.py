@@ -218,8 +218,20 @@ async def publish(
 ) -> None:
     """Derive the index of the catalogue's contents and publish it. Call it under the lock.
 
-    Only the difference to the published state is computed, unless the index must be made `anew`.
+    Only the difference to the published state is computed, unless the index must be made `anew`, or its files are
+    damaged.
     """
+    try:
+        await _derive(settings, folder, manifest, catalogue, anew=anew)
+    except (DamagedIndexError, StorageError, ValueError):
+        if anew or manifest.stores != "embedded":
+            raise
+        await _derive(settings, folder, manifest, catalogue, anew=True)
+
+
+async def _derive(
+    settings: Settings, folder: CorpusFolder, manifest: Manifest, catalogue: Catalogue, *, anew: bool
+) -> None:
     edits, (documents, passages) = await asyncio.to_thread(lambda: (catalogue.edits(), catalogue.counts()))
     if edits == manifest.edits and not anew and (folder.path / MANIFEST).exists():
         return
@@ -297,7 +309,7 @@ class Corpus:
 
     @property
     def catalogue(self) -> Catalogue:
-        """The documents and passages, as they are now."""
+        """The documents and passages as they were when the published state was first seen, whatever is edited now."""
         self._follow()
         return self._catalogue
 
@@ -313,6 +325,7 @@ class Corpus:
                 require_alike(manifest, self._manifest.encoder, self._manifest.dimension)
                 self._catalogue = self._stack.enter_context(closing(self._folder.catalogue(manifest)))
             self._manifest, self._seen = manifest, seen
+            self._catalogue.hold()
         return self._manifest
 
     async def view(self) -> View:
@@ -335,6 +348,7 @@ class Corpus:
                 if self._follow() == manifest:  # otherwise it was removed while it was opened
                     _LOG.warning("%s It is derived again from the catalogue.", error)
                     async with self._folder.locked():
+                        self._catalogue.hold()
                         await publish(self._settings, self._folder, self._follow(), self._catalogue, anew=True)
         return self._view
 
@@ -354,6 +368,7 @@ async def open_corpus(settings: Settings, name: str, encoder_name: str, dimensio
         if corpus.catalogue.edits() != manifest.edits:
             with suppress(CorpusError):  # an edit is under way: what is published will do
                 async with folder.locked():
+                    corpus.catalogue.hold()
                     await publish(settings, folder, corpus.manifest, corpus.catalogue)
         if not corpus.manifest.passages:
             raise CorpusError(

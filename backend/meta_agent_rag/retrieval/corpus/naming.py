@@ -8,7 +8,7 @@ from pathlib import PurePath
 from ...errors import InputError
 from .catalogue import DocumentRecord
 
-_MENTION = re.compile(r"(?<!\S)@(?:\"([^\"\n]+)\"|([\w][\w.-]*))")
+_MENTION = re.compile(r"(?<!\S)@(?:[\"\u201c]([^\"\u201c\u201d\n]+)[\"\u201d]|([\w][\w.-]*))")
 _PARTS = re.compile(r"[^\w]+|_")
 _MOST_LISTED = 8
 _MOST_MEANT = 3

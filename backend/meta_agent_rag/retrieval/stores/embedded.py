@@ -22,7 +22,7 @@ import numpy as np
 
 from ...errors import DamagedIndexError, StorageError
 from ...text.names import stop_words
-from ...text.normalise import encodable
+from ...text.normalise import apart, encodable
 from ..vectors import FloatMatrix, FloatVector, Rows
 from .store import ROWS_FILE, Changes, Hit, Store, best, ordered
 
@@ -145,8 +145,7 @@ class WordStore(Store[str]):
         self._all_words = _analyser(without=())
         self._content_words = _analyser(without=stop_words())
         with self._reading():
-            if not (folder / "meta.json").is_file():  # tantivy would create an empty index
-                raise ValueError("its files are missing")
+            _require_index(folder)
             self._index = _index(folder)
             self._searcher = self._index.searcher()
 
@@ -154,7 +153,7 @@ class WordStore(Store[str]):
         """The k best rows; empty for a query without words."""
         from tantivy import Occur, Query
 
-        words = encodable(query)
+        words = apart(encodable(query))
         # function words count only if there are no others ("The Who")
         analysed = self._content_words.analyze(words) or self._all_words.analyze(words)
         terms = list(dict.fromkeys(analysed))[:_MOST_TERMS]
@@ -194,6 +193,8 @@ class WordStore(Store[str]):
 
         folder, before = self._place.folder / _FOLDER, self._place.before
         folder.mkdir(parents=True, exist_ok=True)
+        if before is not None:
+            _require_index(before / _FOLDER)
         for file in (before / _FOLDER).iterdir() if before is not None else ():
             if file.suffix != ".lock":
                 try:
@@ -207,13 +208,20 @@ class WordStore(Store[str]):
                 writer.delete_documents_by_query(Query.term_set_query(index.schema, "row", changes.removed.tolist()))
             for added in changes.parts():
                 for row, passage in zip(added.rows.tolist(), added.passages, strict=True):
-                    document = Document(title=encodable(passage.title), text=encodable(passage.text))
+                    title, text = apart(encodable(passage.title)), apart(encodable(passage.text))
+                    document = Document(title=title, text=text)
                     document.add_unsigned("row", row)
                     writer.add_document(document)
             writer.commit()
             writer.wait_merging_threads()
         except ValueError as error:  # the library has no exception class
             raise StorageError(f"The index {str(folder)!r} cannot be written: {error}; free disk space.") from error
+
+
+def _require_index(folder: Path) -> None:
+    """Raise `ValueError` if there is no index: tantivy would create an empty one."""
+    if not (folder / "meta.json").is_file():
+        raise ValueError("its files are missing")
 
 
 def _index(folder: Path) -> "tantivy.Index":
