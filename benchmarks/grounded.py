@@ -1,11 +1,10 @@
 """What the checks on grounded answers withhold and let through: `python -m benchmarks.grounded --help`."""
 
 import asyncio
-import json
 import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -14,12 +13,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.grounded import Checks, GroundedAnswer, checked
-from meta_agent_rag.cli.shared.command import Debug, Json, print_json, reporting, say
+from meta_agent_rag.cli.shared.command import Debug, Json, complain, print_json, reporting, say
 from meta_agent_rag.datasets import HubAccess, Question, discover, load_questions
-from meta_agent_rag.errors import DataFileError, InputError
+from meta_agent_rag.errors import DataFileError, InputError, MetaRagError
+from meta_agent_rag.journal import Journal, records
 from meta_agent_rag.llm.opening import described
 from meta_agent_rag.retrieval.passage import Passage, passages_of
 from meta_agent_rag.settings import Settings
+from meta_agent_rag.wording import counted
 
 from .metrics import RIGHT, score_answer
 from .run.sampling import by_position
@@ -55,6 +56,7 @@ class GroundedRow:
     prompt_tokens: int
     completion_tokens: int
     sufficient: float | None = None
+    model: str = ""
 
     @property
     def draft_is_right(self) -> bool:
@@ -99,9 +101,11 @@ def row(question: Question, answered: GroundedAnswer, *, answerable: bool) -> Gr
 def read_rows(file: Path) -> list[GroundedRow]:
     """The rows of a file. Raises `DataFileError` with the line of one that is none."""
     rows = []
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, (_, content) in enumerate(records(file), start=1):
+        if content is None:  # torn by a kill
+            continue
         try:
-            rows.append(TypeAdapter(GroundedRow).validate_json(line))
+            rows.append(TypeAdapter(GroundedRow).validate_python(content))
         except ValidationError:
             raise DataFileError(
                 f"{file.name}, line {number}, is not a row of this command; name another file."
@@ -192,6 +196,8 @@ def main(
         loaded = load_questions(dataset or "sample", data_file=data_file, registry=registry, access=access).questions
         known = {(one.id, one.answerable) for one in rows}
         asked = [pair for pair in _asked(loaded, answerable, unanswerable) if (pair[0].id, pair[1]) not in known]
+        if others := {one.model for one in rows} - {"", described(settings)}:
+            raise InputError(f"{out.name} has rows of another model ({others.pop()}); name another file.")
         rows += asyncio.run(_answered(asked, out, settings, concurrency))
     if not rows:
         raise InputError("There are no rows yet; give --answerable A-B or --unanswerable A-B.")
@@ -222,18 +228,29 @@ async def _answered(
     checks, slots, rows = Checks.of(settings), asyncio.Semaphore(most), list[GroundedRow]()
     if asked:
         _LOG.info("Model: %s.", described(settings))
+    journal, failed = Journal(out), 0
     async with open_engine(settings) as engine:
 
         async def ask(question: Question, answerable: bool) -> None:
+            nonlocal failed
             async with slots:
                 evidence = evidence_for(question, answerable=answerable)
-                answer = await engine.answer(question.text, evidence=evidence, grounded=True)
-                found = row(question, await checked(engine, answer, checks), answerable=answerable)
-            rows.append(found)
-            with out.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(asdict(found), ensure_ascii=False) + "\n")
+                try:
+                    answer = await engine.answer(question.text, evidence=evidence, grounded=True)
+                    found = row(question, await checked(engine, answer, checks), answerable=answerable)
+                except MetaRagError as error:
+                    if error.stops_run:
+                        raise
+                    failed += 1
+                    _LOG.warning("%s failed: %s", question.id, error)
+                    return
+            rows.append(replace(found, model=described(settings)))
+            journal.append(asdict(rows[-1]))
 
         await asyncio.gather(*(ask(question, kind) for question, kind in asked))
+    journal.close()
+    if failed:
+        complain(f"{counted(failed, 'question')} failed; the same command asks them again.")
     return rows
 
 

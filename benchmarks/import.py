@@ -9,6 +9,7 @@ import typer
 from meta_agent_rag.cli.shared.command import Debug, Json, print_json, reporting, say
 from meta_agent_rag.datasets import HubAccess, discover, load_questions
 from meta_agent_rag.settings import Settings
+from meta_agent_rag.wording import counted
 
 from .predictions import MODE, imported
 from .recording import recorded_method
@@ -76,7 +77,9 @@ def main(
     if as_json:
         print_json({"run": str(folder.path), "summary": summary})
         return
-    other = f", {system.unknown} for other questions left out" if system.unknown else ""
+    lacking = len(loaded.questions) - n
+    other = f", none for {counted(lacking, 'question')}" if lacking else ""
+    other += f", {system.unknown} for other questions left out" if system.unknown else ""
     figures = summary["methods"][system.name]
     scores = "  ".join(f"{one.upper()} {with_interval(figures[one], figures[f'{one}_ci95'])}" for one in ("em", "f1"))
     say(f"{system.name}: {n} predictions{other}; {scores}")

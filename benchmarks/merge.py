@@ -60,6 +60,10 @@ def merge_folders(runs: Sequence[str], output_dir: Path, *, plots: bool) -> tupl
         _require_complete(folders, configs)
         run = {**configs[0], "experiment": {**configs[0]["experiment"], "shard": None}}
         run["merged"] = [folder.path.name for folder in folders]
+        limits = [config["settings"].get("cost_limit_usd") for config in configs]
+        known = [limit for limit in limits if limit is not None]
+        whole = sum(known) if len(known) == len(limits) else None
+        run["settings"] = {**run["settings"], "cost_limit_usd": whole}
         codes = [code for config in configs for code in config.get("resumed_with", [])]
         if codes:
             run["resumed_with"] = [code for place, code in enumerate(codes) if code not in codes[:place]]

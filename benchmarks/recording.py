@@ -158,6 +158,8 @@ class Recording:
         if not lines or lines[0][0] != "run" or lines[-1][0] != "summary":
             raise DataFileError(f"{path.name} is not a complete record of a run; record the run again with --record.")
         run = lines[0][1]
+        if not isinstance(run, dict) or not isinstance(run.get("experiment", {}), dict):
+            raise DataFileError(f"{path.name} has a damaged first line; record the run again.")
         if run.get("format") != FORMAT:
             raise DataFileError(
                 f"{path.name} has the format {run.get('format')!r} instead of {FORMAT}; record the run again."

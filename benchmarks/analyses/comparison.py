@@ -58,7 +58,7 @@ def baseline_of(arm: Arm, arms: Sequence[Arm]) -> Arm | None:
 
 def paired_table(name: str, title: str, compared: Iterable[tuple[str, Mapping[str, Any]]]) -> Sequence[Table]:
     """One row per arm, with its differences from its baseline row, which the column `against` names."""
-    head = ("row", "against", "EM points [95 %]", "p", "F1 points [95 %]", "p")
+    head = ("row", "against", "EM points [95 %]", "EM p", "F1 points [95 %]", "F1 p")
     rows: list[Cells] = []
     for arm, found in compared:
         cells = [arm, str(found["reference"])]

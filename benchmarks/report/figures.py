@@ -95,9 +95,9 @@ def cost(methods: Methods, *, free: bool = False) -> Table:
         (
             method,
             number(figures["f1"]),
-            number(figures["llm_calls"] / figures["n"], 2),
+            number(figures["llm_calls"] / _reached(figures), 2),
             *(_tokens(figures, kind) for kind in ("prompt", "cache_hit", "completion", "reasoning")),
-            _usd(None if figures["cost_usd"] is None else figures["cost_usd"] / figures["n"], free=free, digits=6),
+            _usd(None if figures["cost_usd"] is None else figures["cost_usd"] / _reached(figures), free=free, digits=6),
         )
         for method, figures in methods.items()
         if figures["llm_calls"]
@@ -108,7 +108,12 @@ def cost(methods: Methods, *, free: bool = False) -> Table:
 
 def _tokens(figures: Mapping[str, Any], kind: str) -> str:
     tokens = figures["tokens"].get(kind, 0)
-    return "unknown" if tokens is None else f"{tokens / figures['n']:.0f}"
+    return "unknown" if tokens is None else f"{tokens / _reached(figures):.0f}"
+
+
+def _reached(figures: Mapping[str, Any]) -> int:
+    """The questions that were asked so far: a run may have been stopped."""
+    return max(1, int(figures["answered"]) + int(figures["errors"]))
 
 
 def latency(methods: Methods) -> Table:
@@ -155,7 +160,7 @@ def cost_plot(methods: Methods) -> Plot:
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
-        points = {name: (one["llm_calls"] / one["n"], one["f1"], *one["f1_ci95"]) for name, one in methods.items()}
+        points = {name: (one["llm_calls"] / _reached(one), one["f1"], *one["f1_ci95"]) for name, one in methods.items()}
         scatter(axes, points)
         axes.set(xlabel="calls per question", ylabel="F1, percent")
         axes.set_xlim(left=0)

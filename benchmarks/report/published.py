@@ -59,7 +59,7 @@ def protocol(config: RunConfig, *, n: int, pooled: int) -> dict[str, str]:
         "evidence": evidence,
         "questions": f"{n:,}",
         "sample": sample if config.shard is None else f"{sample}, shard {config.shard}",
-        "scorer": SCORER,
+        "scorer": SCORER if config.scorer == "official" else f"the scorer {config.scorer}",
         **aliases,
         "model": " and ".join(models),
         "rounds": str(config.settings.max_metacognitive_rounds),

@@ -59,18 +59,33 @@ def benchmark(
     plan: RunPlan, options: RunOptions, folder: RunFolder | None, output_dir: Path, display_name: DisplayName
 ) -> Path:
     """Run or continue a benchmark; returns its folder. Raises what stopped it, after saving everything."""
-    config, recording = plan.config, options.recording
+    config = plan.config
     if options.recorder is not None:
         check_recordable(config)
     about = run_config(config, plan.loaded, plan.sample)
-    if folder is None:
-        folder = new_folder(config, output_dir, about)
-    else:
+    begun = folder is not None
+    folder = folder or new_folder(config, output_dir, about)
+    with folder.locked():
+        return _benchmark(plan, options, folder, about, display_name, begun=begun)
+
+
+def _benchmark(
+    plan: RunPlan,
+    options: RunOptions,
+    folder: RunFolder,
+    about: Mapping[str, Any],
+    display_name: DisplayName,
+    *,
+    begun: bool,
+) -> Path:
+    config, recording = plan.config, options.recording
+    if begun:
         if changed := differing(folder.config(), json.loads(json.dumps(about, default=str))):
             raise InputError(
                 f"The run {folder.path.name!r} was started with different {' and '.join(changed)}; "
                 "continue with the same, or start a new run."
             )
+        folder.note_limit(config.settings.cost_limit_usd)
         if mixed := folder.note_code(about):
             complain(mixed)
         require_whole(folder.rows().values(), folder.path / SAMPLES)
@@ -79,8 +94,8 @@ def benchmark(
     if options.recorder is not None:
         names = [analysis.name for analysis in discover_analyses()]
         rows = table_content(config.arms, quadrants=_deficits(config), analyses=names)
-        begun = {**recorded_run(about), **rows, "conventions": CONVENTIONS}
-        options.recorder.begin(begun, plan.questions, folder.path, set(folder.rows()))
+        described = {**recorded_run(about), **rows, "conventions": CONVENTIONS}
+        options.recorder.begin(described, plan.questions, folder.path, set(folder.rows()))
     try:
         outcome = _outcome(plan, options, folder, Display(display_name, free=runs_here(config.settings)))
         summary = write_results(config, folder, outcome.rows, plots=options.plots, recording=recording)
@@ -172,8 +187,9 @@ def rescore(
 ) -> Path:
     """Score the answers of an earlier run into a new folder; its cost limit counts that run's calls too.
 
-    `given` are the settings of this command line, for the judge. An answer that has a verdict keeps it. Raises
-    `InputError` if the run has no answer, and what stopped the judge, after saving everything.
+    `given` are the settings of this command line, for the judge. An answer that has a verdict keeps it, unless they
+    differ from the run's. Raises `InputError` if the run has no answer, and what stopped the judge, after saving
+    everything.
     """
     before = earlier.config()
     settings = carried_settings(config.settings, before["settings"], given)
@@ -190,10 +206,15 @@ def rescore(
     about = {**before, "experiment": own.experiment, "rescored": earlier.path.name}
     folder = new_folder(own, output_dir, {**about, "settings": settings.model_dump(mode="json")})
     folder.write_calls(row for _, row in records(earlier.calls) if row is not None)
-    stopped_by = run(_judge_all(own, folder, rows)) if own.judge else None
-    for row in rows:
+    now = settings.model_dump(mode="json")
+    if any(now[name] != before["settings"].get(name) for name in given):
+        for row in rows:
+            row["judge"] = None
+    for row in rows:  # a verdict replaces them one by one, so that a kill loses none
         folder.add(row)
+    stopped_by = run(_judge_all(own, folder, rows)) if own.judge else None
     folder.close()
+    folder.compact()
     summary = write_results(own, folder, rows, plots=plots)
     say_results(own, folder, summary, display_name)
     if stopped_by is not None:
@@ -219,6 +240,7 @@ async def _judge_all(config: RunConfig, folder: RunFolder, rows: Sequence[dict[s
                     return
                 try:
                     row["judge"] = await judge.verdict(asked, row["prediction"])
+                    folder.add(row)
                 except MetaRagError as error:
                     stopped_by.append(error)
 

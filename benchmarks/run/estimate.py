@@ -13,6 +13,7 @@ from meta_agent_rag.llm.providers import choose_provider
 from meta_agent_rag.llm.stages import runs_here
 from meta_agent_rag.wording import FREE, counted
 
+from ..rows.samples import fault
 from .config import RunConfig
 from .display import DisplayName
 from .folder import CONFIG, RunFolder
@@ -125,7 +126,7 @@ def _earlier(config: RunConfig, output_dir: Path) -> dict[str, Answers]:
             continue
         answers: dict[str, list[Mapping[str, Any]]] = {}
         for row in folder.rows().values():
-            if row["error"] is None:
+            if row["error"] is None and fault(row) is None:
                 answers.setdefault(row["method"], []).append(row)
         if changed := differing(before, {**before, "settings": config.settings.model_dump(mode="json")}):
             others[f"{folder.path.name}, which had other values of {', '.join(changed)}"] = answers

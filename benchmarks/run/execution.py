@@ -67,6 +67,8 @@ class _Run:
     retriever: Retriever | None
     judge: Judge | None
     most_failures: float
+    had_answer: frozenset[tuple[str, str]]
+    """What --retry-failed asks again although it has an answer, which no failure may replace."""
     failures: Counter[str] = field(default_factory=Counter)
     calls: dict[tuple[str, str], list[LedgerRow]] = field(default_factory=dict)
     spent: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -85,11 +87,21 @@ class _Run:
     async def answer(self, question: Question, arm: Arm) -> None:
         """Answer one question with one row's method, and write the result; raises only what stops the run."""
         row = await self._row(question, arm)
-        self.folder.add(row)
+        stopped_by: MetaRagError | None = None
+        if self.judge is not None and row["error"] is None:
+            row["judge"] = None
+            try:
+                row["judge"] = await self.judge.verdict(question, row["prediction"])
+            except MetaRagError as error:  # the answer is paid; --rescore --judge adds the verdict
+                stopped_by = error
+        if row["error"] is None or (question.id, arm.name) not in self.had_answer:
+            if self.options.recorder is not None:  # first: a row may be recorded twice, but not be missing
+                self.options.recorder.answered(row)
+            self.folder.add(row)
         self.note(row)
-        if self.options.recorder is not None:
-            self.options.recorder.answered(row)
         self.display.row(row)
+        if stopped_by is not None:
+            raise stopped_by
         model = self.engines[arm].model
         if model.cache is not None and model.unusable is not None:  # a resumed run will not need malformed replies
             model.cache.drop(*model.unusable.pop((question.id, arm.name), ()))
@@ -121,7 +133,7 @@ class _Run:
             return failed_row(question, arm.name, error, total(calls), **_times(started, calls))
         finally:
             del self.calls[question.id, arm.name]
-        row = sample_row(
+        return sample_row(
             question,
             arm.name,
             answer,
@@ -129,7 +141,6 @@ class _Run:
             scorer=scorer_named(self.config.scorer),
             **_times(started, calls),
         )
-        return row if self.judge is None else {**row, "judge": await self.judge.verdict(question, answer.short_answer)}
 
     async def _task(self, question: Question, arm: Arm) -> MethodTask:
         """The task, with its evidence indexed, and its budget if it may spend as much as another row of the table."""
@@ -194,7 +205,6 @@ async def execute(
 ) -> RunOutcome:
     """Answer the questions that are still open; finished questions of a resumed run are not run again."""
     async with AsyncExitStack() as stack:
-        stack.enter_context(folder.locked())
         stack.callback(folder.close)
         before = folder.rows()
         wanted = [(question, arm) for question in questions for arm in config.arms]
@@ -222,6 +232,7 @@ async def execute(
             retriever=retriever,
             judge=Judge(model=replace(model, unusable=None)) if config.judge else None,
             most_failures=options.fail_on_error * len(questions),
+            had_answer=frozenset(key for key, row in before.items() if key not in finished and row["error"] is None),
             failures=Counter(row["method"] for row in finished.values() if row["error"] is not None),
         )
         model.ledger.listeners.append(run.hear)

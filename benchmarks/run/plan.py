@@ -12,6 +12,7 @@ from meta_agent_rag.errors import InputError
 from meta_agent_rag.llm.opening import described
 from meta_agent_rag.llm.pricing import unpriced
 from meta_agent_rag.llm.stages import ANSWER, Use, endpoints_in_use
+from meta_agent_rag.settings import Settings
 from meta_agent_rag.wording import counted
 
 from ..metrics import scorer_named
@@ -84,7 +85,8 @@ def resumed(config: RunConfig, folder: RunFolder, given: frozenset[str] = frozen
             f"The run {folder.path.name!r} was started with different values of {', '.join(changed)}; "
             "leave them out to resume it with its own, or start a new run."
         )
-    folder.note_limit(settings.cost_limit_usd)
+    if "rescored" in before:
+        raise InputError(f"The run {folder.path.name!r} has answers of another run; repeat --rescore with its name.")
     return replace(config, settings=settings).as_begun(before["experiment"])
 
 
@@ -111,9 +113,9 @@ def replayed(config: RunConfig, recording: Recording) -> RunPlan:
 
 
 def recorded_config(run: Mapping[str, Any]) -> RunConfig:
-    """The configuration in a `config.json`, without keys and addresses."""
-    experiment = run["experiment"]
-    empty = RunConfig(dataset=experiment["dataset"], mode=experiment["mode"], settings=recorded_settings(run))
+    """The configuration in a `config.json`, with this process's keys and addresses."""
+    experiment, settings = run["experiment"], carried_settings(Settings.load(), run["settings"], frozenset())
+    empty = RunConfig(dataset=experiment["dataset"], mode=experiment["mode"], settings=settings)
     return replace(empty.as_begun(experiment), model_words=run.get("model_words", ""), recorded=run)
 
 

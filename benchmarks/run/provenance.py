@@ -16,6 +16,8 @@ from meta_agent_rag.llm.embedded import embedded_model_file
 from meta_agent_rag.llm.local import decided
 from meta_agent_rag.llm.providers import EMBEDDED, choose_provider, providers
 from meta_agent_rag.llm.stages import Use, endpoints_in_use
+from meta_agent_rag.retrieval.corpus.corpus import read_documents
+from meta_agent_rag.retrieval.corpus.sample import SAMPLE
 from meta_agent_rag.settings import Key, ModelRoles, Settings, Url
 
 from .config import RunConfig
@@ -59,7 +61,12 @@ def run_config(config: RunConfig, loaded: LoadedQuestions, sample: Mapping[str, 
         "sample": dict(sample),
         "revision": loaded.revision,
         "model_words": config.model_words,
-        "dataset": {"source": loaded.source, "sha256": loaded.sha256, "aliases_sha256": loaded.aliases_sha256},
+        "dataset": {
+            "source": loaded.source,
+            "sha256": loaded.sha256,
+            "aliases_sha256": loaded.aliases_sha256,
+            **_corpus(config),
+        },
         "provider": {
             "name": choice.provider.name,
             "base_url": choice.base_url,
@@ -72,6 +79,15 @@ def run_config(config: RunConfig, loaded: LoadedQuestions, sample: Mapping[str, 
         "lock": hashlib.sha256(lock.read_bytes()).hexdigest()[:12] if lock.is_file() else None,
         "version": version("meta-agent-rag"),
     }
+
+
+def _corpus(config: RunConfig) -> dict[str, str]:
+    """A digest of the documents of a corpus of the user's own."""
+    if config.corpus in (None, SAMPLE) or config.recorded is not None:
+        return {}
+    held = read_documents(config.settings.marag_data_dir, str(config.corpus))
+    texts = sorted((document.id, document.content_hash) for document in held)
+    return {"corpus_sha256": hashlib.sha256(repr(texts).encode()).hexdigest()}
 
 
 def own_files(settings: Settings) -> str | None:
@@ -148,7 +164,7 @@ def conditions(run: Mapping[str, Any]) -> dict[str, Any]:
     """
     shaping = (name for name in sorted(Settings.model_fields) if not name.endswith(("_key", "_token")))
     return {
-        "data": [run["dataset"].get(name) for name in ("sha256", "aliases_sha256")],
+        "data": [run["dataset"].get(name) for name in ("sha256", "aliases_sha256", "corpus_sha256")],
         "provider": {name: value for name, value in run["provider"].items() if name != "base_url"},
         "own files": run.get("own_files"),
         **{name.upper(): _in_force(name, run["settings"]) for name in shaping if name not in _FREE},
@@ -178,8 +194,10 @@ def commit() -> str | None:
         return None  # installed: any enclosing repository is not ours
     try:
         head = _git("rev-parse", "HEAD")
-        changed = _git("status", "--porcelain", "--untracked-files=no")
+        changed = _git("status", "--porcelain", "--untracked-files=all", *_CODE_FILES)
         edits = _git("diff", "HEAD", "--no-ext-diff", "--no-textconv", "--no-color", *_CODE_FILES) if changed else ""
+        new = [line[3:] for line in changed.splitlines() if line.startswith("??")]
+        edits += "".join(f"{name}\n{(_ROOT / name).read_text('utf-8', 'replace')}" for name in new)
     except (OSError, subprocess.SubprocessError):
         return None
     return f"{head}-changed-{hashlib.sha256(edits.encode()).hexdigest()[:8]}" if changed else head

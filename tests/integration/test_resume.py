@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.run.folder import RunFolder
 from meta_agent_rag.llm.ledger import read_ledger
-from meta_agent_rag.testing.server import LoopbackServer, ServerReply, disagreeing, loopback_server
+from meta_agent_rag.testing.server import LoopbackServer, ServerReply, always, disagreeing, loopback_server
 from tests.forked import RUNNER, forked
 from tests.integration.test_runner import command, environment, in_process, lines, only_run, succeeded
 
@@ -88,9 +88,46 @@ def test_a_damaged_row_is_reported_in_one_sentence(finished: Finished, change: d
 
 def test_only_one_process_can_resume_a_run(finished: Finished) -> None:
     _, env, folder = finished
+    (folder / ".record").write_text("what another process records\n")
+    before = (folder / "config.json").read_bytes()
     with RunFolder(folder).locked():
-        assert "running in another process" in refused(folder, env)
+        assert "running in another process" in refused(folder, {**env, "COST_LIMIT_USD": "7"})
+    assert (folder / ".record").exists()
+    assert (folder / "config.json").read_bytes() == before
     assert in_process(["--resume", str(folder)], env).exit_code == 0
+
+
+def test_a_limit_that_cannot_be_kept_is_not_remembered(finished: Finished) -> None:
+    _, env, folder = finished
+    config = json.loads((folder / "config.json").read_text())
+    config["provider"]["models"] = {"flash": "unheard-of", "pro": "unheard-of"}
+    config["settings"] |= {"flash_model": "unheard-of", "pro_model": "unheard-of"}
+    (folder / "config.json").write_text(json.dumps(config))
+    done = in_process(["--resume", str(folder), "--cost-limit", "1"], env)
+    assert (done.exit_code, "needs prices" in done.stderr) == (2, True), done.stderr
+    assert in_process(["--resume", str(folder)], env).exit_code == 0
+
+
+def test_a_retry_that_fails_keeps_the_earlier_answer(finished: Finished) -> None:
+    _, env, folder = finished
+    samples = folder / "samples.jsonl"
+    rows = [{**row, "lost_calls": 1} for row in lines(samples)]
+    samples.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with loopback_server(always(ServerReply(status=500))) as down:
+        own = {**env, "LLM_BASE_URL": down.base_url, "MARAG_DATA_DIR": str(folder / "uncached")}
+        in_process(["--resume", str(folder), "--retry-failed", "--fail-on-error", "1"], own)
+    assert [row["error"] for row in lines(samples)] == [None, None]
+
+
+def test_an_answer_is_kept_if_the_judge_stops_the_run(tmp_path: Path) -> None:
+    def judged(body: dict[str, Any]) -> ServerReply:
+        return ServerReply(status=401) if "reference answers" in json.dumps(body) else disagreeing()(body)
+
+    with loopback_server(judged) as server:
+        env = environment(server.base_url, tmp_path / "data")
+        done = in_process(["--n", "2", "--concurrency", "1", "--judge", "--output-dir", str(tmp_path / "RESULTS")], env)
+    assert done.exit_code == 2
+    assert [(row["error"], row["judge"]) for row in lines(only_run(tmp_path) / "samples.jsonl")] == [(None, None)]
 
 
 def test_sigterm_stops_a_run_like_ctrl_c(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The benchmark of grounded answers: which questions are asked, the rows, and the shares over rows."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from benchmarks.grounded import GroundedRow, app, evidence_for, levels, quality, reasons, row
+from benchmarks.grounded import GroundedRow, app, evidence_for, levels, quality, read_rows, reasons, row
 from meta_agent_rag.agent.engine import open_engine
 from meta_agent_rag.agent.grounded import Checks, checked
 from meta_agent_rag.datasets import Paragraph, Question
@@ -80,11 +81,18 @@ def test_shares_are_computed_over_the_rows() -> None:
     assert reasons([ROW, WITHHELD, *others]).rows == [("unsupported", "1", "0", "2")]
 
 
+def test_a_file_is_read_whatever_its_texts_and_its_last_line(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    odd = replace(ROW, drafted="one\u2028line")
+    file.write_text(json.dumps(vars(odd), ensure_ascii=False) + '\n{"id": "to', "utf-8")
+    assert read_rows(file) == [odd]
+
+
 @pytest.mark.parametrize(
     ("content", "options", "words"),
     [
         ("", ["--report"], "There are no rows yet"),
-        ('{"id": "q"}', ["--report"], "line 1, is not a row"),
+        ('{"id": "q"}\n', ["--report"], "line 1, is not a row"),
         ("", ["--answerable", "3"], "Write the range as A-B"),
         ("", ["--dataset", "hotpot", "--answerable", "1-2"], "hotpotqa"),
     ],

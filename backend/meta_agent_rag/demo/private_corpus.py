@@ -43,7 +43,11 @@ class PrivateCorpus:
         Sources are reported only by file name.
         """
         async with self._in_use:
-            copies = {self._files_folder / path.name: path for path in paths}
+            copies: dict[Path, Path] = {}
+            for path in paths:
+                same = sum(one.name == path.name for one in copies.values())
+                name = path.name if not same else f"{path.stem}-{same + 1}{path.suffix}"
+                copies[self._files_folder / name] = path
             if (files := len(set(self._files_folder.glob("*")) | copies.keys())) > MOST_FILES:
                 raise InputError(f"{files} files are too many; add at most {MOST_FILES}.")
             self._files_folder.mkdir(parents=True, exist_ok=True)

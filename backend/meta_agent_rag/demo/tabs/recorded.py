@@ -236,7 +236,9 @@ class Runs(Replay):
         count = f"{counted(many, 'answer')}{f', the first {_LISTED} shown' if many > _LISTED else ''}."
         return {
             "count": quiet(count if many else "No answer matches."),
-            "answers": gr.update(choices=answers[:_LISTED], value=place),
+            "answers": gr.update(
+                choices=[*answers[:_LISTED], *(one for one in answers[_LISTED:] if one[1] == place)], value=place
+            ),
             **self.replay(_EVERY_STEP, run, place),
         }
 
