@@ -112,7 +112,7 @@ def run_side(run: PastRun, method: str | None) -> Side:
         source=f"run {run.name}",
         dataset=run.dataset,
         rows={row["id"]: row for row in rows},
-        protocol=stated | conditions(run.config),
+        protocol=stated if run.config["experiment"]["mode"] == "imported" else stated | conditions(run.config),
     )
 
 

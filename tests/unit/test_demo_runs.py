@@ -64,12 +64,18 @@ def test_the_outcome_of_an_answer(row: dict[str, Any], expected: str) -> None:
 
 
 def test_a_replay_states_no_more_than_the_record_holds(recorded: Run, repaired: dict[str, Any]) -> None:
-    settings = settings_of(recorded, Settings.load(["MONITOR_POLICY=paper"]))
-    assert settings.monitor_policy == "vote"
+    own = Settings.load(["MONITOR_POLICY=paper"])
+    settings = settings_of(recorded, repaired, own)
+    assert (settings.monitor_policy, settings.selection) == ("vote", "best")
+    papers = settings_of(recorded, {"method": "metarag_paper"}, own)
+    assert (papers.monitor_policy, papers.selection) == ("paper", "last")
+    assert settings_of(recorded, {"method": "metarag SELECTION=last"}, own).selection == "last"
     steps = replayed(repaired, recorded.answer(REPAIRED, "standard_rag"), {}, settings)
     assert "2,675 tokens read, 157 written" in steps[-1]
     assert " s ·" not in steps[-1], "cached replies have no latencies"
-    assert "price unknown" in replayed({**repaired, "cost_usd": None}, None, {}, settings)[-1]
+    assert "free (runs on this machine)" in steps[-1]
+    elsewhere = settings.model_copy(update={"llm_provider": "deepseek"})
+    assert "price unknown" in replayed({**repaired, "cost_usd": None}, None, {}, elsewhere)[-1]
     assert "their names, not their texts" in steps[0]
     assert "is not in any passage" not in "".join(steps), "without texts, quotes are not judged"
 

@@ -154,7 +154,12 @@ def _gauges(round_: Round, settings: Settings) -> list[tuple[str, float | None, 
 
 
 def outcome(
-    answer: Answer, golds: Sequence[str] = (), *, others: Mapping[str, str] | None = None, spent: str = ""
+    answer: Answer,
+    golds: Sequence[str] = (),
+    *,
+    others: Mapping[str, str] | None = None,
+    spent: str = "",
+    selection: str = "best",
 ) -> str:
     """The answer, its change from the first draft, and why the loop stopped.
 
@@ -169,7 +174,9 @@ def outcome(
         stop_reason(answer.stop_reason, p_correct),
         f"Estimated probability of being correct: {p_correct:.0%}." if p_correct is not None else "",
         spent,
-        f"The draft of round {answer.chosen} was the best supported of {len(rounds)}." if len(rounds) > 1 else "",
+        f"The draft of round {answer.chosen} was the best supported of {len(rounds)}."
+        if len(rounds) > 1 and selection == "best"
+        else "",
     ]
     cells = [(name, said, *_scored(said, golds)) for name, said in answers.items()]
     return html(

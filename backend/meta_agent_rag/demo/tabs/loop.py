@@ -247,7 +247,7 @@ class Loop(Tab):
         """Open the question of a link."""
         asked = request.query_params
         id_ = asked.get("question")
-        if not id_ or asked.get("run") or asked.get("tab", "loop") != "loop":
+        if not id_ or asked.get("run") or asked.get("tab", "loop").lower() != "loop":
             return {}
         if found := self.workbench.found(id_):
             return self._selected(*found)

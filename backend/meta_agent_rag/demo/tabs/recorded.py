@@ -94,7 +94,9 @@ class Replay(Tab):
             return self._showing(0, 0, quiet("There is nothing to replay."))
         try:
             one_pass = run.answer(row["id"], ONE_PASS)
-            steps = replayed(row, one_pass, {**self.texts, **run.passages}, settings_of(run, self.workbench.settings))
+            steps = replayed(
+                row, one_pass, {**self.texts, **run.passages}, settings_of(run, row, self.workbench.settings)
+            )
         except (MetaRagError, *_FOREIGN) as fault:
             return self._showing(0, 0, problem(_told(fault)))
         step = min(max(step, 1), len(steps))
@@ -250,6 +252,9 @@ class Runs(Replay):
         return self.at(run, row, step, names)
 
 
+_OF_THIS_MACHINE = (EMBEDDED, "llama_server")
+
+
 def replayed(row: Row, one_pass: Row | None, texts: Mapping[str, Found], settings: Settings) -> list[str]:
     """All steps of an answer; the last one is its outcome, next to that of a single pass if available.
 
@@ -277,7 +282,8 @@ def replayed(row: Row, one_pass: Row | None, texts: Mapping[str, Found], setting
     if one_pass is not None and one_pass is not row:
         others[f"One pass ({ONE_PASS})"] = str(one_pass.get("prediction") or "")
     golds = [str(gold) for gold in (row.get("gold"), *(row.get("aliases") or ())) if gold]
-    return [*steps, outcome(answer, golds, others=others, spent=_spent(row, free=settings.llm_provider == EMBEDDED))]
+    spent = _spent(row, free=settings.llm_provider in _OF_THIS_MACHINE)
+    return [*steps, outcome(answer, golds, others=others, spent=spent, selection=settings.selection)]
 
 
 def _spent(row: Row, *, free: bool) -> str:
@@ -286,16 +292,22 @@ def _spent(row: Row, *, free: bool) -> str:
         counted(row["llm_calls"], "call") if "llm_calls" in row else "",
         f"{tokens['prompt']:,} tokens read, {tokens['completion']:,} written" if "prompt" in tokens else "",
         f"{row['latency_s']:.1f} s" if "latency_s" in row and row.get("timed", True) else "",
-        f"${float(cost):.5f}" if cost is not None else FREE if free else "price unknown",
+        FREE if free else f"${float(cost):.5f}" if cost is not None else "price unknown",
     ]
     return " · ".join(filter(None, parts))
 
 
-def settings_of(run: Run, settings: Settings) -> Settings:
-    """These settings with the run's own monitor and provider, if recorded."""
-    recorded = {"monitor_policy": str, "monitor_similarity_threshold": float}
+def settings_of(run: Run, row: Row, settings: Settings) -> Settings:
+    """These settings with the provider of the run and the monitor of a row's method, if recorded."""
+    recorded = {"monitor_policy": str, "monitor_similarity_threshold": float, "selection": str}
     known = run.about("settings")
     own = {name: value for name, kind in recorded.items() if isinstance(value := known.get(name), kind)}
+    method, *assigned = str(row.get("method")).split()
+    if method == "metarag_paper":
+        own |= {"monitor_policy": "paper", "selection": "last"}
+    for name, _, value in (one.partition("=") for one in assigned):
+        if (kind := recorded.get(name.lower())) is not None:
+            own[name.lower()] = kind(value)
     return settings.model_copy(update={**own, "llm_provider": str(run.about("provider").get("name") or "")})
 
 
