@@ -10,6 +10,7 @@ import openai
 import pytest
 
 from meta_agent_rag.testing import ScriptedModel
+from tests.integration.test_service_audit import rows_in
 from tests.integration.test_service_limits import TIMED_OUT, Hanging
 from tests.loop import BIRTH_SENTENCE, QUESTION
 from tests.service import SCRIPT, Running, running
@@ -61,6 +62,8 @@ async def test_the_client_can_list_models_ask_and_stream(tmp_path: Path) -> None
         await client.chat.completions.create(model="films", messages=follow_up, stream_options=None)
         (asked,) = model.asked("rewrite_query")
         assert "born in Oslo" in asked.messages[-1].content
+        tools: Any = [*ASKED, {"role": "assistant", "content": None}, *ASKED]
+        assert (await client.chat.completions.create(model="films", messages=tools)).choices[0].message.content
 
 
 async def test_rejected_requests_raise_the_client_errors(tmp_path: Path) -> None:
@@ -71,6 +74,8 @@ async def test_rejected_requests_raise_the_client_errors(tmp_path: Path) -> None
                 await client.chat.completions.create(**{"model": "films", "messages": ASKED, **fields})
         with pytest.raises(openai.NotFoundError):
             await client.chat.completions.create(model="gpt-9", messages=ASKED)
+        (refused,) = [row for row in await rows_in(tmp_path) if row["status"] == 404]
+        assert refused["question"] == QUESTION
         async with client_of(service, "sk-wrong") as stranger:
             with pytest.raises(openai.AuthenticationError):
                 await stranger.models.list()

@@ -24,7 +24,8 @@ class TextPart(BaseModel):
 
 
 def _as_parts(content: object) -> object:
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+    # a message that only called tools has none
+    return [{"type": "text", "text": content or ""}] if isinstance(content, str | None) else content
 
 
 class ChatMessage(BaseModel):
@@ -67,6 +68,7 @@ class ChatRequest(BaseModel):
 
 async def complete(chat: ChatRequest, context: RequestContext) -> dict[str, Any]:
     """Answer the last message: a completion, with the fields of /v1/ask as `grounding`. Raises the errors of `ask`."""
+    context.asked = AskRequest(question=chat.messages[-1].text())  # recorded even if it is refused
     corpus, earlier = context.client.corpus(chat.model, context.service.retrievers), chat.messages[:-1]
     catalogue = context.service.catalogue(corpus)
     history = history_of(earlier, () if catalogue is None else await asyncio.to_thread(catalogue.documents))
