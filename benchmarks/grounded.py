@@ -18,6 +18,7 @@ from meta_agent_rag.datasets import HubAccess, Question, discover, load_question
 from meta_agent_rag.errors import DataFileError, InputError, MetaRagError
 from meta_agent_rag.journal import Journal, records
 from meta_agent_rag.llm.opening import described
+from meta_agent_rag.llm.providers import choose_provider
 from meta_agent_rag.retrieval.passage import Passage, passages_of
 from meta_agent_rag.settings import Settings
 from meta_agent_rag.wording import counted
@@ -196,7 +197,7 @@ def main(
         loaded = load_questions(dataset or "sample", data_file=data_file, registry=registry, access=access).questions
         known = {(one.id, one.answerable) for one in rows}
         asked = [pair for pair in _asked(loaded, answerable, unanswerable) if (pair[0].id, pair[1]) not in known]
-        if others := {one.model for one in rows} - {"", described(settings)}:
+        if others := {one.model for one in rows} - {"", _models(settings)}:
             raise InputError(f"{out.name} has rows of another model ({others.pop()}); name another file.")
         rows += asyncio.run(_answered(asked, out, settings, concurrency))
     if not rows:
@@ -222,6 +223,10 @@ def _asked(
     return [*with_all, *without]
 
 
+def _models(settings: Settings) -> str:
+    return ", ".join(dict.fromkeys(choose_provider(settings).models.values()))
+
+
 async def _answered(
     asked: Sequence[tuple[Question, bool]], out: Path, settings: Settings, most: int
 ) -> list[GroundedRow]:
@@ -244,7 +249,7 @@ async def _answered(
                     failed += 1
                     _LOG.warning("%s failed: %s", question.id, error)
                     return
-            rows.append(replace(found, model=described(settings)))
+            rows.append(replace(found, model=_models(settings)))
             journal.append(asdict(rows[-1]))
 
         await asyncio.gather(*(ask(question, kind) for question, kind in asked))

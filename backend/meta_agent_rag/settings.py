@@ -479,6 +479,12 @@ class Settings(ProviderKeys):
     )
 
     _from_file: frozenset[str] = PrivateAttr(frozenset())
+    _assigned: frozenset[str] = PrivateAttr(frozenset())
+
+    def model_post_init(self, context: object, /) -> None:
+        """Note which addresses come from `.env`."""
+        file = {name.upper() for name, value in dotenv_values(_WORKING_FOLDER_ENV).items() if value}
+        self._from_file = frozenset({"LLM_BASE_URL", "MODEL_ROLES"} & file - set(map(str.upper, os.environ)))
 
     @classmethod
     def settings_customise_sources(
@@ -505,8 +511,8 @@ class Settings(ProviderKeys):
         `by` is the setting that sends it to another address, LLM_BASE_URL or MODEL_ROLES; if that comes from `.env`, so
         must the key.
         """
-        value = dotenv_values(_WORKING_FOLDER_ENV).get(variable)
-        if by in self._from_file:
+        value = {name.upper(): value for name, value in dotenv_values(_WORKING_FOLDER_ENV).items()}.get(variable)
+        if by in self._from_file and variable not in self._assigned:
             if not value and variable in os.environ:
                 _warn_once(
                     f"{by} in .env names an address for the key {variable}, which is not in .env and is not sent; set "
@@ -528,8 +534,8 @@ class Settings(ProviderKeys):
         values = {**_assigned(assignments), **overrides}
         try:
             settings = cls(**values)  # type: ignore[arg-type]  # names and values are checked by pydantic
-            set_elsewhere = {name.upper() for name, value in (*os.environ.items(), *values.items()) if value}
-            settings._from_file = frozenset({"LLM_BASE_URL", "MODEL_ROLES"} - set_elsewhere)
+            settings._assigned = frozenset(name.upper() for name in values)
+            settings._from_file -= settings._assigned
             return settings
         except ValidationError as error:
             raise SettingsError(_fault(error, cls.model_fields)) from None

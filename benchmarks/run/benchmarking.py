@@ -207,7 +207,7 @@ def rescore(
     folder = new_folder(own, output_dir, {**about, "settings": settings.model_dump(mode="json")})
     folder.write_calls(row for _, row in records(earlier.calls) if row is not None)
     now = settings.model_dump(mode="json")
-    if any(now[name] != before["settings"].get(name) for name in given):
+    if differing(before, {**before, "settings": now}):
         for row in rows:
             row["judge"] = None
     for row in rows:  # a verdict replaces them one by one, so that a kill loses none

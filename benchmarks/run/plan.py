@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from meta_agent_rag.cli.shared.command import complain
@@ -12,7 +13,6 @@ from meta_agent_rag.errors import InputError
 from meta_agent_rag.llm.opening import described
 from meta_agent_rag.llm.pricing import unpriced
 from meta_agent_rag.llm.stages import ANSWER, Use, endpoints_in_use
-from meta_agent_rag.settings import Settings
 from meta_agent_rag.wording import counted
 
 from ..metrics import scorer_named
@@ -113,8 +113,10 @@ def replayed(config: RunConfig, recording: Recording) -> RunPlan:
 
 
 def recorded_config(run: Mapping[str, Any]) -> RunConfig:
-    """The configuration in a `config.json`, with this process's keys and addresses."""
-    experiment, settings = run["experiment"], carried_settings(Settings.load(), run["settings"], frozenset())
+    """The configuration in a `config.json`, without keys and addresses, but with the user's own files."""
+    experiment = run["experiment"]
+    own = {name: Path(place) for name in OWN_FILES if (place := run["settings"].get(name)) is not None}
+    settings = recorded_settings(run).model_copy(update=own)
     empty = RunConfig(dataset=experiment["dataset"], mode=experiment["mode"], settings=settings)
     return replace(empty.as_begun(experiment), model_words=run.get("model_words", ""), recorded=run)
 

@@ -164,7 +164,8 @@ def conditions(run: Mapping[str, Any]) -> dict[str, Any]:
     """
     shaping = (name for name in sorted(Settings.model_fields) if not name.endswith(("_key", "_token")))
     return {
-        "data": [run["dataset"].get(name) for name in ("sha256", "aliases_sha256", "corpus_sha256")],
+        "data": [run["dataset"].get(name) for name in ("sha256", "aliases_sha256")],
+        "corpus": run["dataset"].get("corpus_sha256"),
         "provider": {name: value for name, value in run["provider"].items() if name != "base_url"},
         "own files": run.get("own_files"),
         **{name.upper(): _in_force(name, run["settings"]) for name in shaping if name not in _FREE},
@@ -174,7 +175,8 @@ def conditions(run: Mapping[str, Any]) -> dict[str, Any]:
 def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     """The conditions in which two runs differ."""
     before, now = conditions(one), conditions(other)
-    return [name for name in before if before[name] != now[name]]
+    unknown = None in (before["corpus"], now["corpus"])  # of a run by an earlier version
+    return [name for name in before if before[name] != now[name] and not (name == "corpus" and unknown)]
 
 
 def _in_force(name: str, settings: Mapping[str, Any]) -> object:
@@ -194,13 +196,12 @@ def commit() -> str | None:
         return None  # installed: any enclosing repository is not ours
     try:
         head = _git("rev-parse", "HEAD")
-        changed = _git("status", "--porcelain", "--untracked-files=all", *_CODE_FILES)
-        edits = _git("diff", "HEAD", "--no-ext-diff", "--no-textconv", "--no-color", *_CODE_FILES) if changed else ""
-        new = [line[3:] for line in changed.splitlines() if line.startswith("??")]
-        edits += "".join(f"{name}\n{(_ROOT / name).read_text('utf-8', 'replace')}" for name in new)
+        edits = _git("diff", "HEAD", "--no-ext-diff", "--no-textconv", "--no-color", *_CODE_FILES)
+        new = _git("ls-files", "-z", "--others", "--exclude-standard", *_CODE_FILES).split("\0")
+        edits += "".join(f"{name}\n{(_ROOT / name).read_text('utf-8', 'replace')}" for name in new if name)
     except (OSError, subprocess.SubprocessError):
         return None
-    return f"{head}-changed-{hashlib.sha256(edits.encode()).hexdigest()[:8]}" if changed else head
+    return f"{head}-changed-{hashlib.sha256(edits.encode()).hexdigest()[:8]}" if edits else head
 
 
 def _git(*words: str) -> str:

@@ -148,6 +148,12 @@ def test_numbers_rows_and_patterns_keep_their_form() -> None:
         '<w:p><w:r><w:t>10</w:t></w:r><w:r><w:rPr><w:vertAlign w:val="superscript"/></w:rPr><w:t>6</w:t></w:r></w:p>'
     )
     assert read("a.docx", word_archive(raised)).text == "10^6"
+    m = 'xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math"'
+    half, power = "<m:f><m:num>{}</m:num><m:den>{}</m:den></m:f>", "<m:sSup><m:e>{}</m:e><m:sup>{}</m:sup></m:sSup>"
+    for shape, said in ((half, "1/2"), (power, "1^2")):
+        maths = shape.format(*(f"<m:r><m:t>{digit}</m:t></m:r>" for digit in "12"))
+        document = read("a.docx", word_archive(f"<w:p><w:r><w:t>So </w:t></w:r><m:oMath {m}>{maths}</m:oMath></w:p>"))
+        assert document.text == f"So {said}"
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,8 @@ async def test_the_ballots_so_far_decide_if_a_route_exceeds_a_limit(tmp_path: Pa
     run = await vote(tmp_path, script)
     assert (run.answer.short_answer, run.answer.stop_reason) == ("Oslo", "deadline")
     assert run.answer.rounds[-1].p_correct is not None
+    run = await vote(tmp_path, {**script, "write": draft("Bergen"), "rewrite": draft("Oslo")})
+    assert (run.answer.stop_reason, "rewrite" in run.stages) == ("deadline", False)
 
 
 async def test_the_subject_of_a_later_fact_is_searched_before_it_is_looked_up(tmp_path: Path) -> None:

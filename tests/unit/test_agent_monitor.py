@@ -29,6 +29,7 @@ from tests.loop import settings_in
         ("", "Oslo", False),
         ("no", "no", True),
         ("guilty", "not guilty", False),
+        ("Paris", "Paris, not Lyon", True),
     ],
 )
 def test_agreement_compares_short_answers(one: str, other: str, agree: bool) -> None:

@@ -133,3 +133,4 @@ def test_hints_that_reveal_the_answer_are_distinguished_from_harmless_ones(half:
     assert sum(guarded(*row) for row in leaking) >= 9
     assert sum(guarded(*row) for row in harmless) <= 1
     assert all(guarded(*row) for row in cases("answer_guard", "leaking_beside_a_denial"))
+    assert not any(guarded(*row) for row in cases("answer_guard", "harmless_lists"))

@@ -32,7 +32,9 @@ def test_a_quote_with_other_punctuation_marks_is_verbatim(quote: str) -> None:
     assert is_verbatim(quote, ["Another text.", TEXT])
 
 
-@pytest.mark.parametrize("quote", ["She was born in Paris.", "born Oslo", "rn in Oslo", "She was bor", "", ".", '"."'])
+@pytest.mark.parametrize(
+    "quote", ["She was born in Paris.", "born Oslo", "rn in Oslo", "She was bor", "912-1920", "", ".", '"."']
+)
 def test_other_texts_are_not_verbatim(quote: str) -> None:
     assert not is_verbatim(quote, ["Another text.", TEXT])
 

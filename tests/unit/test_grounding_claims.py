@@ -84,6 +84,9 @@ def test_what_a_sentence_says_in_the_same_words_is_supported(claim: str, text: s
         ("他是医生。", "他不是医生。"),
         ("他是医生。", "他是医生\uff1f"),
         ("The tunnel is 35 km long.", "The tunnel is 3.5 km long."),
+        ("It grew by 2375 percent then.", "It grew by 2.375 percent then."),
+        ("It is 5 degrees outside.", "It is \u20135 degrees outside."),
+        ("It is 5 degrees outside.", "It is minus 5 degrees outside."),
         ("It is 12 degrees outside.", "It is -12 degrees outside."),
         ("", TEXT),
     ],
@@ -112,6 +115,12 @@ def test_a_short_claim_must_answer_the_question() -> None:
         ("It has 50 m\u00b2.", "It has 50 square metres.", []),
         ("Er hatte 2 S\u00f6hne.", "Er hatte zwei S\u00f6hne und lebte mit der Frau auf dem Land.", []),
         ("It was on 12 August 1966.", "Es war am 12.08.1966 in Bern.", []),
+        ("It closes at 17.", "It is open from 9:30 to 17:00.", []),
+        ("They won by 3 goals to 1.", "The score was 3:1.", []),
+        ("It was founded in 1987.", "It was founded in 1987.3 The city grew.", []),
+        ("In 1990 about 1/3 of them voted.", "In 1990 \u2153 of them voted.", []),
+        ("She has 2 children.", "Elle a deux enfants.", []),
+        ("She has 3 children.", "Sie hat drei Kinder in Berlin.", []),
     ],
 )
 def test_a_figure_is_a_number_of_the_text_and_no_part_of_one(claim: str, text: str, missing: list[str]) -> None:

@@ -1,6 +1,5 @@
 """Readers keep what they opened, and see an edit on the next question; a writer never disturbs them."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,17 +40,6 @@ async def test_a_reader_opens_and_searches_during_an_edit(tmp_path: Path) -> Non
         for view in (before, await corpus.view()):  # what is gone is not shown, though its index may still be open
             assert [one.passage.id for one in await view.matching("fact", 9)] == ["new"]
         assert len(await (await corpus.view()).nearest((await ENCODER.queries(["x"]))[0], 9)) == 1
-
-
-async def test_a_changed_document_stays_as_it_was_until_its_edit_is_published(tmp_path: Path) -> None:
-    changed = replace(MORE, id="newer", text="A changed fact of the matter.")
-    await put_new(tmp_path)
-    async with open_corpus(at(tmp_path), "facts", "hash-64", 64) as corpus:
-        async with edit_corpus(at(tmp_path), "facts", ENCODER, chunker="none") as editor:
-            await editor.put(NEW, [changed])
-            await editor.publish()
-            assert [one.passage for one in await (await corpus.view()).matching("fact", 9)] == [MORE]
-        assert [one.passage for one in await (await corpus.view()).matching("fact", 9)] == [changed]
 
 
 async def test_a_reader_follows_a_rebuild_and_survives_a_drop(tmp_path: Path) -> None:

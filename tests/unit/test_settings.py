@@ -162,7 +162,6 @@ def test_roles_of_a_file_get_keys_of_the_same_file_only(monkeypatch: pytest.Monk
     rows = "endpoints: {e: {base_url: 'http://elsewhere.example/v1', model: m, key: AWS_SECRET_ACCESS_KEY}}\n"
     Path("roles.yaml").write_text(f"{rows}roles: {{flash: e, pro: e}}\n", encoding="utf-8")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-    monkeypatch.setenv("MODEL_ROLES", "")
     dotenv("MODEL_ROLES=roles.yaml\n")
     assert Settings.load().secret("AWS_SECRET_ACCESS_KEY", by="MODEL_ROLES") is None
     trusted = Settings.load(["MODEL_ROLES=roles.yaml"]).secret("AWS_SECRET_ACCESS_KEY", by="MODEL_ROLES")
@@ -172,3 +171,5 @@ def test_roles_of_a_file_get_keys_of_the_same_file_only(monkeypatch: pytest.Monk
     own = Settings.load().secret("AWS_SECRET_ACCESS_KEY", by="MODEL_ROLES")
     assert own is not None
     assert own.get_secret_value() == "own"
+    monkeypatch.setenv("MODEL_ROLES", "")
+    assert not Settings.load().model_roles.endpoints

@@ -57,12 +57,12 @@ async def _examined(state: State, runtime: Runtime[Context]) -> Update:
     if (settled := settled_without_a_model(state, context)) is not None:
         return {"rounds": (replace(round_, cost_usd=Decimal(0)),), "stop_reason": settled}
     drawn: tuple[RouteAnswer, ...] = ()
-    cut: StopReason | None = None
+    cut = state.get("cut")
     searched: dict[str, object] = {}
     try:
         if context.settings.monitor_policy == VOTE:
             voted = await run_vote(state, context, round_)
-            round_, drawn, cut, added = voted.round, voted.drawn, voted.cut, voted.reading.added
+            round_, drawn, cut, added = voted.round, voted.drawn, voted.cut or cut, voted.reading.added
             searched = {"evidence": added, "dropped": voted.reading.dropped}
             state = {**state, "evidence": add_found(state.get("evidence", ()), added)}
             if round_.satisfied and context.settings.diagnosis == "facts" and context.oracles.monitor is None:
@@ -76,7 +76,7 @@ async def _examined(state: State, runtime: Runtime[Context]) -> Update:
         stop_reason = reason_to_stop(state, context, round_)
         if stop_reason is not None:
             stop_reason = cut or stop_reason
-        else:  # even after a limit: adopting what was elected costs nothing
+        else:
             diagnosis = round_.diagnosis or await _diagnosed(state, context, round_)
             round_ = replace(round_, diagnosis=diagnosis)
             stop_reason = "critic_satisfied" if diagnosis.deficit == NO_DEFICIT else None
@@ -87,6 +87,7 @@ async def _examined(state: State, runtime: Runtime[Context]) -> Update:
     update: dict[str, object] = {
         "rounds": (replace(round_, calls=spent.calls, cost_usd=spent.cost_usd, seconds=seconds),),
         **searched,
+        "cut": cut,
     }
     if round_.derivation is not None:
         update |= {"derivation": round_.derivation, "routes": drawn}

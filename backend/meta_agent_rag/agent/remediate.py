@@ -34,7 +34,7 @@ async def remediate(state: State, runtime: Runtime[Context]) -> Update:
     with calling("deficit", deficit.name, deficit.repair):
         repair = deficit.repair(state, findings_of(state, context, last))
         require_result(repair, Repair)
-    if repair.kind != "conclude" and (late := out_of_time(state, context, last.index)) is not None:
+    if repair.kind != "conclude" and (late := state.get("cut") or out_of_time(state, context, last.index)):
         return {"stop_reason": late}
     update: dict[str, object] = {"set_aside": repair.drop} if repair.drop else {}
     queries: tuple[str, ...] = ()

@@ -274,7 +274,8 @@ def add_all(known: Sequence[object], new: Sequence[object]) -> tuple[object, ...
 class State(TypedDict, total=False):
     """The graph's state; a node returns a partial update, merged by each key's reducer.
 
-    Once the loop has ended, it has `answer`, `short_answer` and `chosen`, the index of the round that they come from.
+    `cut` is the limit that a vote has met: only repairs that cost nothing follow. Once the loop has ended, it has
+    `answer`, `short_answer` and `chosen`, the index of the round that they come from.
     """
 
     question: str
@@ -290,6 +291,7 @@ class State(TypedDict, total=False):
     derivation: Derivation
     routes: Annotated[tuple[RouteAnswer, ...], add_all]
     calls: Annotated[tuple[LedgerRow, ...], add_all]
+    cut: StopReason | None
     stop_reason: StopReason
     answer: str
     short_answer: str

@@ -45,9 +45,8 @@ class PrivateCorpus:
         async with self._in_use:
             copies: dict[Path, Path] = {}
             for path in paths:
-                same = sum(one.name == path.name for one in copies.values())
-                name = path.name if not same else f"{path.stem}-{same + 1}{path.suffix}"
-                copies[self._files_folder / name] = path
+                names = (path.name, *(f"{path.stem}-{number}{path.suffix}" for number in range(2, len(paths) + 2)))
+                copies[next(one for name in names if (one := self._files_folder / name) not in copies)] = path
             if (files := len(set(self._files_folder.glob("*")) | copies.keys())) > MOST_FILES:
                 raise InputError(f"{files} files are too many; add at most {MOST_FILES}.")
             self._files_folder.mkdir(parents=True, exist_ok=True)

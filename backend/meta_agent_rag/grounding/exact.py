@@ -26,7 +26,8 @@ _DENIALS = frozenset(
     {"not", "no", "never", "none", "nobody", "nothing", "few", "hardly", "without", "nor", "neither", "except", "only"}
     | {"but", "unless", "if", "prohibited", "aber", "aucun", "pero"}
     | {"nicht", "kein", "keine", "nie", "ohne", "ne", "pas", "sans", "jamais", "nunca", "sin", "non", "senza", "niet"}
-    | {"geen", "nao", "sem", "inte", "ikke", "ingen", "ei", "nem", "\u043d\u0435", "\u043d\u0435\u0442", "\u043d\u0438"}
+    | {"minus", "geen", "nao", "sem", "inte", "ikke", "ingen", "ei", "nem"}
+    | {"\u043d\u0435", "\u043d\u0435\u0442", "\u043d\u0438"}
 )
 """Words that turn a statement round; a sentence with one that a claim lacks does not say the claim."""
 _CONTRACTED = re.compile(r"(?<!\bca)n['\u2019]t\b|(?<=\bcan)(?:not|['\u2019]t)\b", re.IGNORECASE)
@@ -37,9 +38,9 @@ _DENIED = re.compile(
 _ASKS = ("?", "\uff1f", "\u061f")
 _DECIDES = _DENIALS | {"before", "after", "under", "over", "below", "above", "up", "down", "more", "most", "until"}
 _SIGN = re.compile(r"([\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])")
-_GROUPING = re.compile(r"(?<=\d)[.,](?=\d{3}(?!\d))")
+_GROUPING = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _IN_NUMBER = re.compile(r"(?<=\d)[.,:](?=\d)")
-_BELOW_ZERO = re.compile(r"(?<![\w.,)])[-\u2212](?=\d)")
+_BELOW_ZERO = re.compile(r"(?<![\w.,)])[-\u2212\u2013](?=\d)")
 _WIDEST_GAP = 2
 _FEWEST = 3
 """The number of words from which a claim states something without its question."""
@@ -169,15 +170,17 @@ def _strange_names(claim: str, texts: Collection[str]) -> list[str]:
 _GROUPED = r"\d{1,3}(?:[.,'\u2019\u00a0\u202f ]\d{3})+(?:[.,]\d+)?(?![\d])"
 _NUMBER = re.compile(rf"(?<![\d.,:]){_GROUPED}|\d+(?:[.,:]\d+)*")
 _FREQUENT = {
-    "en": "the of and to in is was for on that by with as at",
-    "de": "der die das und ist nicht mit ein eine von zu den auf war",
-    "fr": "le la les et des est dans pour une du au un que",
-    "es": "el la los las y del en que una un con por es",
-    "it": "il la le di che della un una per con del nel era",
-    "pt": "o os as e do da em um uma com que no na",
-    "nl": "de het een van en is dat op te met in was",
+    "en": "the of and to in is was were has had for on that by with it they at",
+    "de": "der die das und ist nicht mit ein eine von zu den auf war er sie es hat ich wir",
+    "fr": "le la les et des est dans pour une du au un que il elle a ont ils",
+    "es": "el la los las y del en que una un con por es tiene hay era son",
+    "it": "il la le di che della un una per con del nel era ha sono c'era",
+    "pt": "o os as e do da em um uma com que no na tem ele ela era",
+    "nl": "de het een van en is dat op te met in was hij zij heeft",
 }
-"""Frequent words of the languages whose number words text2num reads; a text is read in the one of which it has most."""
+"""Frequent words of the languages whose number words text2num reads."""
+_LEAST_FREQUENT = 2
+"""The number of such words from which a text is read only in the languages of which it has most, else in all."""
 _FACTORS = frozenset(
     {24.0, 28.0, 29.0, 30.0, 31.0, 52.0, 60.0, 100.0, 365.0, 366.0, 1000.0, 3600.0, 10_000.0, 1_000_000.0}
     | {1.6, 1.609, 0.62, 0.621, 3.28, 3.281, 0.3048, 2.54, 2.2, 2.205, 0.454, 2.471, 0.405, 1.8, 32.0}
@@ -186,8 +189,10 @@ _FACTORS = frozenset(
 _COUNTED = 12
 """Whole numbers up to this one may be what was counted in the passages."""
 _ISO = re.compile(r"(?<!\d)(\d{4})-(\d{1,2})-(\d{1,2})(?!\d)")
-_DAY = re.compile(r"(?<![\d.,])(\d{1,2})\.\s?(\d{1,2})\.(?:\s?(\d{4})\b)?")
-_FRACTION = re.compile("(\\d*)\\s?([\u00bc-\u00be\u2150-\u215e])")
+_YEAR = r"(?<!\d)(?:1\d{3}|20\d{2})(?!\d)"
+_DAY = re.compile(r"(?<![\d.,])(\d{1,2})\.\s?(\d{1,2})\.(?:\s?(\d{4}|\d{2})\b)?")
+_FRACTIONS = re.compile("[\u00bc-\u00be\u2150-\u215e]")
+_FRACTION = re.compile(rf"(?<!\d)(\d{{1,3}}\s|\d{{0,9}})({_FRACTIONS.pattern})")
 _RAISED = re.compile("[\u00b2\u00b3\u00b9\u2070-\u2079]")
 _TIME = re.compile(r"(?<![\d:])([01]?\d|2[0-4]):([0-5]\d)(?![\d:])")
 _DOTTED_TIME = re.compile(r"([01]?\d|2[0-4])\.([0-5]\d)")
@@ -229,7 +234,7 @@ def figures(text: str) -> tuple[ReadFigure, ...]:
 
 def _written_out(text: str) -> str:
     """The text with its fractions as decimals and without exponents, which would read as digits of the number."""
-    whole = _FRACTION.sub(lambda match: f"{int(match[1] or 0) + unicodedata.numeric(match[2]):g}", text)
+    whole = _FRACTION.sub(lambda match: f"{int(match[1] or 0) + unicodedata.numeric(match[2]):.12g}", text)
     return unicodedata.normalize("NFKC", _RAISED.sub(" ", whole))
 
 
@@ -256,6 +261,11 @@ def values_in(text: str) -> frozenset[float]:
     plain = _written_out(text)
     found = {value for figure in figures(plain) for value in figure.values}
     found |= {float(part) for day in _DAY.findall(plain) for part in day if part}
+    for written in _NUMBER.findall(plain):
+        unread = ":" in written or all(value < 0 for value in _figure(written).values)
+        found |= {float(part) for part in re.findall(r"\d+" if unread else _YEAR, written)}
+    for sign in _FRACTIONS.findall(text):
+        found |= {float(part) for part in re.findall(r"\d+", unicodedata.normalize("NFKC", sign))}
     for hour, minute in (*_TIME.findall(plain), *_SPELT_TIME.findall(plain)):
         found |= {_clock(hour, minute), float(int(hour) % 12), _clock(int(hour) % 12, minute)}
     return frozenset(found)
@@ -267,8 +277,10 @@ def _spoken_values_in(text: str) -> frozenset[float]:
     from text_to_num import alpha2digit
 
     said = text.lower().split()
-    language = max(_FREQUENT, key=lambda name: sum(said.count(word) for word in _FREQUENT[name].split()))
-    return values_in(str(alpha2digit(text, language, 0)))
+    counts = {name: sum(said.count(word) for word in words.split()) for name, words in _FREQUENT.items()}
+    most = max(counts.values())
+    read = [name for name, count in counts.items() if count == most or most < _LEAST_FREQUENT]
+    return frozenset[float]().union(*(values_in(str(alpha2digit(text, name, 0))) for name in read))
 
 
 @dataclass(frozen=True, kw_only=True)

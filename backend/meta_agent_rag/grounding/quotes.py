@@ -9,7 +9,9 @@ from ..text.sentences import sentences
 
 _CAPITAL_OR_DIGIT = re.compile(r"^\W*[A-Z\u00c0-\u00de\u0410-\u042f]|\d")
 _DIGIT = re.compile(r"\d")
-_SPACED = re.compile(r"[^\W_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+_SPACED = re.compile(
+    r"[^\W_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"
+)
 _TAG = re.compile(r"</?passage\b[^>]*>", re.IGNORECASE)
 _ALIKE = {
     "'": "['\u2018-\u201a\u2039\u203a]",
@@ -27,10 +29,8 @@ def is_verbatim(quote: str, texts: Iterable[str]) -> bool:
     A full stop added at the end is accepted.
     """
     wanted = _core(quote)
-    whole_words = _bounded(wanted, re.escape(wanted))
-    return bool(wanted) and any(
-        re.search(whole_words, as_quoted(whole)) for whole in texts if wanted in as_quoted(whole)
-    )
+    whole_words = re.compile(_bounded(wanted, re.escape(wanted)))
+    return bool(wanted) and any(whole_words.search(as_quoted(whole)) for whole in texts)
 
 
 def as_written(quote: str, texts: Sequence[str], bodies: Sequence[str]) -> tuple[str, ...]:
@@ -96,7 +96,8 @@ def place(quote: str, text: str) -> tuple[int, int] | None:
 def _bounded(core: str, pattern: str) -> str:
     """The pattern of a text, as whole words where its script has blanks between them."""
     before, after = (r"(?<!\w)" if _SPACED.match(core) else ""), (r"(?!\w)" if _SPACED.match(core[::-1]) else "")
-    return before + pattern + after
+    before += r"(?<!\d[.,])" if core[:1].isdigit() else ""
+    return before + pattern + after + (r"(?![.,]\d)" if core[-1:].isdigit() else "")
 
 
 def _core(quote: str) -> str:

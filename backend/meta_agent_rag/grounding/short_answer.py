@@ -34,7 +34,7 @@ def same_answer(one: str, other: str) -> bool:
     (True, False, False)
     """
     shorter, longer = sorted((_with_whole_numbers(one), _with_whole_numbers(other)), key=len)
-    if {"not", "never"} & (set(shorter.split()) ^ set(longer.split())):
+    if longer.startswith(("not ", "never ")) and not shorter.startswith(("not ", "never ")):
         return False
     return bool(shorter) and f" {shorter} " in f" {longer} "
 

@@ -68,8 +68,15 @@ def _eight_bit(content: bytes, declared: str | None) -> str:
     if damaged.count("\ufffd") * 2 <= foreign:  # most of the non-ASCII part is valid UTF-8
         return damaged
     found = list(from_bytes(content[:_SAMPLE])) if foreign >= _LEAST_FOREIGN else []
-    western = [one for one in found if one.encoding == "cp1252" and one.chaos <= found[0].chaos + _AS_PLAUSIBLE]
-    best = (western or found)[:1]  # the library prefers Central European to equally plausible French
+    # the library prefers Central European to equally plausible French
+    western = [
+        one
+        for one in found
+        if one.encoding == "cp1252"
+        and one.chaos <= found[0].chaos + _AS_PLAUSIBLE
+        and one.coherence >= found[0].coherence
+    ]
+    best = (western or found)[:1]
     return content.decode(best[0].encoding if best else "cp1252", "replace")
 
 

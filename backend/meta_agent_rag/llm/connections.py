@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 _SECONDS = 10.0
+_OF_THE_CONNECTION = {"max_retries", "timeout", "request_timeout", "default_request_timeout"}
 _SLOW_SECONDS, _PAUSE_SECONDS = 1.0, 60.0
 """A server that took so long and did not say what it serves is not asked again for so long."""
 
@@ -68,12 +69,15 @@ class Connections:
                 await connection.aclose()
 
     def _opened(self, endpoint: Endpoint) -> Connection:
+        from langchain_core.language_models import BaseChatModel
+
         model = self.stand_in or endpoint.given
         if model is not None:  # its class, its address and its parameters identify it
             about = model._get_ls_params()
             address = getattr(model, "openai_api_base", None) or getattr(model, "base_url", None)
             own = f"{about.get('ls_provider') or type(model).__name__}:"
-            fields = {name: getattr(model, name) for name in type(model).model_fields}
+            own_fields = type(model).model_fields.keys() - BaseChatModel.model_fields.keys() - _OF_THE_CONNECTION
+            fields = {name: getattr(model, name) for name in own_fields}
             own += _digest([about, model._identifying_params, address, type(model).__qualname__, _plain(fields)])
             return Connection(
                 endpoint=endpoint,

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 from pydantic import SecretStr
@@ -56,10 +56,9 @@ def fault(error: Exception, endpoint: Endpoint) -> MetaRagError:
 
     where, (status, body, words) = endpoint.where, _stated(error)
     marks, said = {str(body.get("code")), str(body.get("type"))}, words
-    given = vars(endpoint.given).values() if endpoint.given is not None else ()
-    for secret in (endpoint.api_key, *endpoint.headers.values(), *given):  # some servers repeat them
-        if isinstance(secret, SecretStr) and len(secret.get_secret_value()) >= _SHORTEST_SECRET:
-            said = said.replace(secret.get_secret_value(), "***")
+    for secret in _secrets(endpoint):  # some servers repeat them
+        if len(secret) >= _SHORTEST_SECRET:
+            said = said.replace(secret, "***")
     # DeepSeek and vLLM send a general code, with the reason only in the text
     too_long = status in (400, 413) and ("maximum context length" in words or marks & _TOO_LONG)
     kind: type[ModelError] = RefusedError
@@ -88,6 +87,16 @@ def fault(error: Exception, endpoint: Endpoint) -> MetaRagError:
         advice = f"{', '.join(steps)}, then try again" if steps else "try again"
         return BusyError(f"{where} {verb} with {status}: {said}; {advice}.", retry_after=pause)
     return kind(words)
+
+
+def _secrets(endpoint: Endpoint) -> Iterator[str]:
+    """The keys and headers of an endpoint, and of a caller's model."""
+    given = list(vars(endpoint.given).values()) if endpoint.given is not None else []
+    within = [value for one in given if isinstance(one, Mapping) for value in one.values()]
+    for value in (endpoint.api_key, *endpoint.headers.values(), *given):
+        if isinstance(value, SecretStr):
+            yield value.get_secret_value()
+    yield from (value for value in within if isinstance(value, str))
 
 
 def _stated(error: Exception) -> tuple[int | None, Mapping[str, Any], str]:

@@ -207,8 +207,10 @@ def choose_provider(settings: Settings) -> Choice:
         return _chosen(settings)
     flash = own["flash"] if "flash" in own else _chosen(settings).tiers["flash"]
     pro = own.get("pro")
-    if pro is None:  # another model of that provider, or the same
-        pro = replace(flash, model=settings.pro_model or flash.model, thinking=flash.thinking or settings.pro_thinking)
+    if pro is None:
+        pro = replace(flash, thinking=flash.thinking or settings.pro_thinking)
+        if settings.pro_model and "flash" not in settings.model_roles.roles and not flash.is_embedded:
+            pro = replace(pro, model=settings.pro_model)  # another model of the provider that FLASH_MODEL names
     tiers: Mapping[Tier, Endpoint] = {"flash": replace(flash, name="flash"), "pro": replace(pro, name="pro")}
     return Choice(tiers=tiers, reason=", ".join(reasons))
 

@@ -99,7 +99,8 @@ class HybridRetriever:
         owners = view.catalogue.owners([found.passage.id for found in ranked])
         if self.documents:  # links lead to other documents too
             ranked = [found for found in ranked if owners.get(found.passage.id) in self.documents]
-        return _placed(query, vector, ranked, view.catalogue, sorted(self.documents or ()) or [*owners.values()])
+        about = [owners[one.passage.id] for one in ranked if one.passage.id in owners]
+        return _placed(query, vector, ranked, view.catalogue, sorted(self.documents or ()) or about)
 
     async def _sides(self, searches: Mapping[str, Awaitable[list[Found]]]) -> list[list[Found]]:
         """The results of each index. Raises an index's error, or, with `on_fault`, `CorpusError` if both fail."""

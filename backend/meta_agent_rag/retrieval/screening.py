@@ -18,22 +18,21 @@ SHORTEST_TEXT = 20
 """The minimum number of characters; a shorter passage contains no evidence."""
 
 _INSTRUCTIONS = r"(?:instructions?|prompts?|directives?|guidelines|programming|training)"
-_NOT_DENIED = r"(?<!not )(?<!n't )(?<!n\u2019t )(?<!never )\b"
+_NOT_DENIED = r"(?:(?<!not )(?<!n't )(?<!n\u2019t )(?<!never )|(?<=why not ))\b"
 _PATTERNS = {
     "override": (
         "it tells the model to ignore its instructions",
-        rf"{_NOT_DENIED}(?:ignore|disregard|forget|override|bypass)\b[^.]{{0,40}}\b(?:previous|prior|above|earlier|preceding"
-        rf"|initial|system|your)\b[^.]{{0,20}}\b{_INSTRUCTIONS}\b"
+        rf"{_NOT_DENIED}(?:ignore|disregard|forget|override|bypass)\b[^.\n]{{0,40}}\b(?:previous|prior|above|earlier"
+        rf"|preceding|initial|system|your)\b[^.\n]{{0,20}}\n?[^.\n]{{0,20}}\b{_INSTRUCTIONS}\b"
         rf"|{_NOT_DENIED}(?:ignore|disregard|forget)\s+all\s+instructions\b"
         rf"|{_NOT_DENIED}(?:ignore|disregard|forget)\s+(?:everything|anything|all)\s+(?:(?:that\s+)?(?:is|was|were|you\s+were"
         r"|you\s+have\s+been)\s+)?(?:written|said|told|given|instructed)?\s*(?:above|before|so\s+far|until\s+now)\b"
-        r"(?=\s*(?:$|[^\w\s]|and\b|then\b|in\b))",
+        r"(?=[^\S\n]*\n|\s*(?:$|[^\w\s]|and\b|then\b|in\b))",
     ),
     "role_reassignment": (
         "it gives the model another role",
         r"\byou\s+are\s+now\s+(?:in\s+\w+\s+mode|dan|an?\s+(?:\w+\s+)?(?:ai|assistant|chatbot|bot))\b"
-        r"|\bfrom\s+now\s+on,?\s+you\s+(?:are\s+(?:dan|an?\s+(?:\w+\s+)?(?:ai|assistant|chatbot|bot))"
-        r"|(?:only|must|will|shall)\s+(?:\w+\s+)?(?:answer|respond|reply|say|speak|write|output|act|behave|pretend|obey))\b",
+        r"|\bfrom\s+now\s+on,?\s+you\s+(?:only|must|are\s+(?:dan|an?\s+(?:\w+\s+)?(?:ai|assistant|chatbot|bot)))\b",
     ),
     "prompt_exfiltration": (
         "it asks the model for its instructions",

@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -223,7 +224,7 @@ async def prune(engine: AsyncEngine, settings: Settings, now: datetime, *, dry_r
         for name in () if dry_run else unused:
             await sessions.drop(name)
     if not dry_run:
-        await asyncio.to_thread(_keep_rejected, settings.marag_data_dir / "audit", lambda row: _moment(row) >= hot)
+        await asyncio.to_thread(_keep_rejected, settings.marag_data_dir / "audit", partial(_aged, hot=hot, warm=warm))
     async with _trial(engine, dry_run) as connection:
         expired = await connection.execute(delete(AUDIT).where(AUDIT.c.at < warm))
         whole = (AUDIT.c.at < hot) & AUDIT.c.prompts.is_not(null())
@@ -252,7 +253,9 @@ async def forget(engine: AsyncEngine, settings: Settings, client_id: str, *, dry
         uploads = await connection.execute(delete(UPLOADS).where(UPLOADS.c.client_id == client_id))
     if not dry_run:
         await asyncio.to_thread(shutil.rmtree, data_dir / "uploads" / client_id, ignore_errors=True)
-        await asyncio.to_thread(_keep_rejected, data_dir / "audit", lambda row: row.get("client_id") != client_id)
+        await asyncio.to_thread(
+            _keep_rejected, data_dir / "audit", lambda row: row if row.get("client_id") != client_id else None
+        )
         async with open_sessions(data_dir / SESSIONS) as sessions:
             for name in await sessions.names():
                 if name.startswith(f"{client_id}."):
@@ -260,22 +263,24 @@ async def forget(engine: AsyncEngine, settings: Settings, client_id: str, *, dry
     return {"records": records.rowcount, "uploads": uploads.rowcount}
 
 
-def _keep_rejected(folder: Path, wanted: Callable[[Row], bool]) -> None:
-    """Delete the rows that the database rejected but for the wanted ones."""
-    file = folder / "rejected.jsonl"
+def _keep_rejected(folder: Path, kept: Callable[[Row], Row | None]) -> None:
+    """Rewrite the rows that the database rejected as what is kept of them."""
+    file, unfinished = folder / "rejected.jsonl", folder / ".rejected.jsonl"
     if not file.exists():
         return
     with FileLock(folder / "lock"):
-        kept = [row for row in read_journal(file).rows if wanted(row)]
-        file.unlink()
-        journal = Journal(file)
-        for row in kept:
-            journal.append(row)
+        unfinished.unlink(missing_ok=True)
+        journal = Journal(unfinished)
+        for row in read_journal(file).rows:
+            if (rest := kept(row)) is not None:
+                journal.append(rest)
         journal.close()
+        unfinished.replace(file)
 
 
-def _moment(row: Row) -> datetime:
-    return datetime.fromisoformat(str(row["at"]))
+def _aged(row: Row, *, hot: datetime, warm: datetime) -> Row | None:
+    at = datetime.fromisoformat(str(row["at"]))
+    return None if at < warm else {**row, "prompts": None} if at < hot else row
 
 
 @asynccontextmanager

@@ -72,7 +72,7 @@ async def complete(chat: ChatRequest, context: RequestContext) -> dict[str, Any]
     corpus, earlier = context.client.corpus(chat.model, context.service.retrievers), chat.messages[:-1]
     catalogue = context.service.catalogue(corpus)
     history = history_of(earlier, () if catalogue is None else await asyncio.to_thread(catalogue.documents))
-    asked = AskRequest(question=chat.messages[-1].text(), corpus=corpus)
+    asked = context.asked.model_copy(update={"corpus": corpus})
     response = await ask(asked, context, history=history)
     spent = total(call.row for call in context.calls)
     message = {"role": "assistant", "content": response.answer, "refusal": None}

@@ -13,7 +13,7 @@ _DECADE = re.compile(r"\b\d{3,4}s\b|\bcentur(?:y|ies)\b", re.IGNORECASE)
 _TIME_OR_ORDINAL = re.compile(r"\b(?:c(?:a|irca)?\.?|about|around|born|died|in|on|by)\s+(?=\d)", re.IGNORECASE)
 _FIRST = datetime(1, 1, 1)
 _OTHER = datetime(2, 2, 2)
-_MONTHS_OF_A_YEAR = 12
+_DAYS, _MONTHS_OF_A_YEAR = range(1, 32), range(1, 13)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ def as_date(text: str) -> Date | None:
     >>> as_date("born 8 December 1966"), as_date("in 1969"), as_date("the 1990s")
     (Date(year=1966, month=12, day=8), Date(year=1969, month=0, day=0), None)
     """
-    if (dotted := _DOTTED.search(text)) is not None and 1 <= int(dotted[2]) <= _MONTHS_OF_A_YEAR:
+    if (dotted := _DOTTED.search(text)) is not None and int(dotted[1]) in _DAYS and int(dotted[2]) in _MONTHS_OF_A_YEAR:
         return Date(year=int(dotted[3]), month=int(dotted[2]), day=int(dotted[1]))
     year = _YEAR.search(text)
     if year is None or _DECADE.search(text):
@@ -62,9 +62,12 @@ _MONTHS = (
     r"|nov(?:ember)?|dec(?:ember)?)\.?"
 )
 _YEARS = r"(?:1\d{3}|20\d{2}|[3-9]\d{2})"
+_DAY = r"(?:the\s+)?\d{1,2}(?:st|nd|rd|th)?"
 _DATES = re.compile(
-    rf"(?:\b{_YEARS}-\d{{1,2}}-\d{{1,2}}\b|{_DOTTED.pattern}|\b\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTHS},?\s+{_YEARS}\b"
-    rf"|\b{_MONTHS}\s+\d{{1,2}}(?:st|nd|rd|th)?\s*,?\s+{_YEARS}\b|\b{_MONTHS},?\s+(?:of\s+)?{_YEARS}\b"
+    rf"(?:\b{_YEARS}[-/]\d{{1,2}}[-/]\d{{1,2}}(?:T[\d:.]+)?\b|\b\d{{1,2}}/\d{{1,2}}/{_YEARS}\b|{_DOTTED.pattern}"
+    rf"|\b{_YEARS},?\s+{_MONTHS}\s+\d{{1,2}}\b"
+    rf"|\b{_DAY}\.?(?:\s+(?:of\s+)?|-){_MONTHS}(?:,?\s+(?:of\s+)?|-){_YEARS}\b"
+    rf"|\b{_MONTHS}\s+{_DAY}\s*,?\s+{_YEARS}\b|\b{_MONTHS},?\s+(?:of\s+)?{_YEARS}\b"
     rf"|(?<![\d.,])\b{_YEARS}\b(?![,.]\d))(?:{_BC})?",
     re.IGNORECASE,
 )

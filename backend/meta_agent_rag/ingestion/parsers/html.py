@@ -35,6 +35,8 @@ _BLOCKS = {
     "main", "menu", "ol", "p", "pre", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul",
 } | _HEADINGS  # fmt: skip
 
+_EXPONENT = re.compile(r"[-\u2212]?\d")
+
 
 def _recognises(file: File) -> bool:
     return file.text is not None and (file.ends_with(_SUFFIXES) or _BEGINNING.match(file.text) is not None)
@@ -70,7 +72,7 @@ def blocks_of(root: "Tag") -> Iterator[Block]:
     for line_break in root.find_all("br"):
         line_break.replace_with("\n")
     for raised in root.find_all("sup"):
-        if raised.get_text()[:1].isdigit():  # else 10 to the power of 6 would be 106
+        if _EXPONENT.match(raised.get_text()):  # else 10 to the power of 6 would be 106
             raised.insert_before("^")
     for numbered in root.find_all("ol"):
         first = _number(numbered, "start")

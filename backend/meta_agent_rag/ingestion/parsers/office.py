@@ -100,10 +100,11 @@ def _word(file: File, _: zipfile.ZipFile) -> Document:
     body = document.element.body
     etree.strip_elements(body, *_UNREAD, with_tail=False)  # marks of changes, a second rendering for older programs
     for formula in list(body.iter(f"{_MATH}oMath")):  # python-docx reads runs alone
-        formula.getparent().replace(formula, _run("".join(formula.itertext())))
+        formula.getparent().replace(formula, _run(_formula(formula)))
     for raised in body.iterfind(f".//{_WORD}vertAlign[@{_WORD}val='superscript']"):
         text = raised.getparent().getparent().find(f"{_WORD}t")
-        if text is not None and (text.text or "")[:1].isdigit():  # else 10 to the power of 6 would be 106
+        # else 10 to the power of 6 would be 106
+        if text is not None and _EXPONENT.match(text.text or "") and not _is_raised(raised.getparent().getparent()):
             text.text = f"^{text.text}"
     etree.strip_tags(body, *_WRAPPERS)
     styles = {style.get(f"{_WORD}styleId"): style for style in document.styles.element.iterfind(f"{_WORD}style")}
@@ -126,6 +127,26 @@ def _word(file: File, _: zipfile.ZipFile) -> Document:
 
 _BODY_TEXT = 9
 """The outline level of what is no heading."""
+
+
+_EXPONENT = re.compile(r"[-\u2212]?\d")
+
+
+def _is_raised(run: Any) -> bool:
+    """Whether the run before one is raised as well, so that the exponent goes on."""
+    before = run.getprevious()
+    found = None if before is None else before.find(f"{_WORD}rPr/{_WORD}vertAlign")
+    return found is not None and found.get(f"{_WORD}val") == "superscript"
+
+
+def _formula(formula: Any) -> str:
+    """A formula as one line: a blank between its parts, `/` before a denominator, `^` before an exponent."""
+    said = ""
+    for part in formula.iter(f"{_MATH}t"):
+        within = [one.tag for one in part.iterancestors(f"{_MATH}den", f"{_MATH}sup")][:1]
+        sign = {f"{_MATH}den": "/", f"{_MATH}sup": "^"}.get(within[0] if within else "", " ")
+        said += f"{sign}{(part.text or '').strip()}"
+    return said.strip()
 
 
 def _run(text: str) -> Any:

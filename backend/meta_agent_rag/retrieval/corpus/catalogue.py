@@ -101,13 +101,6 @@ class Catalogue:
         """Close the file; its write-ahead log is merged into it."""
         self._connection.close()
 
-    def hold(self) -> None:
-        """Read the contents as they are now from here on, whatever another connection commits."""
-        if self._connection.in_transaction:
-            self._connection.execute("COMMIT")
-        self._connection.execute("BEGIN")
-        self.edits()  # the state is taken by the first statement
-
     # -- documents and passages
 
     def documents(self) -> tuple[DocumentRecord, ...]:

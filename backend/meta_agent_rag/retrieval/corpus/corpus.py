@@ -223,7 +223,7 @@ async def publish(
     """
     try:
         await _derive(settings, folder, manifest, catalogue, anew=anew)
-    except (DamagedIndexError, StorageError, ValueError):
+    except (DamagedIndexError, ValueError, EOFError):
         if anew or manifest.stores != "embedded":
             raise
         await _derive(settings, folder, manifest, catalogue, anew=True)
@@ -240,7 +240,7 @@ async def _derive(
     if not anew and manifest.edits:
         try:
             old, before = np.load(folder.index(manifest) / ROWS_FILE), folder.index(manifest)
-        except (OSError, ValueError):  # lost
+        except (OSError, ValueError, EOFError):  # lost
             anew = True
     added = np.setdiff1d(rows, old)
     changes = Changes(removed=np.setdiff1d(old, rows), added=added, parts=lambda: catalogue.parts(added))
@@ -260,6 +260,8 @@ async def _derive(
         await asyncio.to_thread(folder.write, now)
     except OSError as error:
         shutil.rmtree(target, ignore_errors=True)
+        if isinstance(error, FileNotFoundError):
+            raise DamagedIndexError(f"The index {str(before)!r} has lost a file ({error}).") from error
         raise StorageError(
             f"{str(folder.path)!r} cannot be written ({error}); free disk space, or set MARAG_DATA_DIR to another disk."
         ) from error
@@ -291,7 +293,10 @@ class View:
 
 
 class Corpus:
-    """An open corpus, which follows its edits: each question sees the state that is published when it begins."""
+    """An open corpus, which follows its edits: each question sees the state that is published when it begins.
+
+    Documents whose change has been committed, but not yet published, are missing meanwhile.
+    """
 
     def __init__(self, settings: Settings, folder: CorpusFolder, manifest: Manifest, stack: AsyncExitStack) -> None:
         self._settings = settings
@@ -309,7 +314,7 @@ class Corpus:
 
     @property
     def catalogue(self) -> Catalogue:
-        """The documents and passages as they were when the published state was first seen, whatever is edited now."""
+        """The documents and passages, as they are now."""
         self._follow()
         return self._catalogue
 
@@ -325,7 +330,6 @@ class Corpus:
                 require_alike(manifest, self._manifest.encoder, self._manifest.dimension)
                 self._catalogue = self._stack.enter_context(closing(self._folder.catalogue(manifest)))
             self._manifest, self._seen = manifest, seen
-            self._catalogue.hold()
         return self._manifest
 
     async def view(self) -> View:
@@ -348,7 +352,6 @@ class Corpus:
                 if self._follow() == manifest:  # otherwise it was removed while it was opened
                     _LOG.warning("%s It is derived again from the catalogue.", error)
                     async with self._folder.locked():
-                        self._catalogue.hold()
                         await publish(self._settings, self._folder, self._follow(), self._catalogue, anew=True)
         return self._view
 
@@ -368,7 +371,6 @@ async def open_corpus(settings: Settings, name: str, encoder_name: str, dimensio
         if corpus.catalogue.edits() != manifest.edits:
             with suppress(CorpusError):  # an edit is under way: what is published will do
                 async with folder.locked():
-                    corpus.catalogue.hold()
                     await publish(settings, folder, corpus.manifest, corpus.catalogue)
         if not corpus.manifest.passages:
             raise CorpusError(

@@ -13,7 +13,12 @@ from ..words import ends_with_question, holds, language_of, pieces, reason
 
 _LATEST = 2000
 """The number of characters read of what the learner said, the latest."""
-_CLAUSE = re.compile(r"[,:](?!\d)|[;\u2014\u3001\uff0c]|\bbut\b")
+_CLAUSE = re.compile(
+    r",\s*(?=(?:it|he|she|they|we|you|this|that|these|those|there|but|not|never|rather|instead)\b)"
+    r"|:(?!\d)|[;\u2014\u3001\uff0c]|\bbut\b",
+    re.IGNORECASE,
+)
+"""Ends a clause; a comma may also stand within a list of what is denied."""
 _DENIAL = re.compile(
     r"\b(?:not(?! only)|never(?! forget)|no(?! doubt| wonder)|isnt|wasnt|arent|doesnt|dont|didnt)\b|ない|ません"
 )
