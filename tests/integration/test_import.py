@@ -68,7 +68,7 @@ def test_every_schema_gets_the_same_scores_and_intervals(tmp_path: Path, schema:
         assert (row["calls"], figures["tokens"]["prompt"], figures["latency_s"]["p50"]) == ("220", 20_000, 7.5)
     else:
         assert row["calls"] == "-"
-    assert f"{schema}: 20 predictions; EM 40.0 [" in done.stdout
+    assert f"{schema}: 20 predictions, none for 36 questions; EM 40.0 [" in done.stdout
 
 
 def test_an_imported_run_is_compared_with_ours(tmp_path: Path) -> None:
