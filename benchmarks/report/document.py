@@ -241,11 +241,12 @@ def headline(summary: Summary) -> str:
         rival += f", the best of the {len(against)} other methods"
     found, shared = against[best]["f1"], against[best].get("n", n)
     over = f"over {counted(n, 'question')}"
+    own = f"{name} ({f1} F1)"
     if shared != n:  # the means are over other questions than the difference
-        f1, rival, over = "", best, f"over the {shared} of {n} questions that both answered"
+        own, rival, over = name, best, f"over the {shared} of {n} questions that both answered"
     gap = f"{signed(found['difference'], found['ci95'])} F1 points, {p_words(found['p'])}"
     return (
-        f"**{name}{f' ({f1} F1)' if f1 else ''} {_PLACES[found['verdict']]} {rival}, {over}**: paired difference {gap} "
+        f"**{own} {_PLACES[found['verdict']]} {rival}, {over}**: paired difference {gap} "
         "(percent, 95 % bootstrap intervals)."
     )
 

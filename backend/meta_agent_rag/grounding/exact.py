@@ -91,7 +91,7 @@ def said_exactly(claim: str, sources: Iterable[Source], question: str) -> Suppor
     has only one or two words. Its subject may be the title, for which a sentence has "she" or "it".
     """
     asked = set(_content(question))
-    wanted = _content(claim)
+    wanted, denials = _content(claim), _denials(claim)
     enough = 1.0 if len(wanted) < _FEWEST else _LEAST_ASKED
     for source in sources:
         title = _content(source.passage.title)
@@ -99,7 +99,7 @@ def said_exactly(claim: str, sources: Iterable[Source], question: str) -> Suppor
         rest = wanted[len(title) :] if title and wanted[: len(title)] == title else ()
         for sentence in sentences(source.passage.text):
             said = _content(sentence)
-            denied = not _denials(sentence) <= _denials(claim) or sentence.rstrip().endswith(_ASKS)
+            denied = not _denials(sentence) <= denials or sentence.rstrip().endswith(_ASKS)
             if denied or (asked and len(asked & about.union(said)) / len(asked) < enough):
                 continue
             if _in_order(wanted, said) or (rest and rest[0] in said[:2] and _in_order(rest, said)):
@@ -259,11 +259,11 @@ def _clock(hour: str | int, minute: str) -> float:
 def values_in(text: str) -> frozenset[float]:
     """Every number of a text in digits, and the hour and the minute of a time."""
     plain = _written_out(text)
-    found = {value for figure in figures(plain) for value in figure.values}
-    found |= {float(part) for day in _DAY.findall(plain) for part in day if part}
-    for written in _NUMBER.findall(plain):
-        unread = ":" in written or all(value < 0 for value in _figure(written).values)
-        found |= {float(part) for part in re.findall(r"\d+" if unread else _YEAR, written)}
+    found = {float(part) for day in _DAY.findall(plain) for part in day if part}
+    for figure in figures(plain):
+        unread = ":" in figure.written or all(value < 0 for value in figure.values)
+        parts = re.findall(r"\d+" if unread else _YEAR, figure.written)
+        found.update(figure.values, map(float, parts))
     for sign in _FRACTIONS.findall(text):
         found |= {float(part) for part in re.findall(r"\d+", unicodedata.normalize("NFKC", sign))}
     for hour, minute in (*_TIME.findall(plain), *_SPELT_TIME.findall(plain)):

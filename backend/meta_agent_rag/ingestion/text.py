@@ -80,6 +80,8 @@ def _eight_bit(content: bytes, declared: str | None) -> str:
     return content.decode(best[0].encoding if best else "cp1252", "replace")
 
 
+EXPONENT = re.compile(r"[-\u2212]?\d")
+"""The beginning of raised text after which a number goes on: 10 to the power of 6 is no 106."""
 _OBJECT = re.compile(r"'?<[\w.]+ object at 0x[0-9A-Fa-f]+>'?")
 _MOST_OF_A_FAULT = 120
 _LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")

@@ -96,11 +96,10 @@ class HybridRetriever:
         ranked = reciprocal_rank_fusion(sides, self.rrf_k) if self.fusion == "rrf" else blend(sides)
         if self.links:
             ranked = expand_links(query, vector, ranked, view.catalogue)
-        owners = view.catalogue.owners([found.passage.id for found in ranked])
         if self.documents:  # links lead to other documents too
+            owners = view.catalogue.owners([found.passage.id for found in ranked])
             ranked = [found for found in ranked if owners.get(found.passage.id) in self.documents]
-        about = [owners[one.passage.id] for one in ranked if one.passage.id in owners]
-        return _placed(query, vector, ranked, view.catalogue, sorted(self.documents or ()) or about)
+        return _placed(query, vector, ranked, view.catalogue, sorted(self.documents or ()))
 
     async def _sides(self, searches: Mapping[str, Awaitable[list[Found]]]) -> list[list[Found]]:
         """The results of each index. Raises an index's error, or, with `on_fault`, `CorpusError` if both fail."""
@@ -132,12 +131,18 @@ def _placed(
 ) -> list[Found]:
     """The candidates, first those at a place that the question names ("page 12", "section 2.4", "chapter 3").
 
-    They have the order of the documents and of their passages, and a score just above the best of the others.
+    They are of these documents, or else of those of the candidates, in the order of documents and passages. Their score
+    is just above the best of the others.
     """
-    passages, among = [], list(dict.fromkeys(documents))
-    for page in _PAGE.findall(query):
+    pages, headings = _PAGE.findall(query), _HEADING.findall(query)
+    if not pages and not headings:
+        return list(ranked)
+    owners = {} if documents else catalogue.owners([found.passage.id for found in ranked])
+    about = (owners[found.passage.id] for found in ranked if found.passage.id in owners)
+    among, passages = documents or list(dict.fromkeys(about)), []
+    for page in pages:
         passages += catalogue.passages_on(int(page), among)
-    for kind, label, number in _HEADING.findall(query):
+    for kind, label, number in headings:
         passages += catalogue.passages_under(f"{kind} {label.rstrip('.')}" if kind else number, among)
     placed = list({passage.id: passage for passage in passages}.values())[:_MOST_PLACED]
     if not placed:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..document import Block, Document, Refused
 from ..tables import Cell, grid_rows, spread, table_blocks
-from ..text import decoded, flowed
+from ..text import EXPONENT, decoded, flowed
 from . import File, Parser
 
 if TYPE_CHECKING:
@@ -34,8 +34,6 @@ _BLOCKS = {
     "dt", "fieldset", "figcaption", "figure", "footer", "form", "header", "hgroup", "hr", "html", "legend", "li",
     "main", "menu", "ol", "p", "pre", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul",
 } | _HEADINGS  # fmt: skip
-
-_EXPONENT = re.compile(r"[-\u2212]?\d")
 
 
 def _recognises(file: File) -> bool:
@@ -72,7 +70,7 @@ def blocks_of(root: "Tag") -> Iterator[Block]:
     for line_break in root.find_all("br"):
         line_break.replace_with("\n")
     for raised in root.find_all("sup"):
-        if _EXPONENT.match(raised.get_text()):  # else 10 to the power of 6 would be 106
+        if EXPONENT.match(raised.get_text()):
             raised.insert_before("^")
     for numbered in root.find_all("ol"):
         first = _number(numbered, "start")

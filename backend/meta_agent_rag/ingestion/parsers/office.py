@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from ..document import Block, Document, Refused
 from ..tables import MOST_SPANNED, Cell, grid_rows, row_text, table_blocks
-from ..text import decoded, fault_of, one_line
+from ..text import EXPONENT, decoded, fault_of, one_line
 from . import LONGEST_TITLE, File, Parser
 from .html import blocks_of, soup_of
 
@@ -84,6 +84,8 @@ def _document(file: File, kind: str, title: str, blocks: Sequence[Block], pages:
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 _HEADING = re.compile(r"(?:heading|title)\b", re.I)
+_BODY_TEXT = 9
+"""The outline level of what is no heading."""
 _MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _WRAPPERS = [f"{_WORD}{name}" for name in ("sdt", "sdtContent", "customXml", "ins", "moveTo", "smartTag", "fldSimple")]
 _WRAPPERS.append(f"{_MATH}oMathPara")
@@ -102,9 +104,9 @@ def _word(file: File, _: zipfile.ZipFile) -> Document:
     for formula in list(body.iter(f"{_MATH}oMath")):  # python-docx reads runs alone
         formula.getparent().replace(formula, _run(_formula(formula)))
     for raised in body.iterfind(f".//{_WORD}vertAlign[@{_WORD}val='superscript']"):
-        text = raised.getparent().getparent().find(f"{_WORD}t")
-        # else 10 to the power of 6 would be 106
-        if text is not None and _EXPONENT.match(text.text or "") and not _is_raised(raised.getparent().getparent()):
+        run = raised.getparent().getparent()
+        text = run.find(f"{_WORD}t")
+        if text is not None and EXPONENT.match(text.text or "") and not _is_raised(run.getprevious()):
             text.text = f"^{text.text}"
     etree.strip_tags(body, *_WRAPPERS)
     styles = {style.get(f"{_WORD}styleId"): style for style in document.styles.element.iterfind(f"{_WORD}style")}
@@ -125,18 +127,8 @@ def _word(file: File, _: zipfile.ZipFile) -> Document:
     return _document(file, "docx", document.core_properties.title or "", blocks)
 
 
-_BODY_TEXT = 9
-"""The outline level of what is no heading."""
-
-
-_EXPONENT = re.compile(r"[-\u2212]?\d")
-
-
 def _is_raised(run: Any) -> bool:
-    """Whether the run before one is raised as well, so that the exponent goes on."""
-    before = run.getprevious()
-    found = None if before is None else before.find(f"{_WORD}rPr/{_WORD}vertAlign")
-    return found is not None and found.get(f"{_WORD}val") == "superscript"
+    return run is not None and _value(run, "rPr", "vertAlign") == "superscript"
 
 
 def _formula(formula: Any) -> str:
