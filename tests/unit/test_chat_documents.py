@@ -1,6 +1,7 @@
 """Questions about one document, saving a whole conversation, and named sessions."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,12 @@ from meta_agent_rag.cli.main import app
 from meta_agent_rag.cli.shared.display import Screen
 from meta_agent_rag.cli.shared.shell import Shell, run_command
 from meta_agent_rag.errors import InputError
+from meta_agent_rag.retrieval.batching import AsyncEncoder
 from meta_agent_rag.retrieval.corpus.catalogue import DocumentRecord
+from meta_agent_rag.retrieval.corpus.editing import edit_corpus, ensure_corpus
 from meta_agent_rag.retrieval.corpus.naming import addressed, documents_named
+from meta_agent_rag.retrieval.encoders.hashing import HashEncoder
+from meta_agent_rag.retrieval.passage import Passage
 from meta_agent_rag.testing import ScriptedModel
 from tests.loop import settings_in
 
@@ -112,6 +117,17 @@ async def test_a_question_is_limited_to_the_documents_it_names(folder: Path) -> 
     grounded(plain)
     _, (listed,) = await talk(folder, "@winds Which documents do you have?", session="plain")
     assert ("winds.md" in listed.reply.text, "tides.md" in listed.reply.text) == (True, False)
+
+
+async def test_an_open_conversation_lists_the_documents_of_a_rebuilt_corpus(tmp_path: Path) -> None:
+    settings, encoder = settings_in(tmp_path, *HASHED), AsyncEncoder(HashEncoder(64))
+    kept = Passage(id="p1", doc_id="/notes/winds.md", title="Winds", text=WINDS)
+    await ensure_corpus(settings, "coast", [kept], encoder)
+    async with open_chat(settings, corpus="coast", session="open", model=ScriptedModel({})) as chat:
+        async with edit_corpus(settings, "coast", encoder, chunker="other", rebuild=True) as editor:
+            await editor.put(document("Tides", "/notes/tides.md"), [replace(kept, doc_id="/notes/tides.md")])
+        listed = await chat.reply("Which documents do you have?")
+    assert ("tides.md" in listed.reply.text, "winds.md" in listed.reply.text) == (True, False)
 
 
 async def test_a_question_in_python_names_documents_only_if_mentions_are_read(folder: Path) -> None:

@@ -31,7 +31,6 @@ from .history import History, TurnReply, compacted, conversation
 from .intent import Interpretation, answer_without_search, interpreted
 from .phrases import check_files, files_of, reply_phrase
 from .store import Said, Sessions, Stored, open_sessions
-from .summaries import Library
 from .transcript import source_lines
 
 METHOD = "conversation"
@@ -129,8 +128,8 @@ class ChatSession:
     With `sessions` it is stored under its name after every turn, and continues with what other processes have added;
     if `transcribed`, so is the whole text of every turn.
     `socratic` may be set between any two turns: in the mode `teacher` the `teacher` replaces the `answerer`, in the
-    mode `coach` the `coach`; if that one is missing, the answerer answers. `sources` are the citations of the last
-    answer, `calls` all calls of this process.
+    mode `coach` the `coach`; if that one is missing, the answerer answers. `listed` returns the documents of the corpus
+    as they are now. `sources` are the citations of the last answer, `calls` all calls of this process.
     """
 
     model: LanguageModel
@@ -141,7 +140,7 @@ class ChatSession:
     socratic: Socratic = PLAIN
     teacher: Answerer | None = None
     coach: Coach | None = None
-    catalogue: Library | None = None
+    listed: Callable[[], tuple[DocumentRecord, ...]] | None = None
     sessions: Sessions | None = None
     transcribed: bool = True
     sources: tuple[Citation, ...] = ()
@@ -155,7 +154,7 @@ class ChatSession:
 
     async def documents(self) -> tuple[DocumentRecord, ...]:
         """The documents of the corpus."""
-        return () if self.catalogue is None else await asyncio.to_thread(self.catalogue.documents)
+        return () if self.listed is None else await asyncio.to_thread(self.listed)
 
     async def said(self) -> tuple[Said, ...]:
         """The whole conversation, including what the memory no longer holds."""
@@ -237,7 +236,7 @@ class ChatSession:
                 deadline=deadline,
                 question_id=session.question_id,
             )
-        elif not searches and (self.catalogue is not None or reading.intent != "about_documents"):
+        elif not searches and (self.listed is not None or reading.intent != "about_documents"):
             known = [one for one in await self.documents() if not documents or one.id in documents]
             reply = TurnReply(text=answer_without_search(reading, self.history, known), remembered=False)
         else:
@@ -373,8 +372,7 @@ async def open_chat(
         retriever = await stack.enter_async_context(open_retriever(settings, about, on_progress=on_progress))
         engine = await stack.enter_async_context(open_engine(settings, model=model))
         answerer = GroundedAnswerer(engine=engine, retriever=retriever, checks=checks, on_step=on_step)
-        catalogue = retriever.corpus.catalogue
-        subject = await asyncio.to_thread(subject_of, catalogue)
+        subject = await asyncio.to_thread(subject_of, retriever.corpus.catalogue)
         scope = TopicScope(subject=subject, encoder=retriever.encoder, threshold=settings.scope_threshold)
         held = PLAIN if stored is None else stored.socratic
         if held.topic not in {topic.name for topic in subject.topics}:
@@ -388,7 +386,7 @@ async def open_chat(
             socratic=held,
             teacher=answerer.as_teacher(),
             coach=Coach(model=engine.model, retriever=retriever, scope=scope, topics=subject.topics),
-            catalogue=catalogue,
+            listed=retriever.corpus.documents,
             sessions=sessions,
             sources=() if stored is None else stored.sources,
         )

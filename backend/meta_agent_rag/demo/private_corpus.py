@@ -68,7 +68,7 @@ class PrivateCorpus:
         async with self._in_use:
             try:
                 async with open_retriever(self.settings, CORPUS, encoder=self.encoder) as retriever:
-                    documents = await asyncio.to_thread(retriever.corpus.catalogue.documents)
+                    documents = await asyncio.to_thread(retriever.corpus.documents)
             except CorpusError:  # nothing was added yet
                 return []
         return [Path(document.source).name for document in documents]

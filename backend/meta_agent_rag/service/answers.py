@@ -61,7 +61,7 @@ async def ask(
 async def _turn(asked: AskRequest, context: RequestContext, on_step: OnStep | None, history: History | None) -> Turn:
     """The turn of the conversation, stored in the session if one is named."""
     service, corpus = context.service, context.corpus or _CONTEXT
-    retriever = _retriever(context)
+    retriever, catalogue = _retriever(context), service.catalogue(context.corpus)
     coach = None
     if retriever is not None and asked.mode == "coach":
         coach = replace(await service.coach(corpus), retriever=retriever)
@@ -91,7 +91,7 @@ async def _turn(asked: AskRequest, context: RequestContext, on_step: OnStep | No
             topic=asked.options.topic or "",
         ),
         coach=coach,
-        catalogue=service.catalogue(context.corpus),
+        listed=None if catalogue is None else catalogue.documents,
         sessions=None if asked.session is None else service.sessions,
         transcribed=False,
     )

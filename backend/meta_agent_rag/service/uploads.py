@@ -117,7 +117,7 @@ class Uploads:
         retriever = self.retrievers[corpus]
         if not isinstance(retriever, HybridRetriever):
             raise RequestError(404, "not_found", f"The corpus {corpus!r} has no list of documents.")
-        return {one.source: one for one in await asyncio.to_thread(retriever.corpus.catalogue.documents)}
+        return {one.source: one for one in await asyncio.to_thread(retriever.corpus.documents)}
 
     async def delete(self, upload: Upload, patience: float) -> None:
         """Remove an upload, with its document and its file.

@@ -318,6 +318,10 @@ class Corpus:
         self._follow()
         return self._catalogue
 
+    def documents(self) -> tuple[DocumentRecord, ...]:
+        """The documents, as they are now."""
+        return self.catalogue.documents()
+
     def _follow(self) -> Manifest:
         """Look whether another state was published. A dropped corpus stays as it was opened."""
         try:
