@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from .agent.engine import Answer, Engine, OnStep, open_engine, require_question
 from .agent.grounded import Checks, GroundedAnswer, checked
+from .errors import InputError
 from .llm.client import traced
 from .llm.opening import Given
 from .retrieval.corpus.corpus import require_corpus
@@ -112,6 +113,8 @@ async def _opened(
     """
     require_question(question)
     searches = evidence is None and given is None
+    if documents and not searches:
+        raise InputError("`documents` chooses among those of a corpus; leave it out with `evidence` or a `retriever`.")
     if searches:
         require_corpus(settings.marag_data_dir, corpus)
     async with AsyncExitStack() as stack:

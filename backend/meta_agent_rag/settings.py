@@ -60,6 +60,16 @@ _KEY_OF_ADDRESS = {
 
 Tier = Literal["flash", "pro"]
 UnitFloat = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+def _expanded(path: Path) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise ValueError(f"{str(path)!r} begins with an unknown home folder") from None
+
+
+PlacePath = Annotated[Path, AfterValidator(_expanded)]
 _PROVIDERS = Path(__file__).parent / "llm" / "providers.yaml"
 
 
@@ -215,7 +225,12 @@ class Settings(ProviderKeys):
     """All settings, after the keys of all providers; frozen, so that they cannot change during a run."""
 
     model_config = SettingsConfigDict(
-        frozen=True, env_file=_WORKING_FOLDER_ENV, env_file_encoding="utf-8", env_ignore_empty=True, extra="ignore"
+        frozen=True,
+        env_file=_WORKING_FOLDER_ENV,
+        env_file_encoding="utf-8",
+        env_ignore_empty=True,
+        extra="ignore",
+        allow_inf_nan=False,
     )
 
     # -- models
@@ -235,7 +250,7 @@ class Settings(ProviderKeys):
         description="Model of the embedded provider: a name of `marag models`, or `auto`, the largest that is "
         "downloaded and fits this machine's memory, else the packaged SmolLM2-135M-Instruct.",
     )
-    embedded_model_path: Path | None = Field(None, description="Path to a GGUF file; overrides EMBEDDED_MODEL.")
+    embedded_model_path: PlacePath | None = Field(None, description="Path to a GGUF file; overrides EMBEDDED_MODEL.")
     embedded_context_tokens: PositiveInt = Field(
         8192, description="Context window of the embedded model in tokens, per slot."
     )
@@ -307,9 +322,9 @@ class Settings(ProviderKeys):
         description="Parts of the loop to disable (for ablations), joined by `+`: `derivation`, `grammar`, "
         "`plan_checks`, `operators`, `vote`, `search`; or `none`.",
     )
-    operators_dir: Path | None = Field(None, description="A folder with operators of your own for derivations.")
-    routes_dir: Path | None = Field(None, description="A folder with routes of your own.")
-    monitor_calibration: Path | None = Field(
+    operators_dir: PlacePath | None = Field(None, description="A folder with operators of your own for derivations.")
+    routes_dir: PlacePath | None = Field(None, description="A folder with routes of your own.")
+    monitor_calibration: PlacePath | None = Field(
         None, description="A file of `marag bench calibrate` that gives p_correct; default: the packaged one."
     )
     monitor_similarity_threshold: Annotated[float, Field(ge=-1.0, le=1.0)] = Field(
@@ -331,12 +346,12 @@ class Settings(ProviderKeys):
         description="Evidence supplied with a question: `ranked` shows the best RETRIEVAL_TOP_K passages and "
         "searches the rest on demand, `whole` shows all of it.",
     )
-    deficits_dir: Path | None = Field(None, description="A folder with your own deficit files.")
-    methods_dir: Path | None = Field(
+    deficits_dir: PlacePath | None = Field(None, description="A folder with your own deficit files.")
+    methods_dir: PlacePath | None = Field(
         None, description="A folder with benchmark methods of your own, each with its prompts beside it."
     )
-    datasets_dir: Path | None = Field(None, description="A folder with data sets of your own.")
-    prompts_dir: Path | None = Field(
+    datasets_dir: PlacePath | None = Field(None, description="A folder with data sets of your own.")
+    prompts_dir: PlacePath | None = Field(
         None, description="A folder with prompt files that replace the built-in ones of the same name."
     )
 
@@ -375,7 +390,7 @@ class Settings(ProviderKeys):
         description="How much nearer the corpus must be to a message than general questions are (difference of "
         "cosines), else the coach rejects it as off topic.",
     )
-    coach_dir: Path | None = Field(
+    coach_dir: PlacePath | None = Field(
         None,
         description="Folder with your own levels.yaml, words.yaml, generic.yaml or replies.yaml; an "
         "entry replaces the built-in entry of the same name.",
@@ -473,7 +488,7 @@ class Settings(ProviderKeys):
     )
 
     # -- places
-    marag_data_dir: Path = Field(
+    marag_data_dir: PlacePath = Field(
         default_factory=lambda: user_data_path("marag", appauthor=False),
         description="Corpora, cache and ledger; default: the platform's user data folder.",
     )
@@ -511,7 +526,9 @@ class Settings(ProviderKeys):
         `by` is the setting that sends it to another address, LLM_BASE_URL or MODEL_ROLES; if that comes from `.env`, so
         must the key.
         """
-        value = {name.upper(): value for name, value in dotenv_values(_WORKING_FOLDER_ENV).items()}.get(variable)
+        with _malformed_lines():
+            file = dotenv_values(_WORKING_FOLDER_ENV)
+        value = {name.upper(): value for name, value in file.items()}.get(variable)
         if by in self._from_file and variable not in self._assigned:
             if not value and variable in os.environ:
                 _warn_once(
@@ -533,7 +550,8 @@ class Settings(ProviderKeys):
         """
         values = {**_assigned(assignments), **overrides}
         try:
-            settings = cls(**values)  # type: ignore[arg-type]  # names and values are checked by pydantic
+            with _malformed_lines():
+                settings = cls(**values)  # type: ignore[arg-type]  # names and values are checked by pydantic
             settings._assigned = frozenset(name.upper() for name in values)
             settings._from_file -= settings._assigned
             return settings
@@ -586,6 +604,23 @@ def _warn_of_slips(written: Collection[str], known: Collection[str]) -> None:
         meant = None if name in known else nearest_setting(name, known)
         if meant is not None and meant not in written:
             _warn_once(f"Unknown setting {name.upper()} in .env is ignored; did you mean {meant.upper()}?")
+
+
+@contextmanager
+def _malformed_lines() -> Iterator[None]:
+    """Warn of malformed lines in `.env` in our own words."""
+
+    def said(record: logging.LogRecord) -> bool:
+        number = record.args[0] if isinstance(record.args, tuple) and record.args else "?"
+        _warn_once(f"Line {number} of .env is not NAME=VALUE and is ignored; correct it.")
+        return False
+
+    log = logging.getLogger("dotenv.main")
+    log.addFilter(said)
+    try:
+        yield
+    finally:
+        log.removeFilter(said)
 
 
 @cache  # warns once, although settings are read several times in a process

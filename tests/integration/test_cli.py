@@ -65,6 +65,8 @@ def test_the_packaged_model_is_announced_with_others(provider: str, monkeypatch:
         (["corpora", "drop", "nope", "--yes"], {}, "'nope' (known: none yet)"),
         (["audit", "forget", " "], {}, "There is no key ' '; none exist yet"),
         (["audit", "export", "/nope/x"], {}, "The folder '/nope' does not exist; create it or check the path"),
+        (["audit", "export", "x", "--since", "2026"], {}, "--since '2026' is no time; write 2026-01-31"),
+        (["audit", "export", "x", "--client", "nope"], {}, "There is no key 'nope'; none exist yet"),
     ],
 )
 def test_wrong_input_is_rejected_in_one_sentence_before_models_are_loaded(

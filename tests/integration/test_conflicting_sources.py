@@ -63,6 +63,24 @@ async def test_it_detects_most_conflicts_and_repairs_what_it_detects(tmp_path: P
         assert conflict["values"][-1] in answer.text
 
 
+async def test_the_reader_is_told_of_a_conflict_that_the_draft_decides_as_most_passages_do(tmp_path: Path) -> None:
+    conflict = {
+        "id": "right",
+        "question": "When was Harlow Bridge opened?",
+        "facts": ["When was Harlow Bridge opened?", "In which year was Harlow Bridge opened, that is #?"],
+        "values": ["1931", "1931"],
+        "passages": [
+            ["Harlow Bridge", "Harlow Bridge was opened in 1931."],
+            ["Survey of 1998", "Harlow Bridge was opened in 1934."],
+            ["Guide", "Harlow Bridge was opened in 1931, in spring."],
+        ],
+        "answer": "1931",
+    }
+    answer = await asked(conflict, tmp_path, f"DEFICITS_DIR={FOLDER}")
+    assert (answer.short_answer, is_detected(answer)) == ("1931", True)
+    assert "The sources differ" in answer.text
+
+
 async def test_without_it_the_first_passage_is_believed(tmp_path: Path) -> None:
     for conflict in CONFLICTS[:3]:
         answer = await asked(conflict, tmp_path)

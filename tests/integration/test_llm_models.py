@@ -154,6 +154,24 @@ async def test_objects_of_one_class_that_answer_differently_do_not_share_replies
     assert said == ["Goethe", "Schiller"]
 
 
+class Wrapping(Nameless):
+    """Hides what it asks in a client."""
+
+    client: Any
+
+    def _call(self, *args: Any, **kwargs: Any) -> str:
+        return json.dumps({"answer": self.client()})
+
+
+async def test_wrappers_of_different_clients_do_not_share_replies(tmp_path: Path) -> None:
+    settings = Settings.load(marag_data_dir=tmp_path, response_cache=True)
+    said = []
+    for client in (lambda: "Goethe", lambda: "Schiller"):
+        async with open_language_model(settings, model=Wrapping(client=client, responses=[])) as opened:
+            said.append((await opened.session().ainvoke("write", ASK, Answer)).answer)
+    assert said == ["Goethe", "Schiller"]
+
+
 @pytest.mark.parametrize(
     ("said", "left_out"),
     [

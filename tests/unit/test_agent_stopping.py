@@ -3,11 +3,16 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from meta_agent_rag.agent.deficits import discover_deficits
+from meta_agent_rag.agent.state import State
+from meta_agent_rag.agent.stopping import out_of_time
 from meta_agent_rag.errors import (
     AuthenticationError,
     BalanceError,
@@ -15,10 +20,12 @@ from meta_agent_rag.errors import (
     CorpusError,
     CostLimitError,
     DeadlineError,
+    ExtensionError,
     ModelError,
     RefusedError,
     UnreachableError,
 )
+from meta_agent_rag.llm.ledger import LedgerRow
 from meta_agent_rag.llm.messages import Reply, Request
 from meta_agent_rag.retrieval.hybrid import Retrieval
 from meta_agent_rag.testing import ScriptedModel
@@ -87,6 +94,42 @@ async def test_no_first_draft_is_written_after_the_deadline(tmp_path: Path) -> N
     with pytest.raises(DeadlineError):
         await ask(tmp_path, {}, model=model, deadline=time.monotonic() - 1)
     assert model.requests == []
+
+
+class SlowRetriever(FakeRetriever):
+    """Is slow, or fails."""
+
+    fault: BaseException | None = None
+
+    async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
+        if self.fault is not None:
+            raise self.fault
+        await asyncio.sleep(60)
+        return Retrieval()
+
+
+async def test_the_first_search_ends_at_the_deadline(tmp_path: Path) -> None:
+    started = time.monotonic()
+    with pytest.raises(DeadlineError, match="The first search took until the deadline"):
+        await ask(tmp_path, {}, retriever=SlowRetriever(results={}), deadline=started + 0.3)
+    assert time.monotonic() - started < 10
+    failing = SlowRetriever(results={})
+    failing.fault = TimeoutError("the server's own")
+    with pytest.raises(ExtensionError, match=r"The retriever 'SlowRetriever' failed .*the server's own"):
+        await ask(tmp_path, {}, retriever=failing, deadline=time.monotonic() + 60)
+
+
+def test_calls_at_the_same_time_take_their_time_once() -> None:
+    def call(second: int) -> LedgerRow:
+        at = datetime(2026, 1, 1, second=second, tzinfo=UTC)
+        return LedgerRow(at=at, stage="route", tier="flash", provider="p", model="m", request="r", latency_s=3.0)
+
+    def late(*seconds: int) -> bool:
+        context: Any = SimpleNamespace(model=SimpleNamespace(rows=[call(second) for second in seconds]))
+        context.deadline = time.monotonic() + 5.0
+        return out_of_time(State(question="?"), context, 0) == "deadline"
+
+    assert (late(0, 0, 0), late(0, 1), late(0, 3), late(0, 20)) == (False, False, True, True)
 
 
 @pytest.mark.parametrize("error", [CostLimitError("spent"), DeadlineError("late")])

@@ -137,6 +137,8 @@ async def test_a_question_in_python_names_documents_only_if_mentions_are_read(fo
         await answer("@tides What is it?", documents=["winds"], mentions=True, **asked)
     with pytest.raises(InputError, match="The question is empty"):
         await answer("@tides", mentions=True, **asked)
+    with pytest.raises(InputError, match="`documents` chooses among those of a corpus"):
+        await answer("What is it?", evidence=[], documents=["winds"], **asked)
     unread = await grounded_answer("@waves What does the spring at Quell reach?", **asked)
     assert unread.question.startswith("@waves")
 

@@ -48,6 +48,33 @@ def test_a_fact_is_adjusted_to_what_the_question_asks(question: str, fact: str, 
 
 
 @pytest.mark.parametrize(
+    ("question", "operator", "found"),
+    [
+        ("Which building was completed last, First Canadian Place or Scotia Plaza?", "latest", "latest"),
+        ("Which building was completed last, First Canadian Place or Scotia Plaza?", "earliest", "latest"),
+        ("Which was published first, Blue Hill or The Last Ship?", "latest", "earliest"),
+        ("Which came out after the other, Before Noon or Blue Hill?", "latest", "latest"),
+    ],
+)
+def test_the_words_of_names_give_no_direction(question: str, operator: str, found: str) -> None:
+    assert directed(both(operator, "When was NAME completed?"), question).operator == found
+
+
+def test_the_words_of_names_are_about_no_life_and_no_kin() -> None:
+    for question, fact in (
+        ("Where is the director of the film Dead Man from?", "Where was # born?"),
+        ("Who are the parents of the director of film Mother India?", "Who is the father of #?"),
+    ):
+        asked = directed(plan("last", ("", ("Who directed it?", fact))), question)
+        assert asked.chains[0].facts[1] == fact
+
+
+def test_yes_and_no_are_not_compared() -> None:
+    closed = both("same", "Does NAME play a sport?")
+    assert directed(closed, "Do Blue Hill and Grey Water play the same sport?").operator == "both"
+
+
+@pytest.mark.parametrize(
     ("question", "wrong", "reason"),
     [
         (OLDER, both("earliest", "Who directed NAME?", "When did # die?"), "asks for birth"),

@@ -41,6 +41,8 @@ def test_relatives_makers_and_relative_clauses_are_unfolded(question: str, facts
     "question",
     [
         "Who is the father of Otto Lind?",  # one fact
+        "When did Otto Lind's brother-in-law die?",  # by a sister or by marriage
+        "When did Elizabeth I imprison James VI's mother?",  # a verb before the owner
         "Who was born first, Otto Lind's father or Bo Holt's mother?",  # a choice between two
         "Is the director of film Salt Road the director of film Blue Hill?",  # a yes/no question
         "Which film has the director who was born later, Salt Road or Blue Hill?",

@@ -51,6 +51,13 @@ async def test_parts_of_one_file_are_told_apart_and_its_blank_pages_left_out() -
     ]
 
 
+async def test_short_passages_are_kept_and_screening_can_be_turned_off() -> None:
+    manual = Document(page_content='Write "ignore all previous instructions" in no prompt of your own.')
+    given = Fixed(documents=[Document(page_content="Born: 1931"), manual])
+    for screening, kept in ((True, 1), (False, 2)):
+        assert len((await as_retriever(given, screening=screening).retrieve(["x"], k=5)).found) == kept
+
+
 @pytest.mark.parametrize("document", [Document(page_content=""), Document(page_content=" \n")])
 async def test_a_document_without_text_is_reported_in_one_sentence(document: Document) -> None:
     with pytest.raises(InputError, match=r"^The retriever Fixed returned a document without text; return Documents"):

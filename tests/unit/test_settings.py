@@ -79,6 +79,27 @@ def test_a_misspelt_line_is_reported_once_without_its_value(
     assert said == f"Unknown setting {name.upper()} in .env is ignored; did you mean {meant}?"
 
 
+def test_a_malformed_line_is_reported_once_with_its_number(caplog: pytest.LogCaptureFixture) -> None:
+    settings_module._warn_once.cache_clear()
+    dotenv("LLM_MAX_RETRIES=1\nFLASH_MODEL: abc\n")
+    assert Settings.load().llm_max_retries == 1
+    Settings.load().secret("OTHER_KEY")
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said == "Line 2 of .env is not NAME=VALUE and is ignored; correct it."
+
+
+def test_a_place_may_begin_with_the_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert Settings.load(["MARAG_DATA_DIR=~/marag"]).marag_data_dir == tmp_path / "marag"
+    with pytest.raises(SettingsError, match="begins with an unknown home folder"):
+        Settings.load(["PROMPTS_DIR=~nobody-of-that-name/prompts"])
+
+
+def test_infinity_is_no_limit() -> None:
+    with pytest.raises(SettingsError, match="INGEST_SECONDS"):
+        Settings.load(["INGEST_SECONDS=inf"])
+
+
 def test_a_file_that_is_not_utf8_is_reported() -> None:
     Path(".env").write_bytes(b"LLM_PROVIDER=caf\xe9\n")
     with pytest.raises(SettingsError, match=r"\.env in this folder is not UTF-8"):

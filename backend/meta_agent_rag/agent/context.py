@@ -1,5 +1,6 @@
 """What a run is given: the task from its caller, and the context that LangGraph hands to every node."""
 
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -87,6 +88,11 @@ class Context:
     conversation: str = ""
     manner: str = ""
     deadline: float | None = None
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the deadline has passed."""
+        return self.deadline is not None and time.monotonic() >= self.deadline
 
     @property
     def may_search(self) -> bool:

@@ -160,7 +160,7 @@ class Engine:
         task = Task(
             question=question,
             evidence=evidence,
-            retriever=None if retriever is None else as_retriever(retriever),
+            retriever=None if retriever is None else as_retriever(retriever, screening=self.settings.screening),
             grounded=grounded,
             config=config,
         )
@@ -214,14 +214,17 @@ def require_question(question: str) -> None:
         raise InputError("The question is not valid Unicode; check the terminal's encoding and type it again.")
 
 
-def as_retriever(given: object) -> Retriever:
-    """What a caller passed as a retriever: one of this package, or of LangChain's. Raises `InputError` for others."""
+def as_retriever(given: object, *, screening: bool = True) -> Retriever:
+    """What a caller passed as a retriever: one of this package, or of LangChain's, whose passages may be screened.
+
+    Raises `InputError` for others.
+    """
     if callable(getattr(given, "retrieve", None)):
         return given  # type: ignore[return-value]
     if callable(getattr(given, "ainvoke", None)) and hasattr(given, "_get_relevant_documents"):
         from ..retrieval.langchain import ForeignRetriever
 
-        return ForeignRetriever(inner=given)  # type: ignore[arg-type]
+        return ForeignRetriever(inner=given, screening=screening)  # type: ignore[arg-type]
     raise InputError(
         f"{type(given).__name__} is no retriever; pass a LangChain BaseRetriever, or what open_retriever gives."
     )

@@ -106,7 +106,7 @@ async def _context(question: object, resources: Resources, deficits: DeficitRegi
     task = Task(
         question=question,
         evidence=resources.evidence,
-        retriever=None if retriever is None else as_retriever(retriever),
+        retriever=None if retriever is None else as_retriever(retriever, screening=engine.settings.screening),
         grounded=bool(resources.grounded),
         method="langgraph",
     )
@@ -160,4 +160,9 @@ async def _closed() -> None:
 
 def _in_background(work: Coroutine[Any, Any, _T]) -> _T:
     """What a coroutine returns, for callers without an event loop; always on the same loop, with its open clients."""
-    return asyncio.run_coroutine_threadsafe(work, _background()).result()
+    future = asyncio.run_coroutine_threadsafe(work, _background())
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()  # an interrupted caller pays for no further call
+        raise

@@ -50,8 +50,7 @@ async def remediate(state: State, runtime: Runtime[Context]) -> Update:
             retrieval = await asyncio.wait_for(searching, left)
         except Exception as error:  # noqa: BLE001  # a caller's retriever may raise anything
             _LOG.warning("A follow-up search failed; the drafts so far are kept: %s", error)
-            timed_out = left is not None and isinstance(error, TimeoutError)
-            return {"stop_reason": DeadlineError.stop_reason if timed_out else "search_failed"}
+            return {"stop_reason": DeadlineError.stop_reason if context.is_late else "search_failed"}
         update |= {"evidence": retrieval.found, "dropped": retrieval.dropped, "queries": queries}
     plan = RepairPlan(
         deficit=deficit.name,

@@ -1,9 +1,13 @@
 """Node `retrieve`: evidence for the question, searched for or supplied by the caller."""
 
+import asyncio
+import time
 from collections.abc import Sequence
 
 from langgraph.runtime import Runtime
 
+from ..discovery import calling
+from ..errors import DeadlineError, ExtensionError
 from ..retrieval.hybrid import Retrieval, Retriever
 from ..retrieval.passage import Found, Passage
 from ..retrieval.screening import screen
@@ -20,7 +24,10 @@ _FILLED = 0.85
 
 
 async def retrieve(state: State, runtime: Runtime[Context]) -> Update:
-    """Evidence for the question itself."""
+    """Evidence for the question itself.
+
+    Raises `DeadlineError` if it is not found in time, and an `ExtensionError` if a caller's retriever fails.
+    """
     context = runtime.context
     question, least = state["question"], context.settings.retrieval_top_k
     most = least
@@ -29,7 +36,15 @@ async def retrieve(state: State, runtime: Runtime[Context]) -> Update:
         _, writer = context.model.owner.serving("write")
         slow = writer.is_embedded or isinstance(context.retriever, SuppliedRetriever)
         most = least if slow else max(least, _FILLING)
-    first = await first_evidence(question, context.evidence, context.retriever, k=most)
+    left = None if context.deadline is None else context.deadline - time.monotonic()
+    try:
+        with calling("retriever", type(context.retriever).__name__, type(context.retriever)):
+            searching = first_evidence(question, context.evidence, context.retriever, k=most)
+            first = await asyncio.wait_for(searching, left)
+    except ExtensionError as error:
+        if isinstance(error.__cause__, TimeoutError) and context.is_late:
+            raise DeadlineError("The first search took until the deadline; allow more time.") from None
+        raise
     found = first.found
     if most > least:
         packed = pack(found, int(_FILLED * context.model.owner.evidence_tokens()), marked=True).packing

@@ -4,12 +4,14 @@ Drafts converge by the Jaccard similarity of consecutive full answers. Token set
 before B" from "B came before A", so the short answers must be equal as well. `select` then chooses the draft to return.
 """
 
+import math
 import time
 from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
 from ..errors import DeadlineError
+from ..grounding.abstention import is_abstention
 from ..grounding.short_answer import same_answer
 from ..llm.ledger import LedgerRow
 from ..text.normalise import jaccard, normalised
@@ -63,7 +65,12 @@ def out_of_time(state: State, context: Context, index: int) -> StopReason | None
     """Whether another round of the same duration would pass the deadline, as a reason to stop."""
     if context.deadline is None:
         return None
-    seconds = sum(row.latency_s for row in calls_of(state, context, index) if not row.cached)
+    seconds, until = 0.0, -math.inf
+    for row in sorted(calls_of(state, context, index), key=lambda row: row.at):
+        if not row.cached:  # calls at the same time take their time once
+            began = row.at.timestamp()
+            seconds += max(0.0, began + row.latency_s - max(began, until))
+            until = max(until, began + row.latency_s)
     return DeadlineError.stop_reason if time.monotonic() + seconds > context.deadline else None
 
 
@@ -90,15 +97,18 @@ def _same_draft(one: Draft, other: Draft, threshold: float) -> bool:
 def select(rounds: Sequence[Round], how: Literal["best", "last"]) -> Round:
     """The round whose draft is returned: the first that matches the latest vote's answer, else the best supported.
 
-    Of equals, the earlier wins; `last` reproduces the paper.
+    Of equals, the earlier wins, but the latest to which a deficit added a sentence. `last` reproduces the paper.
     """
     if how == "last":
         return rounds[-1]
     vote = next((round_.vote for round_ in reversed(rounds) if round_.vote is not None), None)
     if vote is not None:
-        for round_ in rounds:
-            if not round_.draft.abstained and upholds(vote, round_.draft.short_answer):
-                return round_
+        found = [one for one in rounds if not one.draft.abstained and upholds(vote, one.draft.short_answer)]
+        if vote.elected and not found and is_abstention(vote.elected):
+            found = [one for one in rounds if one.draft.abstained]
+        explained = [one for one in found if one.plan is not None and one.plan.because]
+        if found:
+            return explained[-1] if explained else found[0]
     return max(rounds, key=lambda round_: (*_support(round_, rounds), -round_.index))
 
 

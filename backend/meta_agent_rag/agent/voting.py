@@ -200,7 +200,8 @@ def _ballots(
     # nor has one that repeats an earlier draft that its writer saw
     own: dict[str, Draft] = {}
     for one in written:
-        own.setdefault(normalised(one.short_answer), one)
+        if one.route in context.deficits.names or normalised(one.short_answer) not in own:
+            own[normalised(one.short_answer)] = one
     # what a deficit concluded in code outranks the others, as a comparison does
     fixed = [ballot(one.route, one.short_answer, outranks=one.route in context.deficits.names) for one in own.values()]
     if _concludes(state, round_, derivation):

@@ -163,6 +163,8 @@ async def _draft(
     abstained = is_abstention(short)
     if abstained and context.grounded and packed is not None:  # unless the documents say themselves that it is unknown
         abstained = not states_unknown(quote for quote in reply.quotes if is_verbatim(quote, packed.texts))
+    if abstained and context.grounded:
+        short = phrase("not_found")
     return Draft(
         answer=reply.answer or short or phrase("not_found"),
         short_answer=short or phrase("not_found"),
@@ -217,15 +219,18 @@ async def _retry_fact(state: State, context: Context, plan: RepairPlan, reading:
 
 def _quoting(short_answer: str, packed: Packed, *, route: str, steps: Sequence[str] = ()) -> Draft:
     """The answer of a route or deficit as a draft: the first sentence that contains it, or the steps that led to it."""
-    said = short_answer or phrase("not_found")
+    abstains = not short_answer or is_abstention(short_answer)
     wanted = f" {normalised(short_answer)} "
     for number, text in enumerate(packed.texts, start=1):
         for sentence in sentences(text.partition("\n")[2]):
             if wanted.strip() not in ("", *VERDICTS) and wanted in f" {normalised(sentence)} ":
+                if abstains and not states_unknown([sentence]):
+                    continue
                 quote = sentence.strip()
                 answer = f"{quote.rstrip('.')} [{number}]."
-                return Draft(answer=answer, short_answer=said, quotes=(quote,), route=route)
-    return Draft(answer=" ".join(steps) or said, short_answer=said, abstained=not short_answer, route=route)
+                return Draft(answer=answer, short_answer=short_answer, quotes=(quote,), route=route)
+    said = phrase("not_found") if abstains else short_answer
+    return Draft(answer=" ".join(steps) or said, short_answer=said, abstained=abstains, route=route)
 
 
 async def _recalled(context: Context, fact: Fact, round_: int) -> Fact:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from ..errors import InputError
 from ..wording import counted, printable
 from .shared.command import Assignments, Json, command, group, keep_private, plain, run, settings_of, show
 
@@ -37,7 +38,9 @@ def tail(
 @command(_AUDIT)
 def export(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="A JSONL file that does not exist yet.")],
-    since: Annotated[datetime | None, typer.Option(help="Only records since this time in UTC.")] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only records since 2026-01-31, or 2026-01-31T12:00 (UTC).")
+    ] = None,
     client: Annotated[str | None, typer.Option(help="Only records of this key, by its id.")] = None,
     set_: Assignments = None,
     json_: Json = False,
@@ -47,9 +50,9 @@ def export(
     from ..service.database import AUDIT
 
     keep_private()
-    conditions = [] if since is None else [AUDIT.c.at >= since.replace(tzinfo=UTC)]
-    conditions += [] if client is None else [AUDIT.c.client_id == client]
-    count = run(_in_database(settings_of(set_), lambda database: exported(database, path, *conditions)))
+    conditions = [] if since is None else [AUDIT.c.at >= _time(since)]
+    settings = settings_of(set_)
+    count = run(_in_database(settings, lambda database: exported(database, path, *conditions, client_id=client)))
     said = f"Wrote {counted(count, 'record')} into {str(path)!r}."
     show({"file": path, "records": count}, plain(said), json_=json_)
 
@@ -85,6 +88,15 @@ def forget(
     verb = "Deleted" if yes else "Would be deleted"
     said = f"{verb}: {counted(found['records'], 'record')} and {counted(found['uploads'], 'upload')} of {client!r}."
     show({"client": client, **found, "done": yes}, plain(said), *([] if yes else [_UNCHANGED]), json_=json_)
+
+
+def _time(text: str) -> datetime:
+    """A time in UTC unless it says another zone."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"--since {text!r} is no time; write 2026-01-31, or 2026-01-31T12:00.") from None
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
 
 
 async def _in_database(settings: "Settings", work: "Callable[[AsyncEngine], Awaitable[T]]") -> T:

@@ -1,5 +1,7 @@
 """`marag config show|example`: every setting with its value, secrets masked; and the text of `.env.example`."""
 
+import json
+
 import typer
 
 from .shared.command import Assignments, Json, command, console, group, plain, print_json, settings_of
@@ -15,7 +17,7 @@ _CONFIG = group("config", "The configuration.")
 @command(_CONFIG)
 def show(set_: Assignments = None, json_: Json = False) -> None:
     """List every setting with its value and meaning."""
-    from ..settings import described
+    from ..settings import Settings, described
 
     settings = settings_of(set_)
     values = {name.upper(): value for name, value in settings.model_dump(mode="json").items()}
@@ -23,10 +25,14 @@ def show(set_: Assignments = None, json_: Json = False) -> None:
         print_json(values)
         return
     screen = console()
-    for name, description, default in described():
-        changed = "" if getattr(settings, name.lower()) == default or default is None else "  [yellow](changed)[/]"
-        shown = "-" if values[name] is None else plain(values[name])
-        screen.print(f"[bold]{name}[/] = {shown}{changed}\n    [dim]{plain(description)}[/]")
+    for name, description, _ in described():
+        default = Settings.model_fields[name.lower()].get_default(call_default_factory=True)
+        changed = "" if getattr(settings, name.lower()) == default else "  [yellow](changed)[/]"
+        value = values[name]
+        shown = json.dumps(value) if isinstance(value, dict) else _written(value)
+        screen.print(
+            f"[bold]{name}[/] = {'-' if value is None else plain(shown)}{changed}\n    [dim]{plain(description)}[/]"
+        )
 
 
 @command(_CONFIG)
@@ -48,4 +54,4 @@ def env_example() -> str:
 
 def _written(default: object) -> object:
     """A default in environment syntax: the names of a list are separated by commas."""
-    return ",".join(map(str, default)) if isinstance(default, tuple) else default
+    return ",".join(map(str, default)) if isinstance(default, tuple | list) else default

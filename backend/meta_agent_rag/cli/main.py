@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from .shared.command import app
+from .shared.command import app, complain, denied
 
 __all__ = ["app", "main"]
 
@@ -40,17 +40,20 @@ def main() -> None:
         if sys.stdout is not output:  # replaced by Typer, because the pipe was closed while it printed help
             raise SystemExit(0) from None
         raise
+    except OSError as error:  # while it printed help
+        complain(denied(error))
+        raise SystemExit(2) from None
     finally:
         _flush()
 
 
 def _flush() -> None:
-    """Flush buffered output here, because Python reports a closed pipe that it finds at exit."""
+    """Flush buffered output here, because Python reports a closed pipe or a full disk that it finds at exit."""
     if sys.__stdout__ is None:
         return
     try:
         sys.__stdout__.flush()
-    except BrokenPipeError:
+    except OSError:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.__stdout__.fileno())
         os.close(nowhere)

@@ -18,6 +18,7 @@ from math import isclose
 from types import MappingProxyType
 
 from ..retrieval.passage import Passage
+from ..text.figures import FRACTION, with_decimals
 from ..text.names import stop_words, words
 from ..text.normalise import as_quoted
 from ..text.sentences import sentences
@@ -191,8 +192,6 @@ _COUNTED = 12
 _ISO = re.compile(r"(?<!\d)(\d{4})-(\d{1,2})-(\d{1,2})(?!\d)")
 _YEAR = r"(?<!\d)(?:1\d{3}|20\d{2})(?!\d)"
 _DAY = re.compile(r"(?<![\d.,])(\d{1,2})\.\s?(\d{1,2})\.(?:\s?(\d{4}|\d{2})\b)?")
-_FRACTIONS = re.compile("[\u00bc-\u00be\u2150-\u215e]")
-_FRACTION = re.compile(rf"(?<!\d)(\d{{1,3}}\s|\d{{0,9}})({_FRACTIONS.pattern})")
 _RAISED = re.compile("[\u00b2\u00b3\u00b9\u2070-\u2079]")
 _TIME = re.compile(r"(?<![\d:])([01]?\d|2[0-4]):([0-5]\d)(?![\d:])")
 _DOTTED_TIME = re.compile(r"([01]?\d|2[0-4])\.([0-5]\d)")
@@ -234,8 +233,7 @@ def figures(text: str) -> tuple[ReadFigure, ...]:
 
 def _written_out(text: str) -> str:
     """The text with its fractions as decimals and without exponents, which would read as digits of the number."""
-    whole = _FRACTION.sub(lambda match: f"{int(match[1] or 0) + unicodedata.numeric(match[2]):.12g}", text)
-    return unicodedata.normalize("NFKC", _RAISED.sub(" ", whole))
+    return unicodedata.normalize("NFKC", _RAISED.sub(" ", with_decimals(text)))
 
 
 def _figure(written: str) -> ReadFigure:
@@ -264,7 +262,7 @@ def values_in(text: str) -> frozenset[float]:
         unread = ":" in figure.written or all(value < 0 for value in figure.values)
         parts = re.findall(r"\d+" if unread else _YEAR, figure.written)
         found.update(figure.values, map(float, parts))
-    for sign in _FRACTIONS.findall(text):
+    for sign in re.findall(FRACTION, text):
         found |= {float(part) for part in re.findall(r"\d+", unicodedata.normalize("NFKC", sign))}
     for hour, minute in (*_TIME.findall(plain), *_SPELT_TIME.findall(plain)):
         found |= {_clock(hour, minute), float(int(hour) % 12), _clock(int(hour) % 12, minute)}

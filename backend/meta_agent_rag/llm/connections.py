@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from pydantic import BaseModel, ValidationError
 
@@ -78,7 +79,10 @@ class Connections:
             own = f"{about.get('ls_provider') or type(model).__name__}:"
             own_fields = type(model).model_fields.keys() - BaseChatModel.model_fields.keys() - _OF_THE_CONNECTION
             fields = {name: getattr(model, name) for name in own_fields}
-            own += _digest([about, model._identifying_params, address, type(model).__qualname__, _plain(fields)])
+            plain = _plain(fields)
+            own += _digest([about, model._identifying_params, address, type(model).__qualname__, plain])
+            if not (about.get("ls_model_name") or model._identifying_params) and len(plain) < len(fields):
+                own += uuid4().hex  # what tells it from others of its class cannot be seen: nothing is shared
             return Connection(
                 endpoint=endpoint,
                 identity="scripted" if model is self.stand_in else own,

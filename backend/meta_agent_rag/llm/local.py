@@ -45,7 +45,7 @@ class LocalModel(BaseModel, frozen=True, extra="forbid"):
 
     def path(self, settings: Settings) -> Path:
         """The place of the downloaded file; the file exists only once it is complete and verified."""
-        return settings.marag_data_dir.expanduser() / "models" / self.file
+        return settings.marag_data_dir / "models" / self.file
 
     def memory(self, settings: Settings) -> int:
         """Bytes of memory for a run with it: weights, the context of every slot, and what runs beside it."""

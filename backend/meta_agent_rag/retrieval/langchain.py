@@ -42,9 +42,11 @@ class ForeignRetriever:
     """A `Retriever` over a LangChain `BaseRetriever`: Documents become passages.
 
     A passage has the `title`, `source` (in place of a title) and `page` of the metadata. The order is the retriever's.
+    With `screening`, passages that address the model are left out.
     """
 
     inner: BaseRetriever
+    screening: bool = True
 
     async def retrieve(self, queries: Sequence[str], *, k: int, exclude: frozenset[str] = frozenset()) -> Retrieval:
         """See `Retriever`. Raises `InputError` if the retriever returns something without text."""
@@ -53,7 +55,8 @@ class ForeignRetriever:
         if not rankings:
             return Retrieval()
         best = rankings[0] if len(rankings) == 1 else best_of(rankings)
-        screened = screen([found for found in best if found.passage.id not in exclude], drop=True)
+        new = [found for found in best if found.passage.id not in exclude]
+        screened = screen(new, drop=self.screening, shortest=0)
         return Retrieval(
             found=tuple(screened.kept[:k]),
             dropped=tuple(screened.dropped),

@@ -28,14 +28,15 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from ..chat.coach.coach import CoachReply
 from ..chat.session import DocumentsReply, Turn
 from ..chat.store import open_sessions
-from ..errors import InputError, StorageError, UnknownNameError
+from ..discovery import named
+from ..errors import InputError, StorageError
 from ..journal import Journal, read_journal
 from ..llm.messages import Reply
 from ..llm.providers import EMBEDDED
 from ..retrieval.passage import Found
 from ..settings import Settings
 from ..text.normalise import encodable
-from .access import Keys
+from .access import Client, Keys
 from .database import AUDIT, SESSIONS, UPLOADS, within
 from .request import ModelCall, RequestContext, new_id
 from .schemas import reply_fields
@@ -199,8 +200,16 @@ async def selected(
         return [as_json(row._mapping) for row in reversed((await connection.execute(query)).all())]
 
 
-async def export(engine: AsyncEngine, path: Path, *conditions: ColumnElement[bool]) -> int:
-    """Write records into a new JSONL file, the oldest first; returns their number. Raises `InputError` if it exists."""
+async def export(
+    engine: AsyncEngine, path: Path, *conditions: ColumnElement[bool], client_id: str | None = None
+) -> int:
+    """Write records into a new JSONL file, the oldest first; returns their number.
+
+    Raises `InputError` if it exists, and `UnknownNameError` if there is no such key.
+    """
+    if client_id is not None:
+        await _key(engine, client_id)
+        conditions = (*conditions, AUDIT.c.client_id == client_id)
     count, query = 0, select(AUDIT).where(*conditions).order_by(AUDIT.c.at, AUDIT.c.query_id)
     try:
         file = await asyncio.to_thread(path.open, "x", encoding="utf-8")
@@ -212,6 +221,11 @@ async def export(engine: AsyncEngine, path: Path, *conditions: ColumnElement[boo
                 file.write(json.dumps(as_json(row._mapping), ensure_ascii=False) + "\n")
                 count += 1
     return count
+
+
+async def _key(engine: AsyncEngine, id_: str) -> Client:
+    keys = {key.id: key for key in await Keys(engine=engine).all()}
+    return named("key", id_, keys)
 
 
 async def prune(engine: AsyncEngine, settings: Settings, now: datetime, *, dry_run: bool = False) -> dict[str, int]:
@@ -239,10 +253,7 @@ async def forget(engine: AsyncEngine, settings: Settings, client_id: str, *, dry
     such key, `InputError` if it is still valid, `StorageError` while records wait for the database.
     """
     data_dir = settings.marag_data_dir
-    keys = {key.id: key for key in await Keys(engine=engine).all()}
-    if client_id not in keys:  # the id is also the name of a folder to delete
-        raise UnknownNameError("key", client_id, list(keys))
-    if keys[client_id].state == "valid":
+    if (await _key(engine, client_id)).state == "valid":  # the id is also the name of a folder to delete
         words = f"The key {client_id!r} is still valid; revoke it first: `marag keys revoke {client_id}`."
         raise InputError(words)
     async with open_audit(engine, data_dir) as log:

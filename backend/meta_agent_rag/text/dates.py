@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 _BC = r"\s?\b(?:b\.?\s?c\.?(?:\s?e\.?)?)(?=\W|$)"
-_YEAR = re.compile(rf"(?<![\d.,])(1\d{{3}}|20\d{{2}}|[3-9]\d{{2}}|\d{{1,2}}(?=(?i:{_BC})))(?![\d,]|\.\d)")
+_AD = r"(?:\s?\b(?:AD|CE|A\.D\.|C\.E\.)(?=\W|$))"
+_EARLY = rf"(?:(?<=\bAD\s)\d{{1,3}}(?!\d)|\d{{1,3}}(?={_AD}|(?i:{_BC})))"
+"""Years that only their era makes recognisable."""
+_YEAR = re.compile(rf"(?<![\d.,])({_EARLY}|1\d{{3}}|20\d{{2}}|[3-9]\d{{2}})(?!\d|[.,]\d)")
 _DOTTED = re.compile(r"(?<![\d.,])(\d{1,2})\.\s?(\d{1,2})\.\s?(1\d{3}|20\d{2})(?!\d)")
 """The day comes first."""
 _BEFORE_CHRIST = re.compile(_BC, re.IGNORECASE)
@@ -61,14 +64,14 @@ _MONTHS = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|oct(?:ober)?"
     r"|nov(?:ember)?|dec(?:ember)?)\.?"
 )
-_YEARS = r"(?:1\d{3}|20\d{2}|[3-9]\d{2})"
+_YEARS = rf"(?-i:{_EARLY}|1\d{{3}}|20\d{{2}}|[3-9]\d{{2}})"
 _DAY = r"(?:the\s+)?\d{1,2}(?:st|nd|rd|th)?"
 _DATES = re.compile(
     rf"(?:\b{_YEARS}[-/]\d{{1,2}}[-/]\d{{1,2}}(?:T[\d:.]+)?\b|\b\d{{1,2}}/\d{{1,2}}/{_YEARS}\b|{_DOTTED.pattern}"
     rf"|\b{_YEARS},?\s+{_MONTHS}\s+\d{{1,2}}\b"
     rf"|\b{_DAY}\.?(?:\s+(?:of\s+)?|-){_MONTHS}(?:,?\s+(?:of\s+)?|-){_YEARS}\b"
     rf"|\b{_MONTHS}\s+{_DAY}\s*,?\s+{_YEARS}\b|\b{_MONTHS},?\s+(?:of\s+)?{_YEARS}\b"
-    rf"|(?<![\d.,])\b{_YEARS}\b(?![,.]\d))(?:{_BC})?",
+    rf"|(?<![\d.,])\b(?-i:AD\s)?{_YEARS}\b(?![,.]\d))(?:{_BC}|(?-i:{_AD}))?",
     re.IGNORECASE,
 )
 

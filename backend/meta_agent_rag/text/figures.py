@@ -1,18 +1,25 @@
 """The quantities in an English text, with units that Pint converts: what the loop's operators compare."""
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
 
 _NUMBER = re.compile(
-    r"(?<![\w.,])(?:\d{1,3}(?:([.,'\u2019\u00a0\u202f ])\d{3})(?:\1\d{3})*(?:[.,]\d+)?(?!\d)|\d+(?:[.,]\d+)?)"
+    r"(?<![\w.,])(?:\d{1,3}(?:([.,'\u2019\u00a0\u202f ])\d{3})(?:\1\d{3})*(?:[.,]\d+)?(?!\d)"
+    r"|\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d+)?(?!\d)|\d+(?:[.,]\d+)?)"
 )
-_POWERS = {"bn": 1e9, "lakh": 1e5, "crore": 1e7, "k": 1e3, "m": 1e6, "b": 1e9}
-_SHORT_POWER = re.compile(r"(k|m|b)\b", re.IGNORECASE)
+_MAGNITUDES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "dozen": 12.0}
+_POWERS = {**_MAGNITUDES, "bn": 1e9, "tn": 1e12, "lakh": 1e5, "crore": 1e7, "k": 1e3, "m": 1e6, "b": 1e9}
+_SHORT_POWER = re.compile(r"[ \u00a0]?(k|m|b)\b", re.IGNORECASE)
 """After an amount of money; elsewhere, m are metres."""
-_POWER = re.compile(r"[ \u00a0]?(?:(10{3,12})(?!\d)|(bn|lakh|crore)(?![a-zA-Z]))")
+_MAGNITUDE = rf"(?:{'|'.join(_MAGNITUDES)})"
+_POWER = re.compile(rf"[ \u00a0-]?({_MAGNITUDE}|bn|tn|lakh|crore)s?(?![a-zA-Z])", re.IGNORECASE)
+_HALF = re.compile(rf"\b(?:([\w-]+)\s+and\s+a\s+half\b|half\s+an?(?=\s+{_MAGNITUDE}\b))", re.IGNORECASE)
+FRACTION = "[\u00bc-\u00be\u2150-\u215e]"
+_WITH_FRACTION = re.compile(rf"(?<!\d)(\d{{1,3}}\s|\d{{0,9}})({FRACTION})")
 _MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
     r"|nov(?:ember)?|dec(?:ember)?)"
@@ -23,7 +30,7 @@ _DATE = re.compile(
     rf"|\b{_MONTH}\b\.?\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?!\s?[%:.]\d)(?:,?\s+\d{{4}}\b)?|\b{_MONTH}\b\.?,?(?:\s+of\s+|\s+)\d{{4}}\b",
     re.IGNORECASE,
 )
-_SIGN = re.compile(r"(US\$|[\u20ac\u00a3\u00a5$\u20b9])\s?$")
+_SIGN = re.compile(r"(\b[A-Z]{1,3}\$|[\u20ac\u00a3\u00a5$\u20b9])\s?$")
 _CURRENCIES = {"\u20ac": "EUR", "\u00a3": "GBP", "\u00a5": "JPY", "$": "USD", "US$": "USD", "\u20b9": "INR"}
 _UNITS = {
     "percent": "% percent per_cent", "year": "year years yr yrs", "month": "month months", "week": "week weeks",
@@ -35,29 +42,35 @@ _UNITS = {
     "nautical_mile": "nautical_mile nautical_miles", "light_year": "light_year light_years",
     "kilogram": "kg kilogram kilograms kilo kilos", "gram": "g gram grams", "milligram": "mg milligram milligrams",
     "tonne": "t ton tons tonne tonnes metric_ton metric_tons", "pound": "lb pound pounds", "ounce": "oz ounce ounces",
-    "square_kilometer": "km\u00b2 square_kilometer square_kilometers square_kilometre square_kilometres",
-    "square_meter": "m\u00b2 square_meter square_meters square_metre square_metres", "hectare": "ha hectare hectares",
-    "square_mile": "square_mile square_miles", "square_foot": "square_foot square_feet", "acre": "acre acres",
-    "liter": "l L liter liters litre litres", "gallon": "gallon gallons", "megabyte": "MB megabyte megabytes",
-    "gigabyte": "GB gigabyte gigabytes", "kilometer / hour": "km/h kilometers_per_hour kilometres_per_hour",
-    "mile / hour": "mph miles_per_hour", "knot": "knot knots", "degree_Celsius": "\u00b0C degrees_celsius",
+    "hectare": "ha hectare hectares", "acre": "acre acres", "liter": "l L liter liters litre litres",
+    "gallon": "gallon gallons", "megabyte": "MB megabyte megabytes", "gigabyte": "GB gigabyte gigabytes",
+    "mile / hour": "mph", "knot": "knot knots", "degree_Celsius": "\u00b0C degrees_celsius",
     "degree_Fahrenheit": "\u00b0F degrees_fahrenheit", "kelvin": "K kelvin kelvins", "kilowatt": "kW kilowatt",
     "megawatt": "MW megawatt megawatts", "horsepower": "hp horsepower", "currency:USD": "USD dollar dollars",
     "currency:EUR": "EUR euro euros", "currency:GBP": "GBP", "currency:JPY": "JPY yen",
 }  # fmt: skip
 _NAMED = {name.replace("_", " "): unit for unit, names in _UNITS.items() for name in names.split()}
 _LONGEST_FIRST = "|".join(map(re.escape, sorted(_NAMED, key=len, reverse=True)))
-_UNIT = re.compile(rf"[ \u00a0\u202f-]?(?:(?P<symbol>{_LONGEST_FIRST})|(?i:(?P<name>{_LONGEST_FIRST})))(?![^\W\d_])")
+_NAME = rf"(?:{_LONGEST_FIRST}|(?i:{_LONGEST_FIRST}))"
+_UNIT = re.compile(
+    rf"[ \u00a0\u202f-]?(?:(?P<kind>(?i:sq|square|cu|cubic))\.?[ \u00a0])?"
+    rf"(?P<name>{_NAME})(?P<raised>[23\u00b2\u00b3])?"
+    rf"(?:(?:\s?/\s?|\s+per\s+)(?P<per>{_NAME})(?P<squared>[2\u00b2])?)?(?![^\W_]|/|\s+per\b)"
+)
+_SQUARED, _CUBED = frozenset({"sq", "square", "2", "\u00b2"}), frozenset({"cu", "cubic", "3", "\u00b3"})
+_FEET = re.compile(r"['\u2032](?=\s?\d{1,2}\s?(?:\u2033|\"|''|in\b))")
+_INCHES = re.compile(r"\s?(?:in\b|\u2033|\"|'')")
+"""Behind feet; elsewhere, "in" is a word."""
 _ORDINAL = re.compile(r"(?:st|nd|rd|th)\b")
 _AND = re.compile(r"\s*,?\s*(?:and)?\s*")
-_PARTS = re.compile(r"([:;()]\s*|,\s+(?=(?:an?|one)\s))", re.IGNORECASE)
+_PARTS = re.compile(rf"([:;()]\s*|,\s+(?=(?:an?|one)\s)|(?<=\d)[ \u00a0-]{_MAGNITUDE}s?\b)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
     """A number at `text[start:end]`, as written.
 
-    `unit` is empty for a bare number, `percent`, `currency:CODE`, or a name that Pint knows.
+    `unit` is empty for a bare number, `percent`, `currency:CODE`, or an expression that Pint knows.
     """
 
     written: str
@@ -69,17 +82,26 @@ class Figure:
 
 @lru_cache(maxsize=512)
 def in_digits(text: str) -> str:
-    """The text with its number words in digits; "one" stays a word.
+    """The text with its number words in digits; "one" stays a word, and so does a magnitude behind digits.
 
-    >>> in_digits("They had twenty-five cats and two dogs.")
-    'They had 25 cats and 2 dogs.'
+    >>> in_digits("They had twenty-five cats and two dogs."), in_digits("2\u00bd miles, half a million steps")
+    ('They had 25 cats and 2 dogs.', '2.5 miles, 0.5 million steps')
     """
     from text_to_num import alpha2digit
 
-    # in parts, else "three: a cup and a plate" would begin with 3 and 1
-    parts = _PARTS.split(text)
+    def halved(match: re.Match[str]) -> str:
+        whole = str(alpha2digit(match[1] or "0", "en", 0))
+        return f"{whole}.5" if whole.isdecimal() else match[0]
+
+    # in parts, else "three: a cup and a plate" would begin with 3 and 1, and "5 hundred" would be 5 100
+    parts = _PARTS.split(_HALF.sub(halved, with_decimals(text)))
     parts[::2] = [str(alpha2digit(part, "en", 2)) for part in parts[::2]]
     return "".join(parts)
+
+
+def with_decimals(text: str) -> str:
+    """The text with its vulgar fractions as decimals."""
+    return _WITH_FRACTION.sub(lambda match: f"{int(match[1] or 0) + unicodedata.numeric(match[2]):.12g}", text)
 
 
 @lru_cache(maxsize=512)
@@ -105,37 +127,49 @@ def figures(text: str) -> tuple[Figure, ...]:
 
 
 def _quantities(text: str) -> Iterator[Figure]:
-    position = 0
+    position, before = 0, ""
     for match in _NUMBER.finditer(text):
         if match.start() < position:
             continue
         start, end, number, unit = match.start(), match.end(), _reading(match[0]), ""
+        follows_feet = before == "foot" and _AND.fullmatch(text[position:start])
         sign = _SIGN.search(text[:start])
-        if power := _POWER.match(text, end):
-            number, end = number * (_POWERS.get(power[2]) or float(power[1])), power.end()
-        elif sign and (power := _SHORT_POWER.match(text, end)):
+        if power := _POWER.match(text, end) or (_SHORT_POWER.match(text, end) if sign else None):
             number, end = number * _POWERS[power[1].lower()], power.end()
         is_year = match[0].isdigit() and 1000 <= int(match[0]) <= 2199
         behind, ordinal = _UNIT.match(text, end), _ORDINAL.match(text, end)
         if sign:
-            unit, start = f"currency:{_CURRENCIES[sign[1]]}", start - len(sign[0])
+            unit, start = f"currency:{_CURRENCIES.get(sign[1], sign[1])}", start - len(sign[0])
         elif ordinal:
             end = ordinal.end()
-        elif behind:
-            name = behind["symbol"] or behind["name"]
-            if not (is_year and (behind[0] == "s" or name[:1].isupper())):  # "the 1990s", "in 1986 Stone directed"
-                unit, end = _NAMED.get(name) or _NAMED.get(name.lower(), ""), behind.end()
-        position = end
+        elif feet := _FEET.match(text, end):
+            unit, end = "foot", feet.end()
+        elif follows_feet and (inches := _INCHES.match(text, end)):
+            unit, end = "inch", inches.end()
+        elif behind and not (is_year and (behind[0] == "s" or behind["name"][:1].isupper())):
+            unit, end = _expression(behind), behind.end()  # not "the 1990s", "in 1986 Stone directed"
+        position, before = end, unit
         yield Figure(written=text[start:end], start=start, end=end, number=number, unit=unit)
 
 
+def _expression(unit: re.Match[str]) -> str:
+    """A unit as Pint writes it."""
+    name, per = (_NAMED.get(one) or _NAMED.get(one.lower(), "") for one in (unit["name"], unit["per"] or ""))
+    kinds = {(unit["kind"] or "").lower(), unit["raised"]}
+    power = " ** 2" if kinds & _SQUARED else " ** 3" if kinds & _CUBED else ""
+    return f"{name}{power}" + (f" / {per}{' ** 2' if unit['squared'] else ''}" if per else "")
+
+
 def _reading(written: str) -> float:
-    """The number; a comma before three digits groups them, and so do several points."""
+    """The number. Of points and commas, the last is a decimal mark; alone, a comma before three digits groups them, and
+    so does a mark that occurs twice.
+    """
     plain = re.sub(r"['\u2019\u00a0\u202f ]", "", written)
-    grouped = re.sub(r",(?=\d{3}(?:\D|$))", "", plain)
-    if grouped.count(".") > 1:
-        grouped = grouped.replace(".", "")
-    return float(grouped.replace(",", "."))
+    if "." in plain and "," in plain:
+        plain = plain.replace(min(".,", key=plain.rfind), "")
+    elif plain.count(".") > 1 or plain.count(",") > 1 or re.search(r",\d{3}$", plain):
+        plain = re.sub("[.,]", "", plain)
+    return float(plain.replace(",", "."))
 
 
 @lru_cache(maxsize=4096)
@@ -149,8 +183,7 @@ def in_unit(number: float, unit: str, wanted: str) -> float | None:
         return number
     if any(not one or one == "percent" or one.startswith("currency:") for one in (unit, wanted)):
         return None
-    # Pint writes powers as words of their own
-    one, other = (_registry().parse_units(name.replace("square_", "square ")) for name in (unit, wanted))
+    one, other = (_registry().parse_units(name) for name in (unit, wanted))
     if one.dimensionality != other.dimensionality:
         return None
     return float(_registry().Quantity(number, one).to(other).magnitude)

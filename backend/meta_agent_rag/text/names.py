@@ -19,7 +19,7 @@ SHORTEST_WORD = 4
 """The minimum number of letters in a one-word name: shorter ones are mostly initials and ranks."""
 
 _CAPITAL = r"[^\W\d_a-z\u00df-\u00ff\u03ac-\u03ce\u0430-\u045f][\w.&-]*"
-_PHRASE = re.compile(rf"{_CAPITAL}(?:\s+(?:(?:of|the|de|la|le|von|van|der|del|al|ibn)\s+)*{_CAPITAL})*")
+_PHRASE = re.compile(rf"(?<!\w){_CAPITAL}(?:\s+(?:(?:of|the|de|la|le|von|van|der|del|al|ibn)\s+)*{_CAPITAL})*")
 _SENTENCE_END = re.compile(r"(?<=[^\W\d_A-Z]{2}[.!?])\s+")
 
 _NO_WORD = {code: " " for code in range(128) if not chr(code).isalnum()}

@@ -19,6 +19,7 @@ _NUMBERED = re.compile(
 """Words before a number that do not make it an item of a list."""
 _FULL_WIDTH_END = re.compile(r"[\u3002\uff01\uff1f]+[\u300d\u300f\uff09\u201d]*\s*")
 """A sentence end in Chinese or Japanese, which needs no space after it, with closing brackets and quotes."""
+_WHOLE = re.compile(rf"{_FULL_WIDTH_END.pattern}\Z")
 
 
 def sentences(text: str, language: str = "en") -> list[str]:
@@ -36,6 +37,8 @@ def _divided(stretch: str, language: str) -> tuple[str, ...]:
     if ends:
         parts = [stretch[start:end] for start, end in zip([0, *ends], [*ends, len(stretch)], strict=True)]
         return tuple(sentence for part in parts for sentence in _divided(part, language))
+    if _WHOLE.search(stretch) and not _SENTENCE_END.search(stretch):
+        return (stretch,)
     spans = _segmenter(language).segment(stretch)
     starts = [_behind_a_number(stretch, span.start) for span in spans] or [0]
     starts[0] = 0

@@ -21,6 +21,7 @@ from .describing import described
 from .look_up import names_in
 from .operator import Operators
 from .unfolding import is_open, unfolded
+from .values import is_closed
 
 PlanCheck: TypeAlias = Callable[[Plan, str, Operators], str | None]
 """Maps a plan, its question and the operators to the plan's fault, worded as a clause."""
@@ -127,10 +128,20 @@ def directed(plan: Plan, question: str) -> Plan:
     A comparison that asks about only one of two candidates is extended to the other.
     """
     plan = _completed(plan, question)
+    question = _unnamed(question)
     said = direction(question)
     operator = said if said and plan.operator in {"earliest", "latest"} else plan.operator
+    if operator == "same" and all(chain.facts and is_closed(chain.facts[-1]) for chain in plan.chains):
+        operator = "both"  # a yes or no has nothing to compare
     chains = tuple(replace(chain, facts=tuple(mended(question, fact) for fact in chain.facts)) for chain in plan.chains)
     return Plan(operator=operator, chains=chains)
+
+
+def _unnamed(text: str) -> str:
+    """A text without its names, whose words say nothing about what it asks: First Place, Dead Man."""
+    for name in names_in(text):
+        text = text.replace(name, "#")
+    return text
 
 
 def _completed(plan: Plan, question: str) -> Plan:
@@ -219,7 +230,9 @@ _DIRECTIONS: Mapping[str, re.Pattern[str]] = {
         re.IGNORECASE,
     ),
     "latest": re.compile(
-        r"\b(?:younger|youngest|later|latest|newer|newest|(?:more|most)\s+recent(?:ly)?)\b", re.IGNORECASE
+        r"\b(?:younger|youngest|later|latest|newer|newest|(?:more|most)\s+recent(?:ly)?|(?<!named )after"
+        r"|last(?!\s+(?:names?|season|episode|album|edition|single|book)))\b",
+        re.IGNORECASE,
     ),
 }
 _LIFE: Mapping[str, re.Pattern[str]] = {
@@ -291,7 +304,7 @@ def _said(families: Mapping[str, re.Pattern[str]], text: str) -> set[str]:
 
 def strays(question: str, facts: Sequence[str]) -> str | None:
     """What the facts ask for but the question does not: a death instead of a birth, a mother instead of a father."""
-    asked = " ".join(facts)
+    question, asked = _unnamed(question), " ".join(map(_unnamed, facts))
     if _said(_LIFE, asked) and not _said(_LIFE, question) and not _LIVES.search(question):
         return "the facts ask for a birth or a death, and the question for neither"
     for families in (_LIFE, _KIN):

@@ -26,7 +26,8 @@ _NAMED = re.compile(
     re.IGNORECASE,
 )
 _POSSESSIVE = re.compile(
-    rf"^(?P<before>\S+\s.*?)\b(?P<owner>[A-Z0-9][^?]*?)(?:['\u2019]s|s['\u2019])\s+(?P<relative>{_RELATIVES})\b(?P<after>.*)$"
+    rf"^(?P<before>\S+\s.*?)\b(?P<owner>[A-Z0-9][^?]*?)(?:['\u2019]s|s['\u2019])\s+(?P<relative>{_RELATIVES})\b(?!-)"
+    r"(?P<after>.*)$"
 )
 _OF = re.compile(
     rf"^(?P<before>\S+\s.*?)\bthe\s+(?P<relative>{_RELATIVES}|{_MAKERS})\s+of\s+"
@@ -88,8 +89,9 @@ def unfolded(question: str) -> Plan | None:
 
 def _about_an_owner(asked: str, *, within_clause: bool) -> tuple[str, ...]:
     """The facts of a question about a named person's relative or a named work's maker."""
-    found = _POSSESSIVE.match(asked) or _OF.match(asked)
-    if found is None or _RUN_ON.search(found["owner"]):
+    possessive = _POSSESSIVE.match(asked)
+    found = possessive or _OF.match(asked)
+    if found is None or _RUN_ON.search(found["owner"]) or (possessive and _has_verb(found["owner"])):
         return ()
     if not within_clause and _NESTED.search(found["before"].partition(" ")[2]):
         return ()
@@ -116,6 +118,12 @@ def _about_a_clause(asked: str) -> tuple[str, ...]:
     inner = f"{'Who' if person else 'What'} is the {found['noun'].strip()} {found['link']} {found['clause'].strip()}?"
     hops, rest = _about_an_owner(inner, within_clause=True) or (inner,), f"{found['before'].strip()} #?"
     return hops if asks_for_name(rest) else (*hops, rest)
+
+
+def _has_verb(owner: str) -> bool:
+    """Whether there may be a verb between names: "Elizabeth I imprison James VI"."""
+    apart = names_in(owner)
+    return len(apart) > 1 and re.search(r"\s[a-z]{3}", owner.partition(apart[0])[2].partition(apart[-1])[0]) is not None
 
 
 def _hops(relative: str, owner: str) -> tuple[str, ...]:

@@ -15,6 +15,8 @@ from ...text.figures import Figure, figures, in_digits, in_unit
 from ...text.normalise import normalised
 
 _MINUS = re.compile(r"(?:^|[\s(])(?:[-\u2212\u2013]|minus\s+)\s?$", re.IGNORECASE)
+_ROUNDED = 0.01
+"""The relative difference up to which quantities in different units may be one."""
 _DEMONYM_SEPARATORS = re.compile(r"\s*(?:-|\u2013|/|,|\band\b)\s*")
 
 
@@ -87,7 +89,8 @@ def _country_codes() -> dict[str, str]:
 def same_value(one: str, other: str) -> bool | None:
     """Whether two values are the same. Compared as countries, dates, quantities with units, and finally as names.
 
-    `None` if one date is less precise than the other, so that they cannot be compared.
+    `None` if they cannot be compared: one date is less precise than the other, or one quantity may be the other
+    converted and rounded.
     """
     left, right = countries(one), countries(other)
     if left and right:
@@ -97,29 +100,21 @@ def same_value(one: str, other: str) -> bool | None:
         if later(first, second) is not None:
             return False
         return True if first == second else None
-    alike = _same_quantity(one, other)
-    if alike is not None:
-        return alike
-    return same_answer(one, other)
+    quantity, another = _whole_quantity(one), _whole_quantity(other)
+    # without a unit, a number may be a title, a version or an ordinal
+    if quantity is not None and another is not None and quantity.unit and another.unit:
+        number = in_unit(another.number, another.unit, quantity.unit)
+        if number is not None:
+            is_near = math.isclose(quantity.number, number, rel_tol=_ROUNDED)
+            exactly = math.isclose(quantity.number, number, rel_tol=1e-6, abs_tol=1e-9)
+            return None if is_near and not exactly and quantity.unit != another.unit else exactly
+    return same_answer(one, other) or normalised(in_digits(one)) == normalised(in_digits(other))
 
 
-def _same_quantity(one: str, other: str) -> bool | None:
-    """Whether two values are the same amount; `None` unless both are nothing but a quantity with a unit, of one kind.
-
-    Numbers without a unit may be titles, versions or ordinals.
-    """
-    if not (_is_quantity(one) and _is_quantity(other)):
-        return None
-    left, right = as_quantity(one), as_quantity(other)
-    if left is None or right is None or not left.unit or not right.unit:
-        return None
-    number = right.number if left.unit == right.unit else in_unit(right.number, right.unit, left.unit)
-    return None if number is None else math.isclose(left.number, number, rel_tol=1e-6, abs_tol=1e-9)
-
-
-def _is_quantity(text: str) -> bool:
+def _whole_quantity(text: str) -> Quantity | None:
+    """The quantity that a text consists of."""
     plain = in_digits(text).strip(" .-\u2212")
-    return any(figure.written == plain for figure in _figures(text))
+    return as_quantity(text) if any(figure.written == plain for figure in _figures(text)) else None
 
 
 def asks_yes_or_no(question: str) -> str | None:

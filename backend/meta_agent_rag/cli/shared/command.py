@@ -27,7 +27,7 @@ Assignments = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="Any setting; `marag config show` lists them."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 _INSTALLED = "meta_agent_rag.benchmarks"
@@ -91,14 +91,15 @@ def reporting(function: Callable[P, T]) -> Callable[P, T]:
             if debug or known is None:
                 raise
             code = known.exit_code if isinstance(known, MetaRagError) else 2
-            sentence = _denied(known) if isinstance(known, OSError) else str(known)
+            sentence = denied(known) if isinstance(known, OSError) else str(known)
         complain(sentence)
         raise typer.Exit(code)
 
     return wrapped
 
 
-def _denied(error: OSError) -> str:
+def denied(error: OSError) -> str:
+    """One sentence about what the system refused."""
     absent = isinstance(error, FileNotFoundError | NotADirectoryError)
     folder = Path(os.fsdecode(error.filename)).parent if isinstance(error.filename, str | bytes) else None
     if absent and folder is not None and not folder.is_dir():
@@ -141,7 +142,7 @@ def say(text: str = "") -> None:
 
 
 def print_json(value: object) -> None:
-    """Print one JSON object on stdout; unsupported types (money, paths, times) become text.
+    """Print a value as JSON on stdout; unsupported types (money, paths, times) become text.
 
     Characters that stdout cannot encode are escaped.
     """
@@ -150,7 +151,7 @@ def print_json(value: object) -> None:
 
 
 def show(value: object, *lines: str, json_: bool) -> None:
-    """Print one JSON object if asked to, else these lines of Rich's markup."""
+    """Print JSON if asked to, else these lines of Rich's markup."""
     if json_:
         print_json(value)
     for line in () if json_ else lines:

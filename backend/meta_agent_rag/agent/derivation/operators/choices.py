@@ -10,8 +10,12 @@ from ..operator import Operand, Operator, Outcome, candidates, two_candidates
 from ..values import Quantity, as_quantity
 
 V = TypeVar("V")
-_RANKED = re.compile(r"\b(?:rank(?:s|ed|ing)?|seed(?:ed)?|position|chart(?:s|ed)?|finish(?:ed)?)\b", re.IGNORECASE)
-_COMPARED = re.compile(r"\b(?:high(?:er|est)|best|better|top|low(?:er|est)|worst|worse)\b", re.IGNORECASE)
+_RANK = r"(?:rank(?:s|ed|ings?)?|seed(?:ed)?|position|chart(?:s|ed)?|finish(?:ed)?|placed?)"
+_COMPARED = r"(?:high(?:er|est)|best|better|top|low(?:er|est)|worst|worse)"
+_RANKED = re.compile(
+    rf"\b{_RANK}\s+(?:the\s+)?{_COMPARED}\b|\b{_COMPARED}[\s-]+(?:(?:in|on|the|world|chart)\s+){{0,3}}{_RANK}\b",
+    re.IGNORECASE,
+)
 _LOWEST_RANK = 1000
 
 
@@ -68,7 +72,7 @@ def smaller(one: Quantity, other: Quantity) -> bool | None:
 
 def lower_is_better(question: str, operands: Sequence[Operand]) -> bool:
     """Whether the question asks for a rank, where a lower number is a higher rank, and the values may be ranks."""
-    if not (_RANKED.search(question) and _COMPARED.search(question)):
+    if not _RANKED.search(question):
         return False
     values = [as_quantity(operand.value) for operand in operands]
     return all(value is None or (not value.unit and value.number <= _LOWEST_RANK) for value in values)

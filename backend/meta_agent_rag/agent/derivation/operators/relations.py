@@ -5,17 +5,18 @@ from collections.abc import Sequence
 from datetime import date
 
 from ....grounding.answer_kind import kind_asked
-from ....text.dates import Date, as_date
+from ....text.dates import Date, as_date, is_date
 from ....text.figures import in_unit
+from ....text.normalise import normalised
 from ..derivation import Plan
 from ..operator import Operand, Operator, Outcome, candidates, two_candidates, two_chains
-from ..values import as_quantity, asks_yes_or_no, same_value, verdict
+from ..values import as_quantity, asks_yes_or_no, countries, same_value, verdict
 
-_UNIT_ASKED = re.compile(r"\bhow\s+many\s+(?:\w+\s+)?(days?|weeks?|months?)\b", re.IGNORECASE)
+_UNIT_ASKED = re.compile(r"\bhow\s+many\s+(?:\w+\s+)?(days?|weeks?|months?|decades?|centur(?:y|ies))\b", re.IGNORECASE)
 _VAGUE = re.compile(r"\b(?:BC|BCE|AD|CE)\b|(?i:\bcentur(?:y|ies)\b|\b\d{3,4}s\b)")
 """Times that are not read as a date: an era, a century, a decade."""
-_COUNTED = re.compile(r"\bhow\s+many\s+(\w+)", re.IGNORECASE)
-_SAME_YEAR = re.compile(r"\bsame\s+year\b", re.IGNORECASE)
+_COUNTED = re.compile(r"\bhow\s+many\s+(?:(?:more|fewer|less)\s+)?((?:(?:square|cubic)\s+)?\w+)", re.IGNORECASE)
+_SAME_TIME = re.compile(r"\bsame\s+(year|decade|century|month)\b", re.IGNORECASE)
 _SHARED = re.compile(r"\b(?:both|common|share[sd]?|same|mutual)\b|\band\b", re.IGNORECASE)
 _SEPARATOR = re.compile(r"\s*(?:,|;|\band\b|&|/)\s*")
 
@@ -51,10 +52,10 @@ def _check_common(question: str, plan: Plan) -> str | None:
 
 def _difference(question: str, operands: Sequence[Operand]) -> Outcome | None:
     one, other = operands[0].value, operands[1].value
-    first, second = as_date(one), as_date(other)
+    first, second = _dated(one), _dated(other)
     if first is not None and second is not None:
         unit = _UNIT_ASKED.search(question)
-        answer = _apart(first, second, unit[1].lower()[0] if unit else "")
+        answer = _apart(first, second, unit[1].lower()[:2] if unit else "")
         if answer is None:
             return None
     elif _VAGUE.search(one) or _VAGUE.search(other):
@@ -74,20 +75,30 @@ def _difference(question: str, operands: Sequence[Operand]) -> Outcome | None:
     return Outcome(answer=str(answer), because=f"between {one} and {other}: {answer}")
 
 
+def _dated(value: str) -> Date | None:
+    """The date of a value, unless its number is a quantity: "450 m" is no year."""
+    quantity = None if is_date(value) else as_quantity(value)
+    return as_date(value) if quantity is None or not quantity.unit else None
+
+
 def _apart(first: Date, second: Date, unit: str) -> int | None:
-    """The years between two dates, or the `d`ays, `w`eeks or `m`onths; `None` if they are not precise enough."""
-    if not unit:
-        return abs(first.year - second.year) - (first.year * second.year < 0)  # there is no year 0
+    """The years between two dates, or the days, weeks, months, decades or centuries, by their first two letters.
+
+    `None` if the dates are not precise enough, or the years not a whole number of these.
+    """
+    years = abs(first.year - second.year) - (first.year * second.year < 0)  # there is no year 0
+    if (length := {"": 1, "de": 10, "ce": 100}.get(unit)) is not None:
+        return None if years % length else years // length
     if not (first.month and second.month):
         return None
-    if unit == "m":
+    if unit == "mo":
         return abs(12 * (first.year - second.year) + first.month - second.month)
     try:
         days = [date(one.year, one.month, one.day).toordinal() for one in (first, second)]
     except ValueError:
         return None
     apart = abs(days[0] - days[1])
-    return apart if unit == "d" else apart // 7
+    return apart if unit == "da" else apart // 7
 
 
 def _check_difference(question: str, plan: Plan) -> str | None:
@@ -97,20 +108,39 @@ def _check_difference(question: str, plan: Plan) -> str | None:
 
 
 def _same(question: str, operands: Sequence[Operand]) -> Outcome | None:
-    if (answered := _both(question, operands)) is not None:  # each chain ends with a yes or no
-        return answered
     first, *others = operands
-    dates = [as_date(operand.value) for operand in operands]
-    if _SAME_YEAR.search(question) and all(dates):
-        verdicts: list[bool | None] = [len({date.year for date in dates if date}) == 1]
+    dates = [date for operand in operands if (date := as_date(operand.value)) is not None]
+    time = _SAME_TIME.search(question)
+    if time is not None and len(dates) == len(operands):
+        verdicts: list[bool | None] = [_at_once(dates, time[1].lower())]
     else:
-        verdicts = [same_value(first.value, other.value) for other in others]
+        verdicts = [_alike(first.value, other.value) for other in others]
     if any(one is None for one in verdicts):
         return None
     values = " and ".join(operand.value for operand in operands)
     return Outcome(
         answer="yes" if all(verdicts) else "no", because=f"{values} are {'the same' if all(verdicts) else 'different'}"
     )
+
+
+def _at_once(dates: Sequence[Date], period: str) -> bool | None:
+    """Whether dates are in one period; `None` if they are not precise enough, or of an era whose periods differ."""
+    if period == "month":
+        return len({date.month for date in dates}) == 1 if all(date.month for date in dates) else None
+    if period == "year":
+        return len({date.year for date in dates}) == 1
+    if any(date.year < 1 for date in dates):
+        return None
+    return len({date.year // 10 if period == "decade" else (date.year - 1) // 100 for date in dates}) == 1
+
+
+def _alike(one: str, other: str) -> bool | None:
+    """Whether two values are the same; `None` for a yes or no, and for a name within another: York, New York."""
+    if verdict(one) is not None or verdict(other) is not None:
+        return None
+    alike = same_value(one, other)
+    same_words = normalised(one) == normalised(other) or (countries(one) and countries(other))
+    return alike if not alike or same_words or as_date(one) or as_quantity(one) else None
 
 
 def _check_same(question: str, plan: Plan) -> str | None:
