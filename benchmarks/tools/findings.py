@@ -206,6 +206,17 @@ def unseen(_: Sequence[Recorded]) -> Table:
     return replace(quality(records("unseen_default")), name="unseen", rows=rows)
 
 
+def unseen_sampling(_: Sequence[Recorded]) -> Table:
+    """Self-consistency against the loop on questions that nothing was fitted on."""
+    rows: list[Cells] = []
+    for one in records("unseen_sampling"):
+        for method in (name for name in one.rows if name.startswith(SAMPLING)):
+            n, *scores, __, gain, calls = _against(one.rows[method], one.rows[LOOP])
+            rows.append((one.label, f"`{method}`", n, scores[1], scores[3], gain, calls.partition(",")[0]))
+    head = ("", "method", "n", "F1", f"`{LOOP}`, F1", "loop gains", "calls")
+    return Table(name="unseen_sampling", title="Self-consistency against the loop", head=head, rows=rows)
+
+
 _MODELS = {
     "smollm2-135m-instruct": "SmolLM2-135M",
     "qwen2.5-coder-0.5b-instruct": "Qwen2.5-Coder-0.5B",
@@ -458,6 +469,7 @@ TABLES: Mapping[str, Callable[[Sequence[Recorded]], Table]] = {
     "cost": cost,
     "levels": levels,
     "unseen": unseen,
+    "unseen_sampling": unseen_sampling,
     "unseen_types": lambda _: types(records("unseen_describing")),
     "model_sizes": model_sizes,
 }
