@@ -70,6 +70,7 @@ def _expanded(path: Path) -> Path:
 
 
 PlacePath = Annotated[Path, AfterValidator(_expanded)]
+"""A file or folder; `~` is the home folder. Records are not read for settings of this type."""
 _PROVIDERS = Path(__file__).parent / "llm" / "providers.yaml"
 
 

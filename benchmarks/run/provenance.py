@@ -18,7 +18,7 @@ from meta_agent_rag.llm.providers import EMBEDDED, choose_provider, providers
 from meta_agent_rag.llm.stages import Use, endpoints_in_use
 from meta_agent_rag.retrieval.corpus.corpus import read_documents
 from meta_agent_rag.retrieval.corpus.sample import SAMPLE
-from meta_agent_rag.settings import Key, ModelRoles, Settings, Url
+from meta_agent_rag.settings import Key, ModelRoles, PlacePath, Settings, Url
 
 from .config import RunConfig
 
@@ -131,7 +131,7 @@ def recorded_settings(run: Mapping[str, Any]) -> Settings:
 def _recordable() -> frozenset[str]:
     """Names of the settings that are read from a record: none that names a file, folder or address to be used."""
     recorded = {"llm_base_url", "embedded_model_path"}  # only their names matter
-    local = (Path, Path | None, Url | None, Key | None)
+    local = (Path, PlacePath | None, Url | None, Key | None)
     return frozenset(
         name
         for name, field in Settings.model_fields.items()
