@@ -79,6 +79,8 @@ def test_a_written_date_is_found_in_a_sentence(year: int, month: int, day: int) 
         ("1,000 sq mi", "2,000 sq. km", True),
         ("100 km per hour", "30 m/s", False),
         ("5 m3", "5 m", None),
+        ("5 miles per dollar", "4 km", None),
+        ("5 \u00b0C per hour", "5 \u00b0F per hour", True),
     ],
 )
 def test_quantities_of_one_kind_are_compared_across_units(one: str, other: str, is_greater: bool | None) -> None:

@@ -181,7 +181,7 @@ def in_unit(number: float, unit: str, wanted: str) -> float | None:
     """
     if unit == wanted:
         return number
-    if any(not one or one == "percent" or one.startswith("currency:") for one in (unit, wanted)):
+    if any(not one or one == "percent" or "currency:" in one for one in (unit, wanted)):
         return None
     one, other = (_registry().parse_units(name) for name in (unit, wanted))
     if one.dimensionality != other.dimensionality:
